@@ -14,6 +14,7 @@ import type { Cidr } from './callbacks/public-address.ts';
 import { safeDownload } from './callbacks/safe-download.ts';
 import { speakLinear } from './tts/linear-speech.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './tts/speech-refusals.ts';
+import { switchedVoices } from './tts/switched-voices.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
 /** What is played to a leg of a live call: a text, which is spoken, or an audio file. */
@@ -88,13 +89,15 @@ async function speak(
   { text, voiceId }: { text: string; voiceId: string | null },
   { sql, synthesis, voices, readScript, workspaceId, signal }: MakingOptions & { workspaceId: string },
 ): Promise<CallSound> {
-  const { recipe } = await voices.resolve({ workspaceId, voiceId, text });
-  const script = scriptOf(text, { language: recipe.language, readScript });
+  const voice = await voices.resolve({ workspaceId, voiceId, text });
+  const { recipe } = voice;
+  const switched = await switchedVoices(text, { workspaceId, voice, voices });
+  const script = scriptOf(text, { language: recipe.language, voiceLanguages: switched.languages, readScript });
   await requireCovered(sql, { workspaceId, script });
   const late = AbortSignal.timeout(SPOKEN_WITHIN_MS);
   try {
     const request = { synthesis, longestMs: LONGEST_SOUND_MS, signal: AbortSignal.any([signal, late]) };
-    const samples = await speakLinear({ script, recipe }, request);
+    const samples = await speakLinear({ script, recipe, voices: switched.recipes }, request);
     if (samples.length === 0) throw new Error('the speech engine said nothing');
     return { samples, characters: script.characters };
   } catch (error) {

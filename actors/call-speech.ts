@@ -11,7 +11,8 @@ import type { PlaceCallRequest } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import { speakLinear } from './tts/linear-speech.ts';
 import { type ReadScript, scriptOf } from './tts/speech-refusals.ts';
-import type { VoiceDesk } from './voices/voice-desk.ts';
+import { switchedVoices } from './tts/switched-voices.ts';
+import type { SpeakableVoice, VoiceDesk } from './voices/voice-desk.ts';
 
 /**
  * What the agents of calls are told: an announcement on answering, a whisper when the talk begins. It is read when a
@@ -27,9 +28,15 @@ export interface CallSpeechDesk {
 
 export type SpeechRequest = Pick<PlaceCallRequest, 'workspaceId' | 'announce' | 'whisper' | 'voiceId'>;
 
-export interface CallScripts extends Record<SpeechName, Script | null> {
+export interface CallScripts extends Record<SpeechName, CallScript | null> {
   /** Null: there is no voice to say it. */
   recipe: VoiceRecipe | null;
+}
+
+export interface CallScript {
+  script: Script;
+  /** That the text switches to in its markup. */
+  voices: readonly VoiceRecipe[];
 }
 
 /** What the agent of one call is told. */
@@ -68,13 +75,14 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
     async read(request) {
       const { announce, whisper } = request;
       if (announce === null && whisper === null) return NOTHING_TO_SAY;
-      const recipe = await recipeFor(request, options);
-      const readAs = (text: string | null, refusal: { code: ErrorCode; path: string }) =>
-        text === null ? null : read(text, { ...refusal, language: recipe?.language ?? 'en-us', ...options });
+      const voice = await voiceFor(request, options);
+      const { workspaceId } = request;
+      const readAs = async (text: string | null, refusal: { code: ErrorCode; path: string }) =>
+        text === null ? null : await read(text, { ...refusal, workspaceId, voice, ...options });
       return {
-        announcement: readAs(announce, { code: 'INVALID_ANNOUNCE', path: 'announce' }),
-        whisper: readAs(whisper, { code: 'INVALID_WHISPER', path: 'whisper' }),
-        recipe,
+        announcement: await readAs(announce, { code: 'INVALID_ANNOUNCE', path: 'announce' }),
+        whisper: await readAs(whisper, { code: 'INVALID_WHISPER', path: 'whisper' }),
+        recipe: voice?.recipe ?? null,
       };
     },
 
@@ -108,23 +116,35 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
 }
 
 /** A voice that was asked for must be there; without one the call can still be made. */
-async function recipeFor({ workspaceId, voiceId, announce, whisper }: SpeechRequest, { voices }: CallSpeechOptions) {
+async function voiceFor({ workspaceId, voiceId, announce, whisper }: SpeechRequest, { voices }: CallSpeechOptions) {
   try {
-    return (await voices.resolve({ workspaceId, voiceId, text: announce ?? whisper ?? '' })).recipe;
+    return await voices.resolve({ workspaceId, voiceId, text: announce ?? whisper ?? '' });
   } catch (error) {
     if (voiceId === null && error instanceof TandemError) return null;
     throw error;
   }
 }
 
-function read(text: string, options: { code: ErrorCode; path: string; language: string; readScript: ReadScript }) {
+async function read(
+  text: string,
+  { code, path, workspaceId, voice, voices, readScript }: ReadingOptions,
+): Promise<CallScript> {
   try {
-    return scriptOf(text, options);
+    const switched = voice === null ? null : await switchedVoices(text, { workspaceId, voice, voices });
+    const language = voice?.recipe.language ?? 'en-us';
+    const script = scriptOf(text, { language, voiceLanguages: switched?.languages ?? [], readScript });
+    return { script, voices: switched?.recipes ?? [] };
   } catch (cause) {
-    if (!(cause instanceof TandemError)) throw cause;
-    const { code, path } = options;
+    if (!(cause instanceof TandemError) || cause.code.startsWith('VOICE_')) throw cause;
     throw new TandemError(code, `${path}: ${cause.message}`, { cause, details: [{ path, message: cause.message }] });
   }
+}
+
+interface ReadingOptions extends CallSpeechOptions {
+  code: ErrorCode;
+  path: string;
+  workspaceId: string;
+  voice: SpeakableVoice | null;
 }
 
 interface Making {
@@ -164,14 +184,14 @@ async function make(
   speech: SpeechName,
   options: MakingOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
-  const { [speech]: script, recipe } = scripts;
-  if (script === null) throw new UnspokenError('there is nothing to say');
+  const { [speech]: said, recipe } = scripts;
+  if (said === null) throw new UnspokenError('there is nothing to say');
   if (recipe === null) throw new UnspokenError('there is no voice to say it');
   const { logger, callId } = options;
   const signal = AbortSignal.any([options.signal, options.late]);
   try {
     signal.throwIfAborted();
-    return await raceAbort(spoken({ script, recipe }, { ...options, signal }), signal);
+    return await raceAbort(spoken({ ...said, recipe }, { ...options, signal }), signal);
   } catch (error) {
     if (options.signal.aborted) throw new UnspokenError('the call is over', { cause: error });
     const code = error instanceof SynthesizerError ? error.code : (error as Error).name;
@@ -182,10 +202,10 @@ async function make(
 }
 
 async function spoken(
-  { script, recipe }: { script: Script; recipe: VoiceRecipe },
+  request: CallScript & { recipe: VoiceRecipe },
   { synthesis, signal }: MakingOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
-  const samples = await speakLinear({ script, recipe }, { synthesis, longestMs: LONGEST_SPEECH_MS, signal });
+  const samples = await speakLinear(request, { synthesis, longestMs: LONGEST_SPEECH_MS, signal });
   if (samples.length === 0) throw new UnspokenError('the speech engine said nothing');
   return samples;
 }

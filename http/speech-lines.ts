@@ -20,6 +20,7 @@ export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptio
   const words: string[] = [];
   const starts: number[] = [];
   const ends: number[] = [];
+  const marks: { name: string; time_seconds: number }[] = [];
   let durationMs = 0;
   try {
     // The total length is unknown, so the header says to read to the end.
@@ -33,6 +34,7 @@ export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptio
         starts.push(seconds(startMs));
         ends.push(seconds(endMs));
       }
+      for (const { name, atMs } of part.marks ?? []) marks.push({ name, time_seconds: seconds(atMs) });
       durationMs = part.durationMs;
     }
   } catch (error) {
@@ -41,10 +43,11 @@ export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptio
     return;
   }
   const wordAlignment = { words, wordStartTimeSeconds: starts, wordEndTimeSeconds: ends };
+  const timestampInfo = { ...(withWordTimes && { wordAlignment }), ...(marks.length > 0 && { marks }) };
   const complete = {
     type: 'complete',
     result: {
-      ...(withWordTimes && { timestampInfo: { wordAlignment } }),
+      ...((withWordTimes || marks.length > 0) && { timestampInfo }),
       usage: { processedCharactersCount: spoken.characters },
     },
     duration_seconds: seconds(durationMs),

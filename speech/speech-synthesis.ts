@@ -33,6 +33,8 @@ export interface SynthesisEngineStatus {
 export interface SpeakRequest {
   script: Script;
   recipe: VoiceRecipe;
+  /** By the index that clauses of the script have. Default: none. */
+  voices?: readonly VoiceRecipe[];
   style: SpeakingStyle;
   format: SpeechFormat;
 }
@@ -51,6 +53,13 @@ export interface SpokenPart {
   audio: Uint8Array;
   /** Words that are complete now, in order; times count from the beginning of the text. */
   words: SpokenWord[];
+  /** Marks that are passed now, in order; times count from the beginning of the text. Default: none. */
+  marks?: SpokenMark[];
   /** Of the text until now. */
   durationMs: number;
+}
+
+export interface SpokenMark {
+  name: string;
+  atMs: number;
 }

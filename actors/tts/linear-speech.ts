@@ -1,6 +1,5 @@
-import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
-import type { Script } from '../../speech/text/script.ts';
-import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
+import type { SpeakRequest, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 
 const CALL_RATE_HZ = 8_000;
 
@@ -9,7 +8,7 @@ const CALL_RATE_HZ = 8_000;
  * nothing. @throws SynthesizerError; the signal's reason
  */
 export async function speakLinear(
-  { script, recipe }: { script: Script; recipe: VoiceRecipe },
+  { script, recipe, voices }: Pick<SpeakRequest, 'script' | 'recipe' | 'voices'>,
   {
     synthesis,
     longestMs,
@@ -17,10 +16,11 @@ export async function speakLinear(
   }: { synthesis: Pick<SpeechSynthesis, 'speak'>; longestMs: number; signal: AbortSignal },
 ): Promise<Int16Array<ArrayBuffer>> {
   const format = { encoding: 'LINEAR16', sampleRateHz: CALL_RATE_HZ } as const;
+  const request = { script, recipe, ...(voices && { voices }), style: USUAL_STYLE, format };
   const mostBytes = (longestMs / 1_000) * CALL_RATE_HZ * Int16Array.BYTES_PER_ELEMENT;
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  for await (const { audio } of synthesis.speak({ script, recipe, style: USUAL_STYLE, format }, signal)) {
+  for await (const { audio } of synthesis.speak(request, signal)) {
     parts.push(audio);
     bytes += audio.byteLength;
     if (bytes >= mostBytes) break;

@@ -1,25 +1,30 @@
 import { TandemError } from '../../machines/errors.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
+import type { ReadScriptOptions } from '../../speech/text/read-script.ts';
 import { type Script, ScriptError } from '../../speech/text/script.ts';
 
 /** As `speech/text/read-script.ts` does. @throws ScriptError */
-export type ReadScript = (text: string, options: { language: string }) => Script;
+export type ReadScript = (text: string, options: ReadScriptOptions) => Script;
 
 /** What of a text is to be said. @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` when it is nothing */
-export function scriptOf(text: string, { language, readScript }: { language: string; readScript: ReadScript }): Script {
-  const script = read();
+export function scriptOf(
+  text: string,
+  { language, voiceLanguages, readScript }: ReadScriptOptions & { readScript: ReadScript },
+): Script {
+  const script = refuseInvalidSsml(() => readScript(text, { language, ...(voiceLanguages && { voiceLanguages }) }));
   const isSaid = script.clauses.some(({ words }) => words.some(({ spoken, phonemes }) => spoken !== '' || phonemes));
   if (isSaid && script.characters > 0) return script;
   const message = 'Nothing of the text can be said: it has no letter or digit.';
   throw new TandemError('VALIDATION_FAILED', message, { details: [{ path: 'text', message }] });
+}
 
-  function read(): Script {
-    try {
-      return readScript(text, { language });
-    } catch (cause) {
-      if (!(cause instanceof ScriptError)) throw cause;
-      throw new TandemError('INVALID_SSML', cause.message, { cause });
-    }
+/** @throws TandemError `INVALID_SSML` instead of ScriptError */
+export function refuseInvalidSsml<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof ScriptError)) throw cause;
+    throw new TandemError('INVALID_SSML', cause.message, { cause });
   }
 }
 

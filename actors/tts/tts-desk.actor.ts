@@ -23,6 +23,7 @@ import { fileExtensionOf, KeptAudio } from './kept-audio.ts';
 import { openLiveSpeech } from './live-speech.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
 import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
+import { type SwitchedVoices, switchedVoices } from './switched-voices.ts';
 import type { SpeakTextRequest, SpokenText, TtsDesk } from './tts-desk.ts';
 
 export interface TtsDeskOptions {
@@ -49,6 +50,7 @@ interface LiveStream {
   id: string;
   request: SpeakTextRequest;
   voice: SpeakableVoice;
+  switched: SwitchedVoices;
   script: Script;
   listening: AbortSignal;
   parts: Handover<SpokenPart>;
@@ -89,9 +91,10 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       }),
       speak: fromPromise(async ({ input: { streamId }, signal }) => {
         const stream = live.get(streamId)!;
-        const { script, voice, request } = stream;
+        const { script, voice, switched, request } = stream;
         const { style, format } = request;
-        const spoken = synthesis.speak({ script, recipe: voice.recipe, style, format }, signal);
+        const what = { script, recipe: voice.recipe, voices: switched.recipes, style, format };
+        const spoken = synthesis.speak(what, signal);
         await noting(stream, stream.parts.giveAll(kept(stream, spoken), signal));
       }),
       settle: fromPromise(async ({ input: { streamId, ending } }) => {
@@ -129,15 +132,17 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
 
   async function speak(request: SpeakTextRequest, listening: AbortSignal): Promise<SpokenText> {
     requireOpen();
-    const { workspaceId, voiceId } = request;
-    const voice = await voices.resolve({ workspaceId, voiceId, text: request.text });
-    const script = scriptOf(request.text, { language: voice.recipe.language, readScript });
+    const { workspaceId, voiceId, text } = request;
+    const voice = await voices.resolve({ workspaceId, voiceId, text });
+    const switched = await switchedVoices(text, { workspaceId, voice, voices });
+    const { language } = voice.recipe;
+    const script = scriptOf(text, { language, voiceLanguages: switched.languages, readScript });
     requireOpen();
     listening.throwIfAborted();
     const id = `tts_${randomUUID()}`;
     const audioKey = `speech/${workspaceId}/${id}.${fileExtensionOf(request.format.encoding)}`;
     const stream: LiveStream = {
-      ...{ id, request, voice, script, listening, audioKey },
+      ...{ id, request, voice, switched, script, listening, audioKey },
       ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
       delivered: deliveredOf(id, script),
       ...{ isHeard: false, isEndTold: false, error: null },

@@ -111,7 +111,15 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
   }
 
   return {
-    async resolve({ workspaceId, voiceId, text = '' }) {
+    async resolve({ workspaceId, voiceId, text = '', like }) {
+      if (voiceId === null && like !== undefined) {
+        const alike = catalogue.like(like);
+        if (alike !== null) return alike;
+        throw new TandemError(
+          'VOICE_NOT_FOUND',
+          `There is no voice for ${like.language}. GET /voices lists the voices.`,
+        );
+      }
       const known: CatalogueVoice | null = voiceId === null ? catalogue.usualFor(text) : catalogue.find(voiceId, text);
       if (known !== null) return { id: known.id, recipe: known.recipe };
       const row = await requireOwn({ id: voiceId!, workspaceId });

@@ -1,13 +1,13 @@
-import type { VoiceAccent, VoiceTier } from '../../speech/voices/catalogue.ts';
+import type { VoiceAccent, VoiceLikeness, VoiceTier } from '../../speech/voices/catalogue.ts';
 import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 
 /** Voices as `http/` and whoever speaks see them: those of the catalogue and those that a workspace made. */
 export interface VoiceDesk {
   /**
-   * What to speak with. Null `voiceId`: the usual voice.
+   * What to speak with. Null `voiceId`: the usual voice, or one like `like`.
    * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY`
    */
-  resolve(options: { workspaceId: string; voiceId: string | null; text?: string }): Promise<SpeakableVoice>;
+  resolve(options: ResolveVoice): Promise<SpeakableVoice>;
   /** Voices of the tier, the workspace's own first; only those that are ready, or all. */
   list(options: { workspaceId: string; tier: VoiceTier; unready?: boolean }): Promise<VoiceView[]>;
   /** @throws TandemError `VOICE_NOT_FOUND` */
@@ -54,6 +54,13 @@ export interface VoiceKey {
   workspaceId: string;
   /** The id, or a short name of the catalogue. */
   voiceId: string;
+}
+
+export interface ResolveVoice {
+  workspaceId: string;
+  voiceId: string | null;
+  text?: string;
+  like?: VoiceLikeness;
 }
 
 export interface SpeakableVoice {

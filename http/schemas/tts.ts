@@ -22,7 +22,7 @@ export const SpeakBody = Type.Object(
       maxLength: 5000,
       pattern: '\\S',
       description:
-        'Text to synthesise: plain text, or SSML in a `<speak>` element (`p`, `s`, `break`, `say-as`, `prosody`, `emphasis`, `phoneme`, `sub`). Billed per character, without markup.',
+        'Text to synthesise: plain text, or SSML in a `<speak>` element (`p`, `s`, `break`, `say-as`, `prosody`, `emphasis`, `phoneme`, `sub`, `mark`, `lang`, `voice`). Billed per character, without markup.',
     }),
     voice_id: Type.Optional(
       Type.String({
@@ -76,7 +76,9 @@ export const SpeakBody = Type.Object(
       ),
     ),
     timestamp_type: Type.Optional(
-      Type.Enum(['WORD', 'NONE'], { description: '`WORD` (default) adds word timestamps to the last line.' }),
+      Type.Enum(['WORD', 'NONE'], {
+        description: '`WORD` (default) adds word timestamps to the last line. Times of SSML marks are always there.',
+      }),
     ),
     sample_rate: Type.Optional({
       ...SampleRateSchema,
@@ -121,7 +123,7 @@ const LINES = [
 export function spokenLines(headers: Record<string, unknown>) {
   return responseOf({
     description:
-      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',
+      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. For SSML with `mark`, the `complete` line has `result.timestampInfo.marks`: `[{name, time_seconds}]`. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',
     headers,
     content: {
       'application/x-ndjson': {

@@ -1,7 +1,8 @@
 import { raceAbort } from '../../runtime/waiting.ts';
-import type { SpeakRequest, SpokenPart } from '../speech-synthesis.ts';
+import type { SpeakRequest, SpokenMark, SpokenPart } from '../speech-synthesis.ts';
 import { type SpokenWord, type SynthesisEngine, SynthesizerError } from '../synthesizer.ts';
-import { NEUTRAL_PROSODY } from '../text/script.ts';
+import { NEUTRAL_PROSODY, type ScriptClause } from '../text/script.ts';
+import type { VoiceRecipe } from '../voices/voice-recipe.ts';
 import type { ClauseSpeaker } from './clause-speaker.ts';
 import { type Delivery, deliveryOf } from './delivery.ts';
 import { joinBytes } from './output/join-bytes.ts';
@@ -12,7 +13,8 @@ import type { SpokenClause } from './spoken-clause.ts';
 
 export interface SpeechStreamOptions {
   request: SpeakRequest;
-  engine: SynthesisEngine;
+  /** @throws SynthesizerError `unknown_voice` for one of an engine that is not there */
+  engineOf: (recipe: VoiceRecipe) => SynthesisEngine;
   speaker: ClauseSpeaker;
   openEncoder: OpenSpeechEncoder;
 }
@@ -58,11 +60,16 @@ export class SpeechStream {
   #isAudible = false;
   /** That are known and not handed on yet. */
   #words: SpokenWord[] = [];
+  #marks: SpokenMark[] = [];
   #isOver = false;
+  /** Index of the last clause with words. */
+  readonly #lastWords: number;
 
-  /** The first clause is asked for at once. */
+  /** The first clause is asked for at once. @throws SynthesizerError `unknown_voice` */
   constructor(options: SpeechStreamOptions) {
     this.#options = options;
+    for (const recipe of options.request.voices ?? []) options.engineOf(recipe);
+    this.#lastWords = options.request.script.clauses.findLastIndex(({ words }) => words.length > 0);
     this.#opening = options.openEncoder(options.request.format);
     this.#opening.catch(() => {});
     this.#ask(1);
@@ -132,11 +139,13 @@ export class SpeechStream {
 
   /** Asks for the next clauses, until so many are asked for and not done with. */
   #ask(most: number): void {
-    const { request, engine, speaker } = this.#options;
-    const { script, recipe, style } = request;
+    const { request, engineOf, speaker } = this.#options;
+    const { script, style } = request;
     while (this.#asked.length < most) {
       const clause = script.clauses[this.#index + this.#asked.length];
       if (clause === undefined) return;
+      const recipe = this.#recipeOf(clause);
+      const engine = engineOf(recipe);
       const { controlsPitch } = engine;
       const delivery = deliveryOf({ recipe, style, prosody: clause.prosody, controlsPitch });
       const { signal } = this.#closed;
@@ -152,18 +161,26 @@ export class SpeechStream {
 
   #finish({ spoken, delivery }: AskedClause): void {
     const startMs = this.#clauseStartMs ?? this.#line!.positionMs;
-    for (const { word, startMs: from, endMs: to } of spoken.words()) {
-      this.#words.push({ word, startMs: startMs + from, endMs: startMs + to });
-    }
+    const words = spoken.words().map(({ word, startMs: from, endMs: to }) => {
+      return { word, startMs: startMs + from, endMs: startMs + to };
+    });
+    this.#words.push(...words);
     this.#clauseStartMs = null;
-    const { clauses } = this.#options.request.script;
-    const clause = clauses[this.#index]!;
-    const isLast = this.#index === clauses.length - 1;
+    const clause = this.#options.request.script.clauses[this.#index]!;
+    for (const { name, word } of clause.marks) {
+      this.#marks.push({ name, atMs: words[word]?.startMs ?? words.at(-1)?.endMs ?? startMs });
+    }
+    const isLast = this.#index >= this.#lastWords;
     const usualMs = isLast ? 0 : pauseAfterMs(clause) / delivery.engine.speed;
     this.#pauseMs = Math.max(usualMs - spoken.silenceAtEndMs, clause.pauseAfterMs);
     this.#asked.shift();
     this.#index += 1;
     this.#ask(1);
+  }
+
+  #recipeOf({ voice }: ScriptClause): VoiceRecipe {
+    const { recipe, voices = [] } = this.#options.request;
+    return (voice === null ? undefined : voices[voice]) ?? recipe;
   }
 
   /** Silence goes the same way as speech, so that what comes before it dies away in it. */
@@ -210,8 +227,9 @@ export class SpeechStream {
       endMs: Math.min(endMs, durationMs),
     });
     this.#words = this.#words.map(inside);
+    this.#marks = this.#marks.map(({ name, atMs }) => ({ name, atMs: Math.min(atMs, durationMs) }));
     const part = this.#part(encoder);
-    return part.audio.length > 0 || part.words.length > 0 ? part : null;
+    return part.audio.length > 0 || part.words.length > 0 || part.marks !== undefined ? part : null;
   }
 
   /** What there is by now, in a buffer of its own, which can be moved to another thread. */
@@ -223,7 +241,9 @@ export class SpeechStream {
     this.#handedMs = this.#encodedMs(encoder);
     const open = this.#words.findIndex(({ endMs }) => endMs > this.#handedMs);
     const words = this.#words.splice(0, open < 0 ? this.#words.length : open);
-    return { audio, words, durationMs: this.#handedMs };
+    const ahead = this.#marks.findIndex(({ atMs }) => atMs > this.#handedMs);
+    const marks = this.#marks.splice(0, ahead < 0 ? this.#marks.length : ahead);
+    return { audio, words, ...(marks.length > 0 && { marks }), durationMs: this.#handedMs };
   }
 
   async #changed(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { AvailableSynthesizers } from '../engines/available-synthesizers.ts';
 import type { AvailableVoice, SpeakRequest, SpokenPart, SynthesisEngineStatus } from '../speech-synthesis.ts';
 import { type SynthesisEngine, SynthesizerError } from '../synthesizer.ts';
+import type { VoiceRecipe } from '../voices/voice-recipe.ts';
 import { ClauseSpeaker } from './clause-speaker.ts';
 import { InstancePool } from './instance-pool.ts';
 import { openSpeechEncoder } from './output/open-speech-encoder.ts';
@@ -32,12 +33,19 @@ export class SynthesisDesk {
 
   /** @throws SynthesizerError `unknown_voice` for one of an engine that is not there */
   open(streamKey: number, request: SpeakRequest): void {
-    const engine = this.#available.engines.find(({ name }) => name === request.recipe.engine);
-    if (engine === undefined) {
-      throw new SynthesizerError('unknown_voice', `the engine ${request.recipe.engine} of the voice is not there`);
-    }
-    const stream = new SpeechStream({ request, engine, speaker: this.#speaker, openEncoder: openSpeechEncoder });
+    const stream = new SpeechStream({
+      request,
+      engineOf: (recipe) => this.#engineOf(recipe),
+      speaker: this.#speaker,
+      openEncoder: openSpeechEncoder,
+    });
     this.#streams.set(streamKey, stream);
+  }
+
+  #engineOf({ engine }: VoiceRecipe): SynthesisEngine {
+    const found = this.#available.engines.find(({ name }) => name === engine);
+    if (found !== undefined) return found;
+    throw new SynthesizerError('unknown_voice', `the engine ${engine} of the voice is not there`);
   }
 
   /** @throws SynthesizerError */

@@ -3,61 +3,96 @@ import { findLanguage } from './languages/find-language.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { givenWord, type ReadWord, readWords, withPunctuation } from './read-words.ts';
 import { sayAs } from './say-as.ts';
-import { NEUTRAL_PROSODY, type Script, type ScriptClause } from './script.ts';
-import { isSsml, parseSsml, type SsmlPassage, type SsmlReading, type SsmlSpan } from './ssml.ts';
+import { NEUTRAL_PROSODY, type Script, type ScriptClause, type ScriptMark, type VoiceWish } from './script.ts';
+import { isSsml, parseSsml } from './ssml.ts';
+import type { SsmlPassage, SsmlReading, SsmlSpan } from './ssml-document.ts';
 import { toToken } from './token.ts';
-import { writtenWords } from './written-words.ts';
+import { type WrittenWord, writtenWords } from './written-words.ts';
 
 /**
  * Reads a text as somebody would who is going to speak it. Text that begins with `<speak` is SSML, any other is taken as
  * it is. Takes time in proportion to the text.
- * @param options.language BCP 47, such as `en-in`; SSML may name another
  * @throws ScriptError of SSML that is not the subset of docs/speech-text.md
  */
-export function readScript(text: string, options: { language: string }): Script {
+export function readScript(text: string, options: ReadScriptOptions): Script {
   const wellFormed = text.toWellFormed();
   if (!isSsml(wellFormed)) {
     const language = findLanguage(options.language);
-    const clauses = clausesOf([plainPassage(wellFormed)], language);
+    const clauses = clausesOf([plainPassage(wellFormed)], () => language);
     return { clauses: isSilent(clauses) ? [] : clauses, characters: codePoints(wellFormed) };
   }
   const { passages, language } = parseSsml(wellFormed);
-  const clauses = clausesOf(passages, findLanguage(language ?? options.language));
+  const tags = options.voiceLanguages ?? [];
+  const clauses = clausesOf(passages, (voice) =>
+    findLanguage((voice === null ? language : tags[voice]) ?? options.language),
+  );
   return { clauses: isSilent(clauses) ? [] : clauses, characters: charactersOf(passages) };
 }
 
-function plainPassage(text: string): SsmlPassage {
-  return { spans: [{ text, reading: null }], prosody: NEUTRAL_PROSODY, pauseAfterMs: 0 };
+export interface ReadScriptOptions {
+  /** BCP 47, such as `en-in`; SSML may name another. */
+  language: string;
+  /** For each of `voicesIn`, in order. */
+  voiceLanguages?: readonly string[];
 }
 
-function clausesOf(passages: readonly SsmlPassage[], language: SpokenLanguage): ScriptClause[] {
+/**
+ * The voices that a text asks for in its markup. `readScript` takes the languages they speak.
+ * @throws ScriptError
+ */
+export function voicesIn(text: string): readonly VoiceWish[] {
+  return isSsml(text) && /<(?:lang|voice)[\s/>]/.test(text) ? parseSsml(text.toWellFormed()).voices : [];
+}
+
+function plainPassage(text: string): SsmlPassage {
+  const spans = [{ text, reading: null, marks: [] }];
+  return { spans, prosody: NEUTRAL_PROSODY, voice: null, endMarks: [], pauseAfterMs: 0 };
+}
+
+function clausesOf(
+  passages: readonly SsmlPassage[],
+  languageOf: (voice: number | null) => SpokenLanguage,
+): ScriptClause[] {
   const clauses: ScriptClause[] = [];
   let isFirst = true;
-  for (const { spans, prosody, pauseAfterMs } of passages) {
-    const cut = cutClauses(wordsOf(spans, language), { isFirst });
-    if (cut.length === 0 && pauseAfterMs > 0) cut.push([]);
-    for (const [index, words] of cut.entries()) {
+  for (const { spans, prosody, voice, endMarks, pauseAfterMs } of passages) {
+    const { words, marks } = wordsOf(spans, languageOf(voice));
+    marks.push(...endMarks.map((name) => ({ name, word: words.length })));
+    const cut = cutClauses(words, { isFirst });
+    if (cut.length === 0 && (pauseAfterMs > 0 || marks.length > 0)) cut.push([]);
+    let start = 0;
+    for (const [index, clause] of cut.entries()) {
+      const isLast = index === cut.length - 1;
+      const end = start + clause.length;
       clauses.push({
-        words: words.map(({ written, spoken, phonemes }) => ({ written, spoken, phonemes })),
+        words: clause.map(({ written, spoken, phonemes }) => ({ written, spoken, phonemes })),
         prosody,
-        pauseAfterMs: index === cut.length - 1 ? pauseAfterMs : 0,
+        pauseAfterMs: isLast ? pauseAfterMs : 0,
+        voice,
+        marks: marks
+          .filter(({ word }) => word >= start && (word < end || isLast))
+          .map(({ name, word }) => ({ name, word: word - start })),
       });
-      isFirst &&= words.every(({ spoken }) => spoken === '');
+      isFirst &&= clause.every(({ spoken }) => spoken === '');
+      start = end;
     }
   }
   return clauses;
 }
 
-/** The edge of an element parts words, unless there is only punctuation on one side of it. */
-function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): ReadWord[] {
+/** The edge of an element parts words, unless there is only punctuation on one side of it. A mark parts nothing. */
+function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): { words: ReadWord[]; marks: ScriptMark[] } {
   const words: ReadWord[] = [];
+  const marks: ScriptMark[] = [];
   let opening = '';
-  for (const { text, reading } of joined(spans)) {
+  for (const { text, reading, marks: given } of joined(spans)) {
     if (reading !== null) {
-      const given = givenWords(text, reading, language);
-      if (given.length > 0 && opening !== '') given[0] = { ...given[0]!, written: `${opening}${given[0]!.written}` };
-      else if (opening !== '') words.push(givenWord(opening, ''));
-      words.push(...given);
+      marks.push(...given.map(({ name }) => ({ name, word: words.length })));
+      const readings = givenWords(text, reading, language);
+      if (readings.length > 0 && opening !== '') {
+        readings[0] = { ...readings[0]!, written: `${opening}${readings[0]!.written}` };
+      } else if (opening !== '') words.push(givenWord(opening, ''));
+      words.push(...readings);
       opening = '';
       continue;
     }
@@ -66,6 +101,9 @@ function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): ReadWord
     const rest = text.slice(closing.length);
     opening = OPENING.exec(rest)?.[0] ?? '';
     const tokens = writtenWords(rest.slice(0, rest.length - opening.length));
+    for (const { name, at } of given) {
+      marks.push({ name, word: words.length + wordAt(rest, { tokens, at: at - closing.length }) });
+    }
     words.push(
       ...readWords(
         tokens.map(({ written, endsParagraph }) => toToken(written, endsParagraph)),
@@ -74,7 +112,18 @@ function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): ReadWord
     );
   }
   if (opening !== '') words.push(givenWord(opening, ''));
-  return words;
+  return { words, marks };
+}
+
+/** Which of the words follows an offset: a word that it splits, unless only punctuation is left of that. */
+function wordAt(text: string, { tokens, at }: { tokens: readonly WrittenWord[]; at: number }): number {
+  let left = text.slice(0, Math.max(0, at)).replace(/\s+/gu, '').length;
+  for (const [index, { written }] of tokens.entries()) {
+    const length = written.replace(/\s+/gu, '').length;
+    if (left < length) return left > 0 && !/[\p{L}\p{N}]/u.test(written.slice(left)) ? index + 1 : index;
+    left -= length;
+  }
+  return tokens.length;
 }
 
 const CLOSING = /^[.,;:!?…)\]}"'”’»।॥。，！？；：、]+/u;
@@ -85,8 +134,11 @@ function joined(spans: readonly SsmlSpan[]): SsmlSpan[] {
   const joinedSpans: SsmlSpan[] = [];
   for (const span of spans) {
     const last = joinedSpans.at(-1);
-    if (last !== undefined && last.reading === span.reading) last.text += span.text;
-    else joinedSpans.push({ ...span });
+    if (last !== undefined && last.reading === span.reading) {
+      const from = last.text.length;
+      last.marks.push(...span.marks.map(({ name, at }) => ({ name, at: from + at })));
+      last.text += span.text;
+    } else joinedSpans.push({ ...span, marks: [...span.marks] });
   }
   return joinedSpans;
 }

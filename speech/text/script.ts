@@ -16,6 +16,30 @@ export interface ScriptClause {
   prosody: Prosody;
   /** Silence after it, beyond what the engine makes of its punctuation. 0 to 10 000. */
   pauseAfterMs: number;
+  /** Index of the `VoiceWish` whose voice speaks it; null: the voice of the request. */
+  voice: number | null;
+  /** In order. */
+  marks: ScriptMark[];
+}
+
+/** A place in the text whose time is reported. */
+export interface ScriptMark {
+  name: string;
+  /** Index of the word of the clause that follows; the number of its words: after the last one. */
+  word: number;
+}
+
+/** The voice that SSML asks for in a stretch of text. At least one of name, language and gender is given. */
+export interface VoiceWish {
+  /** An id, or a short name of the catalogue. */
+  name: string | null;
+  /** BCP 47 in lower case; the text is read in it. */
+  language: string | null;
+  gender: 'female' | 'male' | null;
+  /** Index of the wish around it; null: the voice of the request. */
+  outer: number | null;
+  /** Where it is in the text, for error messages. */
+  position: string;
 }
 
 /** One word as it is written, white space around it left out. */

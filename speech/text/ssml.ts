@@ -1,4 +1,5 @@
 import { SaxesParser } from 'saxes';
+import { STRENGTHS, strengthMs, timeMs } from './breaks.ts';
 import {
   EMPHASIS_LEVELS,
   emphasis,
@@ -10,32 +11,9 @@ import {
   VOLUME_FORMS,
   volumeDb,
 } from './prosody.ts';
-import { DATE_FORMATS, INTERPRETATIONS, type Interpretation } from './say-as.ts';
-import { NEUTRAL_PROSODY, type Prosody, ScriptError } from './script.ts';
-
-/** What SSML says: stretches of text of one prosody, in the order they are spoken. */
-export interface SsmlDocument {
-  /** Of `xml:lang`, as it is written; null without. */
-  language: string | null;
-  passages: SsmlPassage[];
-}
-
-export interface SsmlPassage {
-  spans: SsmlSpan[];
-  prosody: Prosody;
-  pauseAfterMs: number;
-}
-
-export interface SsmlSpan {
-  text: string;
-  /** How it is to be read; null where that is up to us. */
-  reading: SsmlReading | null;
-}
-
-export type SsmlReading =
-  | { kind: 'say-as'; interpretation: Interpretation }
-  | { kind: 'sub'; alias: string }
-  | { kind: 'phoneme'; ipa: string };
+import { DATE_FORMATS, INTERPRETATIONS } from './say-as.ts';
+import { NEUTRAL_PROSODY, type Prosody, ScriptError, type VoiceWish } from './script.ts';
+import { LONGEST_BREAK_MS, PassageBuilder, type SsmlDocument, type SsmlReading } from './ssml-document.ts';
 
 /** Whether the text is meant as SSML: a declaration of XML counts as well. */
 export function isSsml(text: string): boolean {
@@ -84,23 +62,28 @@ function bareAmpersand(text: string): string | null {
   return `line ${lines.length}, column ${lines.at(-1)!.length + 1}: & is written &amp;, and there are no entities but amp, lt, gt, quot and apos`;
 }
 
-const ALLOWED = 'speak, p, s, break, say-as, prosody, emphasis, phoneme and sub';
+const ALLOWED = 'speak, p, s, break, say-as, prosody, emphasis, phoneme, sub, mark, lang and voice';
 const DEEPEST = 20;
-const LONGEST_BREAK_MS = 10_000;
 /** Of all breaks, so that a short text is not minutes of silence. */
 const LONGEST_BREAKS_MS = 120_000;
 const LONGEST_ALIAS = 250;
+const LONGEST_MARK = 100;
+const MOST_MARKS = 250;
+/** Each may take a look-up of a custom voice. */
+const MOST_VOICES = 50;
+/** As in requests. */
+const LONGEST_VOICE_NAME = 64;
 /** Beyond what the engine makes of the end of a sentence. */
 const PARAGRAPH_PAUSE_MS = 400;
 
 class SsmlReader {
-  readonly document: SsmlDocument = { language: null, passages: [] };
+  readonly #passages = new PassageBuilder();
+  readonly document: SsmlDocument = { language: null, passages: this.#passages.passages, voices: [] };
   readonly #position: () => string;
-  readonly #open: { name: string; prosody: Prosody }[] = [];
+  readonly #open: { name: string; prosody: Prosody; voice: number | null }[] = [];
   #reading: SsmlReading | null = null;
   #breaksMs = 0;
-  /** The next text belongs to another passage. */
-  #isCut = true;
+  #marks = 0;
 
   constructor(position: () => string) {
     this.#position = position;
@@ -109,48 +92,41 @@ class SsmlReader {
   open(name: string, attributes: Map<string, string>): void {
     if (this.#open.length === 0 && name !== 'speak') this.refuse('SSML begins with <speak>');
     if (this.#open.length >= DEEPEST) this.refuse(`elements are nested more than ${DEEPEST} deep`);
-    if (this.#reading !== null) this.refuse(`<${this.#open.at(-1)!.name}> takes text alone, and no <${name}>`);
+    const around = this.#open.at(-1)?.name ?? '';
+    if (this.#reading !== null) this.refuse(`<${around}> takes text alone, and no <${name}>`);
+    if (EMPTY.has(around)) this.refuse(`<${around}> is empty and takes no <${name}>`);
     const inner = this.#inner(name, attributes);
-    if (inner !== null || name === 'p' || name === 's') this.#isCut = true;
-    this.#open.push({ name, prosody: nested(this.#prosody, inner ?? {}) });
+    if (CUTTING.has(name)) this.#passages.cut();
+    const { prosody, voice } = this.#style;
+    this.#open.push({ name, prosody: nested(prosody, inner?.prosody ?? {}), voice: inner?.voice ?? voice });
   }
 
   close(name: string): void {
+    const { prosody, voice } = this.#style;
     this.#open.pop();
     this.#reading = null;
-    if (name === 'prosody' || name === 'emphasis' || name === 'p' || name === 's') this.#isCut = true;
-    if (name === 'p') this.#pause(PARAGRAPH_PAUSE_MS);
+    if (CUTTING.has(name)) this.#passages.cut();
+    if (name === 'p') this.#passages.pause(PARAGRAPH_PAUSE_MS, { prosody, voice });
+    if (name === 'speak') this.#passages.end({ prosody, voice });
   }
 
   text(written: string): void {
-    if (this.#open.at(-1)?.name === 'break' && written.trim() !== '') this.refuse('<break> has no text');
-    if (this.#open.length === 0 || written === '') return;
-    let rest = written;
-    if (this.#isCut) {
-      const last = this.document.passages.at(-1);
-      // A comma behind the end of an element belongs to the word in it.
-      const marks = last?.pauseAfterMs === 0 ? (/^[.,;:!?…)\]"'”’»।]+/u.exec(rest)?.[0] ?? '') : '';
-      if (marks !== '' && this.#reading === null && !/(^|\s)$/u.test(last?.spans.at(-1)?.text ?? '')) {
-        last!.spans.push({ text: marks, reading: null });
-        rest = rest.slice(marks.length);
-      }
-      if (rest.trim() === '') return;
-      this.document.passages.push({ spans: [], prosody: this.#prosody, pauseAfterMs: 0 });
-      this.#isCut = false;
-    }
-    this.document.passages.at(-1)!.spans.push({ text: rest, reading: this.#reading });
+    const around = this.#open.at(-1)?.name ?? '';
+    if (EMPTY.has(around) && written.trim() !== '') this.refuse(`<${around}> has no text`);
+    if (around === '' || written === '') return;
+    this.#passages.text(written, { ...this.#style, reading: this.#reading });
   }
 
   refuse(problem: string): never {
     throw new ScriptError(`SSML at ${this.#position()}: ${problem}`);
   }
 
-  get #prosody(): Prosody {
-    return this.#open.at(-1)?.prosody ?? NEUTRAL_PROSODY;
+  get #style(): { prosody: Prosody; voice: number | null } {
+    return this.#open.at(-1) ?? { prosody: NEUTRAL_PROSODY, voice: null };
   }
 
-  /** Reads the attributes. Answers the prosody inside, null where the element has none. */
-  #inner(name: string, attributes: Map<string, string>): Partial<Prosody> | null {
+  /** Reads the attributes. Returns what the element changes; null for nothing. */
+  #inner(name: string, attributes: Map<string, string>): { prosody?: Partial<Prosody>; voice?: number } | null {
     switch (name) {
       case 'speak':
         if (this.#open.length > 0) this.refuse('<speak> is the outermost element and stands there once');
@@ -164,11 +140,18 @@ class SsmlReader {
         this.#break(this.#take(name, attributes, ['time', 'strength']));
         return null;
       case 'prosody':
-        return this.#prosodyOf(this.#take(name, attributes, ['rate', 'pitch', 'volume']));
+        return { prosody: this.#prosodyOf(this.#take(name, attributes, ['rate', 'pitch', 'volume'])) };
       case 'emphasis': {
         const { level = 'moderate' } = this.#take(name, attributes, ['level']);
-        return emphasis(level) ?? this.#refuseValue('level', level, EMPHASIS_LEVELS);
+        return { prosody: emphasis(level) ?? this.#refuseValue('level', level, EMPHASIS_LEVELS) };
       }
+      case 'mark':
+        this.#mark(this.#take(name, attributes, ['name']));
+        return null;
+      case 'lang':
+        return { voice: this.#lang(this.#take(name, attributes, ['xml:lang'])) };
+      case 'voice':
+        return { voice: this.#voice(this.#take(name, attributes, ['name', 'gender', 'language', 'languages'])) };
       case 'say-as':
         this.#reading = this.#sayAs(this.#take(name, attributes, ['interpret-as', 'format', 'detail']));
         return null;
@@ -189,9 +172,7 @@ class SsmlReader {
   #openSpeak(attributes: Map<string, string>): void {
     for (const [name, value] of attributes) {
       if (name === 'xml:lang') {
-        if (!/^[a-z]{2,3}(-[a-z\d]{1,8}){0,4}$/i.test(value))
-          this.#refuseValue(name, value, 'a language such as en-IN');
-        this.document.language = value.toLowerCase();
+        this.document.language = this.#language(name, value);
       } else if (name === 'version') {
         if (value !== '1.0' && value !== '1.1') this.#refuseValue(name, value, '1.0 or 1.1');
       } else if (name !== 'xmlns' && !name.startsWith('xmlns:') && name !== 'xsi:schemaLocation') {
@@ -200,30 +181,61 @@ class SsmlReader {
     }
   }
 
-  #break({ time, strength }: Record<string, string | undefined>): void {
-    const ms = time === undefined ? this.#strength(strength ?? 'medium') : this.#milliseconds(time);
+  #break({ time, strength = 'medium' }: Record<string, string | undefined>): void {
+    const ms =
+      time !== undefined
+        ? this.#milliseconds(time)
+        : (strengthMs(strength) ?? this.#refuseValue('strength', strength, STRENGTHS));
     this.#breaksMs += ms;
     if (this.#breaksMs > LONGEST_BREAKS_MS) this.refuse(`breaks add up to more than ${LONGEST_BREAKS_MS / 1000} s`);
-    if (ms > 0) this.#pause(ms);
+    if (ms > 0) this.#passages.pause(ms, this.#style);
   }
 
-  #strength(strength: string): number {
-    return STRENGTHS_MS.get(strength) ?? this.#refuseValue('strength', strength, [...STRENGTHS_MS.keys()].join(', '));
+  #mark({ name = '' }: Record<string, string | undefined>): void {
+    if (name.trim() === '') this.refuse('<mark> needs a name, such as name="here"');
+    if (name.length > LONGEST_MARK) this.refuse(`name is longer than ${LONGEST_MARK} characters`);
+    this.#marks += 1;
+    if (this.#marks > MOST_MARKS) this.refuse(`there are more than ${MOST_MARKS} marks`);
+    this.#passages.mark(name);
+  }
+
+  #lang({ 'xml:lang': tag }: Record<string, string | undefined>): number {
+    if (tag === undefined) this.refuse('<lang> needs xml:lang, such as xml:lang="hi-IN"');
+    return this.#switchVoice({ name: null, language: this.#language('xml:lang', tag), gender: null });
+  }
+
+  #voice({
+    name = null,
+    gender = null,
+    languages,
+    language = languages,
+  }: Record<string, string | null | undefined>): number {
+    if (gender !== null && gender !== 'female' && gender !== 'male') {
+      this.#refuseValue('gender', gender, 'female, male');
+    }
+    if (name !== null && (name.trim() === '' || name.length > LONGEST_VOICE_NAME)) {
+      this.#refuseValue('name', name, `1 to ${LONGEST_VOICE_NAME} characters`);
+    }
+    const tag = language == null ? null : this.#language(languages == null ? 'language' : 'languages', language);
+    if (name === null && gender === null && tag === null) this.refuse('<voice> needs a name, a language or a gender');
+    return this.#switchVoice({ name: name?.trim() ?? null, language: tag, gender });
+  }
+
+  #switchVoice(wish: Pick<VoiceWish, 'name' | 'language' | 'gender'>): number {
+    const { voices } = this.document;
+    if (voices.length >= MOST_VOICES) this.refuse(`the voice changes more than ${MOST_VOICES} times`);
+    return voices.push({ ...wish, outer: this.#style.voice, position: this.#position() }) - 1;
+  }
+
+  /** BCP 47 in lower case. */
+  #language(attribute: string, tag: string): string {
+    if (!/^[a-z]{2,3}(-[a-z\d]{1,8}){0,4}$/i.test(tag)) this.#refuseValue(attribute, tag, 'a language such as en-IN');
+    return tag.toLowerCase();
   }
 
   #milliseconds(time: string): number {
-    const match = /^\+?(\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(ms|s)$/.exec(time);
-    if (match === null) this.#refuseValue('time', time, 'seconds or milliseconds such as 0.5s or 500ms');
-    const ms = Math.round(Number(match[1]) * (match[2] === 's' ? 1000 : 1));
+    const ms = timeMs(time) ?? this.#refuseValue('time', time, 'seconds or milliseconds such as 0.5s or 500ms');
     return ms <= LONGEST_BREAK_MS ? ms : this.#refuseValue('time', time, 'at most 10s');
-  }
-
-  /** Behind what there is, or alone. */
-  #pause(ms: number): void {
-    this.#isCut = true;
-    const last = this.document.passages.at(-1);
-    if (last !== undefined && last.pauseAfterMs + ms <= LONGEST_BREAK_MS) last.pauseAfterMs += ms;
-    else this.document.passages.push({ spans: [], prosody: this.#prosody, pauseAfterMs: ms });
   }
 
   #prosodyOf({ rate, pitch, volume }: Record<string, string | undefined>): Partial<Prosody> {
@@ -269,7 +281,7 @@ class SsmlReader {
   ): Record<string, string | undefined> {
     for (const name of attributes.keys()) {
       if (allowed.includes(name)) continue;
-      if (name === 'xml:lang') this.refuse(`xml:lang stands on <speak>: a text is spoken in one language`);
+      if (name === 'xml:lang') this.refuse('xml:lang belongs on <speak> or <lang>');
       this.refuse(
         `<${element}> has no attribute ${name}; ${allowed.length > 0 ? `there are ${allowed.join(', ')}` : 'it has none'}`,
       );
@@ -283,11 +295,6 @@ class SsmlReader {
   }
 }
 
-const STRENGTHS_MS = new Map([
-  ['none', 0],
-  ['x-weak', 100],
-  ['weak', 250],
-  ['medium', 500],
-  ['strong', 800],
-  ['x-strong', 1200],
-]);
+/** Their edges end a passage. */
+const CUTTING: ReadonlySet<string> = new Set(['p', 's', 'prosody', 'emphasis', 'lang', 'voice']);
+const EMPTY: ReadonlySet<string> = new Set(['break', 'mark']);

@@ -8,6 +8,7 @@ import { PLAIN_ENGLISH, plainVoices } from './espeak-plain-voices.ts';
 import { languageCode, languageName } from './language-names.ts';
 import { openaiVoice } from './openai-voices.ts';
 import { languageOfScript } from './script-languages.ts';
+import { voiceLike } from './voice-like.ts';
 
 export interface VoiceCatalogueOptions {
   /** Whose voices come first; `auto`: models and servers that somebody has set up, before eSpeak NG. */
@@ -46,6 +47,7 @@ export function createVoiceCatalogue(
     },
     usual,
     usualFor,
+    like: (likeness) => voiceLike(likeness, { fast: byPreference, quality }),
     languages: () => languagesOf([...espeakCare(espeak), ...others.map(({ language }) => language)]),
   };
 }

@@ -13,8 +13,21 @@ export interface VoiceCatalogue {
   readonly usual: CatalogueVoice;
   /** For a text without a voice: one that reads its script, such as Telugu, otherwise the usual one. */
   usualFor(text: string): CatalogueVoice;
+  /**
+   * For a stretch of a text: a voice of the language and gender. Keeps the voice around it if that fits; otherwise
+   * prefers its tier and gender. The language counts more than the gender. Null if no voice speaks the language.
+   */
+  like(likeness: VoiceLikeness): Pick<CatalogueVoice, 'id' | 'recipe'> | null;
   /** In which somebody took care of the voices; ISO 639. */
   languages(): readonly { language: string; name: string }[];
+}
+
+export interface VoiceLikeness {
+  /** BCP 47 in lower case; null: that of the voice around it. */
+  language: string | null;
+  gender: 'female' | 'male' | null;
+  /** A voice of the catalogue or a custom one. */
+  around: Pick<CatalogueVoice, 'id' | 'recipe'>;
 }
 
 export type VoiceTier = 'quality' | 'fast';

@@ -127,7 +127,7 @@ function readScript(text: string): Script {
   if (text.startsWith('<')) throw new ScriptError('<voice> in line 1 is none of the elements there are.');
   const written = text.split(' ').map((word) => ({ written: word, spoken: word === '-' ? '' : word, phonemes: null }));
   return {
-    clauses: [{ words: written, prosody: NEUTRAL_PROSODY, pauseAfterMs: 0 }],
+    clauses: [{ words: written, prosody: NEUTRAL_PROSODY, pauseAfterMs: 0, voice: null, marks: [] }],
     characters: [...text].length,
   };
 }

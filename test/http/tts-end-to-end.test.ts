@@ -60,7 +60,8 @@ beforeAll(async () => {
     synthesis,
     catalogue,
     voices: {
-      async resolve({ voiceId, text }) {
+      async resolve({ voiceId, text, like }) {
+        if (like !== undefined) return catalogue.like(like)!;
         const voice = voiceId === null ? catalogue.usual : catalogue.find(voiceId, text);
         if (voice === null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice. GET /voices lists them.');
         return voice;
@@ -171,6 +172,26 @@ describe('a text over HTTP', () => {
     expect(ends.at(-1)).toBeGreaterThan(audio.length / 8000 - 0.5);
   });
 
+  it('reports the times of its marks and is spoken by several voices, for the price of its text', async () => {
+    const before = await balance();
+    const text =
+      '<speak>Hello. <mark name="hindi"/><lang xml:lang="hi-IN">नमस्ते।</lang> <voice gender="female" language="en-US">Bye<mark name="end"/>.</voice></speak>';
+    const { status, complete } = await speak({ text });
+    expect(status).toBe(200);
+    const { wordAlignment, marks } = complete.result.timestampInfo;
+    expect(wordAlignment.words).toEqual(['Hello.', 'नमस्ते।', 'Bye.']);
+    expect(marks).toEqual([
+      { name: 'hindi', time_seconds: wordAlignment.wordStartTimeSeconds[1] },
+      { name: 'end', time_seconds: wordAlignment.wordEndTimeSeconds[2] },
+    ]);
+    // White space between elements alone is not counted.
+    const characters = [...'Hello. नमस्ते।Bye.'].length;
+    expect(complete.result.usage.processedCharactersCount).toBe(characters);
+    expect(before - (await balance())).toBe(BigInt(characters) * 15_000n);
+    const without = await speak({ text, timestamp_type: 'NONE' });
+    expect(without.complete.result.timestampInfo).toEqual({ marks });
+  });
+
   it('is streamed as audio and charged alike in the format of OpenAI', async () => {
     const [before, input] = [await balance(), 'Your order is on its way.'];
     const ask = (more: object) =>
@@ -195,12 +216,15 @@ describe('a text over HTTP', () => {
 
   it('that is no SSML, nothing to say or for nobody is refused and free', async () => {
     const before = await balance();
-    expect((await speak({ text: '<speak>a<voice>b</voice></speak>' })).complete).toMatchObject({
+    expect((await speak({ text: '<speak>a<audio>b</audio></speak>' })).complete).toMatchObject({
       code: 'INVALID_SSML',
     });
     expect((await speak({ text: '... !' })).complete).toMatchObject({ code: 'VALIDATION_FAILED' });
     const nobody = await speak({ text: 'a', voice_id: 'nobody' });
     expect(nobody).toMatchObject({ status: 404, complete: { message: expect.stringContaining('GET /voices') } });
+    const inside = await speak({ text: '<speak>a\n<voice name="nobody">b</voice></speak>' });
+    expect(inside).toMatchObject({ status: 404, complete: { code: 'VOICE_NOT_FOUND' } });
+    expect(inside.complete.message).toContain('SSML at line 2, column 1');
     expect(await balance()).toBe(before);
   });
 

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { switchedVoices } from '../../actors/tts/switched-voices.ts';
 import { createVoiceDesk } from '../../actors/voices/voice-desk.actor.ts';
 import type { VoiceDesk } from '../../actors/voices/voice-desk.ts';
 import { systemClock } from '../../runtime/clock.ts';
@@ -86,6 +87,15 @@ it('makes a voice of human speech that is heard, spoken with and deleted', async
   }
   expect(durationMs).toBeGreaterThan(500);
   expect(Math.round(Buffer.concat(spoken).length / 32)).toBeCloseTo(durationMs, -1);
+
+  // SSML may name it in its own workspace, and in no other.
+  const text = `<speak>One <voice name="${id}">two</voice></speak>`;
+  const { workspaceId: stranger } = await fixture.addWorkspace();
+  const usual = await desk.resolve({ workspaceId, voiceId: null });
+  const switched = (from: string) => switchedVoices(text, { workspaceId: from, voice: usual, voices: desk });
+  expect((await switched(workspaceId)).recipes).toEqual([recipe]);
+  await expect(switched(stranger)).rejects.toMatchObject({ code: 'VOICE_NOT_FOUND', status: 404 });
+  await expect(switched(stranger)).rejects.toThrow('SSML at line 1, column 12');
 
   const sampleUrl = await vi.waitFor(
     async () => {

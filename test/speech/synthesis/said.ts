@@ -33,6 +33,8 @@ export function clause(text: string): ScriptClause {
     words: words.map((written) => ({ written, spoken: written, phonemes: null })),
     prosody: NEUTRAL_PROSODY,
     pauseAfterMs: 0,
+    voice: null,
+    marks: [],
   };
 }
 

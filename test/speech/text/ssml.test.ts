@@ -197,7 +197,7 @@ describe('SSML', () => {
     ['an element in text', '<sub alias="x"><break/></sub>', '<sub> takes text alone, and no <break>'],
     ['no alias', '<sub>x</sub>', '<sub> needs an alias'],
     ['a long alias', `<sub alias="${'x'.repeat(300)}">x</sub>`, 'alias is longer than 250 characters'],
-    ['another language within', '<s xml:lang="fr">x</s>', 'xml:lang stands on <speak>'],
+    ['another language within', '<s xml:lang="fr">x</s>', 'xml:lang belongs on <speak> or <lang>'],
     ['depth', '<prosody rate="slow">'.repeat(30), 'elements are nested more than 20 deep'],
     ['an ampersand', 'a & b', 'line 1, column 10: & is written &amp;'],
     ['an entity', '&nbsp;', 'line 1, column 8: & is written &amp;'],
