@@ -189,7 +189,11 @@ describe('a text over HTTP', () => {
     expect(complete.result.usage.processedCharactersCount).toBe(characters);
     expect(before - (await balance())).toBe(BigInt(characters) * 15_000n);
     const without = await speak({ text, timestamp_type: 'NONE' });
-    expect(without.complete.result.timestampInfo).toEqual({ marks });
+    // Breath noise is random, so sounds do not end at exactly the same time again.
+    const again = marks.map(({ name, time_seconds }: { name: string; time_seconds: number }) => {
+      return { name, time_seconds: expect.closeTo(time_seconds, 1) };
+    });
+    expect(without.complete.result.timestampInfo).toEqual({ marks: again });
   });
 
   it('is streamed as audio and charged alike in the format of OpenAI', async () => {
