@@ -23,8 +23,10 @@ interface Line {
   /** That it begins in, and whether it ends in it. */
   font: string | undefined;
   isOneFont: boolean;
-  /** Whether there is a gap in it as between the cells of a table. */
+  /** Whether it is a row of a table. */
   isRow: boolean;
+  /** Stretches without a gap that could be between two cells. */
+  cells: { x: number; endX: number }[];
 }
 
 /**
@@ -78,12 +80,25 @@ function linesOf(runs: readonly TextRun[]): Line[] {
     if (line === null) {
       if (run.text.trim() === '') continue;
       const { x, y, size, font } = run;
-      line = { pieces: [], isOpen: true, text: '', x, y, endX: x, size, font, isOneFont: true, isRow: false };
+      line = {
+        pieces: [],
+        isOpen: true,
+        text: '',
+        x,
+        y,
+        endX: x,
+        size,
+        font,
+        isOneFont: true,
+        isRow: false,
+        cells: [],
+      };
       lines.push(line);
     }
     const gap = run.x - line.endX;
     if (run.text.trim() !== '') {
       if (run.font !== line.font) line.isOneFont = false;
+      addToCells(line.cells, run);
       // What is far from its mark is an item.
       if (gap > run.size * CELL_GAP && (line.pieces.length > 2 || !MARK.test(line.pieces.join('')))) line.isRow = true;
     }
@@ -97,12 +112,40 @@ function linesOf(runs: readonly TextRun[]): Line[] {
     if (run.endsLine) line = null;
   }
   for (const each of lines) each.text = each.pieces.join('');
-  return lines.filter(({ text }) => text.trim() !== '');
+  const written = lines.filter(({ text }) => text.trim() !== '');
+  for (const [index, each] of written.entries()) {
+    const before = written[index - 1];
+    if (before !== undefined && areRows(before, each)) {
+      before.isRow = true;
+      each.isRow = true;
+    }
+  }
+  return written;
+}
+
+function addToCells(cells: Line['cells'], { x, width, size }: TextRun): void {
+  const last = cells.at(-1);
+  if (last === undefined || x - last.endX > size * NARROW_CELL_GAP || x < last.x) cells.push({ x, endX: x + width });
+  else last.endX = Math.max(last.endX, x + width);
+}
+
+/** Whether the cells of two lines stand in the same columns, aligned left or right. */
+function areRows(one: Line, other: Line): boolean {
+  if (one.cells.length < 2 || one.cells.length !== other.cells.length) return false;
+  const tolerance = one.size * COLUMN_TOLERANCE;
+  const isNear = (a: number, b: number) => Math.abs(a - b) <= tolerance;
+  return one.cells.every((cell, index) => {
+    const { x, endX } = other.cells[index]!;
+    return isNear(cell.x, x) || isNear(cell.endX, endX);
+  });
 }
 
 /** In heights of the font. */
 const WORD_GAP = 0.2;
 const CELL_GAP = 1.5;
+/** Also between the words of justified text, so that it takes two lines with the same columns. */
+const NARROW_CELL_GAP = 0.6;
+const COLUMN_TOLERANCE = 0.15;
 const PARAGRAPH_GAP = 1.35;
 
 /** From one line to the next, of most lines; 0 when there are none. */

@@ -87,7 +87,7 @@ describe('tandem speak', () => {
     { argv: ['Hi', '--voice', 'nobody'], code: 'VOICE_NOT_FOUND', exitCode: 1 },
     { argv: [' '], code: 'VALIDATION_FAILED', exitCode: 1 },
     { argv: ['...'], code: 'VALIDATION_FAILED', exitCode: 1 },
-    { argv: ['<speak>Hi<voice name="x">you</voice></speak>'], code: 'INVALID_SSML', exitCode: 1 },
+    { argv: ['<speak>Hi<marquee>you</marquee></speak>'], code: 'INVALID_SSML', exitCode: 1 },
     { argv: ['Hi', '--stability', '101'], code: 'VALIDATION_FAILED', exitCode: 1 },
     { argv: ['Hi', '--wpm', 'fast'], code: 'USAGE', exitCode: 2 },
     { argv: ['Hi', '--out', 'speech.flac'], code: 'USAGE', exitCode: 2 },

@@ -37,6 +37,7 @@ export async function findInstalledModels(modelsDir: string): Promise<InstalledM
     if ('problem' in read) found.problems.push({ folder, problem: read.problem });
     else found.recognition.push(read);
   }
+  found.problems.push(...(await strayFilesIn(join(modelsDir, 'stt'))));
   for (const folder of await foldersIn(join(modelsDir, 'punctuation'))) {
     const read = await readPunctuationFolder(folder);
     if ('problem' in read) found.problems.push({ folder, problem: read.problem });
@@ -147,6 +148,21 @@ async function readFolder(
   const parsed = parseManifest(text);
   return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
 }
+
+/** Files of models that lie beside the folders of models, as after a download by hand. */
+export async function strayFilesIn(parent: string): Promise<{ folder: string; problem: string }[]> {
+  const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);
+  const strays = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
+  return strays.flatMap(({ name }) => {
+    const problem = ARCHIVE.test(name)
+      ? 'it is an archive: unpack it here, or run tandem models fetch with its URL'
+      : 'it is a file of a model: put all files of the model into a folder of their own here';
+    return ARCHIVE.test(name) || MODEL_FILE.test(name) ? [{ folder: join(parent, name), problem }] : [];
+  });
+}
+
+const ARCHIVE = /\.(?:tar\.bz2|tar\.gz|tgz|zip)$/;
+const MODEL_FILE = /\.(?:onnx|ort)$/;
 
 export async function foldersIn(parent: string): Promise<string[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {

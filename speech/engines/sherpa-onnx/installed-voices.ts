@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { foldersIn, readOnnxFile, reasonOf } from './installed-models.ts';
+import { foldersIn, readOnnxFile, reasonOf, strayFilesIn } from './installed-models.ts';
 import { MANIFEST_NAME } from './model-manifest.ts';
 import { describeSynthesisFolder, type SynthesisModel } from './synthesis-folder.ts';
 import { parseSynthesisManifest, type SynthesisManifest } from './synthesis-manifest.ts';
@@ -26,6 +26,7 @@ export async function findSynthesisModels(modelsDir: string): Promise<InstalledS
     if ('problem' in read) found.problems.push({ folder, problem: read.problem });
     else found.models.push(read);
   }
+  found.problems.push(...(await strayFilesIn(join(modelsDir, 'tts'))));
   return found;
 }
 

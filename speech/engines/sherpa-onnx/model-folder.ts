@@ -39,7 +39,11 @@ export function describeModelFolder(folder: ModelFolder): SherpaModel | { proble
   if (main === undefined) return { problem: 'no model in it: expected encoder*.onnx or model*.onnx' };
   const metadata = folder.metadataOf(main);
   const type = manifest?.type ?? typeOf(files, metadata);
-  if (type === null) return { problem: `cannot determine what ${main} is: set its "type" in tandem.json` };
+  if (type === null) {
+    if (isOfSynthesis(folder.files, metadata))
+      return { problem: 'it is a model for synthesis: move its folder to tts/' };
+    return { problem: `cannot determine what ${main} is: set its "type" in tandem.json` };
+  }
   const missing = ROLES_OF[type].find((role) => files[role] === undefined);
   if (missing !== undefined) return { problem: `a ${type} model needs a file for its ${missing}` };
   const languages = manifest?.languages ?? languagesOf(type, { name: folder.name, metadata });
@@ -55,6 +59,13 @@ export function describeModelFolder(folder: ModelFolder): SherpaModel | { proble
     chunkFrames: integerOf(metadata.T) ?? integerOf(metadata.window_size) ?? 100,
     subsampling: integerOf(metadata.subsampling_factor) ?? 4,
   };
+}
+
+function isOfSynthesis(
+  files: readonly string[],
+  { model_type: said = '', comment = '' }: Record<string, string>,
+): boolean {
+  return /vits|kokoro|kitten|matcha/i.test(said) || /piper|coqui/i.test(comment) || files.includes('voices.bin');
 }
 
 const SINGLE_FILE: readonly FileRole[] = ['model', 'tokens'];

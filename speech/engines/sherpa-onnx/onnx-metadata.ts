@@ -13,6 +13,9 @@ export class OnnxFormatError extends Error {
 export async function readOnnxMetadata(path: string): Promise<Record<string, string>> {
   await using file = await open(path);
   const { size } = await file.stat();
+  if ((await readBytes(file, 0, LFS_POINTER.length)).toString('latin1') === LFS_POINTER) {
+    throw new OnnxFormatError('a Git LFS pointer in place of the file. Run git lfs pull, or download the file');
+  }
   const metadata: Record<string, string> = Object.create(null);
   let hasGraph = false;
   let offset = 0;
@@ -30,6 +33,7 @@ export async function readOnnxMetadata(path: string): Promise<Record<string, str
   return metadata;
 }
 
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 const GRAPH_FIELD = 7;
 const METADATA_FIELD = 14;
 const MOST_FIELDS = 10_000;

@@ -45,7 +45,7 @@ export function describeSynthesisFolder(folder: SynthesisFolder): SynthesisModel
   if (main === undefined) return { problem: 'no model in it: expected model.onnx or another .onnx file' };
   const metadata = folder.metadataOf(main);
   const type = manifest?.type ?? typeOf(files, metadata);
-  if (type === null) return { problem: `cannot determine what ${main} is: set its "type" in tandem.json` };
+  if (type === null) return { problem: whyUnknown(main, { names, metadata }) };
   const missing = ROLES_OF[type].find((role) => files[role] === undefined);
   if (missing !== undefined) return { problem: missingPart(type, missing) };
   const lexicons = names.filter((file) => /^lexicon.*\.txt$/.test(file));
@@ -69,6 +69,18 @@ export function describeSynthesisFolder(folder: SynthesisFolder): SynthesisModel
     ruleFars: names.filter((file) => file.endsWith('.far')),
     clones: CLONING.has(type),
   };
+}
+
+function whyUnknown(main: string, { names, metadata }: { names: readonly string[]; metadata: Metadata }): string {
+  if (names.includes(`${main}.json`)) {
+    return `${main} is a voice as Piper publishes it, without the metadata that sherpa-onnx needs. Install its converted form, whose name begins with vits-piper-`;
+  }
+  const said = metadata.model_type ?? '';
+  const isOfRecognition = /whisper|zipformer|paraformer|EncDec|wenet|sense_voice|telespeech|dolphin/.test(said);
+  if (isOfRecognition || names.some((name) => name.includes('joiner'))) {
+    return 'it is a model for recognition: move its folder to stt/';
+  }
+  return `cannot determine what ${main} is: set its "type" in tandem.json`;
 }
 
 const ROLES_OF: Record<SynthesisType, readonly SynthesisFileRole[]> = {

@@ -81,6 +81,31 @@ describe('a PDF', () => {
     ]);
   });
 
+  it('keeps the rows of a narrow table apart, aligned left or right', async () => {
+    const at = (x: number, y: number, text: string) => `1 0 0 1 ${x} ${y} Tm (${text}) Tj`;
+    const page = [
+      'BT /F1 12 Tf',
+      // In Helvetica, 20 and 10 points lie between the cells, and digits are 6.67 points wide.
+      ...[at(72, 720, 'Bell'), at(112, 720, '9.99'), at(72, 706, 'Lamp'), at(112, 706, '19.50')],
+      ...[at(72, 664, 'Nut'), at(110, 664, '1.50'), at(72, 650, 'Bolt'), at(103.33, 650, '12.25')],
+      'ET',
+    ].join('\n');
+    expect((await textIn(pdfWith({ pages: [page] }))).split('\n')).toEqual([
+      ...['Bell 9.99', 'Lamp 19.50', 'Nut 1.50', 'Bolt 12.25'],
+    ]);
+  });
+
+  it('joins the lines of justified text, whose gaps are wide and in no column', async () => {
+    const at = (x: number, y: number, text: string) => `1 0 0 1 ${x} ${y} Tm (${text}) Tj`;
+    const page = [
+      'BT /F1 12 Tf',
+      ...[at(72, 720, 'The'), at(102, 720, 'harbour'), at(158, 720, 'counted')],
+      ...[at(72, 706, 'ships'), at(112, 706, 'and'), at(143, 706, 'their'), at(178, 706, 'tons.')],
+      'ET',
+    ].join('\n');
+    expect(await textIn(pdfWith({ pages: [page] }))).toBe('The harbour counted ships and their tons.');
+  });
+
   it('of pages that are pictures is recognised, in a process of its own', async () => {
     const line = drawnText(['THE TRAIN IS LATE', 'AND THE ROUTE IS CLOSED']);
     const onItsSide = turnedLeft(drawnText(['NO ONE IS HERE']));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
 import { findSynthesisModels } from '../../../speech/engines/sherpa-onnx/installed-voices.ts';
+import { encodeOnnx } from '../tiny-onnx.ts';
 import { writeOfflineCtc, writeOfflineTransducer } from '../whistled-models.ts';
 
 let modelsDir: string;
@@ -55,6 +56,44 @@ describe('the folder of models', () => {
     const { models, problems } = await findings();
     expect(models).toEqual([]);
     expect(problems).toEqual([expect.stringContaining(says)]);
+  });
+
+  it('reports files of models that have no folder of their own', async () => {
+    for (const kind of ['stt', 'tts']) {
+      for (const name of ['model.onnx', 'voice.tar.bz2', 'README.md', '.half.onnx']) {
+        await writeFile(join(modelsDir, kind, name), 'x');
+      }
+    }
+    const strays = (kind: string) => [
+      `${kind}/model.onnx: it is a file of a model: put all files of the model into a folder of their own here`,
+      `${kind}/voice.tar.bz2: it is an archive: unpack it here, or run tandem models fetch with its URL`,
+    ];
+    expect(await findings()).toEqual({ models: ['whistle-en'], problems: strays('stt') });
+    const { problems } = await findSynthesisModels(modelsDir);
+    expect(problems.map(({ folder, problem }) => `${folder.slice(modelsDir.length + 1)}: ${problem}`)).toEqual(
+      strays('tts'),
+    );
+  });
+
+  it('reports a file that is a Git LFS pointer, and how to download it', async () => {
+    const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n';
+    await writeFile(join(modelsDir, 'stt', 'whistle-en', 'model.onnx'), pointer);
+    expect((await findings()).problems).toEqual([
+      'stt/whistle-en: model.onnx is damaged: a Git LFS pointer in place of the file. Run git lfs pull, or download the file',
+    ]);
+  });
+
+  it('reports a voice as Piper publishes it, and a model for recognition among the voices', async () => {
+    const bare = encodeOnnx({ inputs: [], outputs: [], nodes: [], weights: [], metadata: {} });
+    await mkdir(join(modelsDir, 'tts', 'raw'));
+    await writeFile(join(modelsDir, 'tts', 'raw', 'en_US-amy-low.onnx'), bare);
+    await writeFile(join(modelsDir, 'tts', 'raw', 'en_US-amy-low.onnx.json'), '{}');
+    await writeOfflineCtc(join(modelsDir, 'tts', 'whistle-en'));
+    const { problems } = await findSynthesisModels(modelsDir);
+    expect(problems.map(({ problem }) => problem)).toEqual([
+      expect.stringMatching(/^en_US-amy-low.onnx is a voice as Piper publishes it/),
+      'it is a model for recognition: move its folder to stt/',
+    ]);
   });
 
   it('reports a model with a file that is a link to nothing', async () => {

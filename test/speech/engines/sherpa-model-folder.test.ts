@@ -168,6 +168,11 @@ describe('a folder that is no model', () => {
     },
     { name: 'is of no known kind', described: folder('x-en', ['model.onnx', 'tokens.txt']), says: '"type"' },
     {
+      name: 'has a voice',
+      described: folder('vits-piper-en', ['en.onnx', 'tokens.txt'], { metadata: { model_type: 'vits' } }),
+      says: 'it is a model for synthesis: move its folder to tts/',
+    },
+    {
       name: 'has no language in its name',
       described: folder('my-model', ['model.onnx', 'tokens.txt'], { metadata: { model_type: 'wenet_ctc' } }),
       says: '"languages"',
@@ -247,6 +252,7 @@ describe('what an ONNX file says about itself', () => {
     { what: 'half of it', bytes: model.subarray(0, 10_000) },
     { what: 'all but its last byte', bytes: model.subarray(0, -1) },
     { what: 'a page of the web', bytes: Buffer.from('<!doctype html><html></html>') },
+    { what: 'a Git LFS pointer', bytes: Buffer.from('version https://git-lfs.github.com/spec/v1\noid sha256:0\n') },
     { what: 'zeros', bytes: Buffer.alloc(64) },
     { what: 'a length without end', bytes: Buffer.alloc(64, 0xff) },
   ])('is not to be had from $what', async ({ bytes }) => {
