@@ -78,7 +78,7 @@ const SEARCH_FIELDS = {
   filters: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`.',
+        'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters.',
     }),
   ),
   threshold: Type.Optional(

@@ -6,25 +6,53 @@ import { storableText } from './memory-text.ts';
 type Scalar = string | number | boolean | null;
 type RangeOperator = '$gt' | '$gte' | '$lt' | '$lte';
 
-/** One condition on the metadata of a memory; all of a filter have to hold. */
-export type MetadataCondition = { path: string[] } & (
-  | { operator: '$in' | '$nin'; values: Scalar[] }
-  | { operator: RangeOperator; value: string | number }
-);
+/** A condition on the metadata of a memory, or a group of conditions. */
+export type MetadataCondition =
+  | ({ path: string[] } & (
+      | { operator: '$in' | '$nin'; values: Scalar[] }
+      | { operator: RangeOperator; value: string | number }
+    ))
+  /** `$not`: none of the conditions holds. */
+  | { operator: GroupOperator; conditions: MetadataCondition[] };
+type GroupOperator = '$and' | '$or' | '$not';
 
-/** What a filter may ask at most. */
-export const FILTER_LIMITS = { conditions: 20, values: 100, depth: 8, keyCharacters: 200, textCharacters: 2_000 };
+/** `groups`: levels of groups within groups. */
+export const FILTER_LIMITS = {
+  conditions: 20,
+  values: 100,
+  depth: 8,
+  groups: 4,
+  keyCharacters: 200,
+  textCharacters: 2_000,
+};
+
+/** Metadata keys that name whom or what a memory is about, as in mem0. */
+export const ENTITY_KEYS = ['user_id', 'agent_id', 'run_id'] as const;
+export type MemoryEntities = Readonly<Partial<Record<(typeof ENTITY_KEYS)[number], string>>>;
+
+/** Conditions that select the memories of all the entities. */
+export function conditionsOfEntities(entities: MemoryEntities): MetadataCondition[] {
+  return ENTITY_KEYS.flatMap((key): MetadataCondition[] => {
+    const id = entities[key];
+    return id === undefined ? [] : [{ path: [key], operator: '$in', values: [storableText(id)] }];
+  });
+}
 
 /**
  * `{"language": "en", "author.team": ["a", "b"], "year": {"$gte": 2024, "$ne": 2025}}`: a value is equal, or one of those
  * in a list of the metadata; a list means any of its values; `$gt`, `$gte`, `$lt` and `$lte` compare numbers with
  * numbers and texts with texts by their code points (dates in ISO 8601 do); dots, or objects in objects, lead to keys
  * deeper inside. Null also means that there is no such key.
+ *
+ * `{"$or": [{...}, {...}]}`, `$and` and `$not` combine filters. As in mem0, they may be written `OR`, `AND` and `NOT`,
+ * and operators without `$`. A key of metadata with such a name is reached by dots (`range.gt`).
  * @throws TandemError `VALIDATION_FAILED` that names what is wrong
  */
 export function parseMetadataFilter(filters: unknown): MetadataCondition[] {
-  const conditions = conditionsOf(filters, []);
-  if (conditions.length > FILTER_LIMITS.conditions) refuse([], `has more than ${FILTER_LIMITS.conditions} conditions`);
+  const conditions = conditionsOf(filters, { within: [], path: [] });
+  if (countOf(conditions) > FILTER_LIMITS.conditions) {
+    refuse({ within: [], path: [] }, `has more than ${FILTER_LIMITS.conditions} conditions`);
+  }
   return conditions;
 }
 
@@ -36,84 +64,149 @@ export function matchingMetadata(
   return conditions.reduce((all, condition) => sql`${all} and ${sqlOf(sql, condition)}`, sql``);
 }
 
-function conditionsOf(value: unknown, path: string[]): MetadataCondition[] {
-  if (Array.isArray(value)) return [{ path, operator: '$in', values: scalarsOf(value, path) }];
-  if (typeof value !== 'object' || value === null) {
-    return [{ path, operator: '$in', values: [scalarOf(value, path)] }];
-  }
-  const entries = Object.entries(value);
-  if (entries.length === 0 && path.length > 0) refuse(path, 'is an empty object');
-  if (entries.length > FILTER_LIMITS.conditions) refuse(path, `has more than ${FILTER_LIMITS.conditions} conditions`);
-  const operators = entries.filter(([key]) => key.startsWith('$'));
-  if (operators.length === 0) return entries.flatMap(([key, inner]) => conditionsOf(inner, deeper(path, key)));
-  if (path.length === 0) refuse(path, 'has an operator where a key is expected');
-  return entries.map(([operator, operand]) => operatorOf(operator, operand, path));
+/** Where in a filter something stands: in which groups, by their names and positions, and below which keys. */
+interface Place {
+  within: string[];
+  path: string[];
 }
 
-function operatorOf(operator: string, operand: unknown, path: string[]): MetadataCondition {
+function countOf(conditions: readonly MetadataCondition[]): number {
+  return conditions.reduce(
+    (sum, condition) => sum + ('conditions' in condition ? countOf(condition.conditions) : 1),
+    0,
+  );
+}
+
+function conditionsOf(value: unknown, place: Place): MetadataCondition[] {
+  const { path } = place;
+  if (Array.isArray(value)) return [{ path, operator: '$in', values: scalarsOf(value, place) }];
+  if (!isObject(value)) return [{ path, operator: '$in', values: [scalarOf(value, place)] }];
+  const entries = Object.entries(value);
+  if (entries.length === 0 && path.length + place.within.length > 0) refuse(place, 'is an empty object');
+  if (entries.length > FILTER_LIMITS.conditions) refuse(place, `has more than ${FILTER_LIMITS.conditions} conditions`);
+  if (path.length === 0) return entries.flatMap(([key, inner]) => conditionsOfKey(key, inner, place));
+  if (entries.every(([key]) => BARE_OPERATORS.has(key))) {
+    return entries.map(([operator, operand]) => operatorOf(`$${operator}`, operand, place));
+  }
+  const hasOperators = entries.some(([key]) => key.startsWith('$'));
+  if (hasOperators) return entries.map(([operator, operand]) => operatorOf(operator, operand, place));
+  return entries.flatMap(([key, inner]) => conditionsOf(inner, deeper(place, key)));
+}
+
+const BARE_OPERATORS: ReadonlySet<string> = new Set(['eq', 'ne', 'in', 'nin', 'gt', 'gte', 'lt', 'lte']);
+const GROUPS: ReadonlyMap<string, GroupOperator> = new Map([
+  ...(['$and', '$or', '$not'] as const).map((operator) => [operator, operator] as const),
+  ...([
+    ['AND', '$and'],
+    ['OR', '$or'],
+    ['NOT', '$not'],
+  ] as const),
+]);
+
+function conditionsOfKey(key: string, value: unknown, place: Place): MetadataCondition[] {
+  const operator = GROUPS.get(key);
+  // Metadata may have a key OR. No other filter for it is a list of objects.
+  const isGroup = key.startsWith('$') || (Array.isArray(value) && value.length > 0 && value.every(isObject));
+  if (operator !== undefined && isGroup)
+    return [groupOf(operator, value, { ...place, within: [...place.within, key] })];
+  if (key.startsWith('$')) refuse(place, 'has an operator where a key is expected');
+  return conditionsOf(value, deeper(place, key));
+}
+
+function groupOf(operator: GroupOperator, filters: unknown, place: Place): MetadataCondition {
+  // Each level has a name and a position.
+  if (place.within.length > 2 * FILTER_LIMITS.groups) {
+    refuse(place, `leads deeper than ${FILTER_LIMITS.groups} groups`);
+  }
+  if (!Array.isArray(filters) || filters.length === 0) return refuse(place, 'must be a list of filters');
+  if (filters.length > FILTER_LIMITS.conditions) refuse(place, `has more than ${FILTER_LIMITS.conditions} filters`);
+  const conditions = filters.map((filter, index): MetadataCondition => {
+    const at = { ...place, within: [...place.within, String(index)] };
+    if (!isObject(filter)) return refuse(at, 'must be a filter');
+    return { operator: '$and', conditions: conditionsOf(filter, at) };
+  });
+  return { operator, conditions };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function operatorOf(operator: string, operand: unknown, place: Place): MetadataCondition {
+  const { path } = place;
   switch (operator) {
     case '$eq':
-      return { path, operator: '$in', values: [scalarOf(operand, path)] };
+      return { path, operator: '$in', values: [scalarOf(operand, place)] };
     case '$ne':
-      return { path, operator: '$nin', values: [scalarOf(operand, path)] };
+      return { path, operator: '$nin', values: [scalarOf(operand, place)] };
     case '$in':
     case '$nin':
-      if (!Array.isArray(operand)) return refuse(path, `has ${operator} without a list`);
-      return { path, operator, values: scalarsOf(operand, path) };
+      if (!Array.isArray(operand)) return refuse(place, `has ${operator} without a list`);
+      return { path, operator, values: scalarsOf(operand, place) };
     case '$gt':
     case '$gte':
     case '$lt':
     case '$lte': {
-      const value = scalarOf(operand, path);
+      const value = scalarOf(operand, place);
       if (typeof value === 'string' || typeof value === 'number') return { path, operator, value };
-      return refuse(path, `has ${operator} without a number or text`);
+      return refuse(place, `has ${operator} without a number or text`);
     }
     default:
-      return refuse(path, 'has an operator other than $eq, $ne, $in, $nin, $gt, $gte, $lt and $lte');
+      return refuse(place, 'has an operator other than $eq, $ne, $in, $nin, $gt, $gte, $lt and $lte');
   }
 }
 
-function deeper(path: string[], key: string): string[] {
+function deeper({ within, path }: Place, key: string): Place {
+  const place = { within, path };
   const parts = [...path, ...key.split('.').map(storableText)];
-  if (parts.length > FILTER_LIMITS.depth) refuse(path, `leads deeper than ${FILTER_LIMITS.depth} keys`);
-  if (parts.some((part) => part === '')) refuse(path, 'has an empty key');
+  if (parts.length > FILTER_LIMITS.depth) refuse(place, `leads deeper than ${FILTER_LIMITS.depth} keys`);
+  if (parts.some((part) => part === '')) refuse(place, 'has an empty key');
   if (key.length > FILTER_LIMITS.keyCharacters) {
-    refuse(path, `has a key of more than ${FILTER_LIMITS.keyCharacters} characters`);
+    refuse(place, `has a key of more than ${FILTER_LIMITS.keyCharacters} characters`);
   }
-  return parts;
+  return { within, path: parts };
 }
 
-function scalarsOf(values: unknown[], path: string[]): Scalar[] {
-  if (values.length > FILTER_LIMITS.values) refuse(path, `has a list of more than ${FILTER_LIMITS.values} values`);
-  return values.map((value) => scalarOf(value, path));
+function scalarsOf(values: unknown[], place: Place): Scalar[] {
+  if (values.length > FILTER_LIMITS.values) refuse(place, `has a list of more than ${FILTER_LIMITS.values} values`);
+  return values.map((value) => scalarOf(value, place));
 }
 
-function scalarOf(value: unknown, path: string[]): Scalar {
+function scalarOf(value: unknown, place: Place): Scalar {
   if (value === null || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (typeof value === 'string') {
     if (value.length <= FILTER_LIMITS.textCharacters) return storableText(value);
-    return refuse(path, `has a text of more than ${FILTER_LIMITS.textCharacters} characters`);
+    return refuse(place, `has a text of more than ${FILTER_LIMITS.textCharacters} characters`);
   }
-  return refuse(path, 'has a value that is not a string, number, boolean or null');
+  return refuse(place, 'has a value that is not a string, number, boolean or null');
 }
 
-function refuse(path: string[], reason: string): never {
-  const where = ['filters', ...path].join('.');
+function refuse({ within, path }: Place, reason: string): never {
+  const where = ['filters', ...within, ...path].join('.');
   const message = `${where} ${reason}`;
   throw new TandemError('VALIDATION_FAILED', message, { details: [{ path: where, message: reason }] });
 }
 
 function sqlOf(sql: SqlOrTx, condition: MetadataCondition): postgres.PendingQuery<postgres.Row[]> {
-  const { path, operator } = condition;
-  switch (operator) {
+  switch (condition.operator) {
+    case '$and':
+      return sql`(true ${matchingMetadata(sql, condition.conditions)})`;
+    case '$or':
+      return sql`(${anyHolds(sql, condition.conditions)})`;
+    case '$not':
+      return sql`not (${anyHolds(sql, condition.conditions)})`;
     case '$in':
-      return sql`(${anyOf(sql, path, condition.values)})`;
+      return sql`(${anyOf(sql, condition.path, condition.values)})`;
     case '$nin':
-      return sql`not (${anyOf(sql, path, condition.values)})`;
+      return sql`not (${anyOf(sql, condition.path, condition.values)})`;
     default:
-      return inRange(sql, path, operator, condition.value);
+      return inRange(sql, condition.path, condition.operator, condition.value);
   }
+}
+
+function anyHolds(sql: SqlOrTx, conditions: readonly MetadataCondition[]): postgres.PendingQuery<postgres.Row[]> {
+  return conditions.reduce((any, condition) => sql`${any} or ${sqlOf(sql, condition)}`, sql`false`);
 }
 
 /** By containment, which an index answers, of the value itself or of a list that has it. */

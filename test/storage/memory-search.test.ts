@@ -158,6 +158,35 @@ onEveryServer('filters on metadata', (database) => {
     expect(await meeting({ __proto__: 'x', constructor: 'y' })).toEqual([]);
   });
 
+  it('combine in groups, by the names of MongoDB and of mem0', async () => {
+    const { meeting } = await filtering(database().sql);
+    for (const [or, and, not] of [
+      ['$or', '$and', '$not'],
+      ['OR', 'AND', 'NOT'],
+    ] as const) {
+      expect(await meeting({ [or]: [{ lang: 'hi' }, { 'author.team': 'qa' }] })).toEqual(['b', 'c']);
+      expect(await meeting({ [and]: [{ lang: 'en' }, { tags: 'y' }] })).toEqual(['a']);
+      expect(await meeting({ [not]: [{ lang: 'en' }, { done: true }] })).toEqual(['b']);
+      expect(await meeting({ lang: 'en', [or]: [{ year: 2024 }, { year: 2025.5 }] })).toEqual(['a']);
+      const nested = { [and]: [{ [or]: [{ lang: 'en' }, { lang: 'hi' }] }, { [not]: [{ tags: 'y', year: 2024 }] }] };
+      expect(await meeting(nested)).toEqual(['b', 'c']);
+    }
+    expect(await meeting({ $or: [{ year: { gte: 2025 } }, { at: { lt: '2026-02-01' } }] })).toEqual(['b', 'd']);
+    expect(await meeting({ tags: { in: ['x'], ne: 'y' } })).toEqual(['b']);
+  });
+
+  it('reach metadata keys that are called like groups and operators', async () => {
+    const { sql, collection, meeting } = await filtering(database().sql);
+    const metadata = { OR: ['east', 'west'], range: { gt: 5 } };
+    const memory = await remember(sql, collection, { metadata, content: 'e' });
+    const point = { embedder: 'test-1', bytes: new Uint8Array([1]) };
+    await process(sql, memory, { units: [chunk('text of e', point)] });
+    expect(await meeting({ OR: 'west' })).toHaveLength(1);
+    expect(await meeting({ OR: ['west', 'north'] })).toHaveLength(1);
+    expect(await meeting({ 'range.gt': 5 })).toHaveLength(1);
+    expect(await meeting({ 'range.gt': { gt: 5 } })).toHaveLength(0);
+  });
+
   it('are the same for what was found already', async () => {
     const { sql, collection, nameOf } = await filtering(database().sql);
     const scope = { collectionIds: [collection.id], conditions: [] };
@@ -183,8 +212,13 @@ onEveryServer('filters on metadata', (database) => {
     );
     const operator = fc.constantFrom('$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin', '$where');
     const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }), fc.dictionary(operator, scalar, { maxKeys: 2 }));
+    const group = fc.constantFrom('$and', '$or', '$not', 'AND', 'OR', 'NOT', '$nor');
+    const { filter } = fc.letrec<{ filter: object; groups: object }>((tie) => ({
+      filter: fc.oneof({ maxDepth: 3 }, fc.dictionary(key, value, { maxKeys: 3 }), tie('groups')),
+      groups: fc.dictionary(group, fc.array(tie('filter'), { maxLength: 3 }), { maxKeys: 2 }),
+    }));
     await fc.assert(
-      fc.asyncProperty(fc.dictionary(key, value, { maxKeys: 3 }), async (filters) => {
+      fc.asyncProperty(filter, async (filters) => {
         try {
           expect((await meeting(filters)).length).toBeLessThanOrEqual(4);
         } catch (error) {
@@ -209,12 +243,27 @@ it.each([
   [{ a: Array.from({ length: 101 }, () => 1) }, 'more than 100 values'],
   [Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`k${at}`, 1])), 'more than 20'],
   [{ 'a..b': 1 }, 'an empty key'],
+  [{ $or: [] }, 'filters.$or must be a list of filters'],
+  [{ $and: { a: 1 } }, 'filters.$and must be a list of filters'],
+  [{ $not: ['a'] }, 'filters.$not.0 must be a filter'],
+  [{ $or: [{}] }, 'filters.$or.0 is an empty object'],
+  [{ OR: [{ a: 1 }, { b: { $gt: null } }] }, 'filters.OR.1.b has $gt without'],
+  [{ OR: [{ a: 1 }, 'b'] }, 'filters.OR has a value that is not a string'],
+  [{ a: { $or: [{ b: 1 }] } }, 'an operator other than'],
+  [{ $or: Array.from({ length: 21 }, () => ({ a: 1 })) }, 'more than 20 filters'],
+  [{ $and: Array.from({ length: 3 }, () => ({ $or: Array.from({ length: 7 }, () => ({ a: 1 })) })) }, 'more than 20'],
+  [nestedGroups(5), 'deeper than 4 groups'],
+  [nestedGroups(200), 'deeper than 4 groups'],
   [{ a: 'x'.repeat(2_001) }, 'more than 2000 characters'],
 ])('refuses the filter %j', (filters, reason) => {
   expect(() => parseMetadataFilter(filters)).toThrow(
     expect.objectContaining({ code: 'VALIDATION_FAILED', message: expect.stringContaining(reason) }),
   );
 });
+
+function nestedGroups(levels: number): object {
+  return Array.from({ length: levels }).reduce<object>((inner) => ({ $not: [inner] }), { a: 1 });
+}
 
 async function searching(sql: Sql, texts: readonly string[]) {
   const { collection } = await seedMemories(sql);
@@ -244,7 +293,7 @@ async function filtering(sql: Sql) {
     await process(sql, memory, { units: [chunk(`text of ${name}`, point)] });
   }
   const rows = await sql<{ id: bigint; text: string }[]>`select id, text from memory_units`;
-  const nameOf = (unitId: bigint) => rows.find(({ id }) => id === unitId)!.text.slice(-1);
+  const nameOf = (unitId: bigint) => rows.find(({ id }) => id === unitId)?.text.slice(-1) ?? '?';
   const meeting = async (filters: unknown): Promise<string[]> => {
     const scope = { collectionIds: [collection.id], conditions: parseMetadataFilter(filters) };
     return (await unitsMeeting(sql, scope, { limit: 10 }))!.map(nameOf).toSorted();
