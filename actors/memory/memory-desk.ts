@@ -1,5 +1,6 @@
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
 import type { TandemError } from '../../machines/errors.ts';
+import type { MemoryEntities } from '../../storage/queries/memory-filter.ts';
 import type { Page, PageOf } from '../../storage/queries/paging.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';
 
@@ -29,7 +30,7 @@ export interface MemoryDesk {
   /** As `search`, made into a text for a model. @throws TandemError also `VALIDATION_FAILED` when nobody says anything */
   context(request: ContextRequest, signal: AbortSignal): Promise<AssembledContext>;
 
-  /** Those that the caller may see, newest first. */
+  /** Those that the caller may see, newest first. @throws TandemError `VALIDATION_FAILED` of filters */
   list(request: ListRequest): Promise<PageOf<MemoryView>>;
   /** As in a list. @throws TandemError `MEMORY_NOT_FOUND` */
   status(key: MemoryKey): Promise<MemoryView>;
@@ -178,6 +179,9 @@ export interface ListRequest {
   collectionId: string | null;
   status: MemoryStatus | null;
   type: MemoryType | null;
+  /** Of metadata. */
+  filters: Readonly<Record<string, unknown>> | null;
+  entities: MemoryEntities;
   page: Page;
 }
 
@@ -188,6 +192,8 @@ export interface SearchRequest {
   type: MemoryType | null;
   /** Of metadata. */
   filters: Readonly<Record<string, unknown>> | null;
+  /** Whom the memories are about: all of these. */
+  entities: MemoryEntities;
   limit: number;
   /** Least score, 0 to 1. */
   threshold: number | null;

@@ -13,6 +13,7 @@ import {
   listMemoryCollections,
 } from '../../storage/queries/memory-collections.ts';
 import { factsOfMemory } from '../../storage/queries/memory-facts.ts';
+import { conditionsOfEntities, parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
 import { findMemoryHead, listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { retryMemory } from '../../storage/queries/memory-processing.ts';
 import { offsetOf } from '../../storage/queries/paging.ts';
@@ -40,8 +41,10 @@ export function createMemoryLibrary({ sql, clock, drop, revive }: MemoryLibraryO
   const now = () => new Date(clock.now());
 
   return {
-    async list({ by, collectionId, status, type, page }) {
-      const query = { collectionId: collectionId ?? undefined, status: status ?? undefined, type: type ?? undefined };
+    async list({ by, collectionId, status, type, filters, entities, page }) {
+      const conditions = [...conditionsOfEntities(entities), ...parseMetadataFilter(filters ?? {})];
+      const where = { collectionId: collectionId ?? undefined, status: status ?? undefined, type: type ?? undefined };
+      const query = { ...where, conditions };
       const { rows, total } = await listMemoryHeads(sql, by, { ...query, ...page });
       return { rows: rows.map((row) => memoryView(row)), total };
     },

@@ -5,7 +5,11 @@ import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { MemoryViewer } from '../../storage/queries/memory-collections.ts';
-import { type MetadataCondition, parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
+import {
+  conditionsOfEntities,
+  type MetadataCondition,
+  parseMetadataFilter,
+} from '../../storage/queries/memory-filter.ts';
 import type { FoundUnit } from '../../storage/queries/memory-search.ts';
 import type { Found, FoundMemory, MemoryDesk, SearchRequest } from './memory-desk.ts';
 import { charactersOf } from './memory-ingest.ts';
@@ -35,8 +39,8 @@ export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDes
     request: SearchRequest,
     { operation, signal }: { operation: 'search' | 'context'; signal: AbortSignal },
   ): Promise<Found> {
-    const { by, query, limit, type, collectionIds, filters, threshold } = request;
-    const conditions = filters === null ? [] : parseMetadataFilter(filters);
+    const { by, query, limit, type, collectionIds, filters, entities, threshold } = request;
+    const conditions = [...conditionsOfEntities(entities), ...parseMetadataFilter(filters ?? {})];
     const cost = await affordable(by, charactersOf(query));
     const found = await recall({
       viewer: by,

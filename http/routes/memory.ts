@@ -17,15 +17,16 @@ import {
 } from '../schemas/envelope.ts';
 import {
   ContextBody,
-  IngestBatchBody,
-  IngestBody,
+  ListFiltersSchema,
   MemoryTypeSchema,
   readContextQuery,
-  readMemories,
+  readListFilters,
   readQuery,
   readScope,
   SearchBody,
 } from '../schemas/memory.ts';
+import { ENTITY_FILTERS, readEntities } from '../schemas/memory-entities.ts';
+import { IngestBatchBody, IngestBody, readMemories } from '../schemas/memory-ingest.ts';
 import { ContextSchema, FoundSchema, presentContext, presentFound } from '../schemas/memory-recall.ts';
 import {
   BatchIngestedSchema,
@@ -164,17 +165,21 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
           status: Type.Optional(
             Type.Enum(['pending', 'processing', 'ready', 'failed'], { description: 'Only memories with this status.' }),
           ),
+          ...ENTITY_FILTERS,
+          filters: Type.Optional(ListFiltersSchema),
         }),
         response: { 200: successOf(pageOf('memories', ListedMemorySchema), 'One page of memories.'), ...REFUSALS },
       },
     },
     async (request) => {
-      const { page, limit, collection_id, type, status } = request.query;
+      const { page, limit, collection_id, type, status, filters } = request.query;
       const found = await memory.list({
         by: memoryCallerOf(request),
         collectionId: collection_id ?? null,
         type: (type as MemoryType | undefined) ?? null,
         status: (status as MemoryStatus | undefined) ?? null,
+        entities: readEntities(request.query),
+        filters: filters === undefined ? null : readListFilters(filters),
         page: { page, limit },
       });
       const memories = found.rows.map(presentListedMemory);

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { AssembledContext, Found } from '../../actors/memory/memory-desk.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 import { MemoryTypeSchema } from './memory.ts';
+import { ENTITY_VIEW, NO_ENTITIES, presentEntities } from './memory-entities.ts';
 import { COLLECTION_ID, CollectionIdSchema, ID, IdSchema, STATEMENT_EXAMPLE } from './memory-views.ts';
 
 const ScoreSchema = Type.Number({ description: 'Score, 0 to 1.', examples: [0.82] });
@@ -18,6 +19,7 @@ const HIT_EXAMPLE = {
   collection_id: COLLECTION_ID,
   type: 'user',
   metadata: { customer: 'C-1042' },
+  ...NO_ENTITIES,
   created_at: '2026-01-31T09:30:00.000Z',
 };
 export const FoundSchema = Type.Object(
@@ -35,6 +37,7 @@ export const FoundSchema = Type.Object(
         collection_id: CollectionIdSchema,
         type: MemoryTypeSchema,
         metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata of the memory.' }),
+        ...ENTITY_VIEW,
         created_at: TimeSchema,
       }),
       { description: 'Results, best first.' },
@@ -58,6 +61,7 @@ export function presentFound({ hits, total, tookMs, isDegraded }: Found) {
     collection_id: collectionId,
     type,
     metadata,
+    ...presentEntities(metadata),
     created_at: createdAt.toISOString(),
   }));
   return { results, total, timing_ms: Math.round(tookMs * 10) / 10, degraded: isDegraded };

@@ -9,6 +9,7 @@ import type {
 import type { TandemError } from '../../machines/errors.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 import { MemoryTypeSchema } from './memory.ts';
+import { ENTITY_VIEW, NO_ENTITIES, presentEntities } from './memory-entities.ts';
 import { nanoToUsd } from './money.ts';
 
 export const ID = '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11';
@@ -144,6 +145,7 @@ const LISTED_FIELDS = {
   ),
   characters: Type.Integer({ description: 'Length of the text, in characters.' }),
   metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata, as sent.' }),
+  ...ENTITY_VIEW,
   source: SourceSchema,
   created_by: Type.Integer({ description: 'Id of the user who created it.' }),
 };
@@ -156,6 +158,7 @@ const LISTED_EXAMPLE = {
   stored_as: 'facts',
   characters: 76,
   metadata: { customer: 'C-1042' },
+  ...NO_ENTITIES,
   source: null,
   created_by: 7,
 };
@@ -217,6 +220,7 @@ function presentBasics(memory: MemoryView) {
     stored_as: storedAs,
     characters,
     metadata,
+    ...presentEntities(metadata),
     source,
     created_by: createdBy,
   };

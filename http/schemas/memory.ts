@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox';
-import type { NewMemoryText } from '../../actors/memory/memory-desk.ts';
-import { type InvalidField, validationFailed } from '../validation.ts';
+import { validationFailed } from '../validation.ts';
+import { ENTITY_FILTERS, readEntities } from './memory-entities.ts';
+import { messagesSchema, readMessage } from './memory-messages.ts';
 
 export const MAX_TEXT_CHARACTERS = 100_000;
 export const MAX_QUERY_CHARACTERS = 2_000;
-export const MAX_MEMORIES = 100;
 export const METADATA_MAX_BYTES = 8_192;
 const MEMORY_TYPES = ['user', 'team', 'knowledge', 'hive'] as const;
 
@@ -22,50 +22,6 @@ export const MetadataSchema = Type.Record(Type.String(), Type.Unknown(), {
   description: `Metadata to filter searches by, up to ${METADATA_MAX_BYTES} bytes of JSON.`,
 });
 
-const INGEST_FIELDS = {
-  text: Type.String({
-    minLength: 1,
-    maxLength: MAX_TEXT_CHARACTERS,
-    pattern: '\\S',
-    description: `Text to store: plain text or Markdown, up to ${MAX_TEXT_CHARACTERS} characters. Lines such as "Agent: ..." are read as turns of a dialogue. Billed per character.`,
-  }),
-  title: Type.Optional(Type.String({ maxLength: 500, description: 'Display title. Keyword search covers it.' })),
-  type: Type.Optional(IngestTypeSchema),
-  collection_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: 'Id of a collection from GET /memory/collections.' }),
-  ),
-  infer: Type.Optional(
-    Type.Boolean({
-      default: true,
-      description:
-        'Extract facts and preferences with a language model, if one is configured. The text itself is stored either way.',
-    }),
-  ),
-  metadata: Type.Optional(MetadataSchema),
-};
-
-const INGEST_EXAMPLE = {
-  text: 'Asha Rao moved to Mumbai in May. She prefers calls after six in the evening.',
-  title: 'Call of 3 May',
-  metadata: { customer: 'C-1042' },
-};
-
-export const IngestBody = Type.Object(INGEST_FIELDS, { additionalProperties: false, examples: [INGEST_EXAMPLE] });
-
-export const IngestBatchBody = Type.Object(
-  {
-    memories: Type.Array(Type.Object(INGEST_FIELDS, { additionalProperties: false }), {
-      minItems: 1,
-      maxItems: MAX_MEMORIES,
-      description: 'Memories, as in POST /memory/ingest.',
-    }),
-  },
-  {
-    additionalProperties: false,
-    examples: [{ memories: [{ text: 'Bo Lind has a boat named Vega.' }, { text: 'The harbour opens at seven.' }] }],
-  },
-);
-
 const SEARCH_FIELDS = {
   collection_ids: Type.Optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
@@ -81,6 +37,7 @@ const SEARCH_FIELDS = {
         'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters.',
     }),
   ),
+  ...ENTITY_FILTERS,
   threshold: Type.Optional(
     Type.Number({
       minimum: 0,
@@ -90,6 +47,12 @@ const SEARCH_FIELDS = {
     }),
   ),
 };
+/** Of a list, in its query string. */
+export const ListFiltersSchema = Type.String({
+  maxLength: 4_000,
+  description: 'Metadata filter in JSON, as in POST /memory/search.',
+  examples: ['{"customer":"C-1042"}'],
+});
 const QuerySchema = Type.String({
   minLength: 1,
   maxLength: MAX_QUERY_CHARACTERS,
@@ -108,35 +71,15 @@ export const SearchBody = Type.Object(
   { additionalProperties: false, examples: [{ query: 'Where does Asha live?', limit: 5 }] },
 );
 
-const ContentParts = Type.Array(
-  Type.Object(
-    { type: Type.String({ maxLength: 64 }), text: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARACTERS })) },
-    { additionalProperties: true },
-  ),
-  { maxItems: 100, description: 'Content parts in the format of OpenAI. Parts that are not text are ignored.' },
-);
-
 export const ContextBody = Type.Object(
   {
     query: Type.Optional(QuerySchema),
     messages: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            role: Type.String({ maxLength: 32 }),
-            content: Type.Optional(
-              Type.Union([Type.String({ maxLength: MAX_TEXT_CHARACTERS }), ContentParts, Type.Null()]),
-            ),
-          },
-          { additionalProperties: true },
-        ),
-        {
-          minItems: 1,
-          maxItems: 100,
-          description:
-            'Conversation, instead of `query`. The last messages of the user and the assistant are the query, up to 2000 characters, which are billed.',
-        },
-      ),
+      messagesSchema({
+        maxItems: 100,
+        description:
+          'Conversation, instead of `query`. The last messages of the user and the assistant are the query, up to 2000 characters, which are billed.',
+      }),
     ),
     max_tokens: Type.Optional(
       Type.Integer({
@@ -175,44 +118,26 @@ export const CollectionBody = Type.Object(
   { additionalProperties: false, examples: [{ name: 'Support', type: 'team' }] },
 );
 
-/** @throws TandemError VALIDATION_FAILED */
-export function readMemories(
-  bodies: readonly Static<typeof IngestBody>[],
-  at: (field: string, index: number) => string,
-) {
-  const wrong: InvalidField[] = [];
-  const memories = bodies.map((body, index): NewMemoryText => {
-    const { text, title, type, collection_id, infer, metadata } = body;
-    // Schemas count graphemes, which can have any number of characters. Stripping NUL can leave nothing.
-    if (longerThan(text, MAX_TEXT_CHARACTERS)) {
-      wrong.push({ path: at('text', index), message: `must have at most ${MAX_TEXT_CHARACTERS} characters` });
-    } else if (text.replaceAll('\0', '').trim() === '') {
-      wrong.push({ path: at('text', index), message: 'must not be blank' });
-    }
-    if (!fitsMetadata(metadata)) {
-      wrong.push({ path: at('metadata', index), message: `must have at most ${METADATA_MAX_BYTES} bytes of JSON` });
-    }
-    return {
-      text,
-      title: titleOf(title),
-      type: type ?? null,
-      collectionId: collection_id ?? null,
-      infer: infer ?? true,
-      metadata: metadata ?? {},
-    };
-  });
-  if (wrong.length > 0) throw validationFailed(wrong.slice(0, 20));
-  return memories;
-}
-
-/** Reads the filters of a search or context. */
+/** Reads the filters of a search or context. @throws TandemError VALIDATION_FAILED */
 export function readScope(body: Static<typeof SearchBody> | Static<typeof ContextBody>) {
   return {
     collectionIds: body.collection_ids ?? null,
     type: body.type ?? null,
     filters: body.filters ?? null,
+    entities: readEntities(body),
     threshold: body.threshold ?? null,
   };
+}
+
+/** @throws TandemError VALIDATION_FAILED */
+export function readListFilters(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {
+    // Reported below.
+  }
+  throw validationFailed([{ path: 'filters', message: 'must be a JSON object' }]);
 }
 
 /** @throws TandemError VALIDATION_FAILED unless exactly one of the two is sent. */
@@ -221,11 +146,6 @@ export function readContextQuery({ query, messages }: Static<typeof ContextBody>
   if (messages !== undefined && query === undefined) return { messages: messages.map(readMessage) };
   const message = messages === undefined ? 'or messages is required' : 'must not be combined with messages';
   throw validationFailed([{ path: 'query', message }]);
-}
-
-function readMessage({ role, content }: NonNullable<Static<typeof ContextBody>['messages']>[number]) {
-  if (!Array.isArray(content)) return { role, content: content ?? '' };
-  return { role, content: content.map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join('\n') };
 }
 
 /** @throws TandemError VALIDATION_FAILED */
@@ -244,7 +164,7 @@ export function titleOf(title: string | undefined): string | null {
 }
 
 /** Counts code points. */
-function longerThan(text: string, max: number): boolean {
+export function longerThan(text: string, max: number): boolean {
   if (text.length <= max) return false;
   let characters = 0;
   for (const _ of text) if (++characters > max) return true;

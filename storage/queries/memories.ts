@@ -3,6 +3,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { type MemoryType, type MemoryViewer, nextRevision, visibleTo } from './memory-collections.ts';
 import { removeFactsOf } from './memory-facts.ts';
+import type { MetadataCondition } from './memory-filter.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
 import { addUnits, addUnitsOf, removeUnitsOf, wholeUnits } from './memory-units.ts';
 import type { Page } from './paging.ts';
@@ -142,6 +143,7 @@ export interface MemoryListQuery extends Page {
   collectionId?: string | undefined;
   type?: MemoryType | undefined;
   status?: MemoryStatus | undefined;
+  conditions?: readonly MetadataCondition[];
 }
 
 /**

@@ -2,6 +2,7 @@ import type { SqlOrTx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import type { MemoryListQuery, MemoryWithCollection } from './memories.ts';
 import { type MemoryViewer, visibleTo } from './memory-collections.ts';
+import { matchingMetadata } from './memory-filter.ts';
 import { offsetOf, type PageOf } from './paging.ts';
 
 /** A memory in a list: of what it says only the beginning. */
@@ -24,7 +25,7 @@ export async function listMemoryHeads(
   viewer: MemoryViewer,
   query: MemoryListQuery,
 ): Promise<PageOf<MemoryHead>> {
-  const { collectionId, type, status, limit } = query;
+  const { collectionId, type, status, conditions = [], limit } = query;
   if (collectionId !== undefined && !isUuid(collectionId)) return { rows: [], total: 0 };
   const collections = sql`
     (select c.* from memory_collections c where ${visibleTo(sql, viewer)}
@@ -32,7 +33,8 @@ export async function listMemoryHeads(
       ${type === undefined ? sql`` : sql`and c.type = ${type}`}) c`;
   const ofCollection = sql`
     from memories m where m.collection_id = c.id and m.deleted_at is null
-    ${status === undefined ? sql`` : sql`and m.status = ${status}`}`;
+    ${status === undefined ? sql`` : sql`and m.status = ${status}`}
+    ${matchingMetadata(sql, conditions)}`;
   // The newest of each collection are read off an index; of all of them together there is none.
   const rows = await sql<MemoryHead[]>`
     with page as (

@@ -108,7 +108,7 @@ describe('a memory of which facts are wanted', () => {
     await slow.desk.ingest({ memories: [textOf('Asha Rao lives in Pune.')], by: slow.owner });
     await slow.worker.sweep();
     const page = { page: 1, limit: 1 };
-    const all = { collectionId: null, status: null, type: null, page };
+    const all = { collectionId: null, status: null, type: null, filters: null, entities: {}, page };
     const { rows } = await slow.desk.list({ by: slow.owner, ...all });
     expect(rows).toMatchObject([{ status: 'ready', storedAs: 'chunks', attempts: 1 }]);
   });

@@ -267,6 +267,8 @@ describe('a queue that is away', () => {
     await fixture.worker.sweep();
     const { rows } = await fixture.desk.list({
       by: fixture.owner,
+      filters: null,
+      entities: {},
       collectionId: null,
       status: null,
       type: null,

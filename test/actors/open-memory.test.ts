@@ -15,7 +15,7 @@ import { textOf } from './memory-fixture.ts';
 import { MemoryQueue } from './memory-queue.ts';
 
 const { signal } = new AbortController();
-const SCOPE = { collectionIds: null, type: null, filters: null, threshold: null };
+const SCOPE = { collectionIds: null, type: null, filters: null, entities: {}, threshold: null };
 
 let database: TestDatabase;
 let by: MemoryCaller;

@@ -3,12 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  MAX_MEMORIES,
-  MAX_QUERY_CHARACTERS,
-  MAX_TEXT_CHARACTERS,
-  METADATA_MAX_BYTES,
-} from '../../http/schemas/memory.ts';
+import { MAX_QUERY_CHARACTERS, MAX_TEXT_CHARACTERS, METADATA_MAX_BYTES } from '../../http/schemas/memory.ts';
+import { MAX_MEMORIES, MAX_MESSAGES } from '../../http/schemas/memory-ingest.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { MOST_MEMORY_ATTEMPTS, memoryBackoffMs } from '../../machines/memory.machine.ts';
 import { topUp } from '../../storage/ledger.ts';
@@ -54,7 +50,7 @@ describe('the guide to memory over HTTP', () => {
 
   it('tells the limits as they are', () => {
     const said = guide.replaceAll(/(?<=\d),(?=\d{3})/g, '');
-    for (const limit of [MAX_TEXT_CHARACTERS, MAX_MEMORIES, MAX_QUERY_CHARACTERS, METADATA_MAX_BYTES]) {
+    for (const limit of [MAX_TEXT_CHARACTERS, MAX_MEMORIES, MAX_MESSAGES, MAX_QUERY_CHARACTERS, METADATA_MAX_BYTES]) {
       expect(said).toMatch(new RegExp(`\\b${limit}\\b`));
     }
     expect([memoryBackoffMs(1), memoryBackoffMs(99), MOST_MEMORY_ATTEMPTS]).toEqual([2_000, 600_000, 12]);
