@@ -26,11 +26,6 @@ export const ENTITY_FIELDS = fieldsOf((key) =>
   ),
 );
 
-/** Of a memory to change. */
-export const CHANGED_ENTITY_FIELDS = fieldsOf((key) =>
-  Type.Optional(nullable(idSchema(`Id of the ${ABOUT[key]}. Null removes it.`))),
-);
-
 /** Of a search. */
 export const ENTITY_FILTERS = fieldsOf((key) =>
   Type.Optional(idSchema(`Only memories about this ${ABOUT[key]}: with this \`metadata.${key}\`.`)),
