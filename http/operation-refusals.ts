@@ -153,6 +153,14 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   ],
   getMemory: ['MEMORY_NOT_FOUND'],
   getMemoryStatus: ['MEMORY_NOT_FOUND'],
+  updateMemory: [
+    'MEMORY_NOT_FOUND',
+    'POLICY_DENY',
+    'INSUFFICIENT_CREDITS',
+    'MEMORY_INFRA_NOT_READY',
+    'MEMORY_UNREACHABLE',
+    'SHUTTING_DOWN',
+  ],
   retryMemory: [
     'MEMORY_NOT_FOUND',
     'MEMORY_NOT_FAILED',

@@ -183,6 +183,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'DELETE /memory/collections/:id': allow('member', 'memory:write'),
   'GET /memory/:id': allow('member', 'memory:read'),
   'GET /memory/:id/status': allow('member', 'memory:read'),
+  'PATCH /memory/:id': allow('member', 'memory:write'),
   'POST /memory/:id/retry': allow('member', 'memory:write'),
   'DELETE /memory/:id': allow('member', 'memory:write'),
 

@@ -78,6 +78,10 @@ export function collectionNotFound(): TandemError {
   return new TandemError('COLLECTION_NOT_FOUND', 'No collection that you can access has this id.');
 }
 
+export function memoryNotFound(): TandemError {
+  return new TandemError('MEMORY_NOT_FOUND', 'No memory that you can access has this id.');
+}
+
 /** `user`, the default, is said of what goes into a team's collection too. */
 function requireSameType(collection: MemoryCollectionRow, type: NewMemoryText['type']): void {
   if (type === null || type === collection.type || (type === 'user' && collection.type === 'team')) return;

@@ -10,7 +10,7 @@ export interface MemoryChargeInput {
   attempts: number;
   /** What it is charged for. */
   characters: number;
-  operation: 'ingest' | 'ingest_batch' | 'ingest_document' | 'retry';
+  operation: 'ingest' | 'ingest_batch' | 'ingest_document' | 'retry' | 'update';
   by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId'>;
   now: Date;
   /** Default: those of the workspace at the moment. */

@@ -5,10 +5,11 @@ import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { Logger } from '../logger.ts';
 import { documentParts } from './document-parts.ts';
 import { requireMayStore } from './memory-access.ts';
-import { refundMemory } from './memory-account.ts';
+import { refundMemory, totalOf } from './memory-account.ts';
 import type { Ingested, MemoryCaller, MemoryDesk } from './memory-desk.ts';
 import { type StoreRequest, storeTexts } from './memory-ingest.ts';
 import { createMemoryLibrary } from './memory-library.ts';
+import { updateMemory } from './memory-update.ts';
 import type { MemoryWorker } from './memory-worker.ts';
 
 export interface MemoryDeskOptions {
@@ -16,8 +17,8 @@ export interface MemoryDeskOptions {
   recall: Pick<MemoryDesk, 'search' | 'context'>;
   /** Null: it is not there yet, and nothing can be ingested or searched. */
   worker: () => Pick<MemoryWorker, 'enqueue'> | null;
-  /** They are deleted: what is under way for them stops. */
-  drop: (memoryIds: readonly string[]) => void;
+  /** Stops the attempts in progress for deleted or changed memories; only those before attempt `before`, if given. */
+  drop: (memoryIds: readonly string[], before?: number) => void;
   isClosed: () => boolean;
   clock: Clock;
   logger: Logger;
@@ -90,6 +91,18 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
       const retried = await library.retry(key);
       await queued(worker, { ids: [key.memoryId], attempts: retried.memory.attempts, by: key.by });
       return retried;
+    },
+
+    async update(update) {
+      const worker = requireReady();
+      const { memoryId, by } = update;
+      const rewritten = await updateMemory(sql, { ...update, now: now() });
+      if (rewritten !== null) {
+        const { attempts } = rewritten;
+        drop([memoryId], attempts);
+        await queued(worker, { ids: [memoryId], attempts, by });
+      }
+      return { memory: await library.get({ memoryId, by }), charge: totalOf(rewritten ? [rewritten.charge] : []) };
     },
   };
 

@@ -38,6 +38,13 @@ export interface MemoryDesk {
   get(key: MemoryKey): Promise<MemoryView>;
   /** Charges again. @throws TandemError `MEMORY_NOT_FOUND`, `MEMORY_NOT_FAILED`, `POLICY_DENY`, `INSUFFICIENT_CREDITS` */
   retry(key: MemoryKey): Promise<{ memory: MemoryView; charge: MemoryCharge }>;
+  /**
+   * Changes a memory. A new text is charged and processed again; until that is done, search finds its words. The same
+   * text as before costs nothing, and a title or metadata never do.
+   * @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY`, `INSUFFICIENT_CREDITS`, `VALIDATION_FAILED` if the metadata gets
+   * too large, `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (as `ingest`), `SHUTTING_DOWN`
+   */
+  update(update: MemoryUpdate): Promise<{ memory: MemoryView; charge: MemoryCharge | null }>;
   /** What it says is gone for good. @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY` */
   remove(key: MemoryKey): Promise<void>;
 
@@ -172,6 +179,15 @@ export interface MemorySource {
 export interface MemoryKey {
   memoryId: string;
   by: MemoryCaller;
+}
+
+export interface MemoryUpdate extends MemoryKey {
+  /** 1 to 100 000 characters. Null: unchanged. */
+  text: string | null;
+  /** Null: none. Undefined: unchanged. */
+  title: string | null | undefined;
+  /** Keys to set, or with null to delete. Null: unchanged. */
+  metadata: Readonly<Record<string, unknown>> | null;
 }
 
 export interface ListRequest {

@@ -17,7 +17,7 @@ import { conditionsOfEntities, parseMetadataFilter } from '../../storage/queries
 import { findMemoryHead, listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { retryMemory } from '../../storage/queries/memory-processing.ts';
 import { offsetOf } from '../../storage/queries/paging.ts';
-import { collectionNotFound, requireAdmin, requireMayWrite, requireWriter } from './memory-access.ts';
+import { collectionNotFound, memoryNotFound, requireAdmin, requireMayWrite, requireWriter } from './memory-access.ts';
 import { chargeMemory, totalOf } from './memory-account.ts';
 import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey, MemoryView } from './memory-desk.ts';
 import { collectionView, memoryView, wholeMemoryView } from './memory-views.ts';
@@ -156,10 +156,6 @@ function monthOf(month: string | null, now: Date): { from: Date; to: Date } {
   const first = month ?? now.toISOString().slice(0, 7);
   const from = new Date(`${first}-01T00:00:00.000Z`);
   return { from, to: new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + 1, 1)) };
-}
-
-function memoryNotFound(): TandemError {
-  return new TandemError('MEMORY_NOT_FOUND', 'No memory that you can access has this id.');
 }
 
 function notFailed(status: string): TandemError {

@@ -18,8 +18,8 @@ export type AttemptOutcome =
 export interface MemoryAttempts {
   /** Runs one attempt of a memory whose lease is held. Null: it was aborted. */
   run(claimed: ClaimedMemory): Promise<AttemptOutcome | null>;
-  /** It is deleted: what is under way for it stops. */
-  drop(memoryId: string): void;
+  /** Stops the attempt in progress if its number is less than `before`. Default: whatever its number. */
+  drop(memoryId: string, before?: number): void;
   abortAll(): void;
 }
 
@@ -141,7 +141,10 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
       }
     },
 
-    drop: (memoryId) => live.get(memoryId)?.end({ state: 'lost' }),
+    drop(memoryId, before = Number.POSITIVE_INFINITY) {
+      const attempt = live.get(memoryId);
+      if (attempt !== undefined && attempt.row.attempts < before) attempt.end({ state: 'lost' });
+    },
 
     abortAll() {
       for (const { end } of live.values()) end(null);

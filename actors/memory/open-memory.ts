@@ -106,8 +106,8 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
       sql,
       recall: createMemoryRecall({ sql, recall, countTokens, clock }),
       worker: () => worker,
-      drop: (memoryIds) => {
-        for (const memoryId of memoryIds) attempts.drop(memoryId);
+      drop: (memoryIds, before) => {
+        for (const memoryId of memoryIds) attempts.drop(memoryId, before);
       },
       isClosed: () => closing.signal.aborted,
       clock,

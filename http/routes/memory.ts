@@ -26,7 +26,7 @@ import {
   SearchBody,
 } from '../schemas/memory.ts';
 import { ENTITY_FILTERS, readEntities } from '../schemas/memory-entities.ts';
-import { IngestBatchBody, IngestBody, readMemories } from '../schemas/memory-ingest.ts';
+import { IngestBatchBody, IngestBody, readMemories, readUpdate, UpdateBody } from '../schemas/memory-ingest.ts';
 import { ContextSchema, FoundSchema, presentContext, presentFound } from '../schemas/memory-recall.ts';
 import {
   BatchIngestedSchema,
@@ -203,6 +203,28 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => success(presentMemory(await memory.get(keyOf(request)))),
   );
 
+  app.patch(
+    '/memory/:id',
+    {
+      config: { access: 'member' },
+      bodyLimit: INGEST_LIMIT_BYTES,
+      schema: {
+        tags: TAGS,
+        operationId: 'updateMemory',
+        summary: 'Update a memory',
+        description: UPDATE_DESCRIPTION,
+        params: IdParams,
+        body: UpdateBody,
+        response: { 200: billed(MemorySchema, 'The memory, which is `pending` if its text is new.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { memory: updated, charge } = await memory.update({ ...keyOf(request), ...readUpdate(request.body) });
+      if (charge !== null) reply.headers(billingHeaders(charge, principalOf(request)));
+      return success(presentMemory(updated));
+    },
+  );
+
   app.get(
     '/memory/:id/status',
     {
@@ -298,6 +320,13 @@ const INGEST_DESCRIPTION = [
   'title and metadata, is neither stored nor charged again: `deduplicated_into` names the existing memory. `user` memories',
   'are personal. The whole workspace reads `knowledge` and `hive`; only owners and admins write them. Viewers cannot write',
   'memories (POLICY_DENY). NUL characters and lone surrogates are removed from the stored text.',
+].join(' ');
+
+const UPDATE_DESCRIPTION = [
+  'Changes the text, the title or the metadata of a memory. A new text is charged like an ingestion and processed again,',
+  'and its facts replace those of the old text; keyword search finds it at once. The fields and the charge are stored in',
+  'one transaction. A text that equals the stored one is neither charged nor processed, so you can safely send the',
+  'request again. Title and metadata are free.',
 ].join(' ');
 
 const BATCH_DESCRIPTION = [

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import type { IngestDocumentRequest, IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
+import { fitsMetadata, METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
-import { fitsMetadata, IngestTypeSchema, METADATA_MAX_BYTES, titleOf } from './memory.ts';
+import { IngestTypeSchema, titleOf } from './memory.ts';
 import { IngestedSchema } from './memory-views.ts';
 import { WorkspaceIdSchema } from './workspace.ts';
 

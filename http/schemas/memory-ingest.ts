@@ -1,30 +1,24 @@
 import { type Static, Type } from 'typebox';
 import type { NewMemoryText } from '../../actors/memory/memory-desk.ts';
+import { fitsMetadata, METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
-import {
-  fitsMetadata,
-  IngestTypeSchema,
-  longerThan,
-  MAX_TEXT_CHARACTERS,
-  METADATA_MAX_BYTES,
-  MetadataSchema,
-  titleOf,
-} from './memory.ts';
+import { IngestTypeSchema, longerThan, MAX_TEXT_CHARACTERS, MetadataSchema, titleOf } from './memory.ts';
 import { ENTITY_FIELDS, entitiesIn, invalidEntities } from './memory-entities.ts';
 import { messagesSchema, textOfMessages } from './memory-messages.ts';
 
 export const MAX_MEMORIES = 100;
 export const MAX_MESSAGES = 1_000;
 
+const TEXT = {
+  minLength: 1,
+  maxLength: MAX_TEXT_CHARACTERS,
+  pattern: '\\S',
+  description: `Text to store: plain text or Markdown, up to ${MAX_TEXT_CHARACTERS} characters. Lines such as "Agent: ..." are read as turns of a dialogue. Billed per character.`,
+};
+const TITLE = { maxLength: 500, description: 'Display title. Keyword search covers it.' };
+
 const INGEST_FIELDS = {
-  text: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: MAX_TEXT_CHARACTERS,
-      pattern: '\\S',
-      description: `Text to store: plain text or Markdown, up to ${MAX_TEXT_CHARACTERS} characters. Lines such as "Agent: ..." are read as turns of a dialogue. Billed per character.`,
-    }),
-  ),
+  text: Type.Optional(Type.String(TEXT)),
   messages: Type.Optional(
     messagesSchema({
       maxItems: MAX_MESSAGES,
@@ -32,7 +26,7 @@ const INGEST_FIELDS = {
         'Conversation to store, instead of `text`. The messages of the user and the assistant are stored as a dialogue, with `name` or the role as the speaker; other messages are left out. The limit and the price of `text` apply to the dialogue.',
     }),
   ),
-  title: Type.Optional(Type.String({ maxLength: 500, description: 'Display title. Keyword search covers it.' })),
+  title: Type.Optional(Type.String(TITLE)),
   type: Type.Optional(IngestTypeSchema),
   collection_id: Type.Optional(
     Type.String({ minLength: 1, maxLength: 64, description: 'Id of a collection from GET /memory/collections.' }),
@@ -103,6 +97,30 @@ export function readMemories(
   });
   if (wrong.length > 0) throw validationFailed(wrong.slice(0, 20));
   return memories;
+}
+
+export const UpdateBody = Type.Object(
+  {
+    text: Type.Optional(Type.String({ ...TEXT, description: `New text. ${TEXT.description}` })),
+    title: Type.Optional(Type.Union([Type.String(TITLE), Type.Null()])),
+    metadata: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: `Keys to set; null deletes a key, and other keys stay. The result has at most ${METADATA_MAX_BYTES} bytes of JSON.`,
+      }),
+    ),
+  },
+  { additionalProperties: false, minProperties: 1, examples: [{ metadata: { customer: 'C-1043', draft: null } }] },
+);
+
+/** @throws TandemError VALIDATION_FAILED */
+export function readUpdate({ text, title, metadata }: Static<typeof UpdateBody>) {
+  const read = text === undefined ? null : textOf({ text });
+  if (read !== null && typeof read !== 'string') throw validationFailed([read]);
+  return {
+    text: read,
+    title: title === undefined ? undefined : titleOf(title ?? undefined),
+    metadata: metadata ?? null,
+  };
 }
 
 /** The text to store, or why there is none. */

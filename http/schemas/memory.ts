@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
+import { METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { validationFailed } from '../validation.ts';
 import { ENTITY_FILTERS, readEntities } from './memory-entities.ts';
 import { messagesSchema, readMessage } from './memory-messages.ts';
 
 export const MAX_TEXT_CHARACTERS = 100_000;
 export const MAX_QUERY_CHARACTERS = 2_000;
-export const METADATA_MAX_BYTES = 8_192;
 const MEMORY_TYPES = ['user', 'team', 'knowledge', 'hive'] as const;
 
 export const MemoryTypeSchema = Type.Enum([...MEMORY_TYPES], {
@@ -152,10 +152,6 @@ export function readContextQuery({ query, messages }: Static<typeof ContextBody>
 export function readQuery(query: string): string {
   if (!longerThan(query, MAX_QUERY_CHARACTERS)) return query;
   throw validationFailed([{ path: 'query', message: `must have at most ${MAX_QUERY_CHARACTERS} characters` }]);
-}
-
-export function fitsMetadata(metadata: unknown): boolean {
-  return metadata === undefined || Buffer.byteLength(JSON.stringify(metadata)) <= METADATA_MAX_BYTES;
 }
 
 export function titleOf(title: string | undefined): string | null {

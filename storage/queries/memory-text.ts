@@ -6,6 +6,13 @@ export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '').normalize('NFC');
 }
 
+/** Limit of a memory's metadata, in bytes of JSON. */
+export const METADATA_MAX_BYTES = 8_192;
+
+export function fitsMetadata(metadata: unknown): boolean {
+  return metadata === undefined || Buffer.byteLength(JSON.stringify(metadata)) <= METADATA_MAX_BYTES;
+}
+
 /** What JSON may nest. */
 const DEEPEST = 64;
 

@@ -100,6 +100,35 @@ export async function addUnitsOf(tx: Tx, { collectionId, added, revision }: Unit
     on conflict (collection_id, word) do update set units = known.units + excluded.units`;
 }
 
+/** Finds the units of one memory by its new title. Their embeddings do not cover titles, and stay. */
+export async function retitleUnitsOf(
+  tx: Tx,
+  { memory, revision, now }: { memory: UnitOwner; revision: bigint; now: Date },
+): Promise<void> {
+  const { id: memoryId, collectionId } = memory;
+  const rows = await tx<StoredUnit[]>`
+    select kind, fact_id, text, heading, embedder, embedding from memory_units
+    where memory_id = ${memoryId} order by position, id`;
+  await removeUnitsOf(tx, { memoryId, collectionId, revision, now });
+  for (const units of Map.groupBy(rows, ({ kind }) => kind).values()) {
+    await addUnits(tx, { memory, units: units.map(unitOf), revision });
+  }
+}
+
+interface StoredUnit {
+  kind: 'whole' | 'chunk' | 'fact';
+  factId: string | null;
+  text: string;
+  heading: string | null;
+  embedder: string | null;
+  embedding: Buffer | null;
+}
+
+function unitOf({ kind, factId, text, heading, embedder, embedding }: StoredUnit): NewUnit | FactUnit {
+  const point = embedder === null || embedding === null ? null : { embedder, bytes: embedding };
+  return kind === 'fact' ? { kind, factId: factId!, text, heading, point } : { kind, text, heading, point };
+}
+
 interface UnitsRemoval {
   collectionId: string;
   /** Of `nextRevision`, which the transaction holds. */

@@ -84,7 +84,7 @@ export async function createMemoryFixture({
   const logger = createTestLogger();
   const countTokens = (text: string) => Math.ceil(text.length / 4);
   const workers: MemoryWorker[] = [];
-  const drops: ((id: string) => void)[] = [];
+  const drops: ((id: string, before?: number) => void)[] = [];
 
   async function anotherWorker(): Promise<MemoryWorker> {
     const attempts = createMemoryAttempts({
@@ -105,7 +105,7 @@ export async function createMemoryFixture({
     });
     const jobs = await queue.open();
     const worker = createMemoryWorker({ sql, jobs, attempts, leaseMs: LEASE_MS, clock, logger, queueWithinMs: 500 });
-    drops.push((id) => attempts.drop(id));
+    drops.push((id, before) => attempts.drop(id, before));
     workers.push(worker);
     await worker.start();
     return worker;
@@ -127,8 +127,8 @@ export async function createMemoryFixture({
     sql,
     recall,
     worker: () => worker,
-    drop: (ids) => {
-      for (const id of ids) for (const drop of drops) drop(id);
+    drop: (ids, before) => {
+      for (const id of ids) for (const drop of drops) drop(id, before);
     },
     isClosed: () => false,
     clock,

@@ -129,7 +129,7 @@ describe('tandem call', () => {
     expect(lines[0]).toMatch(`Call ${callId}: `);
     expect(lines[2]?.trim().split(/\s+/)).toEqual(['agent', 'Tandem', 'customer']);
     expect(lines.find((line) => line.includes('INVITE'))).toMatch(/^ +\+0\.000 +\|?<-+ INVITE \(SDP\) -+\|/);
-    expect(lines.find((line) => line.includes('486'))).toMatch(/\|<-+ 486 Busy Here -+\|/);
+    expect(lines.find((line) => line.includes(' 486 '))).toMatch(/\|<-+ 486 Busy Here -+\|/);
     const file = join(folder.path, 'call.pcapng');
     expect((await run('call', 'ladder', callId, '--pcap', file)).stdout).toBe(`${file} is written.\n`);
     expect(readPcapng(await readFile(file)).packets.length).toBeGreaterThan(8);

@@ -104,6 +104,17 @@ describe('tandem memory', () => {
     );
   });
 
+  it('updates a memory, and says what is missing', async () => {
+    const { document } = await run('add', 'The ferry is green.', '--no-infer', '--title', 'Ferry', '--json');
+    const [{ id }] = (document.data as { results: [{ id: string }] }).results;
+    const updated = await run('update', id, '--text', 'The tugboat is green.', '--title', '', '--wait');
+    expect([updated.exitCode, updated.stdout]).toEqual([0, expect.stringMatching(/^id +\S+\nstatus +ready\n/)]);
+    expect((await run('search', 'tugboat')).stdout).toContain(`  The tugboat is green.\n      ${id}`);
+    const relabelled = await run('update', id, '--metadata', '{"year":2026}', '--json');
+    expect(relabelled.document.data).toMatchObject({ metadata: { year: 2026 }, title: null });
+    expect(await run('update', id)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--text, --title') });
+  });
+
   it('forgets', async () => {
     const { document } = await run('add', 'The ferry is blue.', '--no-infer', '--json');
     const [{ id }] = (document.data as { results: [{ id: string }] }).results;

@@ -73,6 +73,9 @@ beforeAll(async () => {
   });
   const hello = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
   const chat = await fixture.call('POST', '/v1/chat/completions', { as: owner, body: hello });
+  const team = { as: owner, body: { name: 'Support', type: 'team' } };
+  const collection = await fixture.call('POST', '/memory/collections', team);
+  const memory = await fixture.call('POST', '/memory/ingest', { as: owner, body: { text: 'A memory.' } });
   realIds = {
     '/dialer/click2call': [call.callId, 'a:b', recordingId],
     '/dialer/recordings': [recordingId],
@@ -83,6 +86,8 @@ beforeAll(async () => {
     '/judge/evaluations': [evaluation.body.data.id],
     '/judge/batches': [batch.body.data.id],
     '/voices': [voice.body.data.voice_id, 'en-us'],
+    '/memory': [memory.body.data.results[0].id],
+    '/memory/collections': [collection.body.data.collection_id],
     '/webhooks': [webhook.body.data.id],
     '/webhooks/deliveries': [delivery.body.data.id],
     '/workspaces': [workspaceId, String(userId), String(viewer.userId)],

@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAX_QUERY_CHARACTERS, MAX_TEXT_CHARACTERS, METADATA_MAX_BYTES } from '../../http/schemas/memory.ts';
+import { MAX_QUERY_CHARACTERS, MAX_TEXT_CHARACTERS } from '../../http/schemas/memory.ts';
 import { MAX_MEMORIES, MAX_MESSAGES } from '../../http/schemas/memory-ingest.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { MOST_MEMORY_ATTEMPTS, memoryBackoffMs } from '../../machines/memory.machine.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { METADATA_MAX_BYTES } from '../../storage/queries/memory-text.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 const run = promisify(execFile);

@@ -72,6 +72,50 @@ describe('a memory', () => {
     await ready(id);
   });
 
+  it('is updated: a new text is billed and found, title and metadata are free', async () => {
+    const { body } = await post('/memory/ingest', { text: 'The violet lantern.', metadata: { a: 1, b: 2 } });
+    const { id } = body.data.results[0];
+    await ready(id);
+    const patch = (change: unknown, as = owner) =>
+      fixture.call('PATCH', `/memory/${id}`, { as, body: change as object });
+    const relabelled = await patch({ title: ' Lamp\n', metadata: { a: null, c: 3 } });
+    expect(relabelled.status).toBe(200);
+    expect(relabelled.body.data).toMatchObject({ id, title: 'Lamp', metadata: { b: 2, c: 3 }, status: 'ready' });
+    expect(relabelled.headers['x-credit-charged']).toBeUndefined();
+    const rewritten = await patch({ text: 'A crimson kettle.', title: null });
+    expect(rewritten.body.data).toMatchObject({ text: 'A crimson kettle.', title: null });
+    expect(rewritten.headers['x-credit-charged']).toBe('0.0000017');
+    await ready(id);
+    const search = async (query: string) => (await post('/memory/search', { query })).body.data.results;
+    expect(await search('crimson kettle')).toMatchObject([{ id, memory: 'A crimson kettle.' }]);
+    const { body: usage } = await get('/memory/usage');
+    expect(usage.data.breakdown).toContainEqual(expect.objectContaining({ operation: 'update', count: 1 }));
+  });
+
+  it('is not updated by strangers, viewers and senseless bodies', async () => {
+    const { body } = await post('/memory/ingest', { text: 'The violet lantern.', type: 'hive' });
+    const { id } = body.data.results[0];
+    const patch = async (change: unknown, as = owner) =>
+      (await fixture.call('PATCH', `/memory/${id}`, { as, body: change as object })).body.code;
+    expect(await patch({ title: 'x' }, await fixture.addWorkspace())).toBe('MEMORY_NOT_FOUND');
+    const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
+    const member = await fixture.addMemberWith('member', owner.workspaceId);
+    expect(await patch({ title: 'x' }, viewer)).toBe('POLICY_DENY');
+    expect(await patch({ text: 'x' }, member)).toBe('POLICY_DENY');
+    const large = { metadata: { a: 'x'.repeat(9_000) } };
+    const invalid = [
+      {},
+      { text: '' },
+      { text: ' \u0000' },
+      { text: null },
+      { type: 'user' },
+      { metadata: null },
+      large,
+    ];
+    for (const change of invalid) expect(await patch(change)).toBe('VALIDATION_FAILED');
+    expect((await get(`/memory/${id}`)).body.data).toMatchObject({ text: 'The violet lantern.', title: null });
+  });
+
   it('is listed newest first, with filters and pages', async () => {
     const text = 'Lantern '.repeat(100);
     for (const title of ['a', 'b', 'c']) {

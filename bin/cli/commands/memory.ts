@@ -130,6 +130,29 @@ const retry = defineAction({
   },
 });
 
+const update = defineAction({
+  summary: 'Change a memory. A new text is billed and processed again; title and metadata are free.',
+  parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
+  options: {
+    text: { value: 'TEXT', about: 'new text; - reads it from standard input' },
+    title: { value: 'TITLE', about: "new title; '' removes it" },
+    metadata: { value: 'JSON', about: `keys to set, or with null to delete: '{"customer":"C-1043","draft":null}'` },
+    wait: { about: 'wait until it is ready' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [id = ''] }) {
+    const { title } = values;
+    const text = values.text === '-' ? await readInput() : values.text;
+    const change = { text, title: title === '' ? null : title, metadata: metadataOf(values.metadata) };
+    if (Object.values(change).every((value) => value === undefined)) {
+      throw new UsageError('--text, --title or --metadata is missing (tandem memory update --help explains)');
+    }
+    const api = openApi(values);
+    const memory = await api.patch<MemoryStatus>(`/memory/${encodeURIComponent(id)}`, change);
+    return outcomeOf(values.wait ? await statusOf(api, id, { waits: true }) : memory);
+  },
+});
+
 const remove = defineAction({
   summary: 'Delete a memory permanently.',
   parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
@@ -140,7 +163,9 @@ const remove = defineAction({
   },
 });
 
-export const memoryCommand: Command = { actions: { add, extract, search, status, retry, collections, delete: remove } };
+export const memoryCommand: Command = {
+  actions: { add, extract, search, status, update, retry, collections, delete: remove },
+};
 
 const POLL_MS = 500;
 

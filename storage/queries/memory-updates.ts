@@ -1,0 +1,60 @@
+import type { Tx } from '../database.ts';
+import type { MemoryRow } from './memories.ts';
+import { removeFactsOf } from './memory-facts.ts';
+import { contentHashOf, storableJson, storableText } from './memory-text.ts';
+import { addUnits, removeUnitsOf, retitleUnitsOf, wholeUnits } from './memory-units.ts';
+
+/** A memory as it is to become. */
+export interface ChangedMemory {
+  /** As it is stored. */
+  memory: Pick<MemoryRow, 'id' | 'collectionId' | 'title'>;
+  title: string | null;
+  metadata: Readonly<Record<string, unknown>>;
+  now: Date;
+}
+
+/** New title and metadata. The transaction holds `revision` of the collection (`nextRevision`). */
+export async function relabelMemory(
+  tx: Tx,
+  { memory, title, metadata, now, revision }: ChangedMemory & { revision: bigint },
+): Promise<void> {
+  const stored = title && storableText(title);
+  if (stored !== memory.title) await retitleUnitsOf(tx, { memory: { ...memory, title: stored }, revision, now });
+  await tx`
+    update memories set title = ${stored}, metadata = ${tx.json(storableJson(metadata) as never)}, updated_at = ${now}
+    where id = ${memory.id}`;
+}
+
+/**
+ * Replaces what search finds of a memory with the words of its new text: facts, chunks and embeddings of the old text
+ * are deleted. The transaction holds `revision` of the collection.
+ */
+export async function replaceUnits(
+  tx: Tx,
+  { memory, title, content, now, revision }: Omit<ChangedMemory, 'metadata'> & { content: string; revision: bigint },
+): Promise<void> {
+  const { id, collectionId } = memory;
+  await removeUnitsOf(tx, { memoryId: id, collectionId, revision, now });
+  await removeFactsOf(tx, { memoryId: id, revision });
+  const units = wholeUnits(storableText(content));
+  await addUnits(tx, { memory: { id, collectionId, title: title && storableText(title) }, units, revision });
+}
+
+/**
+ * Stores a new text, after `replaceUnits`: the memory is pending and due at once. Counts as an attempt, so an attempt in
+ * progress stores nothing any more. Returns the number of attempts.
+ */
+export async function rewriteMemory(
+  tx: Tx,
+  { memory, title, metadata, content, characters, now }: ChangedMemory & { content: string; characters: number },
+): Promise<number> {
+  const stored = storableText(content);
+  const [row] = await tx<{ attempts: number }[]>`
+    update memories set title = ${title && storableText(title)}, content = ${stored},
+      content_hash = ${contentHashOf(content)}, characters = ${characters},
+      metadata = ${tx.json(storableJson(metadata) as never)}, status = 'pending', stage = null,
+      attempts = attempts + 1, processed_as = null, ready_at = null, deduplicated_into = null, error_code = null,
+      error = null, next_attempt_at = ${now}, leased_until = null, updated_at = ${now}
+    where id = ${memory.id} returning attempts`;
+  return row!.attempts;
+}
