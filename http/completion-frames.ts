@@ -41,7 +41,7 @@ export async function* completionFrames(
   const same = { id, object: 'chat.completion.chunk', created: secondsOf(createdAt), model: answering.model };
   const noUsage = withUsage ? { usage: null } : {};
   if (isNewChat) yield frame({ type: 'chat_id', chat_id: chatId, ...same, choices: [] });
-  let role: { role?: 'assistant' } = { role: 'assistant' };
+  const begun = new Set<number>();
   try {
     for await (const part of parts) {
       if (part === 'heartbeat') {
@@ -52,10 +52,10 @@ export async function* completionFrames(
         yield* endOf(part);
         return;
       }
-      const delta = { ...role, ...deltaOf(part) };
-      role = {};
+      const { choice: index } = part;
+      const delta = { ...roleOf(index), ...deltaOf(part) };
       const logprobs = part.type === 'logprobs' ? { logprobs: presentLogprobs(part.tokens) } : {};
-      yield frame({ ...same, choices: [{ index: 0, delta, ...logprobs, finish_reason: null }], ...noUsage });
+      yield frame({ ...same, choices: [{ index, delta, ...logprobs, finish_reason: null }], ...noUsage });
     }
   } catch (error) {
     const refusal = toRefusal(error);
@@ -63,10 +63,19 @@ export async function* completionFrames(
     yield frame({ type: 'error', message, code, error: openaiError(refusal) });
   }
 
-  function* endOf({ reason, usage, model, charge, responseTimeMs }: FinishedAnswer): Generator<string> {
+  /** The first delta of each choice has its role. */
+  function roleOf(index: number): { role?: 'assistant' } {
+    if (begun.has(index)) return {};
+    begun.add(index);
+    return { role: 'assistant' };
+  }
+
+  function* endOf({ reasons, usage, model, charge, responseTimeMs }: FinishedAnswer): Generator<string> {
     const used = { usage: presentUsage(usage) };
     const last = { ...same, model };
-    yield frame({ ...last, choices: [{ index: 0, delta: role, finish_reason: reason }], ...noUsage });
+    for (const [index, finish_reason] of reasons.entries()) {
+      yield frame({ ...last, choices: [{ index, delta: roleOf(index), finish_reason }], ...noUsage });
+    }
     if (withUsage) yield frame({ ...last, choices: [], ...used });
     const billing = charge === null ? null : billingHeaders(charge, principal);
     yield frame({ type: 'done', response_time_ms: responseTimeMs, ...last, choices: [], ...used, billing });
@@ -74,51 +83,70 @@ export async function* completionFrames(
   }
 }
 
-/** Collects an answer into one JSON object. @throws what the parts throw */
+/** Collects the answers into one JSON object. @throws what the parts throw */
 export async function wholeCompletion(answering: Answering): Promise<{ body: object; finished: FinishedAnswer }> {
   const { id, chatId, isNewChat, createdAt } = answering;
-  let [text, reasoning] = ['', ''];
-  const calls = new Map<number, { id: string; name: string; arguments: string }>();
-  const logprobs: TokenLogprob[] = [];
+  const answers: WholeAnswer[] = [];
   for await (const part of answering.parts) {
-    if (part.type === 'text') text += part.text;
-    else if (part.type === 'reasoning') reasoning += part.text;
-    else if (part.type === 'logprobs') logprobs.push(...part.tokens);
-    else if (part.type === 'toolCall') {
-      const call = calls.get(part.index) ?? { id: part.id ?? '', name: '', arguments: '' };
-      calls.set(part.index, {
-        ...call,
-        name: call.name || (part.name ?? ''),
-        arguments: call.arguments + part.arguments,
-      });
-    } else {
-      const toolCalls = [...calls].sort(([a], [b]) => a - b).map(([, call]) => presentToolCall(call));
-      const message = {
-        role: 'assistant',
-        content: text === '' && toolCalls.length > 0 ? null : text,
-        refusal: null,
-        ...(reasoning !== '' && { reasoning_content: reasoning }),
-        ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-      };
-      const body = {
-        id,
-        object: 'chat.completion',
-        created: secondsOf(createdAt),
-        model: part.model,
-        choices: [
-          {
-            ...{ index: 0, message, finish_reason: part.reason },
-            logprobs: logprobs.length === 0 ? null : presentLogprobs(logprobs),
-          },
-        ],
-        usage: presentUsage(part.usage),
-        ...(isNewChat && { chat_id: chatId }),
-        response_time_ms: part.responseTimeMs,
-      };
-      return { body, finished: part };
+    if (part.type !== 'finished') {
+      answers[part.choice] ??= new WholeAnswer();
+      answers[part.choice]!.add(part);
+      continue;
     }
+    const body = {
+      id,
+      object: 'chat.completion',
+      created: secondsOf(createdAt),
+      model: part.model,
+      choices: part.reasons.map((finish_reason, index) => {
+        return { index, finish_reason, ...(answers[index] ?? new WholeAnswer()).present() };
+      }),
+      usage: presentUsage(part.usage),
+      ...(isNewChat && { chat_id: chatId }),
+      response_time_ms: part.responseTimeMs,
+    };
+    return { body, finished: part };
   }
   throw new TandemError('LLM_UNAVAILABLE', 'The answer of the language model was cut off. Try again.');
+}
+
+/** The pieces of one choice. */
+class WholeAnswer {
+  #text = '';
+  #reasoning = '';
+  readonly #calls = new Map<number, { id: string; name: string; arguments: string }>();
+  readonly #logprobs: TokenLogprob[] = [];
+
+  add(piece: AnswerPiece): void {
+    switch (piece.type) {
+      case 'text':
+        this.#text += piece.text;
+        break;
+      case 'reasoning':
+        this.#reasoning += piece.text;
+        break;
+      case 'logprobs':
+        this.#logprobs.push(...piece.tokens);
+        break;
+      case 'toolCall': {
+        const call = this.#calls.get(piece.index) ?? { id: piece.id ?? '', name: '', arguments: '' };
+        const name = call.name || (piece.name ?? '');
+        this.#calls.set(piece.index, { ...call, name, arguments: call.arguments + piece.arguments });
+      }
+    }
+  }
+
+  present() {
+    const toolCalls = [...this.#calls].sort(([a], [b]) => a - b).map(([, call]) => presentToolCall(call));
+    const message = {
+      role: 'assistant',
+      content: this.#text === '' && toolCalls.length > 0 ? null : this.#text,
+      refusal: null,
+      ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
+      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    };
+    return { message, logprobs: this.#logprobs.length === 0 ? null : presentLogprobs(this.#logprobs) };
+  }
 }
 
 export function presentToolCall({ id, name, arguments: written }: { id: string; name: string; arguments: string }) {

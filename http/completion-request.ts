@@ -19,6 +19,7 @@ export function readCompletionBody(body: Body): ChatAsk | CorrectionAsk {
     if (messages === undefined) refuse('messages', 'or text is required');
     refuse('text', 'must not be combined with messages');
   }
+  if (text !== undefined && (body.n ?? 1) > 1) refuse('n', 'must be 1 with text');
   return text === undefined ? chatOf(body, messages!) : correctionOf(body, text);
 }
 
@@ -70,6 +71,7 @@ function chatOf(body: Body, messages: readonly Message[]): ChatAsk {
     ...(responseSchema !== null && { responseSchema }),
     ...(body.logprobs === true && { logprobs: { alternatives: alternatives ?? 0 } }),
     ...given({ temperature, topP, maxTokens, seed, parallelToolCalls, stop: typeof stop === 'string' ? [stop] : stop }),
+    ...given({ choices: body.n }),
   };
 }
 

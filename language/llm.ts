@@ -61,6 +61,8 @@ export interface CompletionRequest {
   logprobs?: { alternatives: number };
   /** Until the first part, and then between parts. Default 60 000. */
   patienceMs?: number;
+  /** How long to wait for a turn if the model is busy. Default: `patienceMs`. */
+  turnWithinMs?: number;
   /** Attempts beside the first, before anything was produced. Default 2. */
   retries?: number;
   /** A workspace: where many wait for the model, each workspace has its turn. Default: one that has no name. */

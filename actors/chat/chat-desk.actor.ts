@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createActor, fromPromise } from 'xstate';
 import type { TextCorrection } from '../../language/correction/text-correction.ts';
-import type { LanguageModels, TokenUsage } from '../../language/llm.ts';
+import type { LanguageModels } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { type CompletionEnding, completionMachine } from '../../machines/completion.machine.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -12,9 +12,11 @@ import type { Charge } from '../../storage/ledger.ts';
 import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import { Answer } from './answer.ts';
-import type { Answering, AnswerPart, AnswerPiece, AskRequest, ChatDesk, FinishedAnswer } from './chat-desk.ts';
+import { usageOf } from './answer-usage.ts';
+import type { Answering, AnswerPart, AskRequest, ChatDesk, ChoicePiece, FinishedAnswer } from './chat-desk.ts';
 import { type Admission, closeCompletion, openCompletion } from './completion-account.ts';
 import { keptTurn } from './kept-turn.ts';
+import { merged } from './merged.ts';
 import { preparationOf } from './preparation.ts';
 import { TokenCounter } from './token-count.ts';
 
@@ -40,8 +42,9 @@ interface LiveCompletion {
   counter: TokenCounter;
   model: string;
   admission: Admission | null;
-  answer: Answer;
-  parts: Handover<AnswerPiece>;
+  /** One per choice. */
+  answers: readonly Answer[];
+  parts: Handover<ChoicePiece>;
   charge: Charge | null;
   finished: FinishedAnswer | null;
   /** Settled once it is generated, or refused. */
@@ -74,9 +77,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       generate: fromPromise(async ({ input: { completionId }, signal }) => {
         const completion = live.get(completionId)!;
         completion.admitted.resolve();
-        const { mostTokens } = completion.admission!;
-        const pieces = completion.answer.from(sourceOf(completion, signal), { mostTokens });
-        await noting(completion, completion.parts.giveAll(pieces, signal));
+        await noting(completion, generate(completion, signal));
       }),
       conclude: fromPromise(async ({ input: { completionId, ending } }) => {
         const completion = live.get(completionId)!;
@@ -98,7 +99,8 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
         ...{ id: `chatcmpl-${randomUUID()}`, request, listening, counter },
         chatId: isKept ? (request.chatId ?? `chat_${randomUUID()}`) : null,
         ...{ askedAt: momentOf(clock), model: '', admission: null },
-        ...{ answer: new Answer(counter), parts: new Handover(), charge: null, finished: null },
+        ...{ answers: Array.from({ length: choicesOf(request) }, () => new Answer(counter)), parts: new Handover() },
+        ...{ charge: null, finished: null },
         ...{ admitted: Promise.withResolvers<void>(), isEndTold: false, error: null },
       };
       live.set(completion.id, completion);
@@ -170,15 +172,34 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     });
   }
 
+  /** Every choice is a request of its own, because many servers ignore `n`. When one fails, the others stop. */
+  async function generate({ answers, parts, ...completion }: LiveCompletion, signal: AbortSignal): Promise<void> {
+    const { mostTokens } = completion.admission!;
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    const pieces = answers.map((answer, choice) =>
+      answer.from(sourceOf(completion, { choice, signal: either }), { mostTokens }),
+    );
+    try {
+      await parts.giveAll(merged(pieces), signal);
+    } finally {
+      over.abort();
+    }
+  }
+
   function sourceOf(
-    { request: { what, workspaceId, model: asked }, model, admission }: LiveCompletion,
-    signal: AbortSignal,
+    { request, model, admission }: Pick<LiveCompletion, 'request' | 'model' | 'admission'>,
+    { choice, signal }: { choice: number; signal: AbortSignal },
   ) {
+    const { what, workspaceId, model: asked } = request;
     if (what.mode === 'correct') return correction.stream({ ...what, onBehalfOf: workspaceId, model: asked, signal });
-    const { mode, ...wanted } = what;
+    const { mode, choices = 1, seed, ...wanted } = what;
     const { messages, maxTokens } = admission!;
     return models.stream({
       ...wanted,
+      ...(seed !== undefined && { seed: seed + choice }),
+      // The choices wait for one another.
+      ...(choices > 1 && { turnWithinMs: GENERATION_LIMIT_MS }),
       onBehalfOf: workspaceId,
       model,
       messages,
@@ -188,13 +209,14 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 
   async function conclude(completion: LiveCompletion, ending: CompletionEnding): Promise<void> {
-    const { id, request, chatId, answer, admission, counter } = completion;
+    const { id, request, chatId, answers, admission, counter } = completion;
     const { workspaceId, userId } = request;
-    const usage = ending.owes && admission !== null ? usageOf(completion) : null;
+    const answer = answers[0]!;
+    const usage = ending.owes && admission !== null ? usageOf(answers, admission) : null;
     const isAnswered = ending.outcome === 'completed' || (ending.outcome === 'abandoned' && answer.text !== '');
     const chat = { id: chatId ?? '', workspaceId, userId };
     const isKept = request.savesChat && isAnswered && admission !== null;
-    const model = answer.end?.model ?? completion.model;
+    const model = modelOf(completion);
     const turn = isKept ? await keptTurn({ request, unsaved: admission.unsaved, answer, model, chat, counter }) : null;
     const error = ending.outcome === 'failed' ? failureOf(completion).code : null;
     const stored = { state: ending.outcome, model, usage, error, turn };
@@ -203,15 +225,15 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 
   function tellEnd(completion: LiveCompletion, { outcome }: CompletionEnding): void {
-    const { id, parts, listening, answer, charge, admission } = completion;
+    const { id, parts, listening, answers, charge, admission } = completion;
     if (completion.isEndTold) return;
     completion.isEndTold = true;
     if (outcome === 'completed') {
       // Without an end of its own its time was over.
-      const { reason } = answer.end ?? { reason: 'length' };
+      const reasons = answers.map(({ end }) => end?.reason ?? 'length');
       const responseTimeMs = Math.round(clock.monotonicMs() - completion.askedAt.monotonicMs);
-      const model = answer.end?.model ?? completion.model;
-      completion.finished = { type: 'finished', reason, usage: usageOf(completion), model, charge, responseTimeMs };
+      const usage = usageOf(answers, admission!);
+      completion.finished = { type: 'finished', reasons, usage, model: modelOf(completion), charge, responseTimeMs };
       parts.finish();
       return;
     }
@@ -225,30 +247,13 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 }
 
-/** What the engine says, as far as it can be, and no more than is held for it; without it, what we counted. */
-function usageOf({ answer, admission }: LiveCompletion): FinishedAnswer['usage'] {
-  const { promptTokens, mostTokens, maxTokens } = admission!;
-  const said = answer.end?.usage ?? usedSoFar(answer);
-  if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
-    return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
-  }
-  // Beyond what it was told there is only what was seen.
-  const mostOfAnswer = Math.min(mostTokens, Math.max(maxTokens ?? mostTokens, answer.tokens));
-  const completionTokens = Math.min(said.completionTokens, mostOfAnswer);
-  const mostOfPrompt = Math.min(promptTokens * MOST_OF_A_TOKEN, promptTokens + mostTokens - completionTokens);
-  return { ...said, promptTokens: Math.min(said.promptTokens, mostOfPrompt), completionTokens };
+/** As the engine names it. */
+function modelOf({ answers, model }: LiveCompletion): string {
+  return answers.find(({ end }) => end?.model)?.end?.model ?? model;
 }
 
-/** Of a text whose correction was cut off; rules may have passed on more than a model has produced. */
-function usedSoFar({ used, tokens }: Answer): TokenUsage | null {
-  return used && { ...used, completionTokens: Math.max(used.completionTokens, tokens) };
-}
-
-/** No tokenizer makes so many of what we count as one: who says so is not believed. */
-const MOST_OF_A_TOKEN = 16;
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
+function choicesOf({ what }: AskRequest): number {
+  return what.mode === 'chat' ? (what.choices ?? 1) : 1;
 }
 
 async function* answered(completion: LiveCompletion): AsyncGenerator<AnswerPart, void> {

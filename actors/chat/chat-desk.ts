@@ -30,9 +30,12 @@ export interface AskRequest {
 }
 
 /** Not the engine's business: who is asked, with what in front, and how much it may produce at most. */
-export interface ChatAsk extends Omit<CompletionRequest, 'model' | 'signal' | 'patienceMs' | 'retries'> {
+export interface ChatAsk
+  extends Omit<CompletionRequest, 'model' | 'signal' | 'patienceMs' | 'turnWithinMs' | 'retries'> {
   mode: 'chat';
   messages: readonly ChatMessage[];
+  /** Number of answers to generate; the chat keeps the first. Default 1. */
+  choices?: number;
 }
 
 /** Nothing of the chat goes in front of a text to correct. */
@@ -56,7 +59,10 @@ export interface Answering {
   parts: AsyncGenerator<AnswerPart, void>;
 }
 
-export type AnswerPart = AnswerPiece | FinishedAnswer;
+export type AnswerPart = ChoicePiece | FinishedAnswer;
+
+/** `choice` is the position of the answer, from 0. The pieces of several answers come as they are generated. */
+export type ChoicePiece = AnswerPiece & { choice: number };
 
 export type AnswerPiece =
   | { type: 'text'; text: string }
@@ -68,7 +74,8 @@ export type AnswerPiece =
 
 export interface FinishedAnswer {
   type: 'finished';
-  reason: FinishReason;
+  /** One per choice. */
+  reasons: readonly FinishReason[];
   /** What is charged. */
   usage: TokenUsage;
   model: string;

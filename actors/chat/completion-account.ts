@@ -43,8 +43,10 @@ export interface Opening {
   /** Of what is sent beside the messages. */
   extraTokens: number;
   contextTokens: number | null;
-  /** Null: the usual. */
+  /** Of one answer. Null: the usual. */
   maxTokens: number | null;
+  /** Number of answers. */
+  choices: number;
   /** Below that it is refused. Default `LEAST_ANSWER_TOKENS`. */
   leastTokens?: number;
 }
@@ -56,9 +58,9 @@ export interface Admission {
   unsaved: CountedMessage[];
   /** As we count them. */
   promptTokens: number;
-  /** What the model is told; null: nothing, as nobody knows whether that much fits into its context. */
+  /** What the model is told of one answer; null: nothing, as nobody knows whether that much fits into its context. */
   maxTokens: number | null;
-  /** What the hold covers of an answer, as we count it. */
+  /** What the hold covers of each answer, as we count it. */
   mostTokens: number;
 }
 
@@ -68,7 +70,7 @@ export interface Admission {
  * @throws TandemError `CHAT_NOT_FOUND`, `CHAT_BUSY`, `VALIDATION_FAILED`, `INSUFFICIENT_CREDITS`
  */
 export async function openCompletion(sql: Sql, opening: Opening): Promise<Admission> {
-  const { row, fresh, extraTokens, contextTokens, leastTokens = LEAST_ANSWER_TOKENS } = opening;
+  const { row, fresh, extraTokens, contextTokens, choices, leastTokens = LEAST_ANSWER_TOKENS } = opening;
   const { id, workspaceId, createdAt: now } = row;
   return await inTransaction(sql, async (tx) => {
     const { availableNano } = walletFrom(await lockAccounts(tx, workspaceId));
@@ -91,13 +93,14 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
       await insertCompletion(tx, { ...row, holdId: null, unitPriceNano });
       return admission;
     }
-    const minimumNano = BigInt(promptTokens + Math.min(leastTokens, maxTokens)) * unitPriceNano;
+    const minimumNano = BigInt(promptTokens + choices * Math.min(leastTokens, maxTokens)) * unitPriceNano;
     if (availableNano < minimumNano) throw insufficientCredits(minimumNano, availableNano);
-    const amountNano = BigInt(withMargin(promptTokens) + maxTokens) * unitPriceNano;
+    const amountNano = BigInt(withMargin(promptTokens) + choices * maxTokens) * unitPriceNano;
     const operation = { workspaceId, operationKey: `llm:${id}:hold`, at: now };
     const held = await hold(tx, { ...operation, amountNano, minimumNano });
     await insertCompletion(tx, { ...row, holdId: held.holdId, unitPriceNano });
-    const mostTokens = Number(held.amountNano / unitPriceNano) - promptTokens;
+    const covered = Number(held.amountNano / unitPriceNano) - promptTokens;
+    const mostTokens = Math.floor(covered / choices);
     return { ...admission, maxTokens: mostTokens < maxTokens ? mostTokens : told, mostTokens };
   });
 }

@@ -8,7 +8,10 @@ import type { AskRequest, ChatAsk, CorrectionAsk } from './chat-desk.ts';
 import type { Opening } from './completion-account.ts';
 import type { TokenCounter } from './token-count.ts';
 
-type Preparation = Pick<Opening, 'fresh' | 'extraTokens' | 'contextTokens' | 'maxTokens' | 'leastTokens'> & {
+type Preparation = Pick<
+  Opening,
+  'fresh' | 'extraTokens' | 'contextTokens' | 'maxTokens' | 'choices' | 'leastTokens'
+> & {
   /** The versioned id. */
   model: string;
 };
@@ -29,13 +32,13 @@ export async function preparationOf({ what, model }: AskRequest, tools: Tools): 
 }
 
 async function chatOf(
-  { messages, tools = [], responseSchema, maxTokens }: ChatAsk,
+  { messages, tools = [], responseSchema, maxTokens, choices = 1 }: ChatAsk,
   { model: { id, contextTokens }, counter }: { model: LanguageModel; counter: TokenCounter },
 ): Promise<Preparation> {
   const fresh = await counter.messages(messages);
   const beside = [...tools, ...(responseSchema ? [responseSchema] : [])];
   const extraTokens = beside.length === 0 ? 0 : await counter.text(JSON.stringify(beside));
-  return { model: id, contextTokens, fresh, extraTokens, maxTokens: maxTokens ?? null };
+  return { model: id, contextTokens, fresh, extraTokens, maxTokens: maxTokens ?? null, choices };
 }
 
 async function correctionOf(
@@ -52,6 +55,7 @@ async function correctionOf(
     fresh: null,
     extraTokens: needed.promptTokens,
     maxTokens: needed.mostTokens,
+    choices: 1,
     leastTokens: needed.leastTokens,
   };
 }

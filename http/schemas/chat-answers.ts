@@ -37,7 +37,7 @@ const CompletionSchema = Type.Object({
   model: Type.String({ description: 'Versioned id of the model.', examples: ['qwen3-1.7b-q8'] }),
   choices: Type.Array(
     Type.Object({
-      index: Type.Integer(),
+      index: Type.Integer({ description: 'Position of the answer, from 0 to `n` - 1.' }),
       message: Type.Object({
         role: Type.Literal('assistant'),
         content: nullable(Type.String()),

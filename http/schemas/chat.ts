@@ -196,6 +196,15 @@ const CHAT_FIELDS = {
       description: 'Number of most likely tokens to return at each position. Requires `logprobs`.',
     }),
   ),
+  n: orNull(
+    Type.Integer({
+      minimum: 1,
+      maximum: 8,
+      default: 1,
+      description:
+        'Number of answers to generate. You pay for the prompt once and for the tokens of all answers. The chat keeps the first answer. Must be 1 with `text`.',
+    }),
+  ),
   parallel_tool_calls: orNull(
     Type.Boolean({ default: true, description: 'False allows at most one tool call in an answer.' }),
   ),
@@ -309,7 +318,6 @@ const COMMON_FIELDS = {
 
 /** Fields that OpenAI clients also send. */
 const TOLERATED_FIELDS = {
-  n: orNull(Type.Literal(1, { description: 'Must be 1.' })),
   frequency_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
   presence_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
   user: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),

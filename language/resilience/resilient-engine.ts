@@ -42,10 +42,10 @@ export class ResilientEngine {
 
   /** @throws LanguageEngineError; the signal's reason */
   async *stream(request: EngineRequest): AsyncGenerator<CompletionPart, void> {
-    const { signal, patienceMs = PATIENCE_MS, onBehalfOf = '' } = request;
+    const { signal, patienceMs = PATIENCE_MS, turnWithinMs = patienceMs, onBehalfOf = '' } = request;
     this.#breakerOf(request.model).refuseWhileBroken();
     const turns = this.#turnsOf(request.model);
-    const giveBack = await turns.take({ onBehalfOf, patienceMs, signal });
+    const giveBack = await turns.take({ onBehalfOf, patienceMs: turnWithinMs, signal });
     try {
       const { first, parts } = await this.#begin(request, patienceMs);
       try {

@@ -115,6 +115,34 @@ describe("OpenAI's client", () => {
     ]);
   });
 
+  it('gets several answers, as a whole and as a stream', async () => {
+    const turns = ['One.', 'Two.', 'Three.'].map((text) => ({
+      text,
+      usage: { prompt_tokens: 9, completion_tokens: 3 },
+    }));
+    upstream.chat(...turns, ...turns);
+    const { choices, usage } = await client.chat.completions.create({ ...HELLO, n: 3 });
+    expect(choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual(
+      [0, 1, 2].map((i) => [i, 'stop']),
+    );
+    expect(choices.map(({ message }) => message.content).toSorted()).toEqual(['One.', 'Three.', 'Two.']);
+    expect(usage).toEqual({ prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 });
+    expect(await wallet()).toMatchObject({ balanceNano: USD - 18n * TOKEN_NANO, heldNano: 0n });
+    const stream = await client.chat.completions.create({ ...HELLO, n: 3, stream: true });
+    const heard = ['', '', ''];
+    const ended: number[] = [];
+    for await (const { choices } of stream) {
+      for (const { index, delta, finish_reason } of choices) {
+        heard[index] += delta.content ?? '';
+        if (finish_reason !== null) ended.push(index);
+      }
+    }
+    expect([heard.toSorted(), ended]).toEqual([
+      ['One.', 'Three.', 'Two.'],
+      [0, 1, 2],
+    ]);
+  });
+
   const LIKELY = { token: 'Yes', logprob: -0.1, bytes: [89, 101, 115] };
   const LOGPROBS = [
     { ...LIKELY, top_logprobs: [LIKELY, { token: 'No', logprob: -2.5, bytes: null }] },

@@ -291,7 +291,8 @@ describe('a body', () => {
     ['neither messages nor text', {}, 'messages'],
     ['both', { messages: said('a'), text: 'b' }, 'text'],
     ['no message', { messages: [] }, 'messages'],
-    ['two answers', { messages: said('a'), n: 2 }, 'n'],
+    ['nine answers', { messages: said('a'), n: 9 }, 'n'],
+    ['two corrections', { text: 'a', n: 2 }, 'n'],
     ['a penalty', { messages: said('a'), presence_penalty: 1 }, 'presence_penalty'],
     ['an unknown field', { messages: said('a'), mesages: [] }, 'mesages'],
     [

@@ -330,6 +330,15 @@ describe('a model that is busy', () => {
     await release();
   });
 
+  it('waits longer for a turn than for an answer, if it is told to', async () => {
+    const release = await occupy(2);
+    const late = ask({ patienceMs: 700, turnWithinMs: 5_000 });
+    await untilTruthy(() => clock.waiting().includes(5_000));
+    advance(4_999);
+    await release();
+    expect((await late).text).toBe('Hello.');
+  });
+
   it('forgets who left the queue: neither their place nor those behind them are lost', async () => {
     const release = await occupy(2);
     const abort = new AbortController();

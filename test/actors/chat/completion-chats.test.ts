@@ -56,10 +56,10 @@ describe('a chat', () => {
     fixture.models.queue({ toolCalls }, 'Sunny.', 'Still.');
     const tools = [{ name: 'weather', description: null, parameters: null }];
     const { chatId, parts, finished } = await answerOf(await desk.ask(fixture.request('Weather?'), listening()));
-    expect(finished.reason).toBe('tool_calls');
+    expect(finished.reasons[0]).toBe('tool_calls');
     expect(parts.filter(({ type }) => type === 'toolCall')).toEqual([
-      { type: 'toolCall', index: 0, id: 'call_1', name: 'weather', arguments: '{"city"' },
-      { type: 'toolCall', index: 0, id: null, name: null, arguments: ':"Pune"}' },
+      { type: 'toolCall', choice: 0, index: 0, id: 'call_1', name: 'weather', arguments: '{"city"' },
+      { type: 'toolCall', choice: 0, index: 0, id: null, name: null, arguments: ':"Pune"}' },
     ]);
     const early = desk.ask(fixture.request('And now?', { chatId }), listening());
     await expect(early).rejects.toMatchObject({

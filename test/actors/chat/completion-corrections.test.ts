@@ -57,7 +57,7 @@ describe('what is held for a text that a model corrects', () => {
     const { finished } = await answerOf(answering);
     expect(fixture.models.requests).toHaveLength(8);
     for (const asked of fixture.models.requests) expect(asked.onBehalfOf).toBe(fixture.request('').workspaceId);
-    expect(finished.reason).toBe('stop');
+    expect(finished.reasons[0]).toBe('stop');
     expect(await fixture.charged()).toMatchObject({
       tokens: finished.usage.promptTokens + finished.usage.completionTokens,
     });
@@ -123,7 +123,7 @@ describe('what a dictionary makes of a text', () => {
     const replacement = 'A very long name of a very large company. '.repeat(4).trim();
     const what = correction('acme acme acme acme', { dictionary: [{ term: 'acme', replacement }] });
     const { text, finished } = await answerOf(await desk.ask(fixture.request('', { what }), listening()));
-    expect(finished).toMatchObject({ reason: 'stop', model: RULES_MODEL });
+    expect(finished).toMatchObject({ reasons: ['stop'], model: RULES_MODEL });
     expect(text).toBe(Array.from({ length: 4 }, () => replacement).join(' '));
   });
 });

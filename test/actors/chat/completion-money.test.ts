@@ -74,7 +74,7 @@ describe('what a completion costs', () => {
     fixture.models.queue({ text: Array.from({ length: 1_000 }, () => 'b'.repeat(36)) });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).not.toHaveProperty('maxTokens');
-    expect(finished).toMatchObject({ reason: 'length', usage: { completionTokens: 4_096 + 16 + 3 } });
+    expect(finished).toMatchObject({ reasons: ['length'], usage: { completionTokens: 4_096 + 16 + 3 } });
   });
 
   it('is as much as there is, and the answer is cut off there, whatever the model does', async () => {
@@ -85,7 +85,10 @@ describe('what a completion costs', () => {
     const { text, finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 20 });
     expect(text).toHaveLength(80);
-    expect(finished).toMatchObject({ reason: 'length', usage: { promptTokens: PROMPT_TOKENS, completionTokens: 20 } });
+    expect(finished).toMatchObject({
+      reasons: ['length'],
+      usage: { promptTokens: PROMPT_TOKENS, completionTokens: 20 },
+    });
     expect(await fixture.wallet()).toMatchObject({ balanceNano: 0n, heldNano: 0n });
     await eventually(() => expect(fixture.models.endings).toEqual(['left']));
   });
@@ -352,7 +355,7 @@ describe('how a completion ended', () => {
     await parts.next();
     const end = parts.next();
     clock.advance(10 * 60_000);
-    expect((await end).value).toMatchObject({ type: 'finished', reason: 'length' });
+    expect((await end).value).toMatchObject({ type: 'finished', reasons: ['length'] });
     expect(await fixture.charged()).toMatchObject({ tokens: PROMPT_TOKENS + 2 });
   });
 });
