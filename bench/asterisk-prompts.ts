@@ -16,10 +16,15 @@ export interface Prompt {
 
 export const PROMPTS_PACKAGE = 'asterisk-core-sounds-en-wav';
 
-/** So many, spread evenly over the list; empty where the package is not installed. */
-export function asteriskPrompts(most: number): Prompt[] {
+/**
+ * So many, spread evenly over the list; empty where the package is not installed. The `judging` half played no part in
+ * choosing settings of the recogniser, as the other half did.
+ */
+export function asteriskPrompts(most: number, half: 'judging' | 'both' = 'both'): Prompt[] {
   if (!existsSync(FOLDER)) return [];
-  const names = Object.keys(TEXTS).filter((name) => existsSync(`${FOLDER}/${name}.wav`));
+  const names = Object.keys(TEXTS)
+    .filter((_, index) => half === 'both' || index % 2 === 1)
+    .filter((name) => existsSync(`${FOLDER}/${name}.wav`));
   const step = Math.max(1, names.length / most);
   const chosen = names.filter((_, index) => Math.floor(index / step) !== Math.floor((index - 1) / step));
   return chosen.map((name) => {

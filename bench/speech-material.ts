@@ -34,7 +34,7 @@ export const PAD_MS = 1_500;
 
 export function collections(mostPrompts: number): Collection[] {
   const spoken = spokenUtterances();
-  const prompts = asteriskPrompts(mostPrompts);
+  const prompts = asteriskPrompts(mostPrompts, 'judging');
   const isSentence = (name: string) => name.startsWith('librivox');
   return [
     { name: 'read sentences', isWide: true, recordings: spoken.filter(({ name }) => isSentence(name)) },

@@ -9,7 +9,7 @@ import { createSpeechRecognition } from '../speech/speech-recognition.thread.ts'
 import { PROMPTS_PACKAGE } from './asterisk-prompts.ts';
 import { recogniseBatch, recogniseLive, utterancesIn } from './hear-and-recognise.ts';
 import { type Collection, type Condition, collections, FRAME_MS, PAD_MS, type Sample } from './speech-material.ts';
-import { errorRate, plainWords, sumOfErrors, wordErrors } from './word-error-rate.ts';
+import { errorRate, errorRateInterval, plainWords, sumOfErrors, wordErrors } from './word-error-rate.ts';
 
 /**
  * How much of what people said is understood, by each engine that is there, and how well the voice detector finds it.
@@ -85,7 +85,7 @@ async function measureEngine(name: string): Promise<void> {
     enginesModule: new URL('./one-engine.ts', import.meta.url),
   });
   try {
-    console.log(`\n${name}: words misunderstood, left out or made up, of words said`);
+    console.log(`\n${name}: words misunderstood, left out or made up, of words said; in brackets with 95 % confidence`);
     printRow(['', 'condition', 'words', 'live', 'batch', 'live from batch']);
     for (const [collection, condition] of cases()) {
       const isBatchToo = isAll || (condition.band === 'phone' && condition.snrDb === null);
@@ -94,8 +94,11 @@ async function measureEngine(name: string): Promise<void> {
         live: await recogniseLive(plane, recognition, sample),
         batch: isBatchToo ? await recogniseBatch(plane, recognition, sample, folder) : null,
       }));
-      const rate = (pairs: [said: string, understood: string][]) =>
-        percent(errorRate(sumOfErrors(pairs.map(([said, understood]) => wordErrors(said, understood)))));
+      const rate = (pairs: [said: string, understood: string][]) => {
+        const errors = pairs.map(([said, understood]) => wordErrors(said, understood));
+        const [low, high] = errorRateInterval(errors).map((share) => (100 * share).toFixed(0));
+        return `${percent(errorRate(sumOfErrors(errors)))} [${low}–${high}]`;
+      };
       const inBatch = texts.flatMap(({ batch, ...text }) => (batch === null ? [] : [{ ...text, batch }]));
       printRow([
         collection.name,
@@ -163,5 +166,5 @@ function percent(share: number): string {
 }
 
 function printRow([first = '', second = '', ...figures]: readonly string[]): void {
-  console.log(`${first.padEnd(26)}${second.padEnd(22)}${figures.map((figure) => figure.padStart(18)).join('')}`);
+  console.log(`${first.padEnd(26)}${second.padEnd(22)}${figures.map((figure) => figure.padStart(20)).join('')}`);
 }

@@ -1,3 +1,5 @@
+import { seededRandom } from '../runtime/seeded-random.ts';
+
 /**
  * Word error rate: the least number of words to exchange, leave out or put in to make what was understood out of what
  * was said, over the words that were said. Both are written alike first, so that "Press 1, OK?" and "press one okay"
@@ -31,6 +33,15 @@ export function sumOfErrors(all: readonly WordErrors[]): WordErrors {
 export function errorRate({ words, substituted, missed, added }: WordErrors): number {
   const errors = substituted + missed + added;
   return errors === 0 ? 0 : errors / Math.max(1, words);
+}
+
+/** The 95 % confidence interval of the error rate, by a bootstrap over utterances. */
+export function errorRateInterval(all: readonly WordErrors[]): [low: number, high: number] {
+  const random = seededRandom(1);
+  const rates = Array.from({ length: 2000 }, () =>
+    errorRate(sumOfErrors(all.map(() => all[Math.floor(random() * all.length)]!))),
+  ).sort((a, b) => a - b);
+  return [rates[49] ?? 0, rates[1949] ?? 0];
 }
 
 /** Lower-case words without punctuation, numbers and symbols as they are spoken in English. */

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { encodeG711 } from '../../media/codecs/g711.ts';
+import { decodeG711, encodeG711 } from '../../media/codecs/g711.ts';
 import { meanPower } from '../../media/dsp/level.ts';
+import { Resampler } from '../../media/dsp/resample.ts';
 import { parseWav } from '../../media/wav.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
 
@@ -30,6 +31,16 @@ export function asMulaw8k(samples: Int16Array): Uint8Array<ArrayBuffer> {
   const octets = new Uint8Array(narrow.length);
   encodeG711('PCMU', narrow, octets);
   return octets;
+}
+
+/** As a recogniser hears what came by telephone: G.711 decoded, at 16 kHz again. */
+export function byTelephone(samples: Int16Array): Int16Array<ArrayBuffer> {
+  const octets = asMulaw8k(samples);
+  const narrow = new Int16Array(octets.length);
+  decodeG711('PCMU', octets, narrow);
+  const resampler = new Resampler(8000, 16_000);
+  const output = new Float32Array(resampler.outputBound(narrow.length));
+  return Int16Array.from(output.subarray(0, resampler.process(Float32Array.from(narrow), narrow.length, output)));
 }
 
 /** Adds white Gaussian noise `snrDb` below the mean power of the samples; the same for the same seed. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { errorRate, plainWords, sumOfErrors, wordErrors } from '../../bench/word-error-rate.ts';
+import { errorRate, errorRateInterval, plainWords, sumOfErrors, wordErrors } from '../../bench/word-error-rate.ts';
 import * as fc from '../properties.ts';
 import { anyText } from './words.ts';
 
@@ -44,6 +44,19 @@ describe('word error rate', () => {
   it('weighs utterances by their words', () => {
     const sum = sumOfErrors([wordErrors('one two three', 'one two three'), wordErrors('one', 'two')]);
     expect(errorRate(sum)).toBe(0.25);
+  });
+
+  it('lies between rates that are the closer the more utterances there are', () => {
+    const half = [wordErrors('one two', 'one two'), wordErrors('one two', '')];
+    const widthOf = (times: number) => {
+      const [low, high] = errorRateInterval(Array.from({ length: times }, () => half).flat());
+      expect(low).toBeLessThanOrEqual(0.5);
+      expect(high).toBeGreaterThanOrEqual(0.5);
+      return high - low;
+    };
+    expect(widthOf(1)).toBe(1);
+    expect(widthOf(5)).toBeLessThan(0.8);
+    expect(widthOf(50)).toBeLessThan(0.25);
   });
 
   it('is a distance: symmetric in its sum, never above what replacing everything takes', () => {

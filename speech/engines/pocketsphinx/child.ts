@@ -1,13 +1,15 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { serveRecognizer } from '../../engine-process/served-recognizer.ts';
 import type { Keyword } from '../../recognizer.ts';
 import { type Boost, boostOf } from './boost.ts';
 import type { Decoder } from './decoder.ts';
+import type { Band } from './front-end.ts';
 import { createNativeDecoder, type NativeInstallation } from './native-decoder.ts';
 import { PocketsphinxRecognizer } from './recognizer.ts';
 import { repairedWasm } from './repaired-wasm.ts';
+import { readTelephoneModel } from './telephone-model.ts';
 import { createWasmDecoder, PACKAGED_DICTIONARY, PACKAGED_WASM } from './wasm-decoder.ts';
 
 /** Entry of a child process that recognises with PocketSphinx. */
@@ -22,40 +24,55 @@ serveRecognizer(async (argument) => {
   return PocketsphinxRecognizer.create({ model: options.model, createDecoder });
 });
 
-type CreateDecoder = (keywords: readonly Keyword[]) => Promise<Decoder>;
+type CreateDecoder = (band: Band, keywords: readonly Keyword[]) => Promise<Decoder>;
 
 async function wasmDecoders({ cacheDir }: { cacheDir: string }): Promise<CreateDecoder> {
   const wasm = await repairedWasm(PACKAGED_WASM, cacheDir);
-  return async (keywords) => {
+  return async (band, keywords) => {
     const boost = boostOf(keywords, await dictionaryOf(PACKAGED_DICTIONARY, keywords));
-    return createWasmDecoder({ wasm, boost });
+    return createWasmDecoder({ wasm, band, boost });
   };
 }
 
 async function nativeDecoders({ installation }: { installation: NativeInstallation }): Promise<CreateDecoder> {
-  const { dictionary } = installation.files;
-  return async (keywords) => {
+  const { acousticModel, dictionary } = installation.files;
+  return async (band, keywords) => {
     const boost = boostOf(keywords, await dictionaryOf(dictionary, keywords));
-    if (boost === null) return createNativeDecoder({ installation, boost: null });
-    return withBoostFiles(boost, dictionary, (files) => createNativeDecoder({ installation, boost: files }));
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-pocketsphinx-'));
+    try {
+      return createNativeDecoder({
+        installation,
+        band,
+        acousticModel: band === 'wideband' ? acousticModel : await telephoneModelIn(folder, acousticModel),
+        dictionary: boost === null ? dictionary : await dictionaryIn(folder, dictionary, boost),
+        keywordModel: boost === null ? null : await keywordModelIn(folder, boost),
+      });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   };
 }
 
-/** The native decoder reads files, once, when it is made. */
-async function withBoostFiles(
-  boost: Boost,
-  dictionary: string,
-  use: (files: { dictionary: string; languageModel: string }) => Decoder,
-): Promise<Decoder> {
-  const folder = await mkdtemp(join(tmpdir(), 'tandem-keywords-'));
-  try {
-    const files = { dictionary: join(folder, 'words.dict'), languageModel: join(folder, 'keywords.lm') };
-    await writeFile(files.dictionary, Buffer.concat([await readFile(dictionary), Buffer.from(boost.dictionary)]));
-    await writeFile(files.languageModel, boost.languageModel);
-    return use(files);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
+/** Its own files, and links to those that hold for both bands. */
+async function telephoneModelIn(folder: string, wideband: string): Promise<string> {
+  const converted = await readTelephoneModel(wideband);
+  for (const name of await readdir(wideband)) {
+    if (converted[name] === undefined) await symlink(join(wideband, name), join(folder, name));
+    else await writeFile(join(folder, name), converted[name]);
   }
+  return folder;
+}
+
+async function dictionaryIn(folder: string, dictionary: string, boost: Boost): Promise<string> {
+  const file = join(folder, 'words.dict');
+  await writeFile(file, Buffer.concat([await readFile(dictionary), Buffer.from(boost.dictionary)]));
+  return file;
+}
+
+async function keywordModelIn(folder: string, boost: Boost): Promise<string> {
+  const file = join(folder, 'keywords.lm');
+  await writeFile(file, boost.languageModel);
+  return file;
 }
 
 /** Whether a word is in a dictionary; without keywords nobody asks. */

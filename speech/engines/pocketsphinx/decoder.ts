@@ -1,3 +1,5 @@
+import type { Band } from './front-end.ts';
+
 /** A PocketSphinx decoder, in WebAssembly or native: what is different between the two, and nothing else. */
 export interface Decoder {
   startUtterance(): void;
@@ -24,14 +26,21 @@ export const LOG_BASE = 1.0001;
 export const FRAME_MS = 10;
 
 /**
- * Silence must stay in the stream, or times are seconds off; noise is suppressed before us, if at all. The cepstral
- * mean is ours to set. Everything else is PocketSphinx's default, three passes: with them a core that is idle does 4 to 6
- * seconds of speech a second, in WebAssembly as natively, and narrower beams would only cost words.
+ * How much the language model counts against the acoustic model. PocketSphinx's default is for wideband. The telephone
+ * model has a quarter fewer coefficients, so its scores lie closer together and count for less.
  */
-export function decoderOptions(files: { acousticModel: string; dictionary: string }): string[] {
+const LANGUAGE_WEIGHT: Readonly<Record<Band, number>> = { telephone: 5, wideband: 6.5 };
+
+/**
+ * Silence must stay in the stream, or times are seconds off. Noise is suppressed before the decoder, if at all. The
+ * cepstral mean is set from here. Everything else is PocketSphinx's default of three passes: narrower beams would only
+ * cost words.
+ */
+export function decoderOptions(band: Band, files: { acousticModel: string; dictionary: string }): string[] {
   return [
     ...['-hmm', files.acousticModel],
     ...['-dict', files.dictionary],
+    ...['-lw', `${LANGUAGE_WEIGHT[band]}`],
     ...['-remove_silence', 'no'],
     ...['-remove_noise', 'no'],
     ...['-logfn', '/dev/null'],

@@ -2,8 +2,8 @@ import { access, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { RecognizerError } from '../../recognizer.ts';
-import { CEPSTRA } from './cepstral-mean.ts';
 import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts';
+import { type Band, FRONT_ENDS } from './front-end.ts';
 
 /** What Debian's packages install. A type, so that it can cross to a child process as JSON. */
 export type NativeInstallation = {
@@ -38,22 +38,26 @@ export async function findNativeInstallation(): Promise<NativeInstallation | nul
 
 export interface NativeDecoderOptions {
   installation: NativeInstallation;
-  /** Files of a boosted vocabulary: a dictionary in place of the installed one, a model beside it; null without. */
-  boost: { dictionary: string; languageModel: string } | null;
+  band: Band;
+  /** A folder. It must be of `band`. */
+  acousticModel: string;
+  dictionary: string;
+  /** A language model to search beside the installed one; null without. */
+  keywordModel: string | null;
 }
 
-/** In this process: where it crashes, so do we. @throws RecognizerError `model` */
-export function createNativeDecoder({ installation, boost }: NativeDecoderOptions): Decoder {
+/** In this process: where it crashes, so do we. The files are read once, here. @throws RecognizerError `model` */
+export function createNativeDecoder(options: NativeDecoderOptions): Decoder {
+  const { installation, band, acousticModel, dictionary, keywordModel } = options;
   const library = loadLibrary(installation);
-  const { dictionary } = boost ?? installation.files;
-  const { acousticModel, languageModel } = installation.files;
-  const options = decoderOptions({ acousticModel, dictionary });
-  if (boost === null) options.push('-lm', languageModel);
-  const config = library.parseOptions(null, library.optionDefinitions(), options.length, options, 0);
+  const { languageModel } = installation.files;
+  const argv = decoderOptions(band, { acousticModel, dictionary });
+  if (keywordModel === null) argv.push('-lm', languageModel);
+  const config = library.parseOptions(null, library.optionDefinitions(), argv.length, argv, 0);
   const decoder = config === null ? null : library.createDecoder(config);
   if (decoder === null) throw new RecognizerError('model', 'PocketSphinx could not load its model');
-  const native = new NativeDecoder(library, decoder);
-  if (boost !== null) native.interpolate(config, [languageModel, boost.languageModel]);
+  const native = new NativeDecoder(library, decoder, FRONT_ENDS[band].cepstra);
+  if (keywordModel !== null) native.interpolate(config, [languageModel, keywordModel]);
   library.freeOptions(config);
   return native;
 }
@@ -63,12 +67,12 @@ class NativeDecoder implements Decoder {
   readonly #decoder: unknown;
   readonly #normalization: unknown;
 
-  constructor(library: Library, decoder: unknown) {
+  constructor(library: Library, decoder: unknown, cepstra: number) {
     this.#library = library;
     this.#decoder = decoder;
     const { cmn } = library.decode(library.features(decoder), library.FeatureStart) as { cmn: unknown };
     const { length } = library.decode(cmn, library.Normalization) as { length: number };
-    if (length !== CEPSTRA) throw new RecognizerError('model', 'this build of PocketSphinx is not one that is known');
+    if (length !== cepstra) throw new RecognizerError('model', 'this build of PocketSphinx is not one that is known');
     this.#normalization = cmn;
   }
 

@@ -5,14 +5,15 @@ import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts
 import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
 import { CepstralMean } from './cepstral-mean.ts';
 import type { Decoder } from './decoder.ts';
-import { isClear, lacksUpperBand, UpperBand } from './upper-band.ts';
+import { type Band, FRONT_ENDS } from './front-end.ts';
+import { bandOf } from './heard-band.ts';
 import { textOf, wordsOf } from './words.ts';
 
 export interface PocketsphinxRecognizerOptions {
   /** Such as `pocketsphinx/en-us`. */
   model: string;
-  /** Loads the model; again for other keywords, which it takes a fraction of a second for. */
-  createDecoder: (keywords: readonly Keyword[]) => Decoder | Promise<Decoder>;
+  /** Loads the models: 0.4 to 1.7 s, and about 100 MB. */
+  createDecoder: (band: Band, keywords: readonly Keyword[]) => Promise<Decoder>;
 }
 
 /** Audio is decoded in blocks of this size however it is written, so that the text does not depend on that. */
@@ -28,22 +29,24 @@ const PAUSE_MS = 150;
 /** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and helps on telephone speech, too. */
 const DITHER = 3;
 
-/** One utterance after the other through a decoder, which remembers nothing of the last. */
+/** Recognises one utterance after the other, each with a decoder for the band of its audio. */
 export class PocketsphinxRecognizer implements ServedRecognizer {
   readonly #options: PocketsphinxRecognizerOptions;
-  /** Knows no keywords. */
-  readonly #plain: Decoder;
-  /** Knows those that were asked for last. */
-  #boosted: { keywords: readonly Keyword[]; decoder: Decoder } | null = null;
+  /** Without keywords. The telephone's is loaded at once, the other when its band is first heard. */
+  readonly #plain = new Map<Band, Promise<Decoder>>();
+  /** For the keywords and the band of the last utterance that had keywords. */
+  #boosted: { band: Band; keywords: readonly Keyword[]; decoder: Decoder } | null = null;
+  #lastBand: Band = 'telephone';
   #utterance: Utterance | null = null;
 
   static async create(options: PocketsphinxRecognizerOptions): Promise<PocketsphinxRecognizer> {
-    return new PocketsphinxRecognizer(options, await options.createDecoder([]));
+    const recognizer = new PocketsphinxRecognizer(options);
+    await recognizer.#plainDecoder(recognizer.#lastBand);
+    return recognizer;
   }
 
-  private constructor(options: PocketsphinxRecognizerOptions, plain: Decoder) {
+  private constructor(options: PocketsphinxRecognizerOptions) {
     this.#options = options;
-    this.#plain = plain;
   }
 
   async begin({ language, keywords, isLive }: UtteranceOptions): Promise<void> {
@@ -51,12 +54,20 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
       throw new RecognizerError('unsupported_language', `${this.#options.model} understands English only`);
     }
     await this.cancel();
-    const boosted = keywords.length === 0 ? null : await this.#boostedBy(keywords);
-    this.#utterance = new Utterance({ decoder: boosted ?? this.#plain, isLive, isKept: boosted !== null });
+    // Early, so that it is loaded when decoding begins. Usually the band stays the same.
+    await this.#decoder(this.#lastBand, keywords);
+    this.#utterance = new Utterance({
+      decoderFor: (band) => {
+        this.#lastBand = band;
+        return this.#decoder(band, keywords);
+      },
+      keywords,
+      isLive,
+    });
   }
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
-    this.#open().write(samples);
+    await this.#open().write(samples);
   }
 
   async hypothesis(): Promise<Hypothesis | null> {
@@ -67,7 +78,7 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
   async finish(): Promise<Recognition> {
     const utterance = this.#open();
     this.#utterance = null;
-    const words = this.#marked(utterance.finish(), utterance);
+    const words = await this.#marked(await utterance.finish(), utterance);
     const confidences = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]));
     return {
       text: textOf(words),
@@ -81,14 +92,15 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
   }
 
   async cancel(): Promise<void> {
-    this.#utterance?.abandon();
+    const utterance = this.#utterance;
     this.#utterance = null;
+    await utterance?.abandon();
   }
 
   async close(): Promise<void> {
     await this.cancel();
     this.#boosted?.decoder.close();
-    this.#plain.close();
+    for (const decoder of await Promise.all(this.#plain.values())) decoder.close();
   }
 
   #open(): Utterance {
@@ -96,124 +108,154 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
     return this.#utterance;
   }
 
-  async #boostedBy(keywords: readonly Keyword[]): Promise<Decoder> {
-    if (isDeepStrictEqual(this.#boosted?.keywords, keywords)) return this.#boosted!.decoder;
-    this.#boosted?.decoder.close();
+  #decoder(band: Band, keywords: readonly Keyword[]): Promise<Decoder> {
+    return keywords.length === 0 ? this.#plainDecoder(band) : this.#boostedDecoder(band, keywords);
+  }
+
+  #plainDecoder(band: Band): Promise<Decoder> {
+    const known = this.#plain.get(band);
+    if (known !== undefined) return known;
+    const loading = this.#options.createDecoder(band, []);
+    this.#plain.set(band, loading);
+    loading.catch(() => this.#plain.delete(band));
+    return loading;
+  }
+
+  async #boostedDecoder(band: Band, keywords: readonly Keyword[]): Promise<Decoder> {
+    const last = this.#boosted;
+    if (last?.band === band && isDeepStrictEqual(last.keywords, keywords)) return last.decoder;
     this.#boosted = null;
-    this.#boosted = { keywords, decoder: await this.#options.createDecoder(keywords) };
-    return this.#boosted.decoder;
+    last?.decoder.close();
+    const decoder = await this.#options.createDecoder(band, keywords);
+    this.#boosted = { band, keywords, decoder };
+    return decoder;
   }
 
   /** Only what may come of the boost is decoded again without it. */
-  #marked(words: RecognisedWord[], utterance: Utterance): RecognisedWord[] {
-    const { decoder, keywords } = this.#boosted ?? {};
-    if (utterance.decoder !== decoder || !hasKeywords(words, keywords!)) return words;
-    const unboosted = utterance.again(this.#plain);
-    return markBoosted(words, { unboosted, keywords: keywords! });
+  async #marked(words: RecognisedWord[], utterance: Utterance): Promise<RecognisedWord[]> {
+    const { keywords } = utterance;
+    if (!hasKeywords(words, keywords)) return words;
+    const unboosted = utterance.again(await this.#plainDecoder(this.#lastBand));
+    return markBoosted(words, { unboosted, keywords });
   }
+}
+
+interface UtteranceDependencies {
+  decoderFor: (band: Band) => Promise<Decoder>;
+  keywords: readonly Keyword[];
+  isLive: boolean;
 }
 
 /** What is heard is kept until decoding begins, then decoded block by block. */
 class Utterance {
-  readonly decoder: Decoder;
+  readonly keywords: readonly Keyword[];
+  readonly #decoderFor: (band: Band) => Promise<Decoder>;
   /** What was decoded, if it is kept to be decoded again. */
   readonly #decoded: Int16Array<ArrayBuffer>[] | null;
   readonly #isLive: boolean;
   readonly #heardFirstSamples: number;
-  readonly #mean = new CepstralMean();
   readonly #waiting: Int16Array<ArrayBuffer>[] = [];
   #block = new Int16Array(BLOCK_SAMPLES);
   #blockSamples = 0;
   #samples = 0;
-  #isDecoding = false;
-  /** Of a telephone's audio, which is known by the time decoding begins. */
-  #upperBand: UpperBand | null = null;
+  /** Known once decoding begins, as the band is. */
+  #decoder: Decoder | null = null;
+  #mean: CepstralMean | null = null;
+  #beginning: Promise<void> | null = null;
   #noise = 1;
   #pause: NodeJS.Timeout | undefined;
 
-  constructor({ decoder, isLive, isKept }: { decoder: Decoder; isLive: boolean; isKept: boolean }) {
-    this.decoder = decoder;
+  constructor({ decoderFor, keywords, isLive }: UtteranceDependencies) {
+    this.keywords = keywords;
+    this.#decoderFor = decoderFor;
     this.#isLive = isLive;
-    this.#decoded = isKept ? [] : null;
+    this.#decoded = keywords.length > 0 ? [] : null;
     this.#heardFirstSamples = (HEARD_FIRST_MS[isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
   }
 
-  write(samples: Int16Array): void {
+  async write(samples: Int16Array): Promise<void> {
+    clearTimeout(this.#pause);
     for (const sample of samples) {
       this.#block[this.#blockSamples++] = Math.max(-32_768, Math.min(32_767, sample + this.#dither()));
-      if (this.#blockSamples === BLOCK_SAMPLES) this.#takeBlock();
+      if (this.#blockSamples === BLOCK_SAMPLES) await this.#takeBlock();
     }
     this.#samples += samples.length;
-    clearTimeout(this.#pause);
-    if (this.#isLive && !this.#isDecoding) this.#pause = setTimeout(() => this.#startDecoding(), PAUSE_MS);
+    if (!this.#isLive || this.#beginning !== null) return;
+    // The next call waits for the same beginning, and reports its failure.
+    this.#pause = setTimeout(() => this.#beginDecoding().catch(() => {}), PAUSE_MS);
   }
 
   words(): RecognisedWord[] {
-    return this.#isDecoding ? this.#wordsOf(false) : [];
+    return this.#decoder === null ? [] : this.#wordsOf(this.#decoder, false);
   }
 
-  finish(): RecognisedWord[] {
+  async finish(): Promise<RecognisedWord[]> {
     clearTimeout(this.#pause);
-    this.#takeBlock();
-    this.#startDecoding();
-    this.decoder.endUtterance();
-    return this.#wordsOf(true);
+    await this.#takeBlock();
+    await this.#beginDecoding();
+    this.#decoder!.endUtterance();
+    return this.#wordsOf(this.#decoder!, true);
   }
 
   /** The words that another decoder recognises in the same audio, once it was finished. */
   again(decoder: Decoder): RecognisedWord[] {
-    const mean = this.#mean.mean();
+    const mean = this.#mean!.mean();
     decoder.startUtterance();
     for (const block of this.#decoded ?? []) {
       decoder.setCepstralMean(mean);
       decoder.process(block);
     }
     decoder.endUtterance();
-    return wordsOf(decoder.segments(), { durationMs: this.#durationMs, hasPosteriors: true });
+    return this.#wordsOf(decoder, true);
   }
 
-  abandon(): void {
+  async abandon(): Promise<void> {
     clearTimeout(this.#pause);
-    if (this.#isDecoding) this.decoder.endUtterance();
+    await this.#beginning?.catch(() => {});
+    this.#decoder?.endUtterance();
   }
 
-  #takeBlock(): void {
+  async #takeBlock(): Promise<void> {
     const block = this.#block.slice(0, this.#blockSamples);
     if (block.length === 0) return;
     this.#blockSamples = 0;
     this.#waiting.push(block);
-    if (this.#isDecoding) this.#decodeWaiting();
-    else if (this.#waiting.length * BLOCK_SAMPLES >= this.#heardFirstSamples) this.#startDecoding();
+    if (this.#beginning !== null) {
+      await this.#beginning;
+      this.#decodeWaiting();
+    } else if (this.#waiting.length * BLOCK_SAMPLES >= this.#heardFirstSamples) {
+      await this.#beginDecoding();
+    }
   }
 
-  #startDecoding(): void {
-    if (this.#isDecoding) return;
-    this.#isDecoding = true;
-    if (lacksUpperBand(this.#waiting) && isClear(this.#waiting)) this.#upperBand = new UpperBand();
-    this.decoder.startUtterance();
+  #beginDecoding(): Promise<void> {
+    this.#beginning ??= this.#begin();
+    return this.#beginning;
+  }
+
+  async #begin(): Promise<void> {
+    const band = bandOf(this.#waiting);
+    const decoder = await this.#decoderFor(band);
+    decoder.startUtterance();
+    this.#decoder = decoder;
+    this.#mean = new CepstralMean(FRONT_ENDS[band]);
     this.#decodeWaiting();
   }
 
   #decodeWaiting(): void {
-    for (const block of this.#waiting) {
-      this.#upperBand?.addTo(block);
-      this.#mean.add(block);
-    }
-    const mean = this.#mean.mean();
+    for (const block of this.#waiting) this.#mean!.add(block);
+    const mean = this.#mean!.mean();
     for (const block of this.#waiting.splice(0)) {
       // Again for each: the decoder replaces it by what it has learnt, of other utterances too.
-      this.decoder.setCepstralMean(mean);
-      this.decoder.process(block);
+      this.#decoder!.setCepstralMean(mean);
+      this.#decoder!.process(block);
       this.#decoded?.push(block);
     }
   }
 
-  get #durationMs(): number {
-    return (this.#samples / RECOGNITION_RATE_HZ) * 1000;
-  }
-
-  #wordsOf(hasPosteriors: boolean): RecognisedWord[] {
-    return wordsOf(this.decoder.segments(), { durationMs: this.#durationMs, hasPosteriors });
+  #wordsOf(decoder: Decoder, hasPosteriors: boolean): RecognisedWord[] {
+    const durationMs = (this.#samples / RECOGNITION_RATE_HZ) * 1000;
+    return wordsOf(decoder.segments(), { durationMs, hasPosteriors });
   }
 
   /** The same for every utterance: a linear congruential generator. */

