@@ -58,9 +58,17 @@ export function receiveInvite(): string {
   <Reference variables="caller,called,via,sequence"/>`;
 }
 
+/** Waits for a request within the call. */
 export function receive(method: string): string {
-  return `<recv request="${method}" rrs="true"/>`;
+  const before = method === 'INVITE' ? '' : RETRANSMITTED_INVITE;
+  return `${before}<recv request="${method}" rrs="true"/>`;
 }
+
+/**
+ * On a busy machine sipp may answer so late that the INVITE was sent again. sipp 3.6 ends the call on an INVITE that it has
+ * already answered, instead of repeating its response (RFC 3261 §17.2.1).
+ */
+const RETRANSMITTED_INVITE = '<recv request="INVITE" optional="true"/>\n  '.repeat(2);
 
 /** A request that must have a header that matches. */
 export function receiveWith(method: string, header: string, pattern: string): string {
