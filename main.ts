@@ -184,6 +184,8 @@ export async function startTandem(
     const { dialer, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
+    storage.nodes.reportBy(telephony.report);
+    await storage.nodes.start();
     step('actors');
 
     const http = createHttpServer({
@@ -236,7 +238,7 @@ export async function startTandem(
       qualityOf: async (callId) => (await registry.get(callId)?.media?.quality()) ?? null,
       probeTrunks: () => trunkWatch.probeAll(),
       async stop({ graceMs = 0 } = {}) {
-        await dialer.drain(graceMs);
+        await telephony.drain(graceMs);
         await closeAll();
       },
     };

@@ -3,19 +3,28 @@ import type { PublicCallEvent } from './call-view.ts';
 import type { Logger } from './logger.ts';
 
 /**
- * Committed events of live calls, handed to whoever watches in this process. Nothing is published before it is stored.
- * Publishing never throws: a listener that does is dropped, the others hear on.
+ * Stored events of live calls, for the watchers in this process; `onPublished` sends them to other nodes. Nothing is
+ * published before it is stored. Publishing never throws: a listener that does is removed, the others stay.
  */
 export interface CallFeed {
   publish(callId: string, event: PublicCallEvent): void;
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
 }
 
-export function createCallFeed({ logger }: { logger?: Logger } = {}): CallFeed {
+export interface CallFeedOptions {
+  logger?: Logger;
+  /** Must not throw. */
+  onPublished?: (callId: string, event: PublicCallEvent) => void;
+}
+
+export function createCallFeed({ logger, onPublished }: CallFeedOptions = {}): CallFeed {
   const emitter = new EventEmitter();
   emitter.setMaxListeners(0);
   return {
-    publish: (callId, event) => emitter.emit(`call:${callId}`, event),
+    publish(callId, event) {
+      emitter.emit(`call:${callId}`, event);
+      onPublished?.(callId, event);
+    },
     watch(callId, listener, signal) {
       if (signal.aborted) return;
       const name = `call:${callId}`;

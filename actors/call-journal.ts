@@ -161,8 +161,8 @@ async function commitUntilStored(
 
 async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
-    const call = await lockLiveCall(tx, callId);
-    if (call === null || call.ownerBoot !== boot) return null;
+    const call = await lockLiveCall(tx, callId, { ownerBoot: boot });
+    if (call === null) return null;
     // An earlier try did commit, only its answer was lost.
     if (call.seq > lastSequence) {
       return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }) };
@@ -189,11 +189,12 @@ async function withWhatItTells(
   tx: Tx,
   { call, move, sequence }: { call: CallRow; move: StampedMove; sequence: number },
 ): Promise<StampedMove | null> {
-  const { callId, workspaceId } = call;
+  const { callId, workspaceId, ownerNode: node } = call;
   const now = move.at;
   switch (move.event) {
     case 'recording.started':
-      if (move.recordingId !== null) await createRecording(tx, { id: move.recordingId, callId, workspaceId, now });
+      if (move.recordingId !== null)
+        await createRecording(tx, { id: move.recordingId, callId, workspaceId, node, now });
       return move;
     case 'transcript.started':
       await openTranscript(tx, { callId, now });

@@ -28,7 +28,7 @@ export function settlementPort({ sql, registry, clock, onSettled }: SettlementPo
     call.clearedAt ??= momentOf(clock);
     await call.journal.drained();
     const settlement = settlementOf(call, { input, endedAt: call.clearedAt });
-    const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, input.callId));
+    const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, call.row));
     if (result) onSettled(result, input);
   });
 }
@@ -49,18 +49,22 @@ async function commitSettlement(sql: Sql, { row, journal }: LiveCall, settlement
     if (!result || id === null) return result;
     // One that was started when the call was ending already is no move of its log, and has no row yet.
     if (journal.recordingId() === null) {
-      await createRecording(tx, { id, callId: row.callId, workspaceId: row.workspaceId, now });
+      const { callId, workspaceId, ownerNode: node } = row;
+      await createRecording(tx, { id, callId, workspaceId, node, now });
     }
     await updateRecording(tx, { id, now, patch: { status: 'processing' } });
     return result;
   });
 }
 
-/** What an earlier try did commit although its answer was lost; null when there is no such call. */
-async function earlierSettlement(sql: Sql, callId: string): Promise<SettleCallResult | null> {
+/** What an earlier try did commit although its answer was lost; null when another boot has taken the call over. */
+async function earlierSettlement(
+  sql: Sql,
+  { callId, ownerBoot }: Pick<CallRow, 'callId' | 'ownerBoot'>,
+): Promise<SettleCallResult | null> {
   const call = await getCallById(sql, callId);
   const event = (await listCallEvents(sql, { callId })).at(-1);
-  if (!call || !event) return null;
+  if (!call || !event || call.ownerBoot !== ownerBoot) return null;
   const delivery = (await deliveriesOfCall(sql, callId)).find((row) => row.eventSequence === event.sequence) ?? null;
   return { call, event, delivery };
 }
@@ -72,6 +76,7 @@ function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; 
   const recordingId = call.journal.recordingId() ?? report?.recording?.recordingId ?? null;
   return {
     callId: input.callId,
+    ownerBoot: call.row.ownerBoot,
     move: {
       event: outcome.state === 'rejected' ? 'call.rejected' : outcome.terminalEvent,
       state: outcome.state,

@@ -8,6 +8,7 @@ import { LATE, within } from '../runtime/waiting.ts';
 import type { InboundCall, Referral, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
+import type { NodeDirectory } from '../storage/nodes/node-directory.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import {
   type AdmitCallResult,
@@ -20,6 +21,7 @@ import {
 } from '../storage/queries/calls.ts';
 import type { InboundDecider } from '../storage/queries/inbound-rules.ts';
 import { findMembership } from '../storage/queries/memberships.ts';
+import type { NodeReport } from '../storage/queries/nodes.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
@@ -59,6 +61,7 @@ export interface DialerOptions {
   resolve?: Resolve;
   node: string;
   boot: string;
+  nodes: Pick<NodeDirectory, 'renew'>;
   clock: Clock;
   logger: Logger;
 }
@@ -70,6 +73,8 @@ export interface NodeDialer extends Dialer {
    * are settled.
    */
   drain(graceMs: number): Promise<void>;
+  /** What this node tells the others of itself. */
+  report(): NodeReport;
   /**
    * Admits the call of a peer and dials the agent; the peer is answered when the agent has answered, and refused when the
    * call ends before that.
@@ -316,9 +321,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const row = await getCallById(sql, callId);
       if (!row?.recordingId || !isFinalState(row.state)) return false;
       if (row.recordingStatus === 'uploaded' || row.recordingStatus === 'deleted') return false;
-      // Its file is on the disk of the node that ran the call.
-      if (row.ownerNode !== options.node) return false;
       const { recordingId, workspaceId } = row;
+      const recording = await getRecording(sql, recordingId);
+      // Its file is on the disk of another node.
+      if ((recording?.node ?? row.ownerNode) !== options.node) return false;
       await recordings.retry({ recordingId, callId, workspaceId });
       return (await getRecording(sql, recordingId))?.status !== row.recordingStatus;
     },
@@ -332,8 +338,15 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return { ready: reasons.length === 0, reasons, liveCalls: registry.list().length, mediaLoad: load };
     },
 
+    report() {
+      const { workers, load } = options.mediaPlane.capacity();
+      const canPlaceCalls = !draining && sip.state === 'connected' && workers > 0 && load < 1;
+      return { isDraining: draining, liveCalls: registry.list().length, mediaLoad: load, canPlaceCalls };
+    },
+
     async drain(graceMs) {
       draining = true;
+      await options.nodes.renew();
       await within(Promise.allSettled(admissions), { clock, ms: PLACEMENT_TIMEOUT_MS });
       const idle = registry.idle();
       if ((await within(idle, { clock, ms: graceMs })) !== LATE) return;

@@ -38,8 +38,8 @@ const MEMORY_READY_WITHIN_MS = 3_000;
 /** Chat, judge, memory and documents. Releases what earlier boots of this node held on wallets first. */
 export async function openLanguage(settings: LanguageDeskSettings, options: OpenLanguageOptions): Promise<Language> {
   const { storage, ...given } = options;
-  const { folder, sql, jobs, limits } = storage;
-  const shared = { ...folder, ...given, sql, jobs };
+  const { folder, sql, jobs, limits, nodes } = storage;
+  const shared = { ...folder, ...given, sql, jobs, nodes };
   await using opening = new AsyncDisposableStack();
   const chat = await openChat(shared);
   opening.defer(() => chat.close());

@@ -5,6 +5,7 @@ import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import type { Refine } from '../speech/refinement.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { LostOwner } from '../storage/queries/nodes.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
@@ -49,7 +50,7 @@ export interface Speech extends AsyncDisposable {
 export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
   const { storage, listening, engines, deliverer, clock, logger, audioUrl, refine, inspect } = options;
   const { allowCidrs, resolve } = options;
-  const { folder, sql, objects, limits } = storage;
+  const { folder, sql, objects, limits, nodes } = storage;
   const { recognition, synthesis, catalogue } = engines;
   const shared = { sql, objects, listening, deliverer, recognition, synthesis, catalogue, clock, logger };
   await using opening = new AsyncDisposableStack();
@@ -62,7 +63,10 @@ export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
   const { tempDir } = folder;
   const transcriber = createTranscriber({ ...shared, ...inspected, refine, limits, tempDir, download });
   await voices.start();
-  await failLostStreams({ ...folder, ...shared, now: new Date(clock.now()) });
+  const failLost = async (lost: LostOwner) =>
+    void (await failLostStreams({ ...shared, lost, now: new Date(clock.now()) }));
+  await failLost({ node: folder.node, exceptBoot: folder.boot });
+  nodes.onLost(failLost);
   const audioExpiry = expireAudio({ sql, objects, node: folder.node, clock, logger });
   opening.defer(() => audioExpiry.close());
   const tts = createTtsDesk({ ...folder, ...shared, voices, readScript, audioUrl });

@@ -7,6 +7,7 @@ import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
+import { canReachRecordingsOf } from '../storage/data-folder.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import type { InboundDecision } from '../storage/queries/inbound-rules.ts';
@@ -16,10 +17,14 @@ import { type CallRegistry, createCallRegistry } from './call-registry.ts';
 import { createCallSoundDesk } from './call-sound.ts';
 import { createCallSpeechDesk } from './call-speech.ts';
 import { createTranscriptDesk } from './call-transcript.ts';
+import { presentCallEvent } from './call-view.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
+import { createCluster } from './cluster/cluster.ts';
+import { createClusterDialer } from './cluster/cluster-dialer.ts';
 import { createDialer, type NodeDialer } from './dialer.actor.ts';
+import type { Dialer } from './dialer.ts';
 import { takeInboundCalls } from './inbound-calls.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
@@ -27,7 +32,7 @@ import { createNumberVerifier } from './number-verifier.actor.ts';
 import type { NumberVerifier } from './number-verifier.ts';
 import { createPhoneDesk } from './phones/phone-desk.actor.ts';
 import type { PhoneDesk } from './phones/phone-desk.ts';
-import { reconcile } from './reconcile.ts';
+import { type ReconcileOptions, reconcile } from './reconcile.ts';
 import { createRecordingDesk } from './recording.actor.ts';
 import { createRecordingExporter } from './recordings/recording-exporter.ts';
 import { createRecordingLibrary } from './recordings/recording-library.actor.ts';
@@ -71,7 +76,10 @@ export interface OpenTelephonyOptions {
 }
 
 export interface Telephony extends AsyncDisposable {
-  readonly dialer: NodeDialer;
+  /** Of all nodes. */
+  readonly dialer: Dialer;
+  readonly drain: NodeDialer['drain'];
+  readonly report: NodeDialer['report'];
   readonly phones: PhoneDesk;
   readonly numberVerifier: NumberVerifier;
   /** The live calls of this node. */
@@ -81,13 +89,16 @@ export interface Telephony extends AsyncDisposable {
   readonly recordings: RecordingLibrary;
 }
 
-/** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones. */
+/** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones, and those of other nodes once their lease has expired. */
 export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
   const { storage, engines, inspect, resolve, services, ...given } = options;
-  const { folder, sql, objects, secrets } = storage;
+  const { folder, sql, objects, secrets, nodes } = storage;
   const { recognition, synthesis } = engines;
-  const shared = { ...folder, ...given, sql, objects, secrets };
+  const shared = { ...folder, ...given, sql, objects, secrets, nodes };
   await using opening = new AsyncDisposableStack();
+  const { logger, clock } = given;
+  const cluster = createCluster({ nodes, openRelay: storage.openRelay, clock, logger });
+  opening.defer(() => cluster.close());
   const exporter = createRecordingExporter({ keys: given.sealingKeys, logger: given.logger });
   opening.defer(() => exporter.close());
   const recordings = createRecordingDesk({ ...shared, exporter });
@@ -105,7 +116,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   });
   const parts = {
     ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds },
-    ...{ registry: createCallRegistry(), feed: createCallFeed(shared) },
+    ...{ registry: createCallRegistry(), feed: createCallFeed({ ...shared, onPublished: cluster.publish }) },
   };
   const trunkWatch = watchTrunks(parts);
   opening.defer(() => trunkWatch.close());
@@ -113,9 +124,17 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
     ...{ ...parts, trunks: trunkWatch, ...(inspect && { inspect }) },
     onReferral: (referral, from) => dialer.refer(referral, from),
   });
-  await reconcile({ ...parts, now: new Date(parts.clock.now()) });
-  // Not earlier: a crash while it reconciles must not make the last sign of life of the previous boot look later.
-  opening.defer(folder.beat());
+  const settle = async (lost: Pick<ReconcileOptions, 'lost' | 'seenAt' | 'recordingsDir'>) =>
+    void (await reconcile({
+      ...{ ...parts, ...lost, owner: folder, now: new Date(parts.clock.now()) },
+      publish: (callId, event) => parts.feed.publish(callId, presentCallEvent(event)),
+    }));
+  const { node, boot: exceptBoot } = folder;
+  await settle({ lost: { node, exceptBoot }, seenAt: nodes.previousSeenAt, recordingsDir: null });
+  nodes.onLost(async (lost) => {
+    const recordingsDir = (await canReachRecordingsOf(lost)) ? lost.recordingsDir : 'unreachable';
+    await settle({ lost, seenAt: lost.seenAt, recordingsDir });
+  });
   const registrar = registerTrunks({ ...parts, trunks: trunkWatch });
   opening.defer(() => registrar.close());
   const numberRent = collectNumberRent(parts);
@@ -133,9 +152,11 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const retention = expireRecordings(shared);
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
+  const clusterDialer = createClusterDialer({ ...parts, local: dialer, cluster });
   const opened = opening.move();
   return {
-    dialer,
+    dialer: clusterDialer,
+    ...{ drain: dialer.drain, report: dialer.report },
     phones,
     numberVerifier,
     registry: parts.registry,

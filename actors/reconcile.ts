@@ -3,7 +3,15 @@ import { inTransaction, type Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { priceOf } from '../storage/queries/call-settlement.ts';
-import { type CallRow, legHandlesOf, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
+import {
+  type CallEventRow,
+  type CallRow,
+  legHandlesOf,
+  markOrphansUnknown,
+  type SettleCallResult,
+  settleCall,
+} from '../storage/queries/calls.ts';
+import type { LostOwner, NodeIdentity } from '../storage/queries/nodes.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
 import { fundedMs } from './call-funding.ts';
@@ -15,47 +23,58 @@ import type { RecordingDesk } from './recording.actor.ts';
 export interface ReconcileOptions {
   sip: Pick<SipGateway, 'endLegs'>;
   sql: Sql;
-  node: string;
-  boot: string;
-  /** The last moment the previous boot of this node is known to have lived; null when nothing tells. */
-  lastAlive: Date | null;
+  /** Whose calls are settled. */
+  lost: LostOwner;
+  /** Whose they are from then on. */
+  owner: NodeIdentity;
+  /** When the lost owner is known to have lived last; null if that is not known. */
+  seenAt: Date | null;
+  /** The lost owner's recordings folder; null if it is the one of this node, `unreachable` if it cannot be read here. */
+  recordingsDir: string | null | 'unreachable';
   now: Date;
-  deliverer: Deliverer;
-  recordings: RecordingDesk;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  recordings: Pick<RecordingDesk, 'store'>;
+  /** Called with each event after it is stored. */
+  publish: (callId: string, event: CallEventRow) => void;
   logger: Logger;
 }
 
 /**
- * Brings every call that an earlier boot of this node left behind to a final state, before new calls are taken. Its
- * media died with the process, so a call that was bridged was talked until the process was last known to live, and is
- * billed for that; one that was not is a temporary failure and costs nothing. Recordings go on from the bytes that
- * were written.
+ * Brings every call of a lost owner to a final state: those of earlier boots of this node before it takes new calls, those of
+ * another node when its lease has expired. Their media died with the process, so a call that was bridged was talked until
+ * the process was last known to live, and is billed for that; one that was not is a temporary failure and costs nothing.
+ * Recordings go on from the bytes that were written; on a disk that cannot be reached they wait for their node.
  */
 export async function reconcile(options: ReconcileOptions): Promise<{ calls: number; recordings: number }> {
-  const { sql, node, boot, now, recordings, deliverer, logger } = options;
-  const orphans = await markOrphansUnknown(sql, { node, boot, now });
+  const { sql, lost, owner, now, recordingsDir, recordings, deliverer, publish, logger } = options;
+  const { orphans, events } = await markOrphansUnknown(sql, options);
+  for (const event of events) publish(event.callId, event);
   for (const orphan of orphans) {
     // Their peers may still talk, through a SIP server that outlived us. If this boot dies too, the next one repeats it.
     options.sip.endLegs((await legHandlesOf(sql, orphan.callId)) as LegHandle[]);
-    const deliveryId = await resolve(options, orphan);
-    if (deliveryId) await deliverer.enqueue(deliveryId);
+    const settled = await resolve(options, orphan);
+    if (settled === null) continue;
+    publish(settled.event.callId, settled.event);
+    if (settled.delivery) await deliverer.enqueue(settled.delivery.id);
   }
   // What was understood is kept; the rest of what was said went with the process.
-  await failAbandonedTranscripts(sql, { node, now });
-  const unfinished = await unfinishedRecordings(sql, { node });
-  for (const { id, callId, workspaceId } of unfinished) recordings.store({ recordingId: id, callId, workspaceId });
+  await failAbandonedTranscripts(sql, { lost, callIds: orphans.map(({ callId }) => callId), now });
+  const unfinished = recordingsDir === 'unreachable' ? [] : await unfinishedRecordings(sql, { node: lost.node });
+  for (const { id, callId, workspaceId } of unfinished) {
+    recordings.store({ recordingId: id, callId, workspaceId, folder: recordingsDir });
+  }
   if (orphans.length > 0 || unfinished.length > 0) {
     logger.warn(
-      { calls: orphans.length, recordings: unfinished.length },
-      'took over calls and recordings of an earlier boot',
+      { calls: orphans.length, recordings: unfinished.length, lostNode: lost.node === owner.node ? null : lost.node },
+      'took over calls and recordings of a lost process',
     );
   }
   return { calls: orphans.length, recordings: unfinished.length };
 }
 
-/** Returns the callback to send, if the call asked for one. */
-async function resolve(options: ReconcileOptions, call: CallRow): Promise<string | null> {
-  const { sql, now } = options;
+/** Returns null if the call was settled or taken over meanwhile. */
+async function resolve(options: ReconcileOptions, call: CallRow): Promise<SettleCallResult | null> {
+  const { sql, now, owner } = options;
   const wasBridged = call.answerTime !== null;
   const endTime = await lastMoment(options, call);
   const talkedMs = call.answerTime === null ? 0 : endTime.getTime() - call.answerTime.getTime();
@@ -65,6 +84,7 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<string
   return await inTransaction(sql, async (tx) => {
     const result = await settleCall(tx, {
       callId: call.callId,
+      ownerBoot: owner.boot,
       move: {
         event: wasBridged ? 'call.completed' : 'call.temporaryfailed',
         state: wasBridged ? 'completed' : 'failed',
@@ -92,7 +112,7 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<string
     if (result && call.recordingId) {
       await updateRecording(tx, { id: call.recordingId, now, patch: { status: 'processing' } });
     }
-    return result?.delivery?.id ?? null;
+    return result;
   });
 }
 
@@ -101,11 +121,11 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<string
  * may have stepped between two of them. So the end is never before the answer, never after now, and the talk is never
  * longer than the call was allowed, nor than its hold paid for: the hold grew by the monotonic clock, a minute at a time.
  */
-async function lastMoment({ sql, lastAlive, now }: ReconcileOptions, call: CallRow): Promise<Date> {
-  const { answerTime, holdId } = call;
+async function lastMoment({ sql, now }: ReconcileOptions, call: CallRow): Promise<Date> {
+  const { answerTime, holdId, ownerSeenAt } = call;
   const floor = answerTime ?? call.createdAt;
-  if (lastAlive === null || lastAlive < floor) return floor;
-  const last = lastAlive > now ? now : lastAlive;
+  if (ownerSeenAt === null || ownerSeenAt < floor) return floor;
+  const last = ownerSeenAt > now ? now : ownerSeenAt;
   if (answerTime === null) return last;
   const heldNano = holdId === null ? 0n : ((await heldBy(sql, holdId)) ?? 0n);
   // The hold paid for the legs that were added as well.

@@ -101,14 +101,14 @@ export function createRecordingDesk(options: RecordingDeskOptions): RecordingDes
 /** Idempotent: a file that was moved before the row could say so is found in the store. */
 async function storeRecording(
   options: RecordingDeskOptions,
-  { recordingId: id, workspaceId }: RecordingInput,
+  { recordingId: id, workspaceId, folder = null }: RecordingInput,
 ): Promise<{ stored: boolean }> {
   const { sql, clock } = options;
   const recording = await getRecording(sql, id);
   if (!recording || isSettled(recording.status)) return { stored: recording !== null };
+  const file = { id, workspaceId, folder: folder ?? options.recordingsDir };
   const stored =
-    (await storeFile(options, { id, workspaceId, isSealed: true })) ??
-    (await storeFile(options, { id, workspaceId, isSealed: false }));
+    (await storeFile(options, { ...file, isSealed: true })) ?? (await storeFile(options, { ...file, isSealed: false }));
   const patch = stored
     ? ({
         status: 'uploaded',
@@ -128,11 +128,11 @@ function isSettled(status: RecordingStatus): boolean {
 /** Returns the object, with its size as players see it. Null if there is neither a file nor an object. */
 async function storeFile(
   options: RecordingDeskOptions,
-  recording: { id: string; workspaceId: string; isSealed: boolean },
+  recording: { id: string; workspaceId: string; folder: string; isSealed: boolean },
 ): Promise<{ key: string; sizeBytes: number; durationMs: number } | null> {
-  const { objects, recordingsDir, sealingKeys, logger } = options;
+  const { objects, sealingKeys, logger } = options;
   const key = audioKey(recording);
-  const sourcePath = growingFile(recordingsDir, recording);
+  const sourcePath = growingFile(recording.folder, recording);
   if (!(await exists(sourcePath))) return await storedBefore(options, key);
   const unlock = (header: Uint8Array) => sealingKeys.open(header, sealedName(key));
   try {

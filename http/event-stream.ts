@@ -36,8 +36,10 @@ export async function* streamCallEvents(options: CallEventStreamOptions): AsyncG
     }
     const next = await live.take({ timeoutMs: heartbeatMs, signal });
     if (next === null) {
-      batch = [];
-      if (!signal.aborted) yield ': heartbeat\n\n';
+      if (signal.aborted) return;
+      yield ': heartbeat\n\n';
+      // Events of another node may be lost on their way.
+      batch = await loadEvents(last);
     } else if (next.sequence > last + 1) batch = await loadEvents(last);
     else batch = [next];
   }

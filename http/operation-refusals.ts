@@ -30,7 +30,8 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
 }
 
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
-const LEG_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'LEG_NOT_FOUND'];
+const CALL_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'NODE_UNREACHABLE'];
+const LEG_CONTROL: ErrorCode[] = [...CALL_CONTROL, 'LEG_NOT_FOUND'];
 const CALL_PERMISSION: ErrorCode[] = [
   'DESTINATION_BLOCKED',
   'DO_NOT_CALL',
@@ -39,8 +40,7 @@ const CALL_PERMISSION: ErrorCode[] = [
   'DESTINATION_RATE_LIMITED',
 ];
 const NEW_LEG: ErrorCode[] = [
-  'CALL_NOT_FOUND',
-  'CALL_NOT_LIVE',
+  ...CALL_CONTROL,
   'TOO_MANY_LEGS',
   'DIALER_NOT_PROVISIONED',
   'destination_not_allowed',
@@ -49,7 +49,7 @@ const NEW_LEG: ErrorCode[] = [
   'WEBRTC_NOT_AVAILABLE',
   'MEMBER_NOT_FOUND',
 ];
-const RECORDING_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'RECORDING_UNAVAILABLE'];
+const RECORDING_CONTROL: ErrorCode[] = [...CALL_CONTROL, 'RECORDING_UNAVAILABLE'];
 const RECORDING: ErrorCode[] = [
   'CALL_NOT_FOUND',
   'RECORDING_NOT_OWNED',
@@ -212,7 +212,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getCall: CALL,
   listCallEvents: CALL,
   streamCallEvents: CALL,
-  hangUpCall: CALL,
+  hangUpCall: [...CALL, 'NODE_UNREACHABLE'],
   muteCallLeg: LEG_CONTROL,
   unmuteCallLeg: LEG_CONTROL,
   holdCallLeg: LEG_CONTROL,
@@ -234,13 +234,13 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'INSUFFICIENT_CREDITS',
     'TTS_UNAVAILABLE',
   ],
-  stopPlayback: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'PLAYBACK_NOT_FOUND'],
+  stopPlayback: [...CALL_CONTROL, 'PLAYBACK_NOT_FOUND'],
   addCallLeg: NEW_LEG,
   createPhoneToken: ['CALL_NOT_FOUND', 'WEBRTC_NOT_AVAILABLE'],
   removeCallLeg: LEG_CONTROL,
   transferCall: [...NEW_LEG, 'LEG_NOT_FOUND', 'TRANSFER_IN_PROGRESS'],
-  completeCallTransfer: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_ANSWERED'],
-  cancelCallTransfer: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TRANSFER_NOT_FOUND'],
+  completeCallTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_ANSWERED'],
+  cancelCallTransfer: [...CALL_CONTROL, 'TRANSFER_NOT_FOUND'],
   superviseCall: NEW_LEG,
   changeSupervision: LEG_CONTROL,
   endSupervision: LEG_CONTROL,
@@ -442,6 +442,9 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'It is unknown whether the call was placed. Look it up by its reference_id before you retry.',
   },
   CALL_NOT_FOUND: { message: 'No call in this workspace has this id or reference_id.' },
+  NODE_UNREACHABLE: {
+    message: 'The server that runs this call does not respond. If it stopped, its call ends soon. Try again.',
+  },
   CALL_NOT_LIVE: {
     message: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
   },

@@ -33,7 +33,12 @@ export const recordingMachine = setup({
     storing: {
       invoke: {
         src: 'store',
-        input: ({ context: { recordingId, callId, workspaceId } }) => ({ recordingId, callId, workspaceId }),
+        input: ({ context: { recordingId, callId, workspaceId, folder } }) => ({
+          recordingId,
+          callId,
+          workspaceId,
+          folder,
+        }),
         onDone: [
           { guard: { type: 'wasStored', params: ({ event }) => event.output }, target: 'stored' },
           { target: 'missing' },
@@ -53,4 +58,6 @@ export interface RecordingInput {
   recordingId: string;
   callId: string;
   workspaceId: string;
+  /** Where its file is, if it was taken over from another node. Absent or null: where recordings of this node grow. */
+  folder?: string | null;
 }

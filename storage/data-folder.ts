@@ -1,17 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { takeOwnership } from './embedded/owner-lock.ts';
 
-/** What an installation keeps on its disk beside the database: who it is, its master key, and when it last lived. */
+/** What a server keeps on its disk beside the database: its identity, its master key, and files. */
 export interface DataFolder {
   readonly path: string;
   /** Stable over restarts: the owner of calls. */
   readonly node: string;
   /** New with every start. */
   readonly boot: string;
-  /** The last heartbeat of the boot before this one; null on the first start. */
-  readonly lastAlive: Date | null;
   /** 32 bytes: from the configuration, else made once and kept here. */
   readonly masterKey: Buffer;
   /** Where recordings grow while their call runs. */
@@ -19,13 +17,9 @@ export interface DataFolder {
   readonly objectsDir: string;
   /** For what lives as long as a request. Empty at the start, whatever a killed process left in it. */
   readonly tempDir: string;
-  /** Notes every second that this boot lives. The returned function stops it. */
-  beat(): () => void;
   /** Gives the folder up, so that the next owner may have it. Idempotent. */
   close(): Promise<void>;
 }
-
-const HEARTBEAT_MS = 1_000;
 
 /**
  * Takes the folder for this process alone: a second one on it would take the first one's calls for orphans.
@@ -35,31 +29,36 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
   const root = path.resolve(folder);
   const recordingsDir = path.join(root, 'recordings');
   const tempDir = path.join(root, 'tmp');
-  const heartbeat = path.join(root, 'heartbeat');
   for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
   const ownership = await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
   await rm(tempDir, { recursive: true, force: true });
   await mkdir(tempDir, { mode: 0o700 });
-  const lastAlive = await modifiedAt(heartbeat);
-  const node = (await keptIn(path.join(root, 'node-id'), () => randomUUID())).trim();
+  const node = (await keptIn(path.join(root, NODE_ID), () => randomUUID())).trim();
   const masterKey = configuredKey ?? (await keptKey(path.join(root, 'secret-key')));
   return {
     path: root,
     node,
     boot: randomUUID(),
-    lastAlive,
     masterKey,
     recordingsDir,
     tempDir,
     objectsDir: path.join(root, 'objects'),
-    beat() {
-      const touch = () => void touchFile(heartbeat).catch(() => {});
-      touch();
-      const timer = setInterval(touch, HEARTBEAT_MS);
-      return () => clearInterval(timer);
-    },
     close: () => ownership.release(),
   };
+}
+
+const NODE_ID = 'node-id';
+
+/** Whether the recordings folder of another node can be used here: on the same machine, or on a shared file system. */
+export async function canReachRecordingsOf({
+  node,
+  recordingsDir,
+}: {
+  node: string;
+  recordingsDir: string;
+}): Promise<boolean> {
+  const id = await readFile(path.join(recordingsDir, '..', NODE_ID), 'utf8').catch(() => null);
+  return id?.trim() === node;
 }
 
 /** The master key that a server keeps in its folder; null if it has none, because one is configured. */
@@ -96,13 +95,4 @@ async function modifiedAt(file: string): Promise<Date | null> {
     ({ mtime }) => mtime,
     () => null,
   );
-}
-
-async function touchFile(file: string): Promise<void> {
-  const now = new Date();
-  try {
-    await utimes(file, now, now);
-  } catch {
-    await (await open(file, 'a', 0o600)).close();
-  }
 }

@@ -5,6 +5,8 @@ import { startEmbeddedPostgres } from './embedded/postgres.ts';
 import { type Jobs, openJobs } from './jobs.ts';
 import type { Limits } from './limits/limits.ts';
 import { openLimits } from './limits/open-limits.ts';
+import { type NodeDirectory, openNodeDirectory } from './nodes/node-directory.ts';
+import { type NodeRelay, openNodeRelay } from './nodes/node-relay.ts';
 import type { ObjectStore } from './objects.ts';
 import { openObjects } from './open-objects.ts';
 import { resealSecrets } from './reseal-secrets.ts';
@@ -27,7 +29,7 @@ export interface StorageSettings extends S3Config {
 
 export interface OpenStorageOptions {
   logger: StorageLogger;
-  /** The embedded Postgres ended although nobody stopped it. */
+  /** The embedded Postgres ended although nobody stopped it, or another node has taken over this one. */
   onLost: (reason: string) => void;
 }
 
@@ -39,6 +41,9 @@ export interface Storage extends AsyncDisposable {
   readonly secrets: SecretBox;
   readonly jobs: Jobs;
   readonly limits: Limits;
+  readonly nodes: NodeDirectory;
+  /** Opens the relay to the other nodes. */
+  openRelay(): Promise<NodeRelay>;
   /** The first workspace, created on the first start. */
   readonly owner: Bootstrapped;
 }
@@ -67,9 +72,12 @@ export async function openStorage(settings: StorageSettings, { logger, onLost }:
   const limits = await openLimits({ redisUrl, plans: { enterprise }, logger });
   opening.defer(() => limits.close());
   const owner = await bootstrap(sql, settings);
+  const nodes = await openNodeDirectory({ ...folder, sql, logger, onExpelled: onLost });
+  opening.defer(() => nodes.close());
+  const openRelay = () => openNodeRelay({ databaseUrl, redisUrl, boot: folder.boot, logger });
   const opened = opening.move();
   return {
-    ...{ folder, databaseUrl, sql, objects, secrets, jobs, limits, owner },
+    ...{ folder, databaseUrl, sql, objects, secrets, jobs, limits, nodes, openRelay, owner },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 

@@ -1,17 +1,23 @@
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { countTokens } from '../../language/tokens.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
+import type { LostOwner } from '../../storage/queries/nodes.ts';
 import { type ChatDeskOptions, createChatDesk } from './chat-desk.actor.ts';
 import type { ChatDesk } from './chat-desk.ts';
 import { failLostCompletions } from './lost-completions.ts';
 
 export interface OpenChatOptions extends Omit<ChatDeskOptions, 'models' | 'correction' | 'countTokens'> {
   models: LanguageModels;
+  nodes: Pick<NodeDirectory, 'onLost'>;
 }
 
-/** Gives back what completions of earlier runs of this node held, and takes new ones. */
+/** Releases what completions of earlier boots held, and of lost nodes as they are taken over. */
 export async function openChat(options: OpenChatOptions): Promise<ChatDesk> {
-  const { models, clock } = options;
-  await failLostCompletions({ ...options, now: new Date(clock.now()) });
+  const { models, clock, node, boot, nodes } = options;
+  const failLost = async (lost: LostOwner) =>
+    void (await failLostCompletions({ ...options, lost, now: new Date(clock.now()) }));
+  await failLost({ node, exceptBoot: boot });
+  nodes.onLost(failLost);
   return createChatDesk({ ...options, countTokens, correction: createTextCorrection({ models, countTokens }) });
 }

@@ -2,6 +2,8 @@ import type { LanguageModels } from '../../language/llm.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Jobs } from '../../storage/jobs.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
+import type { LostOwner } from '../../storage/queries/nodes.ts';
 import type { Logger } from '../logger.ts';
 import { createJudgeBatches } from './batch.actor.ts';
 import { createJudgeDesk } from './judge-desk.actor.ts';
@@ -15,16 +17,20 @@ export interface OpenJudgeOptions {
   models: LanguageModels;
   node: string;
   boot: string;
+  nodes: Pick<NodeDirectory, 'onLost'>;
   clock: Clock;
   logger: Logger;
 }
 
-/** Gives back what an earlier run held, takes up its batches, and judges from then on. */
+/** Releases what earlier boots and lost nodes held, resumes batches, and judges from then on. */
 export async function openJudge(options: OpenJudgeOptions): Promise<{ desk: JudgeDesk; close(): Promise<void> }> {
-  const { clock } = options;
+  const { clock, node, boot, nodes } = options;
   const judging = createJudging(options);
   const batches = createJudgeBatches({ ...options, jobs: await options.jobs.open('judge-batches'), judging });
-  await failLostEvaluations({ ...options, now: new Date(clock.now()) });
+  const failLost = async (lost: LostOwner) =>
+    void (await failLostEvaluations({ ...options, lost, now: new Date(clock.now()) }));
+  await failLost({ node, exceptBoot: boot });
+  nodes.onLost(failLost);
   await batches.start();
   return {
     desk: createJudgeDesk({ ...options, judging, batches }),

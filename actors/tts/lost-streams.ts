@@ -1,4 +1,5 @@
 import type { Sql } from '../../storage/database.ts';
+import type { LostOwner } from '../../storage/queries/nodes.ts';
 import { lostTtsStreams } from '../../storage/queries/tts-streams.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { Logger } from '../logger.ts';
@@ -6,20 +7,19 @@ import { closeStream } from './stream-account.ts';
 
 export interface LostStreamsOptions {
   sql: Sql;
-  node: string;
-  boot: string;
+  lost: LostOwner;
   deliverer: Pick<Deliverer, 'enqueue'>;
   now: Date;
   logger: Logger;
 }
 
 /**
- * Ends the texts that earlier boots of this node were speaking when they died: what their listeners did not receive is
- * refunded, and webhooks are told that it failed, once. One that cannot be ended now is left to the next start.
+ * Ends the synthesis requests that a lost owner was speaking: what their listeners did not receive is
+ * refunded, and webhooks are told that it failed, once. One that cannot be ended now is left to the next start of its node.
  */
 export async function failLostStreams(options: LostStreamsOptions): Promise<number> {
   const { sql, deliverer, now, logger } = options;
-  const lost = await lostTtsStreams(sql, options);
+  const lost = await lostTtsStreams(sql, options.lost);
   let ended = 0;
   for (const stream of lost) {
     try {
@@ -27,10 +27,10 @@ export async function failLostStreams(options: LostStreamsOptions): Promise<numb
       for (const id of await closeStream(sql, stream, { ending, now })) await deliverer.enqueue(id);
       ended += 1;
     } catch (error) {
-      logger.error({ streamId: stream.id, err: error }, 'synthesis request of an earlier boot could not be settled');
+      logger.error({ streamId: stream.id, err: error }, 'synthesis request of a lost process could not be settled');
     }
   }
   if (ended > 0)
-    logger.warn({ texts: ended }, 'refunded what was not delivered of texts that an earlier run was speaking');
+    logger.warn({ texts: ended }, 'refunded what was not delivered of synthesis requests of a lost process');
   return ended;
 }

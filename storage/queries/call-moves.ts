@@ -46,10 +46,18 @@ export async function recordMoves(
   });
 }
 
-/** The call, locked until the transaction ends; null when it is final or there is none. */
-export async function lockLiveCall(tx: SqlOrTx, callId: string): Promise<CallRow | null> {
+/**
+ * The call, locked until the transaction ends; null when it is final or there is none, or when another boot owns it: a boot
+ * that lost its lease must not write.
+ */
+export async function lockLiveCall(
+  tx: SqlOrTx,
+  callId: string,
+  { ownerBoot }: { ownerBoot?: string } = {},
+): Promise<CallRow | null> {
   const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for no key update`;
-  return call && !isFinalState(call.state) ? call : null;
+  if (call === undefined || isFinalState(call.state)) return null;
+  return ownerBoot === undefined || call.ownerBoot === ownerBoot ? call : null;
 }
 
 function definedOnly<T extends object>(patch: T): Partial<T> {

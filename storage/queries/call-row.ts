@@ -85,6 +85,8 @@ export interface CallRow {
   createdByUserId: number | null;
   ownerNode: string;
   ownerBoot: string;
+  /** Once the call was taken over: the last time at which the owner that was lost is known to have lived. */
+  ownerSeenAt: Date | null;
   createdAt: Date;
 }
 

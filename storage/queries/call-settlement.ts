@@ -17,6 +17,8 @@ import { type DeliveryInput, type DeliveryRow, insertDelivery } from './deliveri
 
 export interface SettleCallInput {
   callId: string;
+  /** The boot that settles it: nothing happens if another one owns the call. */
+  ownerBoot: string;
   /** The last move; its state is `completed`, `failed` or `rejected`. */
   move: CallMove;
   terminalEvent: TerminalEvent;
@@ -46,12 +48,12 @@ export interface SettleCallResult {
 
 /**
  * Ends a call in one transaction: the last event, the final row, the charge and the callback to be sent. Null when
- * the call is already final (or gone), and then nothing changed, so it may be tried again after any failure.
+ * the call is already final (or gone), or another boot's, and then nothing changed, so it may be tried again after any failure.
  */
 export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<SettleCallResult | null> {
   if (!isFinalState(input.move.state)) throw new RangeError(`${input.move.state} is not a final state`);
   return await inTransaction(sql, async (tx) => {
-    const live = await lockLiveCall(tx, input.callId);
+    const live = await lockLiveCall(tx, input.callId, input);
     if (!live) return null;
     const [event] = await appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves: [input.move] });
     const bill = await billOf(tx, live, input);

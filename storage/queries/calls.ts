@@ -9,6 +9,7 @@ import {
   type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
+import { isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
@@ -145,23 +146,23 @@ export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknow
 }
 
 /**
- * Takes over the calls that an earlier boot of this node left behind: each becomes `unknown`, with a `call.unknown`
- * event unless it already was, and belongs to this boot from now on. Returns all that still have to be resolved, in
- * order of creation; their event log tells how far they had come.
+ * Takes over the calls of a lost owner: each becomes `unknown`, with a `call.unknown` event unless it already was, and
+ * belongs to this boot from now on. Returns all that still have to be resolved, in order of creation, with the events
+ * that were added; their event log tells how far they had come.
  */
 export async function markOrphansUnknown(
   sql: SqlOrTx,
-  { node, boot, now }: { node: string; boot: string; now: Date },
-): Promise<CallRow[]> {
+  { lost, owner, seenAt, now }: { lost: LostOwner; owner: NodeIdentity; seenAt: Date | null; now: Date },
+): Promise<{ orphans: CallRow[]; events: CallEventRow[] }> {
   return await inTransaction(sql, async (tx) => {
-    const orphans = await tx<CallRow[]>`
+    const found = await tx<CallRow[]>`
       select * from calls
-      where owner_node = ${node} and owner_boot <> ${boot} and state in ('pending', 'initiated', 'bridged', 'unknown')
+      where ${isOwnedBy(tx, lost)} and state in ('pending', 'initiated', 'bridged', 'unknown')
       order by created_at, call_id for no key update`;
-    const taken: CallRow[] = [];
-    for (const orphan of orphans) {
-      const lost = orphan.state !== 'unknown';
-      if (lost) {
+    const taken: { orphans: CallRow[]; events: CallEventRow[] } = { orphans: [], events: [] };
+    for (const orphan of found) {
+      const isNew = orphan.state !== 'unknown';
+      if (isNew) {
         const move = {
           event: 'call.unknown',
           state: 'unknown',
@@ -170,16 +171,18 @@ export async function markOrphansUnknown(
           hangupCause: null,
         } as const;
         const detail = `The node stopped while the call was ${orphan.state}.`;
-        await appendEvents(tx, {
+        const added = await appendEvents(tx, {
           callId: orphan.callId,
           lastSequence: orphan.seq,
           moves: [{ ...move, at: now, detail }],
         });
+        taken.events.push(...added);
       }
       const [row] = await tx<CallRow[]>`
-        update calls set state = 'unknown', seq = seq + ${lost ? 1 : 0}, owner_boot = ${boot}
+        update calls set state = 'unknown', seq = seq + ${isNew ? 1 : 0}, owner_node = ${owner.node},
+          owner_boot = ${owner.boot}, owner_seen_at = coalesce(owner_seen_at, ${seenAt})
         where call_id = ${orphan.callId} returning *`;
-      if (row) taken.push(row);
+      if (row) taken.orphans.push(row);
     }
     return taken;
   });

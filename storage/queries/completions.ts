@@ -1,5 +1,6 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import { type ChatKey, storable } from './chats.ts';
+import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** Something a language model was asked, and what came of it. */
 export interface CompletionRow {
@@ -72,12 +73,9 @@ export async function isChatAnswering(
   return row !== undefined;
 }
 
-/** Those that earlier boots of a node were generating when they died, oldest first. */
-export async function lostCompletions(
-  sql: SqlOrTx,
-  { node, boot }: { node: string; boot: string },
-): Promise<CompletionRow[]> {
+/** Those that a lost owner was generating, oldest first. */
+export async function lostCompletions(sql: SqlOrTx, lost: LostOwner): Promise<CompletionRow[]> {
   return await sql<CompletionRow[]>`
-    select * from completions where owner_node = ${node} and owner_boot <> ${boot} and state = 'generating'
+    select * from completions where ${isOwnedBy(sql, lost)} and state = 'generating'
     order by created_at, id`;
 }

@@ -1,6 +1,7 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
+import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** A row of `judge_evaluations`. What the results hold is for `language/judge/` to know. */
 export interface EvaluationRow {
@@ -119,12 +120,9 @@ export async function findEvaluation(
   return row ?? null;
 }
 
-/** Those that earlier boots of a node were judging when they died, oldest first. */
-export async function lostEvaluations(
-  sql: SqlOrTx,
-  { node, boot }: { node: string; boot: string },
-): Promise<EvaluationRow[]> {
+/** Those that a lost owner was judging, oldest first. */
+export async function lostEvaluations(sql: SqlOrTx, lost: LostOwner): Promise<EvaluationRow[]> {
   return await sql<EvaluationRow[]>`
-    select * from judge_evaluations where owner_node = ${node} and owner_boot <> ${boot} and state = 'judging'
+    select * from judge_evaluations where ${isOwnedBy(sql, lost)} and state = 'judging'
     order by created_at, id`;
 }

@@ -49,7 +49,7 @@ export interface RecordingToPurge {
   deletedAt: Date;
 }
 
-/** Deleted recordings whose objects may still exist, by id. `node`: only those of calls that this node ran. */
+/** Deleted recordings whose objects may still exist, by id. `node`: only those on its disk. */
 export async function recordingsToPurge(
   sql: SqlOrTx,
   { node, afterId, limit }: { node: string | null; afterId: string | null; limit: number },
@@ -57,7 +57,7 @@ export async function recordingsToPurge(
   return await sql<RecordingToPurge[]>`
     select r.id, r.object_key, r.deleted_at from recordings r join calls c on c.call_id = r.call_id
     where r.status = 'deleted' and r.object_key is not null
-      ${node === null ? sql`` : sql`and c.owner_node = ${node}`}
+      ${node === null ? sql`` : sql`and coalesce(r.node, c.owner_node) = ${node}`}
       ${afterId === null ? sql`` : sql`and r.id > ${afterId}`}
     order by r.id limit ${limit}`;
 }

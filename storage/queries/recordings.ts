@@ -6,6 +6,8 @@ export interface RecordingRow {
   id: string;
   callId: string;
   workspaceId: string;
+  /** On whose disk it grows. Null for those of older versions: the owner of the call. */
+  node: string | null;
   status: RecordingStatus;
   /** Key in the object store; null until the file is there, and once it was deleted. */
   objectKey: string | null;
@@ -21,6 +23,7 @@ export interface CreateRecordingInput {
   id: string;
   callId: string;
   workspaceId: string;
+  node: string;
   now: Date;
 }
 
@@ -29,6 +32,7 @@ export async function createRecording(sql: SqlOrTx, input: CreateRecordingInput)
     id: input.id,
     callId: input.callId,
     workspaceId: input.workspaceId,
+    node: input.node,
     status: 'recording',
     createdAt: input.now,
     updatedAt: input.now,
@@ -68,14 +72,11 @@ export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingR
   return row ? fromStored(row) : null;
 }
 
-/**
- * Recordings that a crash may have left unfinished, of calls this node ran: their files are on its disk. Those of live
- * calls still grow and are left out.
- */
+/** Recordings on the disk of a node that a crash may have left unfinished. Those of live calls still grow and are left out. */
 export async function unfinishedRecordings(sql: SqlOrTx, { node }: { node: string }): Promise<RecordingRow[]> {
   const rows = await sql<StoredRecording[]>`
     select r.* from recordings r join calls c on c.call_id = r.call_id
-    where r.status in ('recording', 'processing') and c.owner_node = ${node}
+    where r.status in ('recording', 'processing') and coalesce(r.node, c.owner_node) = ${node}
       and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
     order by r.created_at, r.id`;
   return rows.map(fromStored);

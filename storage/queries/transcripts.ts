@@ -4,6 +4,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge } from '../ledger.ts';
 import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
+import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** Why a transcript failed when the wallet did not cover what was said. */
 export const UNPAID = 'INSUFFICIENT_FUNDS';
@@ -98,15 +99,19 @@ export async function concludeTranscript(
   });
 }
 
-/** Transcripts of ended calls of this node that nobody is listening to any more. Returns how many there were. */
+/**
+ * Fails the unfinished transcripts of ended calls: those of a lost owner, and of calls that were taken over from it. Nothing
+ * listens to them any more. Returns how many there were.
+ */
 export async function failAbandonedTranscripts(
   sql: SqlOrTx,
-  { node, now }: { node: string; now: Date },
+  { lost, callIds, now }: { lost: LostOwner; callIds: readonly string[]; now: Date },
 ): Promise<number> {
   const rows = await sql`
     update call_transcripts t set status = 'failed', error = 'INTERRUPTED', updated_at = ${now}
     from calls c
-    where c.call_id = t.call_id and t.status = 'in_progress' and c.owner_node = ${node}
+    where c.call_id = t.call_id and t.status = 'in_progress'
+      and (c.call_id = any(${callIds as string[]}) or (${isOwnedBy(sql, lost)}))
       and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
     returning t.call_id`;
   return rows.length;

@@ -1,4 +1,5 @@
 import type { SqlOrTx, Tx } from '../database.ts';
+import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** A text that was charged for and is, or was, spoken. */
 export interface TtsStreamRow {
@@ -65,13 +66,10 @@ export async function endTtsStream(tx: Tx, end: TtsStreamEnd): Promise<TtsStream
   return row ?? null;
 }
 
-/** Those that earlier boots of a node were speaking when they died, oldest first. */
-export async function lostTtsStreams(
-  sql: SqlOrTx,
-  { node, boot }: { node: string; boot: string },
-): Promise<TtsStreamRow[]> {
+/** Those that a lost owner was speaking, oldest first. */
+export async function lostTtsStreams(sql: SqlOrTx, lost: LostOwner): Promise<TtsStreamRow[]> {
   return await sql<TtsStreamRow[]>`
-    select * from tts_streams where owner_node = ${node} and owner_boot <> ${boot} and state = 'speaking'
+    select * from tts_streams where ${isOwnedBy(sql, lost)} and state = 'speaking'
     order by created_at, id`;
 }
 

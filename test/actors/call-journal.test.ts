@@ -272,7 +272,12 @@ describe('the journal of a call whose transcript storage does not take', () => {
 describe('the journal of a call that another boot has taken over', () => {
   it('adds nothing to its log and says that the call is lost', async () => {
     const { journal, call, events, lost, committed } = await openJournal();
-    await markOrphansUnknown(database.sql, { node: call.ownerNode, boot: 'the next boot', now: NOW });
+    await markOrphansUnknown(database.sql, {
+      lost: { node: call.ownerNode, exceptBoot: 'the next boot' },
+      owner: { node: call.ownerNode, boot: 'the next boot' },
+      seenAt: null,
+      now: NOW,
+    });
     journal.append(move('agent.ringing'));
     await journal.drained();
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending', 'call.unknown']);

@@ -46,17 +46,22 @@ describe('a call whose database is cut off', () => {
   });
 });
 
-describe('a call that another boot of its node has taken over', () => {
-  it('is hung up as soon as that is seen, and is settled once', async () => {
+describe('a call that another node has taken over', () => {
+  it('is hung up as soon as its journal is refused, and left to its new owner to settle', async () => {
     const call = await bridgedCall();
-    await markOrphansUnknown(database.sql, { node: 'node-1', boot: 'boot-2', now: NOW });
+    await markOrphansUnknown(database.sql, {
+      lost: { node: 'node-1', boot: 'boot-1' },
+      owner: { node: 'node-2', boot: 'boot-2' },
+      seenAt: null,
+      now: NOW,
+    });
     call.mediaPlane.session.options.onEvent({ type: 'recording.failed', detail: 'the disk is full' });
     await untilGone(call);
     expect(call.sip.legs.map(({ hangups }) => hangups)).toEqual([['SYSTEM_SHUTDOWN'], ['SYSTEM_SHUTDOWN']]);
     const events = await listCallEvents(database.sql, { callId: call.callId });
-    expect(events.map(({ event }) => event).slice(-2)).toEqual(['call.unknown', 'call.completed']);
-    expect(call.heard.at(-1)).toMatchObject({ event: 'call.completed' });
-    expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 0n });
+    expect(events.at(-1)).toMatchObject({ event: 'call.unknown' });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'unknown', ownerBoot: 'boot-2' });
+    expect((await walletOf(database.sql, call.caller.workspaceId)).heldNano).toBeGreaterThan(0n);
   });
 });
 

@@ -321,7 +321,13 @@ async function openCall({
   const row = await caller.admit(admit);
   const recordingId = randomUUID();
   if (recorded) {
-    await createRecording(sql, { id: recordingId, callId: row.callId, workspaceId: row.workspaceId, now: NOW });
+    await createRecording(sql, {
+      id: recordingId,
+      callId: row.callId,
+      workspaceId: row.workspaceId,
+      node: row.ownerNode,
+      now: NOW,
+    });
   }
   if (bridged) await moveTo(sql, row, 'bridged', { at: NOW, ...(recorded && { recordingId }) });
   const clock = createTestClock();

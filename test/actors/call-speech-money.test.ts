@@ -85,6 +85,7 @@ async function settle({ callId }: CallRow, talkSeconds: number, legSeconds = 0) 
   const ending = { leg: null, hangupCause: 'NORMAL_CLEARING', error: null, errorDetail: null } as const;
   const last = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null, at } as const;
   return await settleCall(database.sql, {
+    ownerBoot: 'boot-1',
     ...ending,
     callId,
     move: { ...last, hangupCause: ending.hangupCause },

@@ -292,7 +292,11 @@ describe('a transcript that fails', () => {
     await eventually(() => expect(killed.clock.waiting()).toContain(TRANSCRIPT_TIMEOUT_MS));
     killed.clock.advance(TRANSCRIPT_TIMEOUT_MS);
     await killed.over();
-    await failAbandonedTranscripts(database.sql, { node: 'node-1', now: later(1) });
+    await failAbandonedTranscripts(database.sql, {
+      lost: { node: 'node-1', exceptBoot: 'the next boot' },
+      callIds: [],
+      now: later(1),
+    });
     expect((await getTranscript(database.sql, killed.callId))?.transcript).toMatchObject({
       status: 'failed',
       error: 'INTERRUPTED',

@@ -25,6 +25,7 @@ import {
   type FakeLeg,
   FakeMediaPlane,
   FakeSip,
+  noOtherNodes,
 } from './fakes.ts';
 import { FakeWebRtc } from './phones/fake-webrtc.ts';
 import { type Caller, seedCaller } from './seeds.ts';
@@ -110,6 +111,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     resolve: options.resolve ?? (async () => ['93.184.216.34']),
     node: 'node-1',
     boot: 'boot-1',
+    nodes: noOtherNodes,
   });
 
   return {

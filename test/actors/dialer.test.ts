@@ -510,7 +510,7 @@ async function recordedCall(
   const { sql } = database;
   const { callId, workspaceId } = await caller.admit({ ownerNode });
   const recordingId = randomUUID();
-  await createRecording(sql, { id: recordingId, callId, workspaceId, now: NOW });
+  await createRecording(sql, { id: recordingId, callId, workspaceId, node: ownerNode, now: NOW });
   await sql`update calls set state = ${state}, recording_id = ${recordingId} where call_id = ${callId}`;
   await updateRecording(sql, { id: recordingId, now: NOW, patch: { status: 'processing', ...patch } });
   return { recordingId, callId, workspaceId };

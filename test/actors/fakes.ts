@@ -38,6 +38,7 @@ import type {
   TrunkSign,
 } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
 import type { TrunkRow } from '../../storage/queries/trunks.ts';
@@ -523,6 +524,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     createdByUserId: null,
     ownerNode: 'node-1',
     ownerBoot: 'boot-1',
+    ownerSeenAt: null,
     createdAt: NOW,
     ...overrides,
   };
@@ -560,3 +562,9 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
 export function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** A node that has the database for itself. */
+export const noOtherNodes = {
+  onLost: () => undefined,
+  renew: async () => undefined,
+} satisfies Pick<NodeDirectory, 'onLost' | 'renew'>;

@@ -35,7 +35,7 @@ describe('what an earlier boot left behind', () => {
     it(`makes a call that was ${state} a temporary failure that costs nothing`, async () => {
       const node = await openNode();
       const call = await node.orphan(state, { admit: CALLBACK });
-      await node.reconcile({ lastAlive: later(8_000), now: later(60_000) });
+      await node.reconcile({ seenAt: later(8_000), now: later(60_000) });
       expect(await getCallById(database.sql, call.callId)).toMatchObject({
         state: 'failed',
         terminalEvent: 'call.temporaryfailed',
@@ -93,7 +93,7 @@ describe('what an earlier boot left behind', () => {
   it('bills a call that was bridged until its server was last known to live', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK });
-    await node.reconcile({ lastAlive: later(40_400), now: later(600_000) });
+    await node.reconcile({ seenAt: later(40_400), now: later(600_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({
       state: 'completed',
       terminalEvent: 'call.completed',
@@ -117,7 +117,7 @@ describe('what an earlier boot left behind', () => {
     expect(node.deliverer.enqueued).toEqual([delivery?.id]);
   });
 
-  for (const [what, lastAlive, talked] of [
+  for (const [what, seenAt, talked] of [
     ['nothing, when nobody knows how long its server lived', null, 0],
     ['nothing, when its server was last seen before the answer', later(5_000), 0],
     ['no time that has not come yet', later(900_000), 50],
@@ -125,7 +125,7 @@ describe('what an earlier boot left behind', () => {
     it(`bills ${what}`, async () => {
       const node = await openNode();
       const call = await node.orphan('bridged', { answeredAt: later(10_000) });
-      await node.reconcile({ lastAlive, now: later(60_000) });
+      await node.reconcile({ seenAt, now: later(60_000) });
       expect(await getCallById(database.sql, call.callId)).toMatchObject({
         state: 'completed',
         talkSeconds: talked,
@@ -142,7 +142,7 @@ describe('what an earlier boot left behind', () => {
     const leg = { legId: 'leg_1', role: 'party', number: '+919833333333', mode: null, muted: false, leftAt: null };
     const legs = [{ ...leg, state: 'answered', joinedAt: later(6_000).toISOString(), hangupCause: null }];
     await database.sql`update calls set legs = ${database.sql.json(legs)} where call_id = ${call.callId}`;
-    await node.reconcile({ lastAlive: later(10_000), now: later(60_000) });
+    await node.reconcile({ seenAt: later(10_000), now: later(60_000) });
     const settled = (await getCallById(database.sql, call.callId))!;
     expect(settled).toMatchObject({
       legSeconds: 4,
@@ -154,14 +154,14 @@ describe('what an earlier boot left behind', () => {
   it('bills no more than the longest talk the call may have', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { maxDurationS: 30 } });
-    await node.reconcile({ lastAlive: later(45_000), now: later(60_000) });
+    await node.reconcile({ seenAt: later(45_000), now: later(60_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ talkSeconds: 30, costNano: 30_000_000n });
   });
 
   it('bills no more than the hold paid for when the wall clock stepped forward by an hour during the talk', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
-    await node.reconcile({ lastAlive: later(3_640_000), now: later(3_700_000) });
+    await node.reconcile({ seenAt: later(3_640_000), now: later(3_700_000) });
     // 30 s and 45 s of ringing and 60 s of talk were held.
     expect(await getCallById(database.sql, call.callId)).toMatchObject({
       talkSeconds: 135,
@@ -174,7 +174,7 @@ describe('what an earlier boot left behind', () => {
   it('bills nothing when the wall clock stepped back by an hour during the talk', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
-    await node.reconcile({ lastAlive: later(-3_560_000), now: later(-3_500_000) });
+    await node.reconcile({ seenAt: later(-3_560_000), now: later(-3_500_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({
       talkSeconds: 0,
       totalSeconds: 10,
@@ -200,7 +200,7 @@ describe('what an earlier boot left behind', () => {
     await inTransaction(database.sql, async (tx) => {
       await addSegment(tx, call, { segment: { ...said, words: [] }, eventSequence: null, now: NOW });
     });
-    await node.reconcile({ lastAlive: later(20_000) });
+    await node.reconcile({ seenAt: later(20_000) });
     expect(await getTranscript(database.sql, callId)).toMatchObject({
       transcript: { status: 'failed', error: 'INTERRUPTED' },
       segments: [{ text: 'hello' }],
@@ -210,7 +210,7 @@ describe('what an earlier boot left behind', () => {
   it('tells in the event log that the call was lost and what became of it', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
-    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    await node.reconcile({ seenAt: later(20_000), now: later(60_000) });
     const events = await listCallEvents(database.sql, { callId: call.callId });
     expect(events.map(({ event, state, sequence }) => `${sequence} ${event} ${state}`)).toEqual([
       '1 call.pending pending',
@@ -224,7 +224,7 @@ describe('what an earlier boot left behind', () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
     await database.sql`update calls set state = 'unknown' where call_id = ${call.callId}`;
-    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    await node.reconcile({ seenAt: later(20_000), now: later(60_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'completed', talkSeconds: 10 });
     const events = await listCallEvents(database.sql, { callId: call.callId });
     expect(events.filter(({ event }) => event === 'call.unknown')).toEqual([]);
@@ -233,12 +233,12 @@ describe('what an earlier boot left behind', () => {
   it('brings the recording of a lost call to the store', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), recorded: true });
-    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    await node.reconcile({ seenAt: later(20_000), now: later(60_000) });
     const row = await getCallById(database.sql, call.callId);
     expect(row).toMatchObject({ recordingStatus: 'processing' });
     expect(await getRecording(database.sql, row?.recordingId ?? '')).toMatchObject({ status: 'processing' });
     expect(node.recordings.asked).toEqual([
-      { recordingId: row?.recordingId, callId: call.callId, workspaceId: call.workspaceId },
+      { folder: null, recordingId: row?.recordingId, callId: call.callId, workspaceId: call.workspaceId },
     ]);
   });
 
@@ -261,7 +261,7 @@ describe('what an earlier boot left behind', () => {
     const other = await openNode();
     const theirs = await other.orphan('bridged', { answeredAt: NOW, recorded: true, boot: other.boot });
     const lost = await other.orphan('bridged', { answeredAt: NOW, recorded: true });
-    expect(await node.reconcile({ lastAlive: later(20_000) })).toEqual({ calls: 0, recordings: 0 });
+    expect(await node.reconcile({ seenAt: later(20_000) })).toEqual({ calls: 0, recordings: 0 });
     for (const { callId } of [theirs, lost]) {
       const row = await getCallById(database.sql, callId);
       expect(row).toMatchObject({ state: 'bridged', recordingStatus: 'recording' });
@@ -285,9 +285,9 @@ describe('what an earlier boot left behind', () => {
       await node.orphan('pending', { admit: CALLBACK }),
       await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK, recorded: true }),
     ];
-    expect(await node.reconcile({ lastAlive: later(20_000) })).toEqual({ calls: 2, recordings: 1 });
+    expect(await node.reconcile({ seenAt: later(20_000) })).toEqual({ calls: 2, recordings: 1 });
     const once = await Promise.all(calls.map(stored));
-    expect(await node.reconcile({ lastAlive: later(90_000), now: later(120_000) })).toMatchObject({ calls: 0 });
+    expect(await node.reconcile({ seenAt: later(90_000), now: later(120_000) })).toMatchObject({ calls: 0 });
     expect(await node.reconcile({ boot: randomUUID(), now: later(120_000) })).toMatchObject({ calls: 0 });
     expect(await Promise.all(calls.map(stored))).toEqual(once);
     expect(node.deliverer.enqueued).toHaveLength(2);
@@ -295,7 +295,7 @@ describe('what an earlier boot left behind', () => {
 
   it('has nothing to do and nothing to say on a first start', async () => {
     const node = await openNode();
-    expect(await node.reconcile({ lastAlive: null })).toEqual({ calls: 0, recordings: 0 });
+    expect(await node.reconcile({ seenAt: null })).toEqual({ calls: 0, recordings: 0 });
     expect(node.logger.lines).toEqual([]);
   });
 });
@@ -319,7 +319,9 @@ async function openNode() {
   const recordings = createFakeDesk();
   const logger = createTestLogger();
   const sip = new FakeSip();
+  const published: string[] = [];
   return {
+    published,
     boot,
     sip,
     deliverer,
@@ -334,21 +336,29 @@ async function openNode() {
       if (state === 'pending') return call;
       const recordingId = randomUUID();
       if (left.recorded) {
-        await createRecording(sql, { id: recordingId, callId: call.callId, workspaceId: call.workspaceId, now: NOW });
+        await createRecording(sql, {
+          id: recordingId,
+          callId: call.callId,
+          workspaceId: call.workspaceId,
+          node,
+          now: NOW,
+        });
       }
       await moveTo(sql, call, state, { at: left.answeredAt ?? NOW, ...(left.recorded && { recordingId }) });
       return call;
     },
-    reconcile: (given: { lastAlive?: Date | null; now?: Date; boot?: string } = {}) =>
+    reconcile: ({ boot: by = boot, ...given }: { seenAt?: Date | null; now?: Date; boot?: string } = {}) =>
       reconcile({
         sip,
         sql,
-        node,
-        boot,
-        lastAlive: later(30_000),
+        lost: { node, exceptBoot: by },
+        owner: { node, boot: by },
+        seenAt: later(30_000),
+        recordingsDir: null,
         now: later(60_000),
         deliverer,
         recordings,
+        publish: (_, event) => void published.push(event.event),
         logger,
         ...given,
       }),

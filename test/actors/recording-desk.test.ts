@@ -327,7 +327,7 @@ async function openDesk({
     async finish(content: Buffer | null, patch: RecordingPatch = {}) {
       const { callId, workspaceId } = await caller.admit();
       const recordingId = randomUUID();
-      await createRecording(sql, { id: recordingId, callId, workspaceId, now: NOW });
+      await createRecording(sql, { id: recordingId, callId, workspaceId, node: 'node-1', now: NOW });
       await sql`update calls set state = 'completed', recording_id = ${recordingId} where call_id = ${callId}`;
       await updateRecording(sql, { id: recordingId, now: NOW, patch: { status: 'processing', ...patch } });
       const filePath = join(recordingsDir, `${recordingId}.wav`);

@@ -367,7 +367,7 @@ describe('the next start', () => {
     await fixture.database.sql`update tts_streams set id = 'tts_lost' where id = ${streamId}`;
     const logger = createTestLogger();
     expect(await nextStart(logger)).toBe(1);
-    expect(logger.messages('error')).toEqual(['synthesis request of an earlier boot could not be settled']);
+    expect(logger.messages('error')).toEqual(['synthesis request of a lost process could not be settled']);
     expect(await fixture.balance()).toBe(USD - COST);
     await fixture.database.sql`delete from tts_streams where id = 'tts_lost'`;
   });
@@ -383,7 +383,8 @@ async function spokenBy(owner: { node?: string; boot: string }) {
 
 async function nextStart(logger = createTestLogger()): Promise<number> {
   const { database, node, boot, deliverer } = fixture;
-  return await failLostStreams({ sql: database.sql, node, boot, deliverer, now: later(1000), logger });
+  const lost = { node, exceptBoot: boot };
+  return await failLostStreams({ sql: database.sql, lost, deliverer, now: later(1000), logger });
 }
 
 async function objectAt(key: string): Promise<Buffer> {

@@ -7,7 +7,7 @@ import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { openJobs } from '../../storage/jobs.ts';
 import { walletOf } from '../../storage/ledger.ts';
-import { createTestLogger } from '../actors/fakes.ts';
+import { createTestLogger, noOtherNodes } from '../actors/fakes.ts';
 import { seedJudge, seedTalks } from '../actors/judge/judged-calls.ts';
 import { eventually } from '../eventually.ts';
 import { type ModelServer, startModelServer } from '../language/model-server.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const nothing = { llmApiKey: null, llmModel: null, llmModelPath: null, llmAliases: new Map(), llmConcurrency: 4 };
   const models = await openLanguageModels({ ...nothing, llmBaseUrl: server.baseUrl }, { clock: systemClock });
   closers.push(() => models.close());
-  const parts = { sql, jobs, models, node: 'n', boot: 'b', clock: systemClock };
+  const parts = { sql, jobs, models, node: 'n', boot: 'b', nodes: noOtherNodes, clock: systemClock };
   judge = await openJudge({ ...parts, logger: createTestLogger() });
   closers.push(() => judge.close());
   const caller = await seedJudge(sql);

@@ -48,6 +48,7 @@ export async function finish(
   const move = { event: 'call.not_answered', state: 'failed', leg: 'agent', sipStatus: 486 } as const;
   await settleCall(sql, {
     callId,
+    ownerBoot: 'boot-1',
     move: { ...move, hangupCause: 'USER_BUSY', at: later(2000), detail: null },
     terminalEvent: 'call.not_answered',
     hangupCause: 'USER_BUSY',
@@ -74,7 +75,9 @@ export async function seedRecordedCall(
   const call = await seedCall(fixture, { by, record: true, referenceId: `ref-${randomUUID()}` });
   const recordingId = randomUUID();
   const objectKey = `recordings/${by.workspaceId}/${recordingId}.wav`;
-  await createRecording(fixture.sql, { id: recordingId, callId: call.callId, workspaceId: by.workspaceId, now: NOW });
+  await createRecording(fixture.sql, {
+    ...{ id: recordingId, callId: call.callId, workspaceId: by.workspaceId, node: call.ownerNode, now: NOW },
+  });
   await finish(fixture, call.callId, { recordingId });
   await fixture.putObject(objectKey, bytes);
   const patch = { status: 'uploaded', objectKey, sizeBytes: bytes.length } as const;

@@ -199,6 +199,7 @@ function completion(callId: string, talkSeconds: number): SettleCallInput {
   const move = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, hangupCause: null } as const;
   return {
     callId,
+    ownerBoot: 'boot-1',
     move: { ...move, at, detail: null },
     terminalEvent: 'call.completed',
     hangupCause: 'NORMAL_CLEARING',

@@ -235,6 +235,7 @@ onEveryServer('the permission to call', (database) => {
 function ended(callId: string, at: Date) {
   return {
     callId,
+    ownerBoot: 'boot-1',
     move: {
       ...{ event: 'call.completed', state: 'completed' as const, leg: null, sipStatus: null, detail: null, at },
       hangupCause: 'NORMAL_CLEARING',

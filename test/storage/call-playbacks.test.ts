@@ -61,6 +61,7 @@ onEveryServer('a text that is played to a call', (database) => {
     const { sql, row, play } = await setUp(1_000_000_000n);
     await play('play_1', 20);
     const settled = await settleCall(sql, {
+      ownerBoot: 'boot-1',
       callId: row.callId,
       move: {
         ...{ event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null },

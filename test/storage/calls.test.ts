@@ -34,6 +34,7 @@ const move = (overrides: Partial<CallMove>): CallMove => ({
 
 const completion = (callId: string, overrides: Partial<SettleCallInput> = {}): SettleCallInput => ({
   callId,
+  ownerBoot: 'boot-1',
   move: move({ event: 'call.completed', state: 'completed', hangupCause: 'NORMAL_CLEARING', at: later(60_000) }),
   terminalEvent: 'call.completed',
   hangupCause: 'NORMAL_CLEARING',
@@ -328,21 +329,33 @@ onEveryServer('calls', (database) => {
     const { sql, workspaceId } = await ready();
     const lost = await admitCall(sql, admission({ workspaceId, ownerBoot: 'old' }));
     const finished = await admitCall(sql, admission({ workspaceId, ownerBoot: 'old' }));
-    await settleCall(sql, completion(finished.call.callId));
+    await settleCall(sql, completion(finished.call.callId, { ownerBoot: 'old' }));
     await admitCall(sql, admission({ workspaceId, ownerNode: 'node-2', ownerBoot: 'old' }));
     await admitCall(sql, admission({ workspaceId, ownerBoot: 'new' }));
     await recordMoves(sql, lost.call.callId, [move({ event: 'call.bridged', state: 'bridged' })]);
-    const orphans = await markOrphansUnknown(sql, { node: 'node-1', boot: 'new', now: later(9) });
+    const takenBy = (boot: string, now: Date) =>
+      markOrphansUnknown(sql, {
+        lost: { node: 'node-1', exceptBoot: boot },
+        owner: { node: 'node-1', boot },
+        seenAt: now,
+        now,
+      });
+    const { orphans, events } = await takenBy('new', later(9));
     expect(orphans).toMatchObject([{ callId: lost.call.callId, state: 'unknown', seq: 3, ownerBoot: 'new' }]);
-    expect(await markOrphansUnknown(sql, { node: 'node-1', boot: 'new', now: later(9) })).toEqual([]);
+    expect(events).toMatchObject([{ callId: lost.call.callId, event: 'call.unknown', sequence: 3 }]);
+    expect(await takenBy('new', later(9))).toEqual({ orphans: [], events: [] });
     expect((await listCallEvents(sql, { callId: lost.call.callId })).at(-1)).toMatchObject({
       event: 'call.unknown',
       detail: expect.stringContaining('bridged'),
     });
     // Lost again before it was resolved: handed over again, but it cannot become more unknown.
-    const again = await markOrphansUnknown(sql, { node: 'node-1', boot: 'newest', now: later(10) });
-    expect(again.map((call) => [call.callId, call.seq])).toContainEqual([lost.call.callId, 3]);
-    expect(await settleCall(sql, completion(lost.call.callId))).not.toBeNull();
+    const again = await takenBy('newest', later(10));
+    expect(again.orphans.map((call) => [call.callId, call.seq, call.ownerSeenAt])).toContainEqual([
+      ...[lost.call.callId, 3, later(9)],
+    ]);
+    expect(again.events.map(({ callId }) => callId)).not.toContain(lost.call.callId);
+    expect(await settleCall(sql, completion(lost.call.callId, { ownerBoot: 'new' }))).toBeNull();
+    expect(await settleCall(sql, completion(lost.call.callId, { ownerBoot: 'newest' }))).not.toBeNull();
   });
 
   it('finds a recording by call, reference or recording id, within the workspace only', async () => {

@@ -260,7 +260,7 @@ onEveryServer('recordings and deliveries', (database) => {
     await seedTrunk(sql, { workspaceId });
     const { call } = await admitCall(sql, admission({ workspaceId }));
     const id = randomUUID();
-    await createRecording(sql, { id, callId: call.callId, workspaceId, now: NOW });
+    await createRecording(sql, { id, callId: call.callId, workspaceId, node: call.ownerNode, now: NOW });
     await sql`update calls set recording_id = ${id}, recording_status = 'recording'`;
     const unfinished = async (node: string) => (await unfinishedRecordings(sql, { node })).map((row) => row.id);
     expect(await unfinished('node-1')).toEqual([]);

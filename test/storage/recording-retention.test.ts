@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000;
 async function seedRecording(sql: Sql, workspaceId: string, { node = 'node-1', at = NOW } = {}): Promise<string> {
   const id = randomUUID();
   const { call } = await admitCall(sql, admission({ workspaceId, ownerNode: node }));
-  await createRecording(sql, { id, callId: call.callId, workspaceId, now: at });
+  await createRecording(sql, { id, callId: call.callId, workspaceId, node, now: at });
   await sql`update calls set recording_id = ${id}, state = 'completed' where call_id = ${call.callId}`;
   await updateRecording(sql, { id, now: at, patch: { status: 'uploaded', objectKey: `recordings/${id}.wav` } });
   return id;

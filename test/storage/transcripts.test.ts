@@ -89,7 +89,8 @@ onEveryServer('transcripts of calls', (database) => {
 
   it('of ended calls that nobody listens to any more are found by the node that ran them', async () => {
     const { sql, call } = await transcribedCall(database().sql);
-    const abandoned = (node: string) => failAbandonedTranscripts(sql, { node, now: later(9) });
+    const abandoned = (node: string) =>
+      failAbandonedTranscripts(sql, { lost: { node, exceptBoot: 'the next boot' }, callIds: [], now: later(9) });
     expect(await abandoned(call.ownerNode)).toBe(0);
     await sql`update calls set state = 'completed' where call_id = ${call.callId}`;
     expect([await abandoned('another node'), await abandoned(call.ownerNode), await abandoned(call.ownerNode)]).toEqual(

@@ -93,6 +93,7 @@ function settle({ callId }: CallRow, talkSeconds: number) {
   const at = later(talkSeconds * 1_000);
   const ended = { terminalEvent: 'call.completed', hangupCause: 'NORMAL_CLEARING', leg: null } as const;
   return settleCall(database.sql, {
+    ownerBoot: 'boot-1',
     ...ended,
     callId,
     move: {

@@ -308,7 +308,10 @@ describe('completions of a process that was killed', () => {
     await lost.parts.next();
     await alive.parts.next();
     const { heldNano } = await fixture.wallet();
-    const options = { sql: database.sql, node: 'node-1', boot: 'boot-2', now: NOW, logger: createTestLogger() };
+    const options = {
+      lost: { node: 'node-1', exceptBoot: 'boot-2' },
+      ...{ sql: database.sql, now: NOW, logger: createTestLogger() },
+    };
     expect(await failLostCompletions(options)).toBe(1);
     expect(await failLostCompletions(options)).toBe(0);
     expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: heldNano / 2n });

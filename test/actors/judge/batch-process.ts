@@ -5,6 +5,7 @@ import { openDatabase } from '../../../storage/database.ts';
 import { openJobs } from '../../../storage/jobs.ts';
 import { FakeLanguageModels } from '../../language/fake-language-models.ts';
 import { firstAnswers } from '../../language/judge/rubrics.ts';
+import { noOtherNodes } from '../fakes.ts';
 
 /**
  * A process of its own that judges batches until somebody kills it. Arguments: database URL, and how many requests its
@@ -17,4 +18,4 @@ models.otherwise = (request) =>
   models.requests.length <= Number(answers) ? firstAnswers(request) : { neverEnds: true };
 const logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => logger };
 const jobs = await openJobs({ databaseUrl });
-await openJudge({ sql, jobs, models, node: 'node-1', boot: 'boot-1', clock: systemClock, logger });
+await openJudge({ sql, jobs, models, node: 'node-1', boot: 'boot-1', nodes: noOtherNodes, clock: systemClock, logger });

@@ -29,7 +29,7 @@ import { answered, firstAnswers, QUESTIONS } from '../../language/judge/rubrics.
 import { later, NOW, USD } from '../../storage/seed.ts';
 import { requireSoundBooks } from '../../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger } from '../fakes.ts';
+import { createTestClock, createTestLogger, noOtherNodes } from '../fakes.ts';
 import type { Caller } from '../seeds.ts';
 import { seedJudge, seedTalks } from './judged-calls.ts';
 
@@ -402,7 +402,16 @@ describe('jobs', () => {
     const jobs = await openJobs({ databaseUrl: url });
     closers.push(() => jobs.close());
     const logger = createTestLogger();
-    const judge = await openJudge({ sql, jobs, models, node: 'n', boot: 'b', clock: systemClock, logger });
+    const judge = await openJudge({
+      sql,
+      jobs,
+      models,
+      node: 'n',
+      boot: 'b',
+      nodes: noOtherNodes,
+      clock: systemClock,
+      logger,
+    });
     closers.push(() => judge.close());
     const { id } = await judge.desk.startBatch(request());
     await eventually(async () => expect(await batchOf(id)).toMatchObject({ status: 'completed' }));
@@ -443,6 +452,7 @@ it('killed in the middle, a batch goes on where it was: no call is judged or cha
     models,
     node: 'node-1',
     boot: 'boot-2',
+    nodes: noOtherNodes,
     clock,
     logger: createTestLogger(),
   });

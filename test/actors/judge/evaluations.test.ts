@@ -224,7 +224,7 @@ describe('a judge that is taken for dead', () => {
     await eventually(async () => expect(models.requests).toHaveLength(1));
     const logger = createTestLogger();
     const sweep = (boot: string, node = 'node-1') =>
-      failLostEvaluations({ sql: database.sql, node, boot, now: NOW, logger });
+      failLostEvaluations({ sql: database.sql, lost: { node, exceptBoot: boot }, now: NOW, logger });
     expect([await sweep('boot-1'), await sweep('boot-2', 'node-2')]).toEqual([0, 0]);
     expect((await wallet()).heldNano).toBeGreaterThan(0n);
     expect([await sweep('boot-2'), await sweep('boot-2')]).toEqual([1, 0]);

@@ -65,7 +65,7 @@ async function openLibrary({ exporter, objects }: { exporter?: RecordingExporter
         await writer.finish();
       } else await writeFile(sourcePath, WAV);
       await store.putFile({ key: objectKey, sourcePath });
-      await createRecording(database.sql, { id, callId, workspaceId, now: NOW });
+      await createRecording(database.sql, { id, callId, workspaceId, node: 'node-1', now: NOW });
       await updateRecording(database.sql, { id, now: NOW, patch: { status: 'uploaded', objectKey } });
       return { id, objectKey };
     },

@@ -43,7 +43,7 @@ async function seedRecording(
   const { sql } = database;
   const { callId, workspaceId } = await caller.admit({ ownerNode: node });
   const id = randomUUID();
-  await createRecording(sql, { id, callId, workspaceId, now: at });
+  await createRecording(sql, { id, callId, workspaceId, node, now: at });
   await sql`update calls set state = 'completed', recording_id = ${id} where call_id = ${callId}`;
   const objectKey = `recordings/${workspaceId}/${id}.wav${isSealed ? '.sealed' : ''}`;
   for (const key of keysOfRecording(objectKey)) {

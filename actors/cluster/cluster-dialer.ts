@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
+import { type CallRow, getCall, getCallById, isFinalState, listCallEvents } from '../../storage/queries/calls.ts';
+import type { NodeRow } from '../../storage/queries/nodes.ts';
+import { getRecording } from '../../storage/queries/recordings.ts';
+import type { CallFeed } from '../call-feed.ts';
+import { type PublicLeg, presentCall, presentCallEvent } from '../call-view.ts';
+import type { NodeDialer } from '../dialer.actor.ts';
+import type { CallControl, Dialer, NewLeg, PlaceCallRequest, RequestedSound } from '../dialer.ts';
+import type { Logger } from '../logger.ts';
+import type { Cluster } from './cluster.ts';
+import { unreachable } from './node-commands.ts';
+
+export interface ClusterDialerOptions {
+  /** Of this node. */
+  local: NodeDialer;
+  cluster: Cluster;
+  nodes: Pick<NodeDirectory, 'node' | 'boot' | 'peers'>;
+  feed: CallFeed;
+  sql: Sql;
+  logger: Logger;
+}
+
+/**
+ * Click-to-call on whichever node it has to happen: a placement goes to the node with the fewest live calls, a command to
+ * the node that runs the call. On an installation of one node everything is local.
+ */
+export function createClusterDialer(options: ClusterDialerOptions): Dialer {
+  const { local, cluster, nodes, feed, sql, logger } = options;
+  cluster.serve((command, args) => executeCommand(local, command, args));
+  /** Placements that were sent to a node since it reported. */
+  const underWay = new Map<string, { reportedAt: number; count: number }>();
+
+  const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
+    (await cluster.send(boot, command, args)) as Commands[K]['result'];
+
+  /** The node to ask about a live call; null if it is this one, or if no node has to be asked. */
+  async function ownerOf(target: Target): Promise<{ boot: string; row: CallRow } | null> {
+    if (nodes.peers().length === 0) return null;
+    const row = await getCall(sql, { workspaceId: target.workspaceId, idOrReference: target.callId });
+    if (row === null || isFinalState(row.state) || row.ownerBoot === nodes.boot) return null;
+    // Its boot was lost, and no other node has taken over yet.
+    if (!nodes.peers().some(({ boot }) => boot === row.ownerBoot)) throw unreachable();
+    return { boot: row.ownerBoot, row };
+  }
+
+  async function present({ row }: { row: CallRow }) {
+    return presentCall((await getCallById(sql, row.callId)) ?? row);
+  }
+
+  function placeTo(): NodeRow | null {
+    const own = local.report();
+    const callsOf = (peer: NodeRow) => {
+      const sent = underWay.get(peer.boot);
+      const isSince = sent !== undefined && sent.reportedAt === peer.leaseUntil.getTime();
+      return peer.liveCalls + (isSince ? sent.count : 0);
+    };
+    let best: NodeRow | null = null;
+    let fewest = own.canPlaceCalls ? own.liveCalls : Number.POSITIVE_INFINITY;
+    for (const peer of nodes.peers()) {
+      if (!peer.canPlaceCalls || callsOf(peer) >= fewest) continue;
+      best = peer;
+      fewest = callsOf(peer);
+    }
+    if (best === null) return null;
+    const reportedAt = best.leaseUntil.getTime();
+    const sent = underWay.get(best.boot);
+    underWay.set(best.boot, { reportedAt, count: sent?.reportedAt === reportedAt ? sent.count + 1 : 1 });
+    return best;
+  }
+
+  return {
+    async place(request) {
+      // The phone of a browser is connected to this node.
+      const elsewhere = (request.agentUserId ?? null) === null ? placeTo() : null;
+      if (elsewhere === null) return await local.place(request);
+      // Its reference makes it one call, if both nodes should come to place it.
+      const named = { ...request, referenceId: request.referenceId ?? `qc2c-${randomUUID()}` };
+      try {
+        const { callId, ...placed } = await send(elsewhere.boot, 'place', named);
+        const row = await getCallById(sql, callId);
+        if (row === null) throw new TandemError('CALL_NOT_FOUND', 'The call was placed and is not stored.');
+        return { ...placed, call: presentCall(row) };
+      } catch (error) {
+        if (!(error instanceof TandemError) || !isOtherNodesTrouble(error)) throw error;
+        logger.warn({ peer: elsewhere.node, code: error.code }, 'placing a call here, as the other node cannot');
+        return await local.place(named);
+      }
+    },
+
+    checkCallbackUrl: (url, field) => local.checkCallbackUrl(url, field),
+
+    async hangup(target) {
+      const owner = await ownerOf(target);
+      if (owner === null) return await local.hangup(target);
+      await send(owner.boot, 'hangup', target);
+      return await present(owner);
+    },
+
+    async control(target, control) {
+      const owner = await ownerOf(target);
+      if (owner === null) return await local.control(target, control);
+      await send(owner.boot, 'control', { target, control });
+      return await present(owner);
+    },
+
+    async addLeg(target, leg) {
+      const owner = await ownerOf(target);
+      if (owner === null) return await local.addLeg(target, leg);
+      return await send(owner.boot, 'addLeg', { target, leg });
+    },
+
+    async play(target, sound) {
+      const owner = await ownerOf(target);
+      if (owner === null) return await local.play(target, sound);
+      return await send(owner.boot, 'play', { target, sound });
+    },
+
+    watch(callId, listener, signal) {
+      feed.watch(callId, listener, signal);
+      void (async () => {
+        const row = await getCallById(sql, callId);
+        if (row === null || isFinalState(row.state) || row.ownerBoot === nodes.boot) return;
+        await cluster.watch(callId, listener, signal);
+        // One that was stored before the subscription took effect; the watcher loads those before it.
+        const last = (await listCallEvents(sql, { callId })).at(-1);
+        if (last !== undefined && !signal.aborted) listener(presentCallEvent(last));
+      })().catch((error) => logger.warn({ callId, err: error }, 'watching a call of another node failed'));
+    },
+
+    async refreshRecording(callId) {
+      const row = await getCallById(sql, callId);
+      const recording = row?.recordingId ? await getRecording(sql, row.recordingId) : null;
+      const holder = nodes.peers().find(({ node }) => node === (recording?.node ?? row?.ownerNode));
+      if (holder === undefined) return await local.refreshRecording(callId);
+      return await send(holder.boot, 'refreshRecording', { callId }).catch((error) => {
+        if (error instanceof TandemError && error.code === 'NODE_UNREACHABLE') return false;
+        throw error;
+      });
+    },
+
+    readiness: () => local.readiness(),
+  };
+}
+
+type Target = { workspaceId: string; callId: string };
+
+/** What nodes ask of each other. All arguments and results are plain JSON. */
+interface Commands {
+  place: { args: PlaceCallRequest; result: { placed: boolean; replayed: boolean; callId: string } };
+  hangup: { args: Target; result: null };
+  control: { args: { target: Target; control: CallControl }; result: null };
+  addLeg: { args: { target: Target; leg: NewLeg }; result: PublicLeg };
+  play: { args: { target: Target; sound: RequestedSound }; result: { playbackId: string } };
+  refreshRecording: { args: { callId: string }; result: boolean };
+}
+type CommandName = keyof Commands;
+
+async function executeCommand(local: NodeDialer, command: string, args: unknown): Promise<unknown> {
+  const handler = (HANDLERS as Record<string, Handler<CommandName> | undefined>)[command];
+  // A node of a newer version may ask for more.
+  if (handler === undefined) throw new TandemError('NODE_UNREACHABLE', `This server does not know ${command}.`);
+  return await handler(local, args as never);
+}
+
+type Handler<K extends CommandName> = (local: NodeDialer, args: Commands[K]['args']) => Promise<Commands[K]['result']>;
+
+const HANDLERS: { [K in CommandName]: Handler<K> } = {
+  async place(local, request) {
+    const { call, ...placed } = await local.place(request);
+    return { ...placed, callId: call.call_id };
+  },
+  hangup: async (local, target) => {
+    await local.hangup(target);
+    return null;
+  },
+  control: async (local, { target, control }) => {
+    await local.control(target, control);
+    return null;
+  },
+  addLeg: (local, { target, leg }) => local.addLeg(target, leg),
+  play: (local, { target, sound }) => local.play(target, sound),
+  refreshRecording: (local, { callId }) => local.refreshRecording(callId),
+};
+
+/** The call was not placed by the other node, and may be by this one. */
+function isOtherNodesTrouble({ code }: TandemError): boolean {
+  return code === 'NODE_UNREACHABLE' || code === 'SHUTTING_DOWN' || code === 'CARRIER_LINE_DOWN';
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
+import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
+import type { Logger } from '../logger.ts';
+
+/**
+ * Requests to another node, over the relay. The receiver acknowledges a command at once and answers when it is done. A
+ * command that is not acknowledged within a second is refused.
+ */
+export interface NodeCommands {
+  /** @throws TandemError what the other node threw; NODE_UNREACHABLE; INTERNAL if the answer does not come in time */
+  send(boot: string, command: string, args: unknown): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export interface NodeCommandsOptions {
+  relay: NodeRelay;
+  boot: string;
+  /** Carries out the command of another node. */
+  execute: (command: string, args: unknown) => Promise<unknown>;
+  clock: Clock;
+  logger: Logger;
+}
+
+const ACKNOWLEDGED_WITHIN_MS = 1_000;
+/** Above what the slowest command takes: a sound that is fetched and decoded. */
+const ANSWERED_WITHIN_MS = 60_000;
+/** A node that was frozen does not carry out what its clients gave up long ago. Clocks of nodes may differ by less. */
+const OLDEST_COMMAND_MS = 10_000;
+
+export async function openNodeCommands(options: NodeCommandsOptions): Promise<NodeCommands> {
+  const { relay, boot, clock, logger } = options;
+  const waiting = new Map<string, Waiting>();
+
+  const unsubscribe = [
+    await relay.subscribe(commandsOf(boot), (message) => void answer(message as Command)),
+    await relay.subscribe(answersOf(boot), (message) => {
+      const { id, ...outcome } = message as Answer;
+      if (outcome.type === 'acknowledged') waiting.get(id)?.acknowledged.resolve();
+      else waiting.get(id)?.answered.resolve(outcome);
+    }),
+  ];
+
+  async function answer({ id, from, command, args, sentAtMs }: Command): Promise<void> {
+    if (clock.now() - sentAtMs > OLDEST_COMMAND_MS) return;
+    const reply = async (outcome: Outcome | { type: 'acknowledged' }) => {
+      await relay.publish(answersOf(from), { id, ...outcome }).catch((error) => {
+        logger.warn({ err: error, command }, 'answering another node failed');
+      });
+    };
+    await reply({ type: 'acknowledged' });
+    await reply(
+      await options.execute(command, args).then(
+        (value): Outcome => ({ type: 'done', value }),
+        (error): Outcome => failureOf(error, { command, logger }),
+      ),
+    );
+  }
+
+  return {
+    async send(to, command, args) {
+      const id = randomUUID();
+      const entry: Waiting = { acknowledged: Promise.withResolvers(), answered: Promise.withResolvers() };
+      waiting.set(id, entry);
+      try {
+        const message: Command = { id, from: boot, command, args, sentAtMs: clock.now() };
+        const sent = relay.publish(commandsOf(to), message).catch((cause) => {
+          throw unreachable(cause);
+        });
+        const acknowledged = sent.then((nodes) => {
+          if (nodes === 0) throw unreachable();
+          return entry.acknowledged.promise;
+        });
+        if ((await within(acknowledged, { ms: ACKNOWLEDGED_WITHIN_MS, clock })) === LATE) throw unreachable();
+        const outcome = await within(entry.answered.promise, { ms: ANSWERED_WITHIN_MS, clock });
+        if (outcome === LATE) throw new TandemError('INTERNAL', 'Another server took the request and did not answer.');
+        if (outcome.type === 'done') return outcome.value;
+        const { code, message: text, details, retryAfterS } = outcome;
+        throw new TandemError(code, text, { details, ...(retryAfterS !== null && { retryAfterS }) });
+      } finally {
+        waiting.delete(id);
+      }
+    },
+    async close() {
+      await Promise.allSettled(unsubscribe.map((end) => end()));
+    },
+  };
+}
+
+const commandsOf = (boot: string) => `nodes.${boot}.commands`;
+const answersOf = (boot: string) => `nodes.${boot}.answers`;
+
+interface Command {
+  id: string;
+  /** Boot that gets the answer. */
+  from: string;
+  command: string;
+  args: unknown;
+  /** Wall clock of the sender. */
+  sentAtMs: number;
+}
+
+type Outcome =
+  | { type: 'done'; value: unknown }
+  | { type: 'failed'; code: ErrorCode; message: string; details: unknown; retryAfterS: number | null };
+type Answer = { id: string } & (Outcome | { type: 'acknowledged' });
+
+interface Waiting {
+  acknowledged: PromiseWithResolvers<void>;
+  answered: PromiseWithResolvers<Outcome>;
+}
+
+function failureOf(error: unknown, { command, logger }: { command: string; logger: Logger }): Outcome {
+  if (error instanceof TandemError) {
+    const { code, message, details = null, retryAfterS } = error;
+    return { type: 'failed', code, message, details, retryAfterS };
+  }
+  logger.error({ err: error, command }, 'a command of another node failed');
+  return { type: 'failed', code: 'INTERNAL', message: 'Something went wrong.', details: null, retryAfterS: null };
+}
+
+const RETRY_AFTER_S = 5;
+
+/** Refusal of a request whose call runs on a node that does not answer. */
+export function unreachable(cause?: unknown): TandemError {
+  const message = 'The server that runs this call does not respond. If it stopped, its call ends soon. Try again.';
+  return new TandemError('NODE_UNREACHABLE', message, { retryAfterS: RETRY_AFTER_S, cause });
+}

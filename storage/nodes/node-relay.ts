@@ -1,0 +1,60 @@
+import { createPostgresRelayBackend, type PostgresConnectionOptions, Relay } from 'bullmq';
+import type { StorageLogger } from '../database.ts';
+import { parseExactJson } from '../exact-json.ts';
+
+/** Messages between the nodes of an installation: BullMQ's relay, on Redis or on Postgres. At most once, in no order. */
+export interface NodeRelay {
+  /** Resolves once messages of the topic arrive; the returned function ends that. */
+  subscribe(topic: string, listener: (message: unknown) => void): Promise<() => Promise<void>>;
+  /** Resolves with how many nodes it was sent to. The message is any JSON; numbers keep their digits. */
+  publish(topic: string, message: unknown): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface OpenNodeRelayOptions {
+  databaseUrl: string;
+  /** Null: Postgres. */
+  redisUrl: string | null;
+  /** Unique id of this boot. */
+  boot: string;
+  /** Keeps installations on one server apart. Default `tandem`, as for jobs. */
+  namespace?: string;
+  logger: StorageLogger;
+}
+
+export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<NodeRelay> {
+  const { databaseUrl, redisUrl, boot, namespace = 'tandem', logger } = options;
+  const shared = { namespace, nodeId: boot, name: 'tandem' };
+  const relay =
+    redisUrl === null
+      ? new Relay<PostgresConnectionOptions>({
+          ...shared,
+          connection: { connectionString: databaseUrl, migrate: true, schema: `${namespace}_jobs`, max: 3 },
+          backend: createPostgresRelayBackend,
+        })
+      : new Relay({ ...shared, connection: { url: redisUrl, maxRetriesPerRequest: null }, prefix: namespace });
+  relay.on('error', (error: Error) => logger.warn({ err: error }, 'the relay between nodes failed'));
+  await relay.waitUntilReady();
+  return {
+    async subscribe(topic, listener) {
+      const subscription = await relay.subscribe<Enveloped>(topic, ({ data }) => {
+        try {
+          listener(parseExactJson(data.json));
+        } catch (error) {
+          logger.error({ err: error, topic }, 'a message between nodes could not be handled');
+        }
+      });
+      return () => subscription.unsubscribe();
+    },
+    async publish(topic, message) {
+      const { nodes } = await relay.publish(topic, { json: JSON.stringify(message) } satisfies Enveloped);
+      return nodes;
+    },
+    close: () => relay.close(),
+  };
+}
+
+/** BullMQ's own parser would round the numbers of metadata. */
+interface Enveloped {
+  json: string;
+}

@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CallFeed, createCallFeed } from '../../../actors/call-feed.ts';
+import { presentCall } from '../../../actors/call-view.ts';
+import { createCluster } from '../../../actors/cluster/cluster.ts';
+import { createClusterDialer } from '../../../actors/cluster/cluster-dialer.ts';
+import type { NodeDialer } from '../../../actors/dialer.actor.ts';
+import type { PlaceCallRequest } from '../../../actors/dialer.ts';
+import { TandemError } from '../../../machines/errors.ts';
+import { systemClock } from '../../../runtime/clock.ts';
+import { getCallById } from '../../../storage/queries/calls.ts';
+import type { NodeReport, NodeRow } from '../../../storage/queries/nodes.ts';
+import { eventually } from '../../eventually.ts';
+import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
+import { createTestLogger } from '../fakes.ts';
+import { moveTo, seedCaller } from '../seeds.ts';
+import { RelayHub } from './relay-hub.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+const IDLE: NodeReport = { isDraining: false, liveCalls: 0, mediaLoad: 0, canPlaceCalls: true };
+
+describe('a placement', () => {
+  it('goes to the node with the fewest live calls, and stays here if none has fewer', async () => {
+    const { nodes } = openNodes([{ liveCalls: 3 }, { liveCalls: 1 }, { liveCalls: 3 }]);
+    const { request } = await caller();
+    await nodes[0]!.dialer.place(request());
+    expect(placedOn(nodes)).toEqual([0, 1, 0]);
+    await nodes[1]!.dialer.place(request());
+    expect(placedOn(nodes)).toEqual([0, 2, 0]);
+  });
+
+  it('counts what was sent to a node since it reported', async () => {
+    const { nodes } = openNodes([{ liveCalls: 2 }, { liveCalls: 0 }]);
+    const { request } = await caller();
+    for (let call = 0; call < 4; call += 1) await nodes[0]!.dialer.place(request());
+    expect(placedOn(nodes)).toEqual([2, 2]);
+  });
+
+  it('avoids nodes that drain or cannot place calls, this one included', async () => {
+    const { nodes } = openNodes([
+      { canPlaceCalls: false, isDraining: true },
+      { liveCalls: 0, canPlaceCalls: false },
+      { liveCalls: 9 },
+    ]);
+    const { request } = await caller();
+    await nodes[0]!.dialer.place(request());
+    expect(placedOn(nodes)).toEqual([0, 0, 1]);
+  });
+
+  it('is made here, under the same reference, if the other node does not respond', async () => {
+    const { nodes, hub } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    hub.disconnect(nodes[1]!.boot);
+    const { request } = await caller();
+    expect(await nodes[0]!.dialer.place(request({ referenceId: 'order-1' }))).toMatchObject({ placed: true });
+    expect(placedOn(nodes)).toEqual([1, 0]);
+    expect(nodes[0]!.local.placed[0]).toMatchObject({ referenceId: 'order-1' });
+  });
+
+  it('passes a refusal of the other node on, with its code, details and Retry-After', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    const refusal = new TandemError('C2C_RATE_LIMITED', 'Slow down.', { retryAfterS: 12, details: { limit: 20 } });
+    nodes[1]!.local.refusal = refusal;
+    const { request } = await caller();
+    await expect(nodes[0]!.dialer.place(request())).rejects.toMatchObject({
+      ...{ code: 'C2C_RATE_LIMITED', message: 'Slow down.', retryAfterS: 12, details: { limit: 20 } },
+    });
+    expect(placedOn(nodes)).toEqual([0, 0]);
+  });
+
+  it('whose agent is a browser stays on the node where its phone is connected', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    const { request } = await caller();
+    await nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
+    expect(placedOn(nodes)).toEqual([1, 0]);
+  });
+});
+
+describe('a command for a call', () => {
+  it('reaches the node that runs the call, and is answered with the call as it is stored then', async () => {
+    const { nodes } = openNodes([{}, {}]);
+    const { call, target } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    nodes[1]!.local.onHangup = async () => {
+      await database.sql`update calls set state = 'completed' where call_id = ${call.callId}`;
+    };
+    expect(await nodes[0]!.dialer.hangup(target)).toMatchObject({ call_id: call.callId, state: 'completed' });
+    expect(nodes.map(({ local }) => local.hangups.length)).toEqual([0, 1]);
+  });
+
+  it('is refused within a second if that node does not respond, or is lost', async () => {
+    const { nodes, hub } = openNodes([{}, {}]);
+    hub.isSilent = true;
+    const { target } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    const refused = { code: 'NODE_UNREACHABLE', status: 503, retryAfterS: 5 };
+    await expect(nodes[0]!.dialer.hangup(target)).rejects.toMatchObject(refused);
+    const lost = await liveCall({ ownerBoot: 'a boot that is gone' });
+    await expect(nodes[0]!.dialer.hangup(lost.target)).rejects.toMatchObject(refused);
+  });
+
+  it('stays here for calls of this node, finished ones and those of other workspaces', async () => {
+    const { nodes } = openNodes([{}, {}]);
+    const own = await liveCall({ ownerBoot: nodes[0]!.boot });
+    await nodes[0]!.dialer.hangup(own.target);
+    const finished = await liveCall({ ownerBoot: nodes[1]!.boot });
+    await database.sql`update calls set state = 'completed' where call_id = ${finished.call.callId}`;
+    await nodes[0]!.dialer.hangup(finished.target);
+    const foreign = await liveCall({ ownerBoot: nodes[1]!.boot });
+    await nodes[0]!.dialer.hangup({ ...foreign.target, workspaceId: randomUUID() });
+    expect(nodes.map(({ local }) => local.hangups.length)).toEqual([3, 0]);
+  });
+});
+
+describe('events of a call that another node runs', () => {
+  it('reach the watchers here until they leave, and those of calls here only once', async () => {
+    const { nodes } = openNodes([{}, {}]);
+    const { call } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    const seen: number[] = [];
+    const left = new AbortController();
+    nodes[0]!.dialer.watch(call.callId, ({ sequence }) => void seen.push(sequence), left.signal);
+    // The latest stored event shows that the subscription has taken effect.
+    await eventually(() => expect(seen).toEqual([2]));
+    const event = { sequence: 3, event: 'dtmf.received' } as never;
+    nodes[1]!.feed.publish(call.callId, event);
+    await eventually(() => expect(seen).toEqual([2, 3]));
+    left.abort();
+    nodes[1]!.feed.publish(call.callId, event);
+    const own = await liveCall({ ownerBoot: nodes[0]!.boot });
+    nodes[0]!.dialer.watch(own.call.callId, ({ sequence }) => void seen.push(sequence), new AbortController().signal);
+    nodes[0]!.feed.publish(own.call.callId, event);
+    await eventually(() => expect(seen).toEqual([2, 3, 3]));
+  });
+});
+
+type FakeLocal = ReturnType<typeof fakeLocal>;
+
+function openNodes(reports: Partial<NodeReport>[]) {
+  const hub = new RelayHub();
+  const boots = reports.map(() => randomUUID());
+  const rows = reports.map(
+    (report, index) =>
+      ({ ...IDLE, ...report, node: `node-${index}`, boot: boots[index]!, leaseUntil: new Date(0) }) as NodeRow,
+  );
+  const nodes = rows.map((row, index) => {
+    const peers = rows.filter((each) => each !== row);
+    const directory = {
+      node: row.node,
+      boot: row.boot,
+      peers: () => peers,
+      onRenewed: (tell: (rows: NodeRow[]) => void) => tell(peers),
+    };
+    const logger = createTestLogger();
+    const cluster = createCluster({
+      ...{ nodes: directory, openRelay: async () => hub.connect(row.boot), clock: systemClock, logger },
+    });
+    const feed = createCallFeed({ onPublished: cluster.publish });
+    const local = fakeLocal(row, feed);
+    const dialer = createClusterDialer({
+      ...{ local: local as unknown as NodeDialer, cluster, nodes: directory, feed, sql: database.sql, logger },
+    });
+    return { index, boot: row.boot, local, dialer, feed };
+  });
+  return { hub, nodes };
+}
+
+/** The dialer of one node, which places calls by storing them. */
+function fakeLocal(row: NodeRow, feed: CallFeed) {
+  const state = { refusal: null as TandemError | null, onHangup: async () => {}, hangups: [] as object[] };
+  const placed: PlaceCallRequest[] = [];
+  return Object.assign(state, {
+    placed,
+    report: () => row,
+    watch: feed.watch,
+    async place(request: PlaceCallRequest) {
+      if (state.refusal) throw state.refusal;
+      placed.push(request);
+      const { call } = await liveCall({ ownerBoot: row.boot });
+      return { placed: true, replayed: false, call: presentCall(call) };
+    },
+    async hangup(target: { callId: string }) {
+      state.hangups.push(target);
+      await state.onHangup();
+      return presentCall((await getCallById(database.sql, target.callId))!);
+    },
+  });
+}
+
+const placedOn = (nodes: { local: FakeLocal }[]) => nodes.map(({ local }) => local.placed.length);
+
+async function caller() {
+  const { workspaceId } = await seedCaller(database.sql);
+  return { request: (given: object = {}) => ({ workspaceId, agentNumber: '+919811111111', ...given }) as never };
+}
+
+async function liveCall({ ownerBoot }: { ownerBoot: string }) {
+  const seeded = await seedCaller(database.sql);
+  const call = await seeded.admit({ ownerNode: 'node-of-the-call', ownerBoot });
+  await moveTo(database.sql, call, 'bridged', { at: call.createdAt });
+  return { call, target: { workspaceId: call.workspaceId, callId: call.callId } };
+}

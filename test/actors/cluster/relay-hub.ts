@@ -1,0 +1,36 @@
+import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
+
+/** A relay within the process. Messages arrive in a later turn of the event loop, as JSON. */
+export class RelayHub {
+  /** Accepts messages and delivers none, as for a frozen node. */
+  isSilent = false;
+  readonly #subscriptions = new Set<{ topic: string; boot: string; listener: (message: unknown) => void }>();
+  readonly #disconnected = new Set<string>();
+
+  connect(boot: string): NodeRelay {
+    const own = new Set<() => Promise<void>>();
+    return {
+      subscribe: async (topic, listener) => {
+        const subscription = { topic, boot, listener };
+        this.#subscriptions.add(subscription);
+        const end = async () => void this.#subscriptions.delete(subscription);
+        own.add(end);
+        return end;
+      },
+      publish: async (topic, message) => {
+        const json = JSON.stringify(message);
+        const reached = [...this.#subscriptions].filter(
+          (each) => each.topic === topic && !this.#disconnected.has(each.boot),
+        );
+        if (!this.isSilent) for (const { listener } of reached) setImmediate(() => listener(JSON.parse(json)));
+        return reached.length;
+      },
+      close: async () => void (await Promise.all([...own].map((end) => end()))),
+    };
+  }
+
+  /** Messages reach this node no longer. */
+  disconnect(boot: string): void {
+    this.#disconnected.add(boot);
+  }
+}

@@ -1,0 +1,164 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
+import { ApiError } from '../../bin/cli/api-client.ts';
+import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
+import { parseWav } from '../../media/wav.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { callOf, clean, cleanUp, environment, fund, type Ready, startReady } from './ready-server.ts';
+import { eventually } from './server-process.ts';
+
+const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
+const RTP_PORTS_EACH = 200;
+const OWN_REDIS_URL = new URL('/14', REDIS_URL).href;
+
+describe('three servers on one database', () => {
+  let database: TestDatabase;
+  let servers: Ready[];
+  let phones: { agent: Softphone; customer: Softphone };
+  let receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    clean.push(() => database.drop());
+    const redis: Record<string, string> = (await redisIsReachable()) ? { REDIS_URL: OWN_REDIS_URL } : {};
+    servers = await Promise.all(
+      [0, 1, 2].map(async (index) => {
+        const dataDir = await mkdtemp(join(tmpdir(), 'tandem-cluster-'));
+        clean.push(() => rm(dataDir, { recursive: true, force: true }));
+        return await startReady(dataDir, {
+          ...environment(dataDir),
+          DATABASE_URL: database.url,
+          ...redis,
+          TANDEM_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
+          RTP_PORT_MIN: String(37_000 + index * RTP_PORTS_EACH),
+          RTP_PORT_MAX: String(37_199 + index * RTP_PORTS_EACH),
+        });
+      }),
+    );
+    phones = {
+      agent: await startSoftphone({ name: 'agent', user: '+919811111111' }),
+      customer: await startSoftphone({ name: 'customer', user: '+919822222222' }),
+    };
+    const { agent, customer } = phones;
+    const carrier = await startLoopbackCarrier({
+      routes: new Map([agent, customer].map((phone) => [phone.user, phone.address])),
+    });
+    receiver = await startCallbackReceiver(CALLBACK_SECRET);
+    clean.push(() => Promise.all([agent.stop(), customer.stop(), carrier.stop(), receiver.stop()]));
+    const { api, workspaceId } = servers[0]!;
+    await api.post('/dialer/trunks', {
+      name: 'Loopback',
+      sip_uri: carrier.sipUri,
+      numbers: ['+911140000001'],
+      price_per_minute_usd: 0.6,
+    });
+    await api.post('/dialer/numbers', { e164: '+911140000001' });
+    await fund(database.sql, workspaceId);
+    for (const server of servers) await knowsPeers(server, 2);
+  });
+  afterAll(cleanUp);
+
+  it('carry out commands for calls of each other, and stream their events', async () => {
+    const [one, two] = servers as [Ready, Ready];
+    const { call } = await bridgedCallOn(one);
+    const streamed: string[] = [];
+    const streaming = (async () => {
+      for await (const { event } of two.api.events(call.call_id)) streamed.push(event);
+    })();
+    const path = `/dialer/click2call/${call.call_id}`;
+    const held = await command(two, `${path}/hold`, { leg: 'customer' });
+    expect(held.call.legs.find(({ leg_id }) => leg_id === 'customer')).toMatchObject({ state: 'held' });
+    const { call: ended } = await command(two, `${path}/hangup`);
+    expect(ended).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' });
+    await streaming;
+    expect(streamed).toContain('call.bridged');
+    expect(streamed.at(-1)).toBe('call.completed');
+    expect(new Set(streamed).size).toBe(streamed.length);
+  });
+
+  it('take over the calls of a frozen server, which cannot write when it wakes up and ends', async () => {
+    const [one, , frozen] = servers as [Ready, Ready, Ready];
+    const { call } = await bridgedCallOn(frozen);
+    frozen.server.child.kill('SIGSTOP');
+    await settledOn(one, call.call_id);
+    const before = await eventsOf(one, call.call_id);
+    frozen.server.child.kill('SIGCONT');
+    expect(await frozen.server.exited).toBe(1);
+    expect(frozen.server.output()).toContain('the lease of this node expired');
+    expect(await eventsOf(one, call.call_id)).toEqual(before);
+    expect(before.slice(-2)).toEqual(['call.unknown', 'call.completed']);
+  });
+
+  it('settle the call of a killed server once, with its recording and its callback, and hang up its phones', async () => {
+    const [one, killed] = servers as [Ready, Ready];
+    const { call } = await bridgedCallOn(killed, { record: true });
+    await phones.customer.untilHeard(({ packets }) => packets > 100);
+    killed.server.child.kill('SIGKILL');
+    await Promise.all([phones.agent.until('bye'), phones.customer.until('bye')]);
+    const callback = await receiver.callbackOf(call.call_id);
+    expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
+    await eventually(async () => (await callOf(one, call.call_id)).recording_available, 'the recording is stored');
+    const settled = await callOf(one, call.call_id);
+    expect(settled).toMatchObject({ state: 'completed', error: 'server_lost', billing_status: 'billed' });
+    expect(settled.talk_seconds).toBeGreaterThan(0);
+    const { recording } = await one.api.post<{ recording: { playback_url: string } }>(
+      `/dialer/click2call/${call.call_id}/recording`,
+    );
+    const wav = parseWav(Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer()));
+    expect(wav.durationMs).toBeGreaterThan(0);
+    expect(receiver.received.filter(({ body }) => body.data.call.call_id === call.call_id)).toHaveLength(1);
+    expect((await walletOf(database.sql, one.workspaceId)).heldNano).toBe(0n);
+  });
+
+  async function bridgedCallOn(server: Ready, options: { record?: boolean } = {}): Promise<{ call: PublicCall }> {
+    const { agent, customer } = phones;
+    const answered = [agent.until('bye'), customer.until('bye')];
+    for (const each of answered) each.catch(() => {});
+    const placed = await server.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_number: agent.user,
+      customer_number: customer.user,
+      callback_url: receiver.url,
+      callback_secret: CALLBACK_SECRET,
+      ...options,
+    });
+    await eventually(
+      async () => (await callOf(server, placed.call.call_id)).state === 'bridged',
+      'the call is bridged',
+    );
+    return placed;
+  }
+
+  async function knowsPeers(server: Ready, count: number): Promise<void> {
+    await eventually(async () => {
+      const rows = await database.sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
+      return rows.length === count + 1;
+    }, `${server.url} has ${count} peers`);
+  }
+});
+
+async function eventsOf({ api }: Ready, callId: string): Promise<string[]> {
+  const { events } = await api.get<{ events: PublicCallEvent[] }>(`/dialer/click2call/${callId}/events`);
+  return events.map(({ event }) => event);
+}
+
+async function settledOn(server: Ready, callId: string): Promise<void> {
+  await eventually(async () => (await callOf(server, callId)).state === 'completed', 'the call is settled');
+}
+
+/** Repeats a command that a busy server did not acknowledge within its second, as clients are asked to. */
+async function command({ api }: Ready, path: string, body?: object): Promise<{ call: PublicCall }> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await api.post<{ call: PublicCall }>(path, body);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'NODE_UNREACHABLE' || tries === 10) throw error;
+    }
+  }
+}

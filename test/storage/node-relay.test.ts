@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parseExactJson } from '../../storage/exact-json.ts';
+import { openNodeRelay } from '../../storage/nodes/node-relay.ts';
+import { createTestLogger } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
+import { onEveryServer } from './every-server.ts';
+import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
+
+type Open = (boot: string) => ReturnType<typeof openNodeRelay>;
+
+/** One suite for every backend. */
+function relaySuite(openOn: () => Promise<Open>): void {
+  async function openTwo() {
+    const open = await openOn();
+    const relays = await Promise.all([open(randomUUID()), open(randomUUID())]);
+    onTestFinished(async () => void (await Promise.all(relays.map((relay) => relay.close()))));
+    return relays as [Awaited<ReturnType<Open>>, Awaited<ReturnType<Open>>];
+  }
+
+  it('brings a message to the nodes that subscribed to its topic, numbers as they were written', async () => {
+    const [one, two] = await openTwo();
+    const received: unknown[] = [];
+    await two.subscribe('nodes.two.commands', (message) => void received.push(message));
+    await two.subscribe('nodes.other.commands', () => void received.push('wrong topic'));
+    const message = parseExactJson('{"amount": 1.10, "id": 12345678901234567890, "name": "Żółć"}');
+    expect(await one.publish('nodes.two.commands', message)).toBe(1);
+    await eventually(() => expect(received).toHaveLength(1));
+    expect(JSON.stringify(received[0])).toBe('{"amount":1.10,"id":12345678901234567890,"name":"Żółć"}');
+  });
+
+  it('sends to no node once nothing is subscribed any more, and survives a listener that throws', async () => {
+    const [one, two] = await openTwo();
+    let calls = 0;
+    const end = await two.subscribe('calls.call_1', () => {
+      calls += 1;
+      throw new Error('a defect of a listener');
+    });
+    await one.publish('calls.call_1', 1);
+    await one.publish('calls.call_1', 2);
+    await eventually(() => expect(calls).toBe(2));
+    await end();
+    expect(await one.publish('calls.call_1', 3)).toBe(0);
+  });
+}
+
+onEveryServer('the relay between nodes', (database) => {
+  relaySuite(async () => {
+    const { url: databaseUrl } = database();
+    return (boot) => openNodeRelay({ databaseUrl, redisUrl: null, boot, logger: createTestLogger() });
+  });
+});
+
+describe.skipIf(!(await redisIsReachable()))('the relay between nodes, on Redis', () => {
+  relaySuite(async () => {
+    const namespace = openTestNamespace();
+    onTestFinished(() => namespace[Symbol.asyncDispose]());
+    return (boot) =>
+      openNodeRelay({
+        databaseUrl: 'unused',
+        redisUrl: REDIS_URL,
+        ...{ boot, namespace: namespace.name, logger: createTestLogger() },
+      });
+  });
+});

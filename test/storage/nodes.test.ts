@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it, onTestFinished } from 'vitest';
+import { openNodeDirectory } from '../../storage/nodes/node-directory.ts';
+import type { LostNode, NodeReport } from '../../storage/queries/nodes.ts';
+import { createTestLogger } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
+import { onEveryServer } from './every-server.ts';
+
+const LEASE_MS = 400;
+const RENEWAL_MS = 40;
+const IDLE: NodeReport = { isDraining: false, liveCalls: 0, mediaLoad: 0, canPlaceCalls: true };
+
+onEveryServer('the node directory', (database) => {
+  /** `pause` stops its renewals, as SIGSTOP would. */
+  async function openNode(name: string, { node = `${name}-${randomUUID()}` } = {}) {
+    const frozen = { isFrozen: false };
+    const settled: LostNode[] = [];
+    const expelled: string[] = [];
+    const directory = await openNodeDirectory({
+      sql: freezable(database().sql, frozen),
+      ...{ node, boot: randomUUID(), recordingsDir: `/recordings/${name}`, logger: createTestLogger() },
+      ...{ leaseMs: LEASE_MS, renewalMs: RENEWAL_MS },
+      onExpelled: (reason) => void expelled.push(reason),
+    });
+    onTestFinished(() => directory.close());
+    directory.onLost(async (lost) => void settled.push(lost));
+    return { directory, frozen, settled, expelled };
+  }
+
+  it('shows each node the others and what they report', async () => {
+    const one = await openNode('one');
+    const two = await openNode('two');
+    two.directory.reportBy(() => ({ ...IDLE, liveCalls: 7, mediaLoad: 0.5 }));
+    await Promise.all([one.directory.start(), two.directory.start()]);
+    await eventually(() =>
+      expect(one.directory.peers()).toMatchObject([{ node: two.directory.node, liveCalls: 7, mediaLoad: 0.5 }]),
+    );
+  });
+
+  it('has a node whose lease expired taken over by one other, once', async () => {
+    const lost = await openNode('lost');
+    await lost.directory.start();
+    const heirs = [await openNode('heir'), await openNode('heir')];
+    await Promise.all(heirs.map(({ directory }) => directory.start()));
+    lost.frozen.isFrozen = true;
+    const taken = () => heirs.flatMap(({ settled }) => settled);
+    await eventually(() => expect(taken()).toHaveLength(1));
+    expect(taken()[0]).toMatchObject({ node: lost.directory.node, boot: lost.directory.boot });
+    expect(taken()[0]!.recordingsDir).toBe('/recordings/lost');
+    expect(taken()[0]!.seenAt).toBeInstanceOf(Date);
+    await eventually(async () => {
+      const [row] = await database().sql`select settled_at from nodes where node = ${lost.directory.node}`;
+      expect(row?.settledAt).toBeInstanceOf(Date);
+    });
+    // The frozen node wakes up.
+    lost.frozen.isFrozen = false;
+    await eventually(() => expect(lost.expelled).toHaveLength(1));
+    expect(taken()).toHaveLength(1);
+  });
+
+  it('repeats a settlement that failed', async () => {
+    const lost = await openNode('lost');
+    const heir = await openNode('heir');
+    let failures = 0;
+    heir.directory.onLost(async () => {
+      failures += 1;
+      if (failures < 3) throw new Error('the database is away');
+    });
+    await Promise.all([lost.directory.start(), heir.directory.start()]);
+    await lost.directory.close();
+    await eventually(() => expect(failures).toBe(3));
+  });
+
+  it('passes on what a lost node had taken over and not settled', async () => {
+    const { sql } = database();
+    const [first, taker] = [await openNode('first'), await openNode('taker')];
+    await Promise.all([first.directory.start(), taker.directory.start()]);
+    await Promise.all([first.directory.close(), taker.directory.close()]);
+    await sql`update nodes set taken_over_by = ${taker.directory.node} where node = ${first.directory.node}`;
+    const last = await openNode('last');
+    await last.directory.start();
+    const names = [first, taker].map(({ directory }) => directory.node).sort();
+    await eventually(() => expect(last.settled.map(({ node }) => node).sort()).toEqual(names));
+  });
+
+  it('keeps the last sign of life of a boot until the next one has started', async () => {
+    const before = await openNode('node');
+    await before.directory.start();
+    await before.directory.close();
+    const { node } = before.directory;
+    const after = await openNode('node', { node });
+    expect(after.directory.previousSeenAt).toBeInstanceOf(Date);
+    await after.directory.renew();
+    const again = await openNode('node', { node });
+    expect(again.directory.previousSeenAt).toEqual(after.directory.previousSeenAt);
+  });
+
+  it('gives every node the time to renew its lease after a failure of the database', async () => {
+    const [one, two] = [await openNode('one'), await openNode('two')];
+    await Promise.all([one.directory.start(), two.directory.start()]);
+    await eventually(() => expect(one.directory.peers()).toHaveLength(1));
+    one.frozen.isFrozen = true;
+    two.frozen.isFrozen = true;
+    await eventually(async () => {
+      const [live] = await database().sql<{ count: number }[]>`
+        select count(*)::int from nodes where lease_until > clock_timestamp()`;
+      expect(live!.count).toBe(0);
+    });
+    one.frozen.isFrozen = false;
+    two.frozen.isFrozen = false;
+    await eventually(() => expect(one.directory.peers()).toHaveLength(1));
+    await eventually(() => expect(two.directory.peers()).toHaveLength(1));
+    expect([one, two].flatMap(({ settled, expelled }) => [...settled, ...expelled])).toEqual([]);
+  });
+});
+
+/** A pool whose queries fail while it is frozen. */
+function freezable<T extends object>(sql: T, frozen: { isFrozen: boolean }): T {
+  return new Proxy(sql, {
+    apply(target, self, args) {
+      if (frozen.isFrozen && Array.isArray(args[0]) && 'raw' in args[0]) throw new Error('no connection');
+      return Reflect.apply(target as never, self, args);
+    },
+  });
+}
