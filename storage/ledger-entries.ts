@@ -54,11 +54,12 @@ interface Operation {
   description?: string;
 }
 
-/** Locks what the whole workspace's money hangs on, and reads it. */
+/** Locks what the whole workspace's money hangs on, and reads it. One round trip: the second statement waits for the lock. */
 export async function lockAccounts(tx: Tx, workspaceId: string): Promise<Accounts> {
-  await tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`;
-  const rows = await tx<AccountRow[]>`
-    select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
+  const [, rows] = await Promise.all([
+    tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`.execute(),
+    tx<AccountRow[]>`select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`,
+  ]);
   return accountsFrom(rows, workspaceId);
 }
 
@@ -107,11 +108,13 @@ export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promi
     description: input.description ?? '',
     createdAt: input.at ?? new Date(),
   };
-  const [row] = await tx<{ position: bigint }[]>`insert into entries ${tx(entry)} returning position`;
   const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
     .filter(([, amountNano]) => amountNano !== 0n)
     .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
-  if (postings.length > 0) await tx`insert into postings ${tx(postings)}`;
+  const [[row]] = await Promise.all([
+    tx<{ position: bigint }[]>`insert into entries ${tx(entry)} returning position`.execute(),
+    postings.length > 0 ? tx`insert into postings ${tx(postings)}` : null,
+  ]);
   return { ...entry, position: row!.position };
 }
 

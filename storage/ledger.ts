@@ -64,27 +64,41 @@ export interface HoldResult {
  * @throws TandemError `RECHARGE_REQUIRED` when nothing is available, or less than the minimum.
  */
 export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> {
-  if (input.amountNano < 0n) throw new RangeError('a hold is not negative');
   return await inTransaction(sql, async (tx) => {
-    const accounts = await lockAccounts(tx, input.workspaceId);
-    const earlier = await earlierEntry(tx, input, 'hold', input.amountNano);
+    const [accounts, earlier] = await Promise.all([
+      lockAccounts(tx, input.workspaceId),
+      earlierEntry(tx, input, 'hold', input.amountNano),
+    ]);
     if (earlier) return { holdId: earlier.holdId!, amountNano: earlier.resultNano };
-    const { availableNano } = walletFrom(accounts);
-    if (availableNano <= 0n || availableNano < input.minimumNano) {
-      throw new TandemError('RECHARGE_REQUIRED', 'Insufficient wallet balance. Top up the wallet.');
-    }
-    const amountNano = smaller(availableNano, input.amountNano);
-    const at = input.at ?? new Date();
-    const row = {
-      id: randomUUID(),
-      workspaceId: input.workspaceId,
-      operationKey: input.operationKey,
-      callId: input.callId ?? null,
-      amountNano,
-      createdAt: at,
-    };
-    await tx`insert into holds ${tx(row)}`;
-    await post(tx, accounts, {
+    const { stored, ...result } = newHold(tx, accounts, input);
+    await stored;
+    return result;
+  });
+}
+
+/**
+ * As `hold`, for an operation that has locked the accounts and has a key that was never used. Writes without waiting:
+ * await `stored` with the other writes of the transaction.
+ */
+export function newHold(tx: Tx, accounts: Accounts, input: HoldInput): HoldResult & { stored: Promise<unknown> } {
+  if (input.amountNano < 0n) throw new RangeError('a hold is not negative');
+  const { availableNano } = walletFrom(accounts);
+  if (availableNano <= 0n || availableNano < input.minimumNano) {
+    throw new TandemError('RECHARGE_REQUIRED', 'Insufficient wallet balance. Top up the wallet.');
+  }
+  const amountNano = smaller(availableNano, input.amountNano);
+  const at = input.at ?? new Date();
+  const row = {
+    id: randomUUID(),
+    workspaceId: input.workspaceId,
+    operationKey: input.operationKey,
+    callId: input.callId ?? null,
+    amountNano,
+    createdAt: at,
+  };
+  const stored = Promise.all([
+    tx`insert into holds ${tx(row)}`.execute(),
+    post(tx, accounts, {
       ...input,
       at,
       kind: 'hold',
@@ -92,9 +106,9 @@ export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> 
       requestedNano: input.amountNano,
       resultNano: amountNano,
       postings: { wallet: -amountNano, held: amountNano },
-    });
-    return { holdId: row.id, amountNano };
-  });
+    }),
+  ]);
+  return { holdId: row.id, amountNano, stored };
 }
 
 export interface GrowHoldInput {

@@ -1,14 +1,15 @@
+import type { Fragment } from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { hold } from '../ledger.ts';
+import { newHold } from '../ledger.ts';
+import { lockAccounts } from '../ledger-entries.ts';
 import { priceBookOf } from '../price-book.ts';
-import { requireCallPermission } from './call-permission.ts';
+import { type CallPermission, readPermission, requireCallPermission, requirePermissionBy } from './call-permission.ts';
 import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
-import { getRecordingSettings } from './recording-settings.ts';
 
 /** Calls one workspace may place in any 60 seconds. */
 const PLACEMENTS_PER_WINDOW = 20;
@@ -86,21 +87,64 @@ export interface AdmitCallResult {
  */
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
   return await inTransaction(sql, async (tx) => {
-    const trunk = await lockTrunk(tx, input);
-    const replayed = await callUnderReference(tx, input, trunk);
+    const found = await lockAndRead(tx, input);
+    const trunk = requireTrunk(input, found);
+    const replayed = callUnderReference(input, found);
     if (replayed) return { outcome: 'replayed', call: replayed };
     // The carrier of a call that comes in lives.
     if (input.placedVia !== 'inbound') {
       requireLine(input, trunk);
-      await requirePlacementRate(tx, input);
+      requirePlacementRate(input, found);
     }
-    const did = await callerId(tx, input, trunk);
+    const did = callerId(input, { trunk, numbers: found.numbers });
     requireAllowedDestinations(input, trunk);
-    await requirePermission(tx, input);
-    await requireFreeChannel(tx, trunk);
-    return { outcome: 'admitted', call: await insertCall(tx, input, { trunk, did }) };
+    await requirePermissionBy(found.permission, tx, permissionOf(input));
+    requireFreeChannel(trunk, found.channelsInUse);
+    return { outcome: 'admitted', call: await insertCall(tx, input, { trunk, did, found }) };
   });
 }
+
+type Found = Awaited<ReturnType<typeof lockAndRead>>;
+
+/**
+ * Locks the workspace, then the trunk, then the wallet: always in this order, so that admissions cannot deadlock. Reads
+ * all that decides about the call in the same round trip, as other placements of the workspace wait meanwhile. Each
+ * statement starts when those before it have their locks; `execute` keeps their order, as a query is sent when it is awaited.
+ */
+async function lockAndRead(tx: Tx, input: AdmitCallInput) {
+  const { workspaceId, referenceId } = input;
+  const trunkId = input.trunkId !== null && !isUuid(input.trunkId) ? NO_TRUNK : input.trunkId;
+  const trunks = tx`
+    from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
+    where t.status = 'active' and t.deleted_at is null ${trunkId === null ? tx`` : tx`and t.id = ${trunkId}`}
+    order by t.created_at, t.id limit 1`;
+  const chosen = tx`(select t.id ${trunks})`;
+  const [[workspace], [trunk], accounts, [call], [blocking], numbers, permission, channelsInUse, prices] =
+    await Promise.all([
+      tx<{ recordingBeep: boolean }[]>`
+        select recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
+      tx<TrunkForCall[]>`
+        select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
+          t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
+        ${trunks} for no key update of t`.execute(),
+      lockAccounts(tx, workspaceId),
+      tx<CallRow[]>`
+        select * from calls where trunk_id = ${chosen} and reference_id = ${referenceId} and state <> 'rejected'`.execute(),
+      blockingPlacement(tx, input),
+      tx<{ e164: string }[]>`
+        select e164 from numbers
+        where trunk_id = ${chosen} and workspace_id = ${workspaceId} and status = 'assigned'
+        order by rented_at, e164`.execute(),
+      readPermission(tx, permissionOf(input)),
+      channelsInUseOf(tx, chosen),
+      priceBookOf(tx, workspaceId),
+    ]);
+  if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
+  return { ...workspace, trunk, accounts, call, blocking, numbers, permission, channelsInUse, prices };
+}
+
+/** Stands for an id that is none. */
+const NO_TRUNK = '00000000-0000-0000-0000-000000000000';
 
 interface TrunkForCall {
   id: string;
@@ -111,18 +155,8 @@ interface TrunkForCall {
   workspaceDefaultCallerId: string | null;
 }
 
-/** Locks the workspace, then the trunk: always in this order, so that admissions cannot deadlock. */
-async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Promise<TrunkForCall> {
-  const [workspace] = await tx`select id from workspaces where id = ${workspaceId} for no key update`;
-  if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
-  if (trunkId !== null && !isUuid(trunkId)) throw notProvisioned('Outbound trunk not found.');
-  const [trunk] = await tx<TrunkForCall[]>`
-    select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
-      t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
-    from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
-    where t.status = 'active' and t.deleted_at is null ${trunkId === null ? tx`` : tx`and t.id = ${trunkId}`}
-    order by t.created_at, t.id limit 1
-    for no key update of t`;
+/** @throws TandemError `DIALER_NOT_PROVISIONED` */
+function requireTrunk({ trunkId }: AdmitCallInput, { trunk, prices }: Found): TrunkForCall {
   if (!trunk) {
     throw notProvisioned(
       trunkId === null
@@ -131,18 +165,10 @@ async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Prom
     );
   }
   // A trunk without a price of its own costs what the price book says.
-  if (trunk.pricePerMinuteNano > 0n) return trunk;
-  return { ...trunk, pricePerMinuteNano: (await priceBookOf(tx, workspaceId)).call };
+  return trunk.pricePerMinuteNano > 0n ? trunk : { ...trunk, pricePerMinuteNano: prices.call };
 }
 
-async function callUnderReference(
-  tx: Tx,
-  { workspaceId, referenceId }: AdmitCallInput,
-  trunk: TrunkForCall,
-): Promise<CallRow | null> {
-  const [call] = await tx<CallRow[]>`
-    select * from calls
-    where trunk_id = ${trunk.id} and reference_id = ${referenceId} and state <> 'rejected'`;
+function callUnderReference({ workspaceId }: AdmitCallInput, { call }: Found): CallRow | null {
   if (!call) return null;
   if (call.workspaceId !== workspaceId) {
     throw new TandemError('REFERENCE_NOT_OWNED', 'Another workspace has used this reference_id. Use another one.');
@@ -163,16 +189,19 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
   );
 }
 
-async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<void> {
+/** The oldest of the calls that fill the window: once it leaves, there is room for one more. */
+async function blockingPlacement(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<{ createdAt: Date }[]> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
-  // The oldest of the calls that fill the window: once it leaves, there is room for one more. A rejected call was
-  // refused, so it was not placed. One from a future beyond the window saw the clock set back.
-  const [blocking] = await tx<{ createdAt: Date }[]>`
+  // A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back.
+  return await tx<{ createdAt: Date }[]>`
     select created_at from calls
     where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
       and state <> 'rejected' and placed_via <> 'inbound'
     order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
+}
+
+function requirePlacementRate({ now }: AdmitCallInput, { blocking }: Found): void {
   if (!blocking) return;
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
   throw new TandemError('C2C_RATE_LIMITED', `The limit of ${PLACEMENTS_PER_WINDOW} calls per minute is reached.`, {
@@ -180,11 +209,10 @@ async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput
   });
 }
 
-async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: TrunkForCall): Promise<string> {
-  const numbers = await tx<{ e164: string }[]>`
-    select e164 from numbers
-    where trunk_id = ${trunk.id} and workspace_id = ${workspaceId} and status = 'assigned'
-    order by rented_at, e164`;
+function callerId(
+  { did }: AdmitCallInput,
+  { trunk, numbers }: { trunk: TrunkForCall } & Pick<Found, 'numbers'>,
+): string {
   const owned = new Set(numbers.map((number) => number.e164));
   if (did !== null) {
     if (!owned.has(did)) {
@@ -201,15 +229,19 @@ async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: Tru
   return saved.find((number) => number !== null && owned.has(number)) ?? first;
 }
 
-async function requirePermission(
-  tx: Tx,
-  { workspaceId, agentNumber, customerNumber, placedVia, callingLimits = NO_CALLING_LIMITS, now }: AdmitCallInput,
-): Promise<void> {
-  await requireCallPermission(tx, {
+function permissionOf({
+  workspaceId,
+  agentNumber,
+  customerNumber,
+  placedVia,
+  callingLimits = NO_CALLING_LIMITS,
+  now,
+}: AdmitCallInput): CallPermission {
+  return {
     ...{ workspaceId, limits: callingLimits, now },
     staff: agentNumber === null ? {} : { agent_number: agentNumber },
     public: dialedCustomer({ placedVia, customerNumber }),
-  });
+  };
 }
 
 function requireAllowedDestinations(
@@ -259,7 +291,7 @@ export async function requireRoomForLeg(
     staff: isStaff ? { number } : {},
     public: isStaff ? {} : { number },
   });
-  await requireFreeChannel(sql, trunk);
+  requireFreeChannel(trunk, await channelsInUseOf(sql, sql`${trunk.id}`));
 }
 
 interface NewLeg {
@@ -273,13 +305,17 @@ interface NewLeg {
 }
 
 /** A call takes one channel, and each phone that was added to it another. */
-async function requireFreeChannel(sql: SqlOrTx, trunk: Pick<TrunkForCall, 'id' | 'channels'>): Promise<void> {
+async function channelsInUseOf(sql: SqlOrTx, trunkId: Fragment): Promise<number> {
   const [row] = await sql<{ live: number }[]>`
     select (count(*) + coalesce(sum(jsonb_array_length(jsonb_path_query_array(legs,
       '$[*] ? ((@.role == "party" || @.role == "supervisor") && @.state != "ended" && !exists(@.userId))'))), 0))::int as live
     from calls
-    where trunk_id = ${trunk.id} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
-  if ((row?.live ?? 0) < trunk.channels) return;
+    where trunk_id = ${trunkId} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
+  return row?.live ?? 0;
+}
+
+function requireFreeChannel({ channels }: Pick<TrunkForCall, 'channels'>, inUse: number): void {
+  if (inUse < channels) return;
   throw new TandemError('no_free_channel', 'All channels of the trunk are in use. Try again when a call has ended.', {
     retryAfterS: CHANNEL_RETRY_AFTER_S,
   });
@@ -288,16 +324,16 @@ async function requireFreeChannel(sql: SqlOrTx, trunk: Pick<TrunkForCall, 'id' |
 async function insertCall(
   tx: Tx,
   input: AdmitCallInput,
-  { trunk, did }: { trunk: TrunkForCall; did: string },
+  { trunk, did, found }: { trunk: TrunkForCall; did: string; found: Found },
 ): Promise<CallRow> {
   const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
   const { announceCharacters = null, whisperCharacters = null } = input;
   const isTold = announceCharacters !== null || whisperCharacters !== null;
-  const characterPriceNano = isTold ? (await priceBookOf(tx, input.workspaceId)).tts : 0n;
+  const characterPriceNano = isTold ? found.prices.tts : 0n;
   const speech = { announceCharacters, whisperCharacters, characterPriceNano };
   // It is owed for as soon as it is said, so all of it must be there.
   const speechNano = speechPriceOf(speech);
-  const held = await hold(tx, {
+  const { holdId, stored } = newHold(tx, found.accounts, {
     workspaceId: input.workspaceId,
     amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano) + speechNano,
     minimumNano: speechNano,
@@ -318,7 +354,7 @@ async function insertCall(
     seq: 1,
     startTime: input.now,
     recordRequested: input.record,
-    recordingBeep: input.record && (input.recordingBeep ?? (await getRecordingSettings(tx, input.workspaceId)).beep),
+    recordingBeep: input.record && (input.recordingBeep ?? found.recordingBeep),
     transcribeRequested: input.transcribe ?? false,
     onMachine: input.onMachine ?? null,
     ...speech,
@@ -330,7 +366,7 @@ async function insertCall(
     customerRingTimeoutS: input.customerRingTimeoutS,
     maxDurationS: input.maxDurationS,
     pricePerMinuteNano: trunk.pricePerMinuteNano,
-    holdId: held.holdId,
+    holdId,
     placedVia: input.placedVia,
     direction: input.placedVia === 'inbound' ? 'inbound' : 'outbound',
     apiKeyId: input.apiKeyId,
@@ -340,13 +376,14 @@ async function insertCall(
     ownerBoot: input.ownerBoot,
     createdAt: input.now,
   };
-  const [call] = await tx<CallRow[]>`insert into calls ${tx(row)} returning *`;
   const first = { event: 'call.pending', state: 'pending', leg: null, sipStatus: null, hangupCause: null } as const;
-  await appendEvents(tx, {
-    callId: input.callId,
-    lastSequence: 0,
-    moves: [{ ...first, at: input.now, detail: null, data: input.decidedBy ? { ...input.decidedBy } : null }],
-  });
+  const moves = [{ ...first, at: input.now, detail: null, data: input.decidedBy ? { ...input.decidedBy } : null }];
+  // In one round trip, in this order.
+  const [, [call]] = await Promise.all([
+    stored,
+    tx<CallRow[]>`insert into calls ${tx(row)} returning *`.execute(),
+    appendEvents(tx, { callId: input.callId, lastSequence: 0, moves }),
+  ]);
   return call!;
 }
 

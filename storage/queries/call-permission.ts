@@ -1,7 +1,13 @@
 import { TandemError } from '../../machines/errors.ts';
 import { dayAround, timeOfDay } from '../../runtime/zoned-time.ts';
 import type { SqlOrTx } from '../database.ts';
-import { type CallingHours, type CallingLimits, type DestinationLimit, getCallingRules } from './calling-rules.ts';
+import {
+  type CallingHours,
+  type CallingLimits,
+  type CallingRules,
+  type DestinationLimit,
+  getCallingRules,
+} from './calling-rules.ts';
 import { onDoNotCall } from './do-not-call.ts';
 
 export interface CallPermission {
@@ -25,12 +31,35 @@ const LONGEST_CALL_MS = 9_000_000;
  * `DAILY_SPEND_CAP_REACHED`
  */
 export async function requireCallPermission(sql: SqlOrTx, asked: CallPermission): Promise<void> {
-  const { workspaceId, limits, now } = asked;
-  // In one round trip: the workspace and the trunk are locked meanwhile.
+  await requirePermissionBy(await readPermission(sql, asked), sql, asked);
+}
+
+/** What the permission of every call depends on. */
+export interface PermissionRules {
+  rules: CallingRules;
+  /** Those of the public numbers that are on the do-not-call list. */
+  listed: readonly string[];
+}
+
+/** In one round trip. */
+export async function readPermission(
+  sql: SqlOrTx,
+  { workspaceId, public: numbers }: Pick<CallPermission, 'workspaceId' | 'public'>,
+): Promise<PermissionRules> {
   const [rules, listed] = await Promise.all([
     getCallingRules(sql, workspaceId),
-    onDoNotCall(sql, { workspaceId, numbers: Object.values(asked.public) }),
+    onDoNotCall(sql, { workspaceId, numbers: Object.values(numbers) }),
   ]);
+  return { rules, listed };
+}
+
+/** As `requireCallPermission`. Reads more only for workspaces that limit destinations or spend. */
+export async function requirePermissionBy(
+  { rules, listed }: PermissionRules,
+  sql: SqlOrTx,
+  asked: CallPermission,
+): Promise<void> {
+  const { workspaceId, limits, now } = asked;
   const numbers = { ...asked.staff, ...asked.public };
   requireUnblocked(numbers, [...limits.blockedPrefixes, ...rules.blockedPrefixes]);
   requireNotListed(asked.public, listed);

@@ -89,7 +89,10 @@ function cutting(sql: Sql, cutAfter: number): Sql {
         const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
         if (isStatement) statements += 1;
         const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
-        return isStatement && statements === cutAfter ? query.then((rows) => cut(pid).then(() => rows)) : query;
+        if (!isStatement || statements !== cutAfter) return query;
+        const cutAfterwards = query.then((rows) => cut(pid).then(() => rows));
+        // It is sent already.
+        return Object.assign(cutAfterwards, { execute: () => cutAfterwards });
       },
     });
   return new Proxy(sql, {
