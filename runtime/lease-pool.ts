@@ -5,6 +5,8 @@ export interface ResourceKind<Resource> {
   maker: { readonly name: string; readonly maxInstances: number };
   /** Whether it counts towards the pool's own limit. */
   isLocal: boolean;
+  /** How many may have one of them at the same time. Default 1. */
+  leasesAtOnce?: number;
   /** Aborted when the pool closes. */
   open(signal: AbortSignal): Promise<Resource>;
 }
@@ -12,6 +14,8 @@ export interface ResourceKind<Resource> {
 export interface LeaseRequest<Resource> {
   kind: ResourceKind<Resource>;
   signal: AbortSignal;
+  /** Whether the resource must have no other lease meanwhile. Default: other leases are no matter. */
+  isAlone?: boolean;
   /** Somebody more urgent wants the resource: give it back soon. */
   onRecall?: () => void;
 }
@@ -19,7 +23,10 @@ export interface LeaseRequest<Resource> {
 export interface Lease<Resource> {
   readonly resource: Resource;
   readonly isRecalled: boolean;
-  /** Call it once. A broken resource, `broken` says how, is closed, and replaced when one is wanted. */
+  /**
+   * Call it once. A broken resource, `broken` says how, is closed, and replaced when one is wanted. Its other leases
+   * stay until they are given back.
+   */
   giveBack(outcome: { broken: string | null }): void;
 }
 
@@ -43,8 +50,8 @@ export interface PooledResource<Resource> {
 export interface LeasePolicy<Resource, Request extends LeaseRequest<Resource>> {
   /** The order in which requests are served; they come in the order of asking. */
   inOrder(waiting: readonly Request[]): readonly Request[];
-  /** One of the idle resources of its kind, least recently used first; null when none will do. */
-  choose(request: Request, idle: readonly PooledResource<Resource>[]): PooledResource<Resource> | null;
+  /** One of the resources of its kind that are free: idle ones or, when none is, those with the fewest leases; null when none will do. */
+  choose(request: Request, free: readonly PooledResource<Resource>[]): PooledResource<Resource> | null;
   /** Whether an idle resource may be closed to make room for the request. */
   mayReplace(idle: PooledResource<Resource>, request: Request, waiting: readonly Request[]): boolean;
   /** Which lease of its kind is recalled for a request that finds no room; null for none. Default: none. */
@@ -155,8 +162,11 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     const overtaken: Request[] = [];
     for (const request of this.#policy.inOrder([...this.#waiting.keys()])) {
       const { key } = request.kind;
-      const chosen = this.#idleFor(request);
+      // To share a resource is to keep it from those who wait for a resource, or a place, of their own.
+      const chosen = this.#freeFor(request, { mayShare: overtaken.length === 0 });
       if (chosen !== null) {
+        // Those who share it would be faster with one more.
+        if (chosen.leases.size > 0 && !coming.has(key) && this.#hasRoomFor(request.kind)) this.#open(request.kind);
         this.#grant(request, chosen, overtaken);
         return true;
       }
@@ -174,17 +184,32 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
   /** How many resources of each key will be free soon; they are spoken for by those who wait first. */
   #coming(): Map<string, number> {
     const coming = new Map<string, number>();
-    for (const { state, kind, lease, replacedBy } of this.#entries) {
-      if (state !== 'opening' && replacedBy === null && lease?.isRecalled !== true) continue;
+    for (const { state, kind, leases, replacedBy } of this.#entries) {
+      const recalled = [...leases].filter(({ isRecalled }) => isRecalled).length;
+      const count = replacedBy !== null ? 1 : state === 'opening' ? (kind.leasesAtOnce ?? 1) : recalled;
       const key = replacedBy ?? kind.key;
-      coming.set(key, (coming.get(key) ?? 0) + 1);
+      if (count > 0) coming.set(key, (coming.get(key) ?? 0) + count);
     }
     return coming;
   }
 
-  #idleFor(request: Request): Entry<Resource, Request> | null {
+  #freeFor(request: Request, { mayShare }: { mayShare: boolean }): Entry<Resource, Request> | null {
     const idle = this.#idle((entry) => entry.kind.key === request.kind.key);
-    return idle.length === 0 ? null : (this.#policy.choose(request, idle) as Entry<Resource, Request> | null);
+    const free = idle.length === 0 && mayShare && !request.isAlone ? this.#shareable(request.kind) : idle;
+    return free.length === 0 ? null : (this.#policy.choose(request, free) as Entry<Resource, Request> | null);
+  }
+
+  /** Those with the fewest leases, if one more is possible. */
+  #shareable({ key, leasesAtOnce = 1 }: ResourceKind<Resource>): Entry<Resource, Request>[] {
+    const shareable = [...this.#entries].filter(
+      ({ kind, state, leases }) =>
+        kind.key === key &&
+        state === 'leased' &&
+        leases.size < leasesAtOnce &&
+        ![...leases].some(({ request }) => request.isAlone),
+    );
+    const fewest = Math.min(...shareable.map(({ leases }) => leases.size));
+    return shareable.filter(({ leases }) => leases.size === fewest).sort((a, b) => a.lastLease - b.lastLease);
   }
 
   /** Least recently used first. */
@@ -216,7 +241,10 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
   }
 
   #recallFor(request: Request): void {
-    const leases = [...this.#entries].flatMap(({ kind, lease }) => (kind.key === request.kind.key && lease) || []);
+    // Who must be alone gains nothing by one of several leases.
+    const leases = [...this.#entries].flatMap(({ kind, leases }) =>
+      kind.key === request.kind.key && (!request.isAlone || leases.size === 1) ? [...leases] : [],
+    );
     const recalled = this.#policy.recall?.(request, leases) ?? null;
     if (recalled === null) return;
     recalled.isRecalled = true;
@@ -227,7 +255,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     const resource = entry.resource!;
     const lease = { request, atMs: performance.now(), isRecalled: false };
     entry.state = 'leased';
-    entry.lease = lease;
+    entry.leases.add(lease);
     entry.lastLease = ++this.#leases;
     if (entry.idleTimer !== null) clearTimeout(entry.idleTimer);
     this.#policy.onGrant(request, { resource, lease: entry.lastLease, overtaken });
@@ -237,10 +265,12 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
         return lease.isRecalled;
       },
       giveBack: ({ broken }) => {
-        entry.lease = null;
+        entry.leases.delete(lease);
+        // Who shared it breaks with it: that is one resource that broke.
+        const isNews = broken !== null && entry.state === 'leased' && !this.#closed.signal.aborted;
         if (broken !== null) this.#close(entry);
-        else if (entry.state === 'leased') this.#rest(entry);
-        if (broken !== null && !this.#closed.signal.aborted) this.#policy.onBroken(entry.kind, broken);
+        else if (entry.state === 'leased' && entry.leases.size === 0) this.#rest(entry);
+        if (isNews) this.#policy.onBroken(entry.kind, broken);
         this.serve();
       },
     });
@@ -249,7 +279,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
   #open(kind: ResourceKind<Resource>): void {
     const entry: Entry<Resource, Request> = {
       ...{ kind, state: 'opening', resource: null, lastLease: 0 },
-      ...{ lease: null, idleTimer: null, opened: Promise.resolve(), replacedBy: null },
+      ...{ leases: new Set<Granted<Request>>(), idleTimer: null, opened: Promise.resolve(), replacedBy: null },
     };
     this.#entries.add(entry);
     // It may throw at once.
@@ -314,7 +344,7 @@ interface Entry<Resource, Request> extends PooledResource<Resource> {
   state: PooledResource<Resource>['state'];
   resource: Resource | null;
   lastLease: number;
-  lease: Granted<Request> | null;
+  leases: Set<Granted<Request>>;
   idleTimer: NodeJS.Timeout | null;
   /** Resolves when it is open or could not be opened. */
   opened: Promise<void>;

@@ -86,6 +86,50 @@ describe('LeasePool', () => {
     await pool.close();
   });
 
+  it('shares a resource of several leases where none is idle, and opens another one meanwhile', async () => {
+    const shop = new Shop();
+    const pool = poolOf({ mostLocal: 2 });
+    const kind = { ...shop.kind('a'), leasesAtOnce: 2 };
+    const leases = [await pool.lease({ kind, signal: never }), await pool.lease({ kind, signal: never })];
+    expect(leases[1]!.resource).toBe(leases[0]!.resource);
+    await settled();
+    for (const _ of [3, 4]) leases.push(await pool.lease({ kind, signal: never }));
+    expect([shop.opened, new Set(leases.map(({ resource }) => resource)).size]).toEqual([2, 2]);
+    const fifth = pool.lease({ kind, signal: never });
+    leases[2]!.giveBack({ broken: null });
+    expect((await fifth).resource).toBe(leases[2]!.resource);
+    await pool.close();
+  });
+
+  it('lets nobody share a resource before another kind, or one that must be alone, was served', async () => {
+    for (const wanted of [{ key: 'b' }, { key: 'a', isAlone: true }]) {
+      const shop = new Shop();
+      const pool = poolOf({ mostLocal: 1 });
+      const kindOf = (key: string) => ({ ...shop.kind(key), leasesAtOnce: 4 });
+      const first = await pool.lease({ kind: kindOf('a'), signal: never });
+      const other = pool.lease({ kind: kindOf(wanted.key), signal: never, ...wanted });
+      const last = pool.lease({ kind: kindOf('a'), signal: never });
+      first.giveBack({ broken: null });
+      const { resource, giveBack } = await other;
+      expect([resource.key, pool.resources.length]).toEqual([wanted.key, 1]);
+      giveBack({ broken: null });
+      expect((await last).resource.key).toBe('a');
+      await pool.close();
+    }
+  });
+
+  it('closes a shared resource once when it breaks, and reports it once', async () => {
+    const shop = new Shop();
+    const broken: string[] = [];
+    const pool = poolOf({ mostLocal: 1, policy: { onBroken: (_, detail) => broken.push(detail) } });
+    const kind = { ...shop.kind('a'), leasesAtOnce: 2 };
+    const leases = [await pool.lease({ kind, signal: never }), await pool.lease({ kind, signal: never })];
+    for (const { giveBack } of leases) giveBack({ broken: 'it hung' });
+    expect((await pool.lease({ kind, signal: never })).resource).not.toBe(leases[0]!.resource);
+    expect([shop.opened, broken]).toEqual([2, ['it hung']]);
+    await pool.close();
+  });
+
   it('closes what is still being opened when the pool closes, and refuses who waits for it', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 1 });
@@ -100,41 +144,57 @@ describe('LeasePool', () => {
     await expect(pool.lease({ kind, signal: never })).rejects.toThrow('closed');
   });
 
-  it('keeps its limits, leases each resource once at a time, and loses neither a place nor a waiter', async () => {
+  it('keeps its limits, leases no resource too often, and loses neither a place nor a waiter', async () => {
     const which = fc.nat({ max: 30 });
     const step = fc.oneof(
-      fc.record({ type: fc.constant('ask' as const), key: fc.constantFrom('a', 'b', 'remote') }),
+      fc.record({
+        type: fc.constant('ask' as const),
+        key: fc.constantFrom('a', 'b', 'remote'),
+        isAlone: fc.boolean(),
+      }),
       fc.record({ type: fc.constantFrom('give back' as const, 'break' as const, 'leave' as const), which }),
     );
     const bursts = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 30 });
     const limits = fc.record({
       mostLocal: fc.integer({ min: 1, max: 3 }),
       maxInstances: fc.integer({ min: 1, max: 3 }),
+      leasesAtOnce: fc.integer({ min: 1, max: 3 }),
     });
     await fc.assert(
-      fc.asyncProperty(limits, bursts, async ({ mostLocal, maxInstances }, run) => {
+      fc.asyncProperty(limits, bursts, async ({ mostLocal, maxInstances, leasesAtOnce }, run) => {
         const shop = new Shop(maxInstances);
         const pool = poolOf({ mostLocal });
         const asked: Customer[] = [];
         const those = (state: Customer['state']) => asked.filter((one) => one.state === state);
         for (const burst of run) {
           for (const each of burst) {
-            if (each.type === 'ask') asked.push(new Customer(pool, shop.kind(each.key)));
-            else {
+            if (each.type === 'ask') {
+              const kind = { ...shop.kind(each.key), leasesAtOnce };
+              asked.push(new Customer(pool, { kind, isAlone: each.isAlone }));
+            } else {
+              // By then whoever was served knows.
+              if (each.type === 'break') await settled();
               const among = those(each.type === 'leave' ? 'waiting' : 'served');
-              among[each.which % among.length]?.end(each.type);
+              const one = among[each.which % among.length];
+              const shared = those('served').filter((other) => other.lease!.resource === one?.lease?.resource);
+              // What breaks does so for all who share it.
+              for (const customer of each.type === 'break' ? shared : one ? [one] : []) customer.end(each.type);
             }
             expect(shop.openOf('a') + shop.openOf('b')).toBeLessThanOrEqual(Math.min(mostLocal, maxInstances));
             expect(shop.openOf('remote')).toBeLessThanOrEqual(maxInstances);
           }
           await settled();
-          const leased = those('served').map(({ lease }) => lease!.resource);
-          expect(new Set(leased).size).toBe(leased.length);
-          expect(leased.every(({ isClosed }) => !isClosed)).toBe(true);
+          const leased = Map.groupBy(those('served'), ({ lease }) => lease!.resource);
+          for (const [resource, customers] of leased) {
+            const isAlone = customers.some((one) => one.isAlone);
+            expect(customers.length).toBeLessThanOrEqual(isAlone ? 1 : leasesAtOnce);
+            expect(resource.isClosed).toBe(false);
+          }
           for (const key of ['a', 'b', 'remote']) {
-            // First come, first served.
-            const latestServed = asked.findLastIndex((one) => one.key === key && one.wasServed);
-            const firstWaiting = asked.findIndex((one) => one.key === key && one.state === 'waiting');
+            // First come, first served; who must be alone may wait for longer.
+            const alike = asked.filter((one) => one.key === key && (leasesAtOnce === 1 || !one.isAlone));
+            const latestServed = alike.findLastIndex((one) => one.wasServed);
+            const firstWaiting = alike.findIndex((one) => one.state === 'waiting');
             if (firstWaiting >= 0) expect(latestServed).toBeLessThan(firstWaiting);
           }
         }
@@ -220,14 +280,16 @@ class Shop {
 
 class Customer {
   readonly key: string;
+  readonly isAlone: boolean;
   state: 'waiting' | 'served' | 'gone' = 'waiting';
   wasServed = false;
   lease: Lease<Resource> | null = null;
   readonly #leaving = new AbortController();
 
-  constructor(pool: LeasePool<Resource, Request>, kind: Kind) {
+  constructor(pool: LeasePool<Resource, Request>, { kind, isAlone }: { kind: Kind; isAlone: boolean }) {
     this.key = kind.key;
-    pool.lease({ kind, signal: this.#leaving.signal }).then(
+    this.isAlone = isAlone;
+    pool.lease({ kind, isAlone, signal: this.#leaving.signal }).then(
       (lease) => {
         Object.assign(this, { state: 'served', wasServed: true, lease });
       },
