@@ -1,4 +1,5 @@
 import type { RecognisedWord } from '../machines/utterances.ts';
+import { splitWords } from './engines/timed-words.ts';
 import { lettersOf } from './phonetic-likeness.ts';
 import type { Keyword } from './recognizer.ts';
 
@@ -53,8 +54,6 @@ function heardWithin(run: readonly RecognisedWord[], words: readonly RecognisedW
 
 function lettersOfKeywords(keywords: readonly Keyword[]): Set<string> {
   return new Set(
-    keywords
-      .filter(({ weight }) => weight > 0)
-      .flatMap(({ term }) => term.split(/\s+/u).map(lettersOf).filter(Boolean)),
+    keywords.filter(({ weight }) => weight > 0).flatMap(({ term }) => splitWords(term).map(lettersOf).filter(Boolean)),
   );
 }

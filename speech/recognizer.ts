@@ -2,7 +2,8 @@ import type { RecognisedWord, Recognition } from '../machines/utterances.ts';
 
 /**
  * One instance of a recognition engine. It does one utterance at a time and remembers nothing of the last. Those that
- * run native or foreign code do so in a child process and are reached through the same interface.
+ * run native or foreign code do so in a child process and are reached through the same interface. `beside` makes
+ * another one of the same process.
  */
 export interface Recognizer {
   readonly description: RecognizerDescription;
@@ -18,6 +19,11 @@ export interface Recognizer {
   cancel(): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
+  /**
+   * Another recognizer that shares the process and the loaded model, for one utterance at the same time; where
+   * `utterancesAtOnce` is more than 1. It ends with this one: close only this one.
+   */
+  beside?(): Recognizer;
 }
 
 export interface Hypothesis {
@@ -40,6 +46,8 @@ export interface RecognizerDescription {
   /** Whether it has a use for `keywords` itself. */
   boostsKeywords: boolean;
   hasConfidence: boolean;
+  /** How many utterances one instance recognises at the same time, those of `beside` included. Default 1. */
+  utterancesAtOnce?: number;
 }
 
 export interface UtteranceOptions {

@@ -1,6 +1,9 @@
 import { schemaCheck } from '../../runtime/schema-check.ts';
 
-/** What a recognizer in a child process is asked and answers: the calls are the methods of `Recognizer`. */
+/**
+ * What recognizers in a child process are asked and answer: the calls are the methods of `Recognizer`. Each call says
+ * the place of its recognizer; the first use of a place makes it `beside` the first.
+ */
 
 const Milliseconds = { type: 'number', minimum: 0 } as const;
 const Probability = { type: ['number', 'null'], minimum: 0, maximum: 1 } as const;
@@ -39,7 +42,7 @@ export const RecognitionAnswer = schemaCheck({
   },
 });
 
-export const UtteranceOptionsArgument = schemaCheck({
+const UtteranceOptionsSchema = {
   type: 'object',
   required: ['language', 'keywords', 'isLive'],
   properties: {
@@ -54,4 +57,10 @@ export const UtteranceOptionsArgument = schemaCheck({
     },
     isLive: { type: 'boolean' },
   },
+} as const;
+
+export const BeginArgument = schemaCheck({
+  type: 'object',
+  required: ['place', 'options'],
+  properties: { place: { type: 'integer', minimum: 0 }, options: UtteranceOptionsSchema },
 });

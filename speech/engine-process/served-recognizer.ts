@@ -1,33 +1,41 @@
 import type { JsonValue } from '../../runtime/frames.ts';
 import type { Recognizer } from '../recognizer.ts';
 import { serveEngine } from './engine-child.ts';
-import { UtteranceOptionsArgument } from './recognizer-calls.ts';
+import { BeginArgument } from './recognizer-calls.ts';
 
 /** What a child makes: its description is known to whoever spawned it. */
-export type ServedRecognizer = Omit<Recognizer, 'description'>;
+export type ServedRecognizer = Omit<Recognizer, 'description' | 'beside'> & { beside?(): ServedRecognizer };
 
 /** For the entry of a child process that `spawnRecognizer` starts. A RecognizerError that `create` throws crosses. */
 export function serveRecognizer(create: (argument: unknown) => Promise<ServedRecognizer>): void {
   serveEngine(async (argument) => {
-    const recognizer = await create(argument);
+    const first = await create(argument);
+    /** By the place that their owner gave them; 0 is the first. */
+    const recognizers = new Map<number, ServedRecognizer>([[0, first]]);
+    const at = (place: unknown): ServedRecognizer => {
+      const recognizer = typeof place === 'number' ? (recognizers.get(place) ?? first.beside?.()) : undefined;
+      if (recognizer === undefined) throw new TypeError('no such recognizer');
+      recognizers.set(place as number, recognizer);
+      return recognizer;
+    };
     return {
-      async begin(options) {
-        if (!UtteranceOptionsArgument.matches(options)) throw new TypeError('not the options of an utterance');
-        await recognizer.begin(options);
+      async begin(argument) {
+        if (!BeginArgument.matches(argument)) throw new TypeError('not the options of an utterance');
+        await at(argument.place).begin(argument.options);
         return null;
       },
-      async write(_, body) {
-        await recognizer.write(toSamples(body));
+      async write(place, body) {
+        await at(place).write(toSamples(body));
         return null;
       },
-      async hypothesis() {
-        return toJson(await recognizer.hypothesis());
+      async hypothesis(place) {
+        return toJson(await at(place).hypothesis());
       },
-      async finish() {
-        return toJson(await recognizer.finish());
+      async finish(place) {
+        return toJson(await at(place).finish());
       },
-      async cancel() {
-        await recognizer.cancel();
+      async cancel(place) {
+        await at(place).cancel();
         return null;
       },
     };

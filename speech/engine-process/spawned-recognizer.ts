@@ -38,10 +38,13 @@ const BLOCK_SAMPLES = FRAME_LIMITS.bodyBytes / Int16Array.BYTES_PER_ELEMENT;
 class RecognizerProcess implements SpawnedRecognizer {
   readonly description: RecognizerDescription;
   readonly #process: EngineProcess;
+  readonly #place: number;
+  #nextPlace = 1;
 
-  constructor(description: RecognizerDescription, process: EngineProcess) {
+  constructor(description: RecognizerDescription, process: EngineProcess, place = 0) {
     this.description = description;
     this.#process = process;
+    this.#place = place;
   }
 
   get pid(): number | undefined {
@@ -50,13 +53,13 @@ class RecognizerProcess implements SpawnedRecognizer {
 
   async begin({ language, keywords, isLive }: UtteranceOptions): Promise<void> {
     const terms = keywords.map(({ term, weight }) => ({ term, weight }));
-    await this.#call('begin', { language, keywords: terms, isLive });
+    await this.#call('begin', { place: this.#place, options: { language, keywords: terms, isLive } });
   }
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
     for (let start = 0; start < samples.length; start += BLOCK_SAMPLES) {
       const block = samples.subarray(start, start + BLOCK_SAMPLES);
-      await this.#call('write', null, new Uint8Array(block.buffer, block.byteOffset, block.byteLength));
+      await this.#call('write', this.#place, new Uint8Array(block.buffer, block.byteOffset, block.byteLength));
     }
   }
 
@@ -80,7 +83,11 @@ class RecognizerProcess implements SpawnedRecognizer {
     return this.#process.close();
   }
 
-  async #call(name: string, argument: JsonValue = null, body?: Uint8Array): Promise<unknown> {
+  beside(): Recognizer {
+    return new RecognizerProcess(this.description, this.#process, this.#nextPlace++);
+  }
+
+  async #call(name: string, argument: JsonValue = this.#place, body?: Uint8Array): Promise<unknown> {
     try {
       return await this.#process.call(name, argument, body);
     } catch (error) {

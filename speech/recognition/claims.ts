@@ -14,6 +14,8 @@ export interface ClaimOptions {
   urgency: () => Urgency;
   /** Whether the recognizer may be asked for again by who is more urgent; the utterance then starts anew. */
   isRecallable: boolean;
+  /** Whether no other utterance may be in the same process: what it shared one with broke, and either may be why. */
+  isAlone: boolean;
   onRecall: () => void;
   signal: AbortSignal;
 }

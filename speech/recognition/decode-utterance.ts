@@ -51,16 +51,18 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
   let lastError: RecognizerError | null = null;
   let hadRecognizer = false;
   let isRecallable = true;
+  let isAlone = false;
   for (const candidate of options.candidates) {
     let { language } = candidate;
     let brokenBefore = 0;
     for (let failures = 0; failures < ATTEMPTS_PER_CANDIDATE; ) {
-      const attempt = await attemptOn(utterance, { ...options, candidate, language, isRecallable });
+      const attempt = await attemptOn(utterance, { ...options, candidate, language, isRecallable, isAlone });
       if (attempt.type === 'recalled') {
         isRecallable = false;
       } else if (attempt.type === 'failed') {
         lastError = attempt.error;
         hadRecognizer ||= attempt.hadRecognizer;
+        isAlone ||= attempt.error.code === 'crashed';
         if (attempt.wasBroken && ++brokenBefore < MOST_BROKEN_BEFORE) continue;
         const patienceMs = patienceFor(attempt.error);
         failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
@@ -84,6 +86,7 @@ interface AttemptOptions extends DecodeOptions {
   candidate: Candidate;
   language: string | null;
   isRecallable: boolean;
+  isAlone: boolean;
 }
 
 type Attempt =
@@ -93,14 +96,15 @@ type Attempt =
   | { type: 'failed'; error: RecognizerError; hadRecognizer: boolean; wasBroken: boolean };
 
 async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise<Attempt> {
-  const { pool, streamKey, candidate, language, keywords, urgency, isRecallable, signal } = options;
+  const { pool, streamKey, candidate, language, keywords, urgency, isRecallable, isAlone, signal } = options;
   const wake = (): void => utterance.wake();
   let lease: Lease | null = null;
   let hasBegun = false;
   signal.addEventListener('abort', wake);
   try {
     await claimable(utterance, options);
-    lease = await pool.claim({ streamKey, model: candidate, urgency, isRecallable, onRecall: wake, signal });
+    const claim = { streamKey, model: candidate, urgency, isRecallable, isAlone, onRecall: wake, signal };
+    lease = await pool.claim(claim);
     await lease.work(lease.recognizer.begin({ language, keywords, isLive: options.isLive }));
     hasBegun = true;
     const attempt = await feed(utterance, lease, options);

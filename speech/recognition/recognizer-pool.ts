@@ -5,7 +5,7 @@ import { type ClaimOptions, inOrder, whomToRecall } from './claims.ts';
 import { type Capability, modelNameOf } from './router.ts';
 import { answeredWithin, WorkMeter } from './work-meter.ts';
 
-/** A recognizer for one utterance. */
+/** A recognizer for one utterance; it may share its process with others. */
 export interface Lease {
   readonly recognizer: Recognizer;
   /** Somebody more urgent waits for it: give it back, unless the utterance is due itself by now. */
@@ -28,7 +28,14 @@ export interface RecognizerPoolOptions {
 
 const DEFAULT_ANSWER_WITHIN_MS = 120_000;
 
+/** An instance works while it owes an answer to any of its leases. */
+interface Busy {
+  answers: number;
+  sinceMs: number;
+}
+
 interface Request extends ClaimOptions, LeaseRequest<Recognizer> {
+  isAlone: boolean;
   onRecall: () => void;
 }
 
@@ -42,6 +49,9 @@ export class RecognizerPool {
   /** By stream: the number of the last lease. Streams are forgotten when they close. */
   readonly #lastLeases = new Map<number, number>();
   readonly #lastStreams = new WeakMap<Recognizer, number>();
+  /** Of an instance that recognises several utterances at once: those of its recognizers that nobody has. */
+  readonly #unused = new WeakMap<Recognizer, Recognizer[]>();
+  readonly #busy = new WeakMap<Recognizer, Busy>();
   readonly #work = new WorkMeter();
   readonly #problems = new Map<string, string>();
 
@@ -50,8 +60,8 @@ export class RecognizerPool {
     this.#pool = new LeasePool<Recognizer, Request>(
       {
         inOrder: (waiting) => inOrder(waiting, (streamKey) => this.#lastLeases.get(streamKey) ?? 0),
-        choose: ({ streamKey }, idle) =>
-          idle.find(({ resource }) => this.#lastStreams.get(resource!) === streamKey) ?? idle[0]!,
+        choose: ({ streamKey }, free) =>
+          free.find(({ resource }) => this.#lastStreams.get(resource!) === streamKey) ?? free[0]!,
         mayReplace: () => true,
         recall: whomToRecall,
         onGrant: ({ streamKey }, { resource, lease }) => {
@@ -110,25 +120,40 @@ export class RecognizerPool {
 
   #measured(lease: PoolLease<Recognizer>, engine: EngineName): Lease {
     const within = this.#answerWithinMs;
-    let workMs = 0;
+    const unused = this.#unusedOf(lease.resource);
+    const recognizer = unused.pop() ?? lease.resource.beside!();
+    const busy = this.#busyOf(lease.resource);
     return {
-      recognizer: lease.resource,
+      recognizer,
       get isRecalled() {
         return lease.isRecalled;
       },
       work: async (answer) => {
-        const startedAt = performance.now();
+        if (busy.answers++ === 0) busy.sinceMs = performance.now();
         try {
           return await answeredWithin(answer, within);
         } finally {
-          workMs += performance.now() - startedAt;
+          if (--busy.answers === 0) this.#work.add(engine, { workMs: performance.now() - busy.sinceMs, audioMs: 0 });
         }
       },
       giveBack: ({ broken, audioMs }) => {
-        this.#work.add(engine, { workMs, audioMs });
+        this.#work.add(engine, { workMs: 0, audioMs });
+        unused.push(recognizer);
         lease.giveBack({ broken });
       },
     };
+  }
+
+  #busyOf(instance: Recognizer): Busy {
+    const busy = this.#busy.get(instance) ?? { answers: 0, sinceMs: 0 };
+    this.#busy.set(instance, busy);
+    return busy;
+  }
+
+  #unusedOf(instance: Recognizer): Recognizer[] {
+    const unused = this.#unused.get(instance) ?? [instance];
+    this.#unused.set(instance, unused);
+    return unused;
   }
 }
 
@@ -139,6 +164,7 @@ function kindOf(model: Capability): ResourceKind<Recognizer> {
     maker: engine,
     // Upstream servers have their own cores.
     isLocal: engine.name !== 'openai',
+    leasesAtOnce: description.utterancesAtOnce ?? 1,
     open: async () => await engine.load(description),
   };
 }

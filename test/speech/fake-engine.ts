@@ -20,6 +20,8 @@ export interface FakeEngineOptions {
   languages?: readonly string[];
   detectsLanguage?: boolean;
   streams?: boolean;
+  /** Default 1. */
+  utterancesAtOnce?: number;
   maxInstances?: number;
   /** Language that is detected when none is told. */
   detected?: string;
@@ -54,6 +56,7 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     streams: options.streams ?? true,
     boostsKeywords: false,
     hasConfidence: true,
+    utterancesAtOnce: options.utterancesAtOnce ?? 1,
   };
   const steps = new Arrivals<FakeStep>();
   let loaded = 0;
@@ -115,6 +118,7 @@ class FakeRecognizer implements Recognizer {
   #words: { word: number; atMs: number }[] = [];
   #samples = 0;
   #isClosed = false;
+  readonly #beside: FakeRecognizer[] = [];
 
   constructor(options: FakeRecognizerOptions) {
     this.#options = options;
@@ -164,8 +168,15 @@ class FakeRecognizer implements Recognizer {
     this.#utterance = null;
   }
 
+  beside(): Recognizer {
+    const other = new FakeRecognizer(this.#options);
+    this.#beside.push(other);
+    return other;
+  }
+
   async close(): Promise<void> {
     if (this.#isClosed) return;
+    for (const other of this.#beside) other.#isClosed = true;
     this.#isClosed = true;
     await this.#take('close');
     this.#options.onClosed();

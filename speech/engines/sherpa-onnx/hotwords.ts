@@ -4,16 +4,16 @@ import type { Keyword } from '../../recognizer.ts';
 export type LetterCase = 'upper' | 'lower' | 'mixed';
 
 /**
- * The hotwords of sherpa-onnx: a term a line, with how much each of its tokens is helped. Everything that its format
- * or a vocabulary has another meaning for is left out of the terms.
+ * The hotwords of a stream of sherpa-onnx: terms with `/` between them, each with how much each of its tokens is
+ * helped; '' for none. Everything that its format or a vocabulary has another meaning for is left out of the terms.
  */
-export function hotwordLines(keywords: readonly Keyword[], letterCase: LetterCase): string {
-  const lines = keywords.flatMap(({ term, weight }) => {
+export function hotwordsOf(keywords: readonly Keyword[], letterCase: LetterCase): string {
+  const terms = keywords.flatMap(({ term, weight }) => {
     const written = inCase(term.normalize('NFC').replace(NOT_A_WORD, ' ').replace(/\s+/g, ' ').trim(), letterCase);
     const score = Math.min(HIGHEST_SCORE, weight * USUAL_SCORE);
     return written === '' || score <= 0 ? [] : [`${written} :${score.toFixed(2)}`];
   });
-  return [...new Set(lines)].map((line) => `${line}\n`).join('');
+  return [...new Set(terms)].join('/');
 }
 
 /** By the tokens of letters of a `tokens.txt`. */

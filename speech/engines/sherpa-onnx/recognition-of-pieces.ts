@@ -1,4 +1,6 @@
 import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
+import { markBoosted } from '../../boosted-words.ts';
+import type { Keyword } from '../../recognizer.ts';
 import { meanConfidence, type Span, timeWords } from '../timed-words.ts';
 import { toLanguageCode } from '../whisper-languages.ts';
 import type { LetterCase } from './hotwords.ts';
@@ -7,6 +9,8 @@ import type { SherpaResult } from './sherpa-result.ts';
 /** What was understood of a part of the utterance. */
 export interface UnderstoodPiece extends Span {
   result: SherpaResult;
+  /** What was understood without the keywords; null where that was not asked, as no keyword was understood. */
+  unboosted: SherpaResult | null;
 }
 
 export interface PiecesOptions {
@@ -15,6 +19,7 @@ export interface PiecesOptions {
   languages: readonly string[];
   /** The language that was asked for; null when the model was to find out. */
   language: string | null;
+  keywords: readonly Keyword[];
   letterCase: LetterCase;
   /** Null without a model for it. */
   punctuate: ((text: string) => string) | null;
@@ -22,7 +27,7 @@ export interface PiecesOptions {
 
 export function recognitionOfPieces(pieces: readonly UnderstoodPiece[], options: PiecesOptions): Recognition {
   const language = options.language ?? languageOf(pieces, options.languages);
-  const written = pieces.map((piece) => writeOut(piece, options)).filter(({ text }) => text !== '');
+  const written = pieces.map((piece) => writeMarked(piece, options)).filter(({ text }) => text !== '');
   const words = written.flatMap((piece) => piece.words);
   return {
     text: written.map(({ text }) => text).join(UNSPACED.has(language) ? '' : ' '),
@@ -45,6 +50,13 @@ export function hypothesisOf(
 
 /** Written without spaces between sentences. */
 const UNSPACED: ReadonlySet<string> = new Set(['zh', 'ja', 'th', 'lo', 'km', 'my']);
+
+function writeMarked(piece: UnderstoodPiece, options: PiecesOptions): { text: string; words: RecognisedWord[] } {
+  const written = writeOut(piece, options);
+  if (piece.unboosted === null) return written;
+  const unboosted = hypothesisOf({ ...piece, result: piece.unboosted }, options.letterCase).words;
+  return { ...written, words: markBoosted(written.words, { unboosted, keywords: options.keywords }) };
+}
 
 function writeOut(
   { result, startMs, endMs }: UnderstoodPiece,

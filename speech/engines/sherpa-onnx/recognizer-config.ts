@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isStreaming, type SherpaModel } from './model-folder.ts';
+import type { SherpaModel } from './model-folder.ts';
 import type { SherpaModelType } from './model-manifest.ts';
 
 export interface RecognizerConfigOptions {
@@ -7,16 +7,17 @@ export interface RecognizerConfigOptions {
   folder: string;
   /** ISO 639-1; null lets a model that can find out. */
   language: string | null;
-  /** Lines of `hotwordLines`; '' for none. */
-  hotwords: string;
 }
 
+/** What of it `online-library.ts` reads is its struct. */
+export type RecognizerConfig = Readonly<Record<string, unknown>>;
+
 /** The configuration of sherpa-onnx's recognizers for a model. */
-export function recognizerConfig(model: SherpaModel, { folder, language, hotwords }: RecognizerConfigOptions): object {
+export function recognizerConfig(model: SherpaModel, { folder, language }: RecognizerConfigOptions): RecognizerConfig {
   const files = Object.fromEntries(Object.entries(model.files).map(([role, file]) => [role, join(folder, file)]));
   const { tokens, bpeVocab, ...parts } = files;
-  // The likeliest token is found faster. A streaming model is loaded anew for other hotwords; the others take them along.
-  const isSearching = model.hotwords !== null && (hotwords !== '' || !isStreaming(model));
+  // The likeliest token is found faster. Only a search has a use for the hotwords of a stream.
+  const isSearching = model.hotwords !== null;
   return {
     featConfig: { sampleRate: model.sampleRateHz, featureDim: 80 },
     modelConfig: {
@@ -32,7 +33,6 @@ export function recognizerConfig(model: SherpaModel, { folder, language, hotword
     maxActivePaths: 4,
     // Where an utterance ends is for the listener to say.
     enableEndpoint: 0,
-    ...(hotwords !== '' && { hotwordsBuf: hotwords, hotwordsBufSize: Buffer.byteLength(hotwords) }),
   };
 }
 

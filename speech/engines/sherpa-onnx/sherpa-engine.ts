@@ -43,6 +43,9 @@ export function createSherpaEngine({ modelsDir, processes, signal }: SherpaEngin
 /** The name of the model that finds out which language is spoken, and lets a model of that language listen. */
 const BY_LANGUAGE = 'by-language';
 
+/** People pause, and a model is faster than they speak: one process does several while it loads the model once. */
+const STREAMS_AT_ONCE = 4;
+
 function describeModel({ model }: InstalledModel): RecognizerDescription {
   return {
     engine: 'sherpa-onnx',
@@ -52,6 +55,7 @@ function describeModel({ model }: InstalledModel): RecognizerDescription {
     streams: isStreaming(model),
     boostsKeywords: model.hotwords !== null,
     hasConfidence: hasConfidence(model),
+    ...(isStreaming(model) && { utterancesAtOnce: STREAMS_AT_ONCE }),
   };
 }
 

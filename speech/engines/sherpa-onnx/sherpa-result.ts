@@ -14,6 +14,8 @@ const ResultSchema = {
     durations: Numbers,
     /** Of streaming models. */
     ys_probs: Numbers,
+    /** Of streaming models with hotwords: how much these helped each token. */
+    context_scores: Numbers,
     /** Of the others. */
     ys_log_probs: Numbers,
     lang: { type: 'string' },
@@ -30,6 +32,8 @@ const Result = schemaCheck(ResultSchema);
 export interface SherpaResult {
   text: string;
   said: TimedTokens;
+  /** How much hotwords helped each token; empty where the model does not say. */
+  helped: readonly number[];
   /** As sherpa-onnx writes it, or ''. */
   language: string;
   /** Parts of the text with their times; empty when the model has none. */
@@ -47,6 +51,7 @@ export function parseResult(answer: unknown, { timesScale }: { timesScale: numbe
       durations: answer.durations ?? [],
       logProbabilities: answer.ys_probs ?? answer.ys_log_probs ?? [],
     },
+    helped: answer.context_scores ?? [],
     language: answer.lang ?? '',
     segments: segmentsOf(answer),
   };

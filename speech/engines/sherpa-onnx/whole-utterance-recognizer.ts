@@ -1,11 +1,12 @@
 import sherpa, { type OfflineRecognizer } from 'sherpa-onnx-node';
 import { RECOGNITION_RATE_HZ, type Recognition } from '../../../machines/utterances.ts';
+import { hasKeywords } from '../../boosted-words.ts';
 import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
-import type { UtteranceOptions } from '../../recognizer.ts';
-import { hotwordLines } from './hotwords.ts';
-import { recognitionOfPieces, type UnderstoodPiece } from './recognition-of-pieces.ts';
+import type { Keyword, UtteranceOptions } from '../../recognizer.ts';
+import { hotwordsOf } from './hotwords.ts';
+import { hypothesisOf, recognitionOfPieces, type UnderstoodPiece } from './recognition-of-pieces.ts';
 import { recognizerConfig } from './recognizer-config.ts';
-import { parseResult } from './sherpa-result.ts';
+import { parseResult, type SherpaResult } from './sherpa-result.ts';
 import { modelName, type RecognizerParts, requireLanguage, silence, toMs, toWaveform } from './utterance-audio.ts';
 import { WholePieces } from './whole-pieces.ts';
 
@@ -27,10 +28,11 @@ export class WholeUtteranceRecognizer implements ServedRecognizer {
     this.#utterance = null;
     requireLanguage(model, options.language);
     this.#setLanguage(options.language);
-    const hotwords = model.hotwords === null ? '' : hotwordLines(options.keywords, letterCase);
+    const hotwords = model.hotwords === null ? '' : hotwordsOf(options.keywords, letterCase);
     this.#utterance = {
       language: options.language,
-      hotwords: hotwords.trimEnd().replaceAll('\n', '/'),
+      keywords: options.keywords,
+      hotwords,
       audio: new WholePieces(LONGEST_PIECE_SAMPLES),
       pieces: [],
       samples: 0,
@@ -52,8 +54,9 @@ export class WholeUtteranceRecognizer implements ServedRecognizer {
     this.#recognise(utterance, utterance.audio.take());
     this.#utterance = null;
     const { languages } = model;
-    const { language, pieces } = utterance;
-    return recognitionOfPieces(pieces, { model: modelName(model), languages, language, letterCase, punctuate });
+    const { language, keywords, pieces } = utterance;
+    const options = { model: modelName(model), languages, language, keywords, letterCase, punctuate };
+    return recognitionOfPieces(pieces, options);
   }
 
   async cancel(): Promise<void> {
@@ -79,27 +82,35 @@ export class WholeUtteranceRecognizer implements ServedRecognizer {
 
   #config(): object {
     const { folder, model } = this.#parts;
-    return recognizerConfig(model, { folder, language: this.#language, hotwords: '' });
+    return recognizerConfig(model, { folder, language: this.#language });
   }
 
   #recognise(utterance: OpenUtterance, samples: Float32Array<ArrayBuffer>): void {
     if (samples.length === 0) return;
-    const { hotwords } = utterance;
+    const startMs = toMs(utterance.samples);
+    utterance.samples += samples.length;
+    const endMs = toMs(utterance.samples);
+    const { hotwords, keywords } = utterance;
+    const piece = { startMs, endMs, result: this.#resultOf(samples, hotwords), unboosted: null };
+    const hasTerm = hotwords !== '' && hasKeywords(hypothesisOf(piece, this.#parts.letterCase).words, keywords);
+    // A term is marked where the model would hear something else without it.
+    utterance.pieces.push(hasTerm ? { ...piece, unboosted: this.#resultOf(samples, '') } : piece);
+  }
+
+  #resultOf(samples: Float32Array<ArrayBuffer>, hotwords: string): SherpaResult {
     const stream = hotwords === '' ? this.#recognizer.createStream() : this.#recognizer.createStream(hotwords);
     // Once only, whole, and never less than the library's feature windows need.
     const missing = Math.max(0, LEAST_PIECE_SAMPLES - samples.length);
     const padded = missing === 0 ? samples : new Float32Array([...samples, ...silence(toMs(missing)).samples]);
     stream.acceptWaveform({ samples: padded, sampleRate: RECOGNITION_RATE_HZ });
     this.#recognizer.decode(stream);
-    const startMs = toMs(utterance.samples);
-    utterance.samples += samples.length;
-    const result = parseResult(this.#recognizer.getResult(stream), { timesScale: 1 });
-    utterance.pieces.push({ startMs, endMs: toMs(utterance.samples), result });
+    return parseResult(this.#recognizer.getResult(stream), { timesScale: 1 });
   }
 }
 
 interface OpenUtterance {
   language: string | null;
+  keywords: readonly Keyword[];
   hotwords: string;
   audio: WholePieces;
   pieces: UnderstoodPiece[];

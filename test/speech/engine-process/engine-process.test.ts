@@ -150,7 +150,10 @@ describe('a recognizer in a child process', () => {
   it('refuses what is no call of it, and goes on', async () => {
     const engine = await EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'none', onFinish: 'none' } });
     await expect(engine.call('begin', { language: 7 })).rejects.toMatchObject({ name: 'EngineCallError', code: null });
-    expect(await engine.call('cancel', null)).toBeNull();
+    for (const place of [null, -1, 1]) {
+      await expect(engine.call('cancel', place)).rejects.toMatchObject({ name: 'EngineCallError', code: null });
+    }
+    expect(await engine.call('cancel', 0)).toBeNull();
     await engine.close();
   });
 

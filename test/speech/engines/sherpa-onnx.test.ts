@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SpawnedRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
 import { createSherpaEngine } from '../../../speech/engines/sherpa-onnx/sherpa-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
 import { itIsARecognizer } from '../recognizer-conformance.ts';
@@ -63,10 +64,11 @@ describe('the models of a folder', () => {
     const engine = createSherpaEngine({ modelsDir, processes: 3 });
     expect(engine.maxInstances).toBe(3);
     const common = { engine: 'sherpa-onnx', languages: ['en'], detectsLanguage: false };
+    const streaming = { ...common, streams: true, utterancesAtOnce: 4 };
     expect(await engine.describe()).toEqual([
-      { ...common, model: 'ctc-streaming-en', streams: true, boostsKeywords: false, hasConfidence: false },
+      { ...streaming, model: 'ctc-streaming-en', boostsKeywords: false, hasConfidence: false },
       { ...common, model: 'ctc-whole-en', streams: false, boostsKeywords: false, hasConfidence: false },
-      { ...common, model: 'transducer-en', streams: true, boostsKeywords: true, hasConfidence: true },
+      { ...streaming, model: 'transducer-en', boostsKeywords: true, hasConfidence: true },
       { ...common, model: 'transducer-whole-en', streams: false, boostsKeywords: true, hasConfidence: true },
     ]);
   });
@@ -117,6 +119,27 @@ describe('a streaming model', () => {
   });
 });
 
+describe('several utterances of one process', () => {
+  it('are recognised side by side, each with keywords of its own, by a model that is loaded once', async () => {
+    const first = await load('transducer-en');
+    const others = [first.beside!(), first.beside!(), first.beside!()];
+    const recognizers = [first, ...others];
+    const terms = ['ten', 'go', 'ten', 'tan'];
+    await Promise.all(
+      recognizers.map((recognizer, index) =>
+        recognizer.begin({ ...UTTERANCE, isLive: true, keywords: [{ term: terms[index]!, weight: 2 }] }),
+      ),
+    );
+    const samples = whistle(SENTENCE);
+    for (let start = 0; start < samples.length; start += 1600) {
+      for (const recognizer of recognizers) await recognizer.write(samples.slice(start, start + 1600));
+    }
+    const texts = await Promise.all(recognizers.map(async (recognizer) => (await recognizer.finish()).text));
+    expect(texts).toEqual(terms.map((term) => `go forward ${term === 'ten' ? 'ten' : 'tan'} meters`));
+    expect(new Set(recognizers.map((recognizer) => (recognizer as SpawnedRecognizer).pid)).size).toBe(1);
+  });
+});
+
 describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (model) => {
   it('hears the keyword rather than what sounds like it, and only while it is one', async () => {
     const recognizer = await load(model);
@@ -126,6 +149,20 @@ describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (mod
     ];
     expect((await recognise(recognizer, { ...UTTERANCE, keywords })).text).toBe('go forward ten meters');
     expect((await recognise(recognizer)).text).toBe('go forward tan meters');
+  });
+
+  it('marks a word that is there because it is a keyword, and no other', async () => {
+    const recognizer = await load(model);
+    const keywords = ['ten', 'meters'].map((term) => ({ term, weight: 2 }));
+    const { words } = await recognise(recognizer, { ...UTTERANCE, keywords });
+    expect(words.map(({ word, original }) => [word, original])).toEqual([
+      ['go', null],
+      ['forward', null],
+      ['ten', 'tan'],
+      ['meters', null],
+    ]);
+    const last = await recognise(recognizer, { ...UTTERANCE, keywords }, whistle(['▁go', '▁tan']));
+    expect(last.words.map(({ word, original }) => [word, original]).at(-1)).toEqual(['ten', 'tan']);
   });
 
   it('is the less sure of a word the more it could be another', async () => {

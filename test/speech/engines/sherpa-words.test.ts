@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hotwordLines, letterCaseOf } from '../../../speech/engines/sherpa-onnx/hotwords.ts';
+import { hotwordsOf, letterCaseOf } from '../../../speech/engines/sherpa-onnx/hotwords.ts';
 import {
   recognitionOfPieces,
   type UnderstoodPiece,
@@ -105,12 +105,14 @@ describe('a recognition', () => {
     model: 'm',
     languages: ['zh', 'en', 'ja'],
     language: null,
+    keywords: [],
     letterCase: 'mixed',
     punctuate: null,
   } as const;
   const piece = (text: string, more: object = {}): UnderstoodPiece => ({
     ...SPAN,
-    result: { text, said: said([], []), language: '', segments: [], ...more },
+    result: { text, said: said([], []), helped: [], language: '', segments: [], ...more },
+    unboosted: null,
   });
 
   it('is in the language that the model heard', () => {
@@ -155,7 +157,7 @@ describe('hotwords', () => {
     expect(letterCaseOf('<BLK> 0\n▁the 4\n')).toBe('lower');
     expect(letterCaseOf('▁The 4\n')).toBe('mixed');
     expect(letterCaseOf('你 1\n')).toBe('mixed');
-    expect(hotwordLines([{ term: 'Müller', weight: 1 }], 'upper')).toBe('MÜLLER :1.50\n');
+    expect(hotwordsOf([{ term: 'Müller', weight: 1 }], 'upper')).toBe('MÜLLER :1.50');
   });
 
   it('carry their weight, and none when that is nothing', () => {
@@ -164,12 +166,12 @@ describe('hotwords', () => {
       { term: 'beta', weight: 0 },
       { term: 'gamma', weight: 10 },
     ];
-    expect(hotwordLines(keywords, 'mixed')).toBe('alpha :3.00\ngamma :6.00\n');
+    expect(hotwordsOf(keywords, 'mixed')).toBe('alpha :3.00/gamma :6.00');
   });
 
   it('cannot say anything but words', () => {
     const keywords = ['a:b/c\n#d', '  ', '/', 'x :9', '\u0000evil'].map((term) => ({ term, weight: 1 }));
-    expect(hotwordLines(keywords, 'mixed')).toBe('a b c d :1.50\nx 9 :1.50\nevil :1.50\n');
+    expect(hotwordsOf(keywords, 'mixed')).toBe('a b c d :1.50/x 9 :1.50/evil :1.50');
   });
 });
 

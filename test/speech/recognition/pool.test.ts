@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecognizerPool } from '../../../speech/recognition/recognizer-pool.ts';
 import { RecognizerError } from '../../../speech/recognizer.ts';
-import { createFakeEngine, type FakeEngine, type FakeStep } from '../fake-engine.ts';
+import { crash, createFakeEngine, type FakeEngine, type FakeStep } from '../fake-engine.ts';
 import { DeskFixture } from './spoken-to-desk.ts';
 
 afterEach(() => void vi.useRealTimers());
@@ -15,6 +15,7 @@ async function claimFrom(pool: RecognizerPool, engine: FakeEngine, signal = new 
     model: { engine, description: description! },
     urgency: () => 'due',
     isRecallable: false,
+    isAlone: false,
     onRecall: () => {},
     signal,
   });
@@ -110,6 +111,43 @@ describe('the recognizers', () => {
     }
     expect(mostAtOnce).toBe(1);
     expect([...a.outcomes, ...b.outcomes].map(([, outcome]) => outcome)).toEqual(['1', '1', '1', '1']);
+  });
+
+  it('share a process, so that all who speak at once have hypotheses', async () => {
+    const engine = createFakeEngine({ utterancesAtOnce: 4 });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const speakers = await Promise.all(Array.from({ length: 4 }, () => fixture.open('live', { hypothesisEveryMs: 1 })));
+    const utterances = speakers.map((speaker, index) => {
+      const utterance = speaker.begin();
+      speaker.go(utterance, [index + 1]);
+      return utterance;
+    });
+    await Promise.all(speakers.map(({ events }) => events.first(({ type }) => type === 'utterance.hypothesis')));
+    expect(engine.alive).toBe(1);
+    for (const [index, speaker] of speakers.entries()) speaker.end(utterances[index]!);
+    await Promise.all(speakers.map(({ events }) => events.first(isTold)));
+    expect(speakers.flatMap(({ outcomes }) => outcomes)).toEqual(['1', '2', '3', '4'].map((text) => [0, text]));
+  });
+
+  it('are not shared with an utterance that broke one, so that it breaks no other twice', async () => {
+    const engine = createFakeEngine({
+      utterancesAtOnce: 4,
+      script: ({ type, words }) => {
+        if (type === 'write' && words.includes(666)) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [victim, killer] = [await fixture.open('live'), await fixture.open('live')];
+    const long = victim.begin();
+    victim.go(long, [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    killer.say([666]);
+    await killer.events.first(({ type }) => type === 'utterance.unusable');
+    victim.go(long, [2]);
+    victim.end(long);
+    await victim.events.first(isTold);
+    expect(victim.outcomes).toEqual([[0, '1 2']]);
+    expect(killer.outcomes).toEqual([[0, 'speech_end_no_result']]);
   });
 
   it('leave the model that cannot be loaded to others, and tell the problem', async () => {
