@@ -92,7 +92,8 @@ export type SttSessionEvent =
       type: 'end.requested';
       ending: Extract<SttEnding, { kind: 'disconnected' | 'credentials' | 'shutdown' | 'overloaded' }>;
     }
-  | { type: 'pipeline.opened' }
+  /** `ignoresTerms`: the terms were given to a model that has no use for them. */
+  | { type: 'pipeline.opened'; ignoresTerms: boolean }
   /** It did not open; the code is one of the catalogue. */
   | { type: 'pipeline.refused'; code: string; message: string }
   | { type: 'pipeline.configured'; settings: SttSettings }

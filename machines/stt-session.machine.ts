@@ -1,4 +1,4 @@
-import { and, assign, emit, enqueueActions, fromCallback, fromPromise, not, sendTo, setup } from 'xstate';
+import { and, assertEvent, assign, emit, enqueueActions, fromCallback, fromPromise, not, sendTo, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 import {
   closeOf,
@@ -131,6 +131,10 @@ export const sttSessionMachine = setup({
         talk: isDropped ? null : talk,
         warnings: isDropped ? ['llm_refinement_not_in_plan'] : [],
       };
+    }),
+    storeWarnings: assign(({ context, event }) => {
+      assertEvent(event, 'pipeline.opened');
+      return event.ignoresTerms ? { warnings: [...context.warnings, 'keywords_not_boosted'] } : {};
     }),
     storeSettings: assign((_, { settings }: { settings: SttSettings }) => ({ settings })),
     storeSpeakingId: assign({
@@ -294,7 +298,7 @@ export const sttSessionMachine = setup({
                 starting: {
                   after: { startTimeout: '#sttSession.broken' },
                   on: {
-                    'pipeline.opened': { target: 'started', actions: 'emitSessionStarted' },
+                    'pipeline.opened': { target: 'started', actions: ['storeWarnings', 'emitSessionStarted'] },
                     'pipeline.refused': [
                       {
                         guard: 'canRetryStart',

@@ -238,6 +238,8 @@ export interface RecognisedFile {
   /** In the order in which they are first heard. */
   speakers: string[];
   model: string;
+  /** Whether keywords were given to a model that has no use for them. */
+  ignoresKeywords: boolean;
   /** Cut at silences, and recognised in parts. */
   isChunked: boolean;
   /** Why parts of it have no text; empty when all have. */

@@ -77,7 +77,7 @@ class RecognitionHost implements SpeechRecognition {
     const streamKey = this.#opened++;
     const { port1: utterances, port2 } = new MessageChannel();
     const request = { streamKey, mode, settings, utterances: port2 };
-    const { model } = await thread.call('stream.open', request, [port2]);
+    const model = await thread.call('stream.open', request, [port2]);
     if (!thread.isAlive) throw new TandemError('INTERNAL', THREAD_DIED);
     const stream = new HostedStream({
       utterances,

@@ -45,6 +45,8 @@ export interface RecognitionStream {
   readonly utterances: MessagePort;
   /** Which model was chosen, such as `pocketsphinx/en-us`. */
   readonly model: string;
+  /** Whether that model has a use for keywords; otherwise they only replace words that sound like them. */
+  readonly boostsKeywords: boolean;
   /** Applies from the next utterance on. @throws TandemError `unsupported_language`, and nothing changes */
   configure(change: Partial<RecognitionSettings>): Promise<void>;
   /** Idempotent. */

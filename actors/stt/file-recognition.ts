@@ -56,7 +56,9 @@ export async function recogniseFile(options: FileRecognitionOptions): Promise<Re
     });
     const [heard, recognised] = await raceAbort(Promise.all([hearing, outcomes.all]), signal);
     const corrected = request.scriptCorrection ? recognised.map((one) => inScript(one, request)) : recognised;
-    return assembleTranscript(corrected, { snrDb: heard.snrDb, model: stream.model });
+    const { model, boostsKeywords } = stream;
+    const ignoresKeywords = !boostsKeywords && request.keywords.some(({ weight }) => weight > 0);
+    return assembleTranscript(corrected, { snrDb: heard.snrDb, model, ignoresKeywords });
   } finally {
     either.abort();
     stream?.close();

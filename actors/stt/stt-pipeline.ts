@@ -62,7 +62,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       });
       if (signal.aborted) return;
       intake.open(ears, format);
-      tell({ type: 'pipeline.opened' });
+      tell({ type: 'pipeline.opened', ignoresTerms: !stream.boostsKeywords && input.terms.length > 0 });
     }
 
     async function obey(command: PipelineCommand): Promise<void> {

@@ -123,6 +123,8 @@ export const WARNING_CODES = [
   'hallucination_rejected',
   /** The file breaks off or is damaged. */
   'audio_incomplete',
+  /** The model has no use for `keywords`: they only replace words that sound like them. */
+  'keywords_not_boosted',
   /** The free plan has no refinement: `context` was not looked at. */
   'llm_refinement_not_in_plan',
 ] as const;

@@ -10,7 +10,7 @@ const SEGMENT_PAUSE_MS = 700;
 /** One text of what was understood of each chunk of a file, in the order in which it was said. */
 export function assembleTranscript(
   outcomes: readonly (UtteranceRecognised | UtteranceUnusable)[],
-  { snrDb, model }: { snrDb: number | null; model: string },
+  { snrDb, model, ignoresKeywords }: Pick<RecognisedFile, 'snrDb' | 'model' | 'ignoresKeywords'>,
 ): RecognisedFile {
   const chunks = outcomes.toSorted((a, b) => a.summary.startMs - b.summary.startMs);
   const recognised = chunks.filter((chunk) => chunk.type === 'utterance.recognised');
@@ -27,6 +27,7 @@ export function assembleTranscript(
     segments,
     speakers: [...new Set(segments.map(({ speaker }) => speaker).filter((speaker) => speaker !== null))],
     model: recognised[0]?.recognition.model ?? model,
+    ignoresKeywords,
     isChunked: isChunked(chunks),
     unusable: chunks.flatMap((chunk) => (chunk.type === 'utterance.unusable' ? [chunk.reason] : [])),
   };

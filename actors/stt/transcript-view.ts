@@ -68,6 +68,7 @@ function warningsOf({ request, audio, file }: PresentedTranscription): WarningCo
     ['no_speech_detected', isEmpty && !isDropped('low_snr_dropped') && !isDropped('hallucination_rejected')],
     ['hallucination_rejected', isDropped('hallucination_rejected')],
     ['audio_incomplete', audio.isIncomplete],
+    ['keywords_not_boosted', file.ignoresKeywords],
     ['llm_refinement_not_in_plan', isContextDropped(request)],
   ];
   return warnings.filter(([, applies]) => applies).map(([code]) => code);

@@ -239,7 +239,8 @@ export const TranscriptSchema: TSchema = Type.Object(
       }),
     ),
     warning_codes: Type.Array(Type.Enum([...WARNING_CODES]), {
-      description: 'Problems that did not fail the request.',
+      description:
+        'Problems that did not fail the request. `keywords_not_boosted`: the model has no use for `keywords`, so that they only replaced words that sound like them.',
       examples: [[]],
     }),
     words: Type.Array(WordSchema, { description: 'Words, with `return_timestamps=word`.' }),

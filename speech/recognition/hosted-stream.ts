@@ -5,7 +5,7 @@ import type { StreamModel } from './protocol.ts';
 
 export interface HostedStreamOptions {
   utterances: MessagePort;
-  model: string;
+  model: StreamModel;
   configure: (change: Partial<RecognitionSettings>) => Promise<StreamModel>;
   onEvent: (event: RecognitionEvent) => void;
   /** Called once, also when the stream ended by itself. */
@@ -23,7 +23,7 @@ const LAST_EVENTS: ReadonlySet<RecognitionEvent['type']> = new Set([
 export class HostedStream implements RecognitionStream {
   readonly utterances: MessagePort;
   readonly #options: HostedStreamOptions;
-  #model: string;
+  #model: StreamModel;
   #isClosed = false;
 
   constructor(options: HostedStreamOptions) {
@@ -35,12 +35,15 @@ export class HostedStream implements RecognitionStream {
   }
 
   get model(): string {
-    return this.#model;
+    return this.#model.model;
+  }
+
+  get boostsKeywords(): boolean {
+    return this.#model.boostsKeywords;
   }
 
   async configure(change: Partial<RecognitionSettings>): Promise<void> {
-    const { model } = await this.#options.configure(change);
-    this.#model = model;
+    this.#model = await this.#options.configure(change);
   }
 
   readonly close = (): void => {

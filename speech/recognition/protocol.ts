@@ -31,6 +31,8 @@ interface RecognitionCalls {
 export interface StreamModel {
   /** Engine and model that utterances go to, such as `pocketsphinx/en-us`. */
   model: string;
+  /** Whether that has a use for keywords itself. */
+  boostsKeywords: boolean;
 }
 
 export interface EnginesDescribed {

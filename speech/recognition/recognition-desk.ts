@@ -78,7 +78,7 @@ export class RecognitionDesk {
     });
     this.#streams.set(streamKey, { stream, isLive });
     this.#warm(candidates[0]);
-    return { model: modelNameOf(candidates[0]) };
+    return streamModel(candidates[0]);
   }
 
   /** @throws TandemError `unsupported_language`, and nothing changes */
@@ -90,7 +90,7 @@ export class RecognitionDesk {
     const candidates = this.#candidatesFor(settings, open.isLive, capabilities);
     open.stream.configure(settings, candidates);
     this.#warm(candidates[0]);
-    return { model: modelNameOf(candidates[0]) };
+    return streamModel(candidates[0]);
   }
 
   close(streamKey: number): void {
@@ -151,6 +151,10 @@ export class RecognitionDesk {
     );
     return described.flat();
   }
+}
+
+function streamModel(candidate: Candidate): StreamModel {
+  return { model: modelNameOf(candidate), boostsKeywords: candidate.description.boostsKeywords };
 }
 
 function languagesOf(capabilities: readonly Capability[]): RecognitionLanguage[] {

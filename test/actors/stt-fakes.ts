@@ -15,6 +15,8 @@ import type {
 /** A recogniser without engines: streams keep what they are told, and say what the test says. */
 export class FakeRecognition implements SpeechRecognition {
   readonly streams: FakeRecognitionStream[] = [];
+  /** Of the streams that are opened from now on. */
+  boostsKeywords = true;
   /** Runs before a stream opens or is configured; throws or waits to make that fail or take long. */
   onSettings: (settings: Partial<RecognitionSettings>) => void | Promise<void> = () => undefined;
 
@@ -22,6 +24,7 @@ export class FakeRecognition implements SpeechRecognition {
     await this.onSettings(options);
     options.signal.throwIfAborted();
     const stream = new FakeRecognitionStream(options, (change) => this.onSettings(change));
+    stream.boostsKeywords = this.boostsKeywords;
     this.streams.push(stream);
     return stream;
   }
@@ -57,6 +60,7 @@ class FakeRecognitionStream {
   readonly changes: Partial<RecognitionSettings>[] = [];
   readonly utterances = new MessageChannel().port1;
   readonly model = 'fake/en';
+  boostsKeywords = true;
   isClosed = false;
   readonly #onSettings: (change: Partial<RecognitionSettings>) => void | Promise<void>;
 

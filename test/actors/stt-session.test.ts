@@ -64,6 +64,20 @@ describe('a live transcription', () => {
     expect(listening.session.options.utterances).toBe(recognition.stream.utterances);
   });
 
+  it('warns its client of terms that the model has no use for', async () => {
+    for (const { boostsKeywords, talk, warnings } of [
+      { boostsKeywords: false, talk: TALK, warnings: ['keywords_not_boosted'] },
+      { boostsKeywords: false, talk: null, warnings: [] },
+      { boostsKeywords: true, talk: TALK, warnings: [] },
+    ]) {
+      const { session, recognition, told, until } = await openSession();
+      recognition.boostsKeywords = boostsKeywords;
+      session.send({ type: 'start', settings: SETTINGS, talk });
+      await until('session_started');
+      expect(told).toMatchObject([{ warning_codes: warnings }]);
+    }
+  });
+
   it('refuses audio that comes before it was started, and takes it afterwards, in whatever format each comes', async () => {
     const { session, listening, until } = await openSession();
     expect(session.audio(new Uint8Array([1, 2]), LINEAR_16K)).toBe(false);

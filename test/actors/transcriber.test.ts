@@ -225,6 +225,18 @@ describe('refinement', () => {
     expect((await without.transcribe({ context: 'x' })).transcript.llm_reason).toBe('llm_not_configured');
   });
 
+  it('warns of keywords that the model has no use for', async () => {
+    const { transcribe, hear, recognition } = await setUp();
+    hear(({ tell }) => tell(recognised('ten')));
+    const warningsFor = async (weight: number) =>
+      (await transcribe({ keywords: [{ term: 'ten', weight }] })).transcript.warning_codes;
+    expect(await warningsFor(1)).toEqual([]);
+    recognition.boostsKeywords = false;
+    expect(await warningsFor(1)).toEqual(['keywords_not_boosted']);
+    expect(await warningsFor(0)).toEqual([]);
+    expect((await transcribe()).transcript.warning_codes).toEqual([]);
+  });
+
   it('is not in the free plan: the context is dropped with a warning', async () => {
     const refine = vi.fn(async () => 'x');
     const { transcribe, hear } = await setUp({ refine });

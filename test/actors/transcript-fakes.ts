@@ -51,7 +51,13 @@ export class FakeRecognition implements SpeechRecognition {
     const { port1: utterances, port2 } = new MessageChannel();
     options.signal.addEventListener('abort', () => port2.close(), { once: true });
     this.streams.push({ options, utterances });
-    return { utterances, model: 'fake/en', configure: async () => {}, close: () => port2.close() };
+    return {
+      utterances,
+      model: 'fake/en',
+      boostsKeywords: true,
+      configure: async () => {},
+      close: () => port2.close(),
+    };
   }
 
   /** As the recogniser of a leg of the only call. */

@@ -51,7 +51,7 @@ const EVENTS: Record<string, SttSessionEvent> = {
   config: { type: 'config.requested', change: { utteranceEndMs: 2_000 } },
   stop: { type: 'stop.requested' },
   alive: { type: 'client.alive' },
-  opened: { type: 'pipeline.opened' },
+  opened: { type: 'pipeline.opened', ignoresTerms: false },
   'refused.language': { type: 'pipeline.refused', code: 'unsupported_language', message: 'No engine knows it.' },
   'refused.shutdown': { type: 'pipeline.refused', code: 'SHUTTING_DOWN', message: 'Shutting down.' },
   configured: { type: 'pipeline.configured', settings: { ...SETTINGS, utteranceEndMs: 2_000 } },
@@ -233,6 +233,13 @@ describe('a session', () => {
         },
       },
     ]);
+  });
+
+  it('warns of terms that the model has no use for', () => {
+    const session = startSession();
+    session.tell('start.context');
+    session.send({ type: 'pipeline.opened', ignoresTerms: true });
+    expect(session.told).toMatchObject([{ type: 'session_started', warning_codes: ['keywords_not_boosted'] }]);
   });
 
   it('drops the context of a plan without refinement, its terms and fillers included, and warns', async () => {

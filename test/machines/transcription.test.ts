@@ -154,6 +154,7 @@ const FILE: RecognisedFile = {
   segments: [],
   speakers: [],
   model: 'fake/model',
+  ignoresKeywords: false,
   isChunked: false,
   unusable: [],
 };

@@ -212,6 +212,8 @@ describe('tandem.json', () => {
     const files = ['encoder.onnx', 'decoder.onnx', 'joiner.onnx', 'tokens.txt', 'bpe.vocab'];
     const metadata = { model_type: 'zipformer2' };
     expect(describeModelFolder(folder('x-en', files, { metadata }))).toMatchObject({ hotwords: 'bpe' });
+    const withoutVocabulary = [...files.slice(0, -1), 'bpe.model'];
+    expect(describeModelFolder(folder('x-en', withoutVocabulary, { metadata }))).toMatchObject({ hotwords: null });
     const manifest = { hotwords: false } as const;
     expect(describeModelFolder(folder('x-en', files, { metadata, manifest }))).toMatchObject({ hotwords: null });
   });
