@@ -9,15 +9,21 @@ export function hasKeywords(words: readonly RecognisedWord[], keywords: readonly
   return words.some(({ word }) => letters.has(lettersOf(word)));
 }
 
+export interface MarkOptions {
+  /** The words of the same utterance, recognised without keywords. */
+  unboosted: readonly RecognisedWord[];
+  keywords: readonly Keyword[];
+  /** Whether words belong together that were said at the same time, or in the same place between equal words. Default: time. */
+  by?: 'time' | 'order';
+}
+
 /**
  * Marks the words of keywords that are there because of the boost: where other words are recognised without it, these become `original`,
  * or '' where nothing is.
- * @param unboosted the words of the same utterance, recognised without keywords
  */
-export function markBoosted(
-  words: readonly RecognisedWord[],
-  { unboosted, keywords }: { unboosted: readonly RecognisedWord[]; keywords: readonly Keyword[] },
-): RecognisedWord[] {
+export function markBoosted(words: readonly RecognisedWord[], options: MarkOptions): RecognisedWord[] {
+  const { unboosted, keywords, by = 'time' } = options;
+  const gaps = by === 'order' ? differences(words, unboosted) : [];
   const letters = lettersOfKeywords(keywords);
   const marked: RecognisedWord[] = [];
   for (let from = 0; from < words.length; ) {
@@ -27,8 +33,10 @@ export function markBoosted(
     }
     const length = words.slice(from).findIndex(({ word }) => !letters.has(lettersOf(word)));
     const run = words.slice(from, length === -1 ? words.length : from + length);
-    marked.push(...markedRun(run, heardWithin(run, unboosted)));
-    from += run.length;
+    const to = from + run.length;
+    const heard = by === 'time' ? heardWithin(run, unboosted) : heardBetween(words, { from, to, unboosted, gaps });
+    marked.push(...markedRun(run, heard));
+    from = to;
   }
   return marked;
 }
@@ -41,6 +49,73 @@ function markedRun(run: readonly RecognisedWord[], heard: readonly RecognisedWor
     const { word: original } = heard[index]!;
     return lettersOf(original) === lettersOf(word.word) ? word : { ...word, original };
   });
+}
+
+/** Where two lists of words differ: `words` from `from` to `to` are `unboosted` from `heardFrom` to `heardTo`. */
+interface Difference {
+  from: number;
+  to: number;
+  heardFrom: number;
+  heardTo: number;
+}
+
+/** Between the words that both have, by the longest common subsequence. At most `MOST_COMPARED` words of each. */
+function differences(words: readonly RecognisedWord[], unboosted: readonly RecognisedWord[]): Difference[] {
+  const a = words.slice(0, MOST_COMPARED).map(({ word }) => lettersOf(word));
+  const b = unboosted.slice(0, MOST_COMPARED).map(({ word }) => lettersOf(word));
+  const width = b.length + 1;
+  /** At `[i * width + j]`: how many words the rests of both from `i` and `j` have in common. */
+  const common = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      common[i * width + j] =
+        a[i] === b[j]
+          ? common[(i + 1) * width + j + 1]! + 1
+          : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
+    }
+  }
+  const found: Difference[] = [];
+  let [i, j, from, heardFrom] = [0, 0, 0, 0];
+  const close = () => {
+    if (i > from || j > heardFrom) found.push({ from, to: i, heardFrom, heardTo: j });
+  };
+  while (i < a.length && j < b.length) {
+    if (a[i] === b[j]) {
+      close();
+      [from, heardFrom] = [++i, ++j];
+    } else if (common[(i + 1) * width + j]! >= common[i * width + j + 1]!) i += 1;
+    else j += 1;
+  }
+  [i, j] = [words.length, unboosted.length];
+  close();
+  return found;
+}
+
+/** A file is recognised in utterances of half a minute. */
+const MOST_COMPARED = 500;
+
+/** What was heard in the place of the run: the run itself, but for what differs. */
+function heardBetween(
+  words: readonly RecognisedWord[],
+  options: { from: number; to: number; unboosted: readonly RecognisedWord[]; gaps: readonly Difference[] },
+): RecognisedWord[] {
+  const { from, to, unboosted, gaps } = options;
+  const heard: RecognisedWord[] = [];
+  for (let at = from; at < to; ) {
+    const gap = gaps.find((one) => one.from <= at && at < one.to);
+    if (gap === undefined) {
+      heard.push(words[at++]!);
+      continue;
+    }
+    const end = Math.min(to, gap.to);
+    const isWordForWord = gap.to - gap.from === gap.heardTo - gap.heardFrom;
+    const offset = gap.heardFrom - gap.from;
+    heard.push(
+      ...unboosted.slice(isWordForWord ? at + offset : gap.heardFrom, isWordForWord ? end + offset : gap.heardTo),
+    );
+    at = end;
+  }
+  return heard;
 }
 
 /** The words of which most was said in the time of the run. */

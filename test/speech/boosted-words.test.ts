@@ -34,6 +34,20 @@ describe('words that come of the boost', () => {
     ]);
   });
 
+  it('have what is heard in their place as their original where times are estimates', () => {
+    const inOrder = (words: string[], heard: string[]) => {
+      const options = { unboosted: said(...heard), keywords: KEYWORDS, by: 'order' as const };
+      return markBoosted(said(...words), options).flatMap(({ word, original }) =>
+        original === null ? [] : [[word, original]],
+      );
+    };
+    expect(inOrder(['a', 'dashwood', 'b'], ['a', 'dash', 'would', 'b'])).toEqual([['dashwood', 'dash would']]);
+    expect(inOrder(['dashwood', 'b'], ['b'])).toEqual([['dashwood', '']]);
+    expect(inOrder(['a', 'zoe', 'c'], ['x', 'so', 'c'])).toEqual([['zoe', 'so']]);
+    expect(inOrder(['to', 'call', 'centre'], ['to', 'call', 'send'])).toEqual([['centre', 'send']]);
+    expect(inOrder(['Dashwood', 'and', 'zoe'], ['dashwood', 'hand', 'Zoe'])).toEqual([]);
+  });
+
   it('have an empty original where nothing else is heard', () => {
     expect(originals(said('hello', 'zoe'), said('hello'))[1]).toEqual(['zoe', '']);
   });

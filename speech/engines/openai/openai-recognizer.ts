@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import { RECOGNITION_RATE_HZ, type Recognition } from '../../../machines/utterances.ts';
+import { hasKeywords, markBoosted } from '../../boosted-words.ts';
 import {
   type Keyword,
   type Recognizer,
@@ -8,7 +9,7 @@ import {
   type UtteranceOptions,
 } from '../../recognizer.ts';
 import { serverRefusal } from './server-refusal.ts';
-import { toRecognition } from './transcription.ts';
+import { type TranscriptionContext, toRecognition } from './transcription.ts';
 import { encodeWav } from './utterance-wav.ts';
 
 /** What all recognizers of a server share. */
@@ -66,7 +67,10 @@ export class OpenAiRecognizer implements Recognizer {
     try {
       // Servers refuse what is shorter.
       if (samples < LEAST_SAMPLES) return toRecognition({ text: '' }, context);
-      return toRecognition(await this.#transcribe(utterance), context);
+      const prompt = promptOf(options.keywords);
+      const recognition = toRecognition(await this.#transcribe(utterance, { prompt }), context);
+      const isPrompted = prompt !== '' && hasKeywords(recognition.words, options.keywords);
+      return isPrompted ? await this.#marked(recognition, utterance, context) : recognition;
     } catch (error) {
       throw serverRefusal(error, this.#server.secret);
     } finally {
@@ -88,13 +92,31 @@ export class OpenAiRecognizer implements Recognizer {
     return this.#utterance;
   }
 
-  async #transcribe({ options, blocks, abort }: OpenUtterance): Promise<unknown> {
+  /** With the words marked that the server writes only because of the prompt. */
+  async #marked(
+    recognition: Recognition,
+    utterance: OpenUtterance,
+    context: TranscriptionContext,
+  ): Promise<Recognition> {
+    const { keywords } = utterance.options;
+    try {
+      const unboosted = toRecognition(await this.#transcribe(utterance, { prompt: '' }), context).words;
+      const words = markBoosted(recognition.words, { unboosted, keywords, by: 'order' });
+      return { ...recognition, words };
+    } catch (error) {
+      if (utterance.abort.signal.aborted) throw error;
+      // The text is worth more than its marks.
+      return recognition;
+    }
+  }
+
+  async #transcribe({ options, blocks, abort }: OpenUtterance, { prompt }: { prompt: string }): Promise<unknown> {
     const { client, tellsWords } = this.#server;
     const request = {
       file: new File([encodeWav(blocks)], 'utterance.wav', { type: 'audio/wav' }),
       model: this.description.model,
       ...(options.language !== null && { language: options.language }),
-      ...(options.keywords.length > 0 && { prompt: promptOf(options.keywords) }),
+      ...(prompt !== '' && { prompt }),
     };
     const { signal } = abort;
     if (tellsWords) {

@@ -139,6 +139,34 @@ describe('an answer with words', () => {
     expect(samples).toEqual(Int16Array.from({ length: 2 * SECOND }, (_, at) => 1 + Math.floor(at / SECOND)));
   });
 
+  it('marks the words that are there because of the prompt, after a second request without it', async () => {
+    const { baseUrl, asked } = await serverThat((response, { form }) =>
+      json(response, 200, { text: `Go forward ${form.has('prompt') ? 'Tandem' : 'random'} meters.` }),
+    );
+    const recognizer = await recognizerFor(baseUrl);
+    const keywords = ['tandem', 'meters'].map((term) => ({ term, weight: 1 }));
+    const { text, words } = await recognise(recognizer, { ...UTTERANCE, keywords });
+    expect(text).toBe('Go forward Tandem meters.');
+    expect(words.map(({ word, original }) => [word, original])).toEqual([
+      ['Go', null],
+      ['forward', null],
+      ['Tandem', 'random'],
+      ['meters.', null],
+    ]);
+    expect(asked.map(({ form }) => form.has('prompt'))).toEqual([true, false]);
+    await recognise(recognizer, { ...UTTERANCE, keywords: [{ term: 'robot', weight: 1 }] });
+    expect(asked).toHaveLength(3);
+  });
+
+  it('keeps the text where the second request fails', async () => {
+    const { baseUrl } = await serverThat((response, { form }) =>
+      form.has('prompt') ? json(response, 200, { text: 'tandem' }) : json(response, 429, {}),
+    );
+    const keywords = [{ term: 'tandem', weight: 1 }];
+    const { words } = await recognise(await recognizerFor(baseUrl), { ...UTTERANCE, keywords });
+    expect(words).toMatchObject([{ word: 'tandem', original: null }]);
+  });
+
   it('is asked for without a language or a prompt when there are none', async () => {
     const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
     await recognise(await recognizerFor(baseUrl, { apiKey: null }));
