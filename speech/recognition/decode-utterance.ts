@@ -109,7 +109,8 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
     hasBegun = true;
     const attempt = await feed(utterance, lease, options);
     if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());
-    lease.giveBack({ broken: null, audioMs: millisecondsOf(utterance.length) });
+    const hasText = attempt.type === 'recognised' && attempt.recognition.text !== '';
+    lease.giveBack({ broken: null, audioMs: millisecondsOf(utterance.length), hasText });
     return attempt;
   } catch (thrown) {
     const error = signal.aborted ? new RecognizerError('cancelled', 'aborted') : asRecognizerError(thrown);

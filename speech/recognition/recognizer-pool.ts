@@ -2,6 +2,7 @@ import { LeasePool, type LeaseRequest, type Lease as PoolLease, type ResourceKin
 import type { EngineName, Recognizer } from '../recognizer.ts';
 import { RecognizerError } from '../recognizer.ts';
 import { type ClaimOptions, inOrder, whomToRecall } from './claims.ts';
+import { ModelTrust } from './model-trust.ts';
 import { type Capability, modelNameOf } from './router.ts';
 import { answeredWithin, WorkMeter } from './work-meter.ts';
 
@@ -13,7 +14,7 @@ export interface Lease {
   /** Waits for what was asked of the recognizer, measuring it. @throws RecognizerError `crashed` when it takes forever */
   work<Answer>(answer: Promise<Answer>): Promise<Answer>;
   /** To be called once. A broken instance, `broken` says how, is closed, and replaced when one is wanted. */
-  giveBack(outcome: { broken: string | null; audioMs: number }): void;
+  giveBack(outcome: { broken: string | null; audioMs: number; hasText?: boolean }): void;
 }
 
 export interface RecognizerPoolOptions {
@@ -26,6 +27,8 @@ export interface RecognizerPoolOptions {
   onBroken?: (instance: { model: string; detail: string }) => void;
 }
 
+const OUT_OF_SERVICE =
+  'is out of service for 10 minutes: its process crashed on all that was said. Run tandem models check, and fetch it again';
 const DEFAULT_ANSWER_WITHIN_MS = 120_000;
 
 /** An instance works while it owes an answer to any of its leases. */
@@ -54,6 +57,7 @@ export class RecognizerPool {
   readonly #busy = new WeakMap<Recognizer, Busy>();
   readonly #work = new WorkMeter();
   readonly #problems = new Map<string, string>();
+  readonly #trust = new ModelTrust();
 
   constructor({ processes, idleMs, answerWithinMs, onBroken }: RecognizerPoolOptions) {
     this.#answerWithinMs = answerWithinMs ?? DEFAULT_ANSWER_WITHIN_MS;
@@ -70,7 +74,13 @@ export class RecognizerPool {
         },
         onOpened: (kind) => this.#problems.delete(kind.maker.name),
         onOpenFailed: (kind, detail) => this.#problems.set(kind.maker.name, detail),
-        onBroken: ({ key: model }, detail) => onBroken?.({ model, detail }),
+        onBroken: ({ key: model, maker }, detail) => {
+          onBroken?.({ model, detail });
+          // Only those are chosen by operators, and have others to take over.
+          if (maker.name !== 'sherpa-onnx' || !this.#trust.noteBroken(model)) return;
+          this.#problems.set(maker.name, `${model} ${OUT_OF_SERVICE}`);
+          onBroken?.({ model, detail: OUT_OF_SERVICE });
+        },
         isLasting: (error) => error instanceof RecognizerError && error.code === 'model',
         keepsLast: false,
         closedError: () => new RecognizerError('cancelled', 'the recognizers are closed'),
@@ -81,13 +91,16 @@ export class RecognizerPool {
 
   /** @throws RecognizerError when the model cannot be loaded; the signal's reason when aborted */
   async claim(options: ClaimOptions): Promise<Lease> {
-    const lease = await this.#pool.lease({ ...options, kind: kindOf(options.model) });
-    return this.#measured(lease, options.model.engine.name);
+    const kind = kindOf(options.model);
+    if (this.#trust.isOut(kind.key)) throw new RecognizerError('model', `${kind.key} ${OUT_OF_SERVICE}`);
+    const lease = await this.#pool.lease({ ...options, kind });
+    return this.#measured(lease, options.model);
   }
 
   /** Loads another instance of a model that will be wanted soon, unless so many are there or there is no room. */
   warm(capability: Capability, wanted: number): void {
-    this.#pool.warm(kindOf(capability), wanted);
+    const kind = kindOf(capability);
+    if (!this.#trust.isOut(kind.key)) this.#pool.warm(kind, wanted);
   }
 
   /** To be called when the urgency of a claim may have changed. */
@@ -118,7 +131,8 @@ export class RecognizerPool {
     await this.#pool.close();
   }
 
-  #measured(lease: PoolLease<Recognizer>, engine: EngineName): Lease {
+  #measured(lease: PoolLease<Recognizer>, model: Capability): Lease {
+    const engine = model.engine.name;
     const within = this.#answerWithinMs;
     const unused = this.#unusedOf(lease.resource);
     const recognizer = unused.pop() ?? lease.resource.beside!();
@@ -136,7 +150,8 @@ export class RecognizerPool {
           if (--busy.answers === 0) this.#work.add(engine, { workMs: performance.now() - busy.sinceMs, audioMs: 0 });
         }
       },
-      giveBack: ({ broken, audioMs }) => {
+      giveBack: ({ broken, audioMs, hasText = false }) => {
+        if (hasText) this.#trust.noteUnderstood(modelNameOf(model));
         this.#work.add(engine, { workMs: 0, audioMs });
         unused.push(recognizer);
         lease.giveBack({ broken });

@@ -169,6 +169,44 @@ describe('the recognizers', () => {
     expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toBe('tokens.txt is missing');
   });
 
+  it('are of no model that broke on all that was said, which leaves that to others for a while', async () => {
+    const broken = createFakeEngine({
+      engine: 'sherpa-onnx',
+      model: 'cut',
+      script: ({ type, words }) => {
+        if (type === 'finish' && words.length > 0) crash();
+      },
+    });
+    await using fixture = new DeskFixture([broken, createFakeEngine()], { processes: 1 });
+    const speaker = await fixture.open('live');
+    for (const [index, words] of [[], [1], [2], [3]].entries()) {
+      speaker.say(words);
+      await speaker.events.count(index + 1);
+    }
+    expect(speaker.outcomes.map(([, outcome]) => outcome)).toEqual(['speech_end_no_result', '1', '2', '3']);
+    // Silence, twice for the first word, and once for the second.
+    expect(broken.steps.all.filter(({ type }) => type === 'finish')).toHaveLength(4);
+    const { engines } = await fixture.desk.describe();
+    expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toContain('cut is out of service');
+  });
+
+  it('stay in service if they have ever understood anything, whatever breaks them', async () => {
+    const engine = createFakeEngine({
+      engine: 'sherpa-onnx',
+      script: ({ type, words }) => {
+        if (type === 'finish' && words.includes(666)) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const speaker = await fixture.open('live');
+    for (const [index, word] of [1, 666, 666, 2].entries()) {
+      speaker.say([word]);
+      await speaker.events.count(index + 1);
+    }
+    const nothing = 'speech_end_no_result';
+    expect(speaker.outcomes.map(([, outcome]) => outcome)).toEqual(['1', nothing, nothing, '2']);
+  });
+
   it('are closed when nobody wants them for long', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1, idleMs: 1 });
