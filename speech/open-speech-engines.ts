@@ -1,5 +1,6 @@
 import { type EngineConfig, engineSettingsOf } from './engines/available-engines.ts';
 import { type SynthesisConfig, synthesisSettingsOf } from './engines/available-synthesizers.ts';
+import { logBrokenModels } from './models/broken-models.ts';
 import { createSpeechRecognition, type SpeechRecognitionOptions } from './speech-recognition.thread.ts';
 import type { SpeechRecognition } from './speech-recognition.ts';
 import { createSpeechSynthesis } from './speech-synthesis.thread.ts';
@@ -33,6 +34,8 @@ export async function openSpeechEngines(
   const synthesising = createSpeechSynthesis({ settings: synthesisSettingsOf(settings), logger });
   opening.defer(() => closeQuietly(synthesising));
   const [recognition, synthesis] = await Promise.all([recognising, synthesising]);
+  // Nothing waits for it.
+  void logBrokenModels(settings.modelsDir, logger).catch((err: unknown) => logger.warn({ err }, 'models not listed'));
   const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: settings.ttsEngine });
   const warmingUp = new AbortController();
   opening.defer(() => warmingUp.abort());

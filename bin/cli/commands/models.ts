@@ -25,7 +25,7 @@ const list = defineAction({
       models.map(({ name, kind, languages, live, download_mb, status, problem }) => [
         name,
         kind,
-        shortened(languages),
+        status === 'broken' ? null : shortened(languages),
         live === null ? null : live ? 'yes' : 'no',
         download_mb === null ? null : `${download_mb} MB`,
         terminal.paint(paintStatus[status], problem === null ? status : `${status}: ${problem}`),

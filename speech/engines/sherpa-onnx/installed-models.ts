@@ -149,9 +149,12 @@ async function readFolder(
   return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
 }
 
-/** Files of models that lie beside the folders of models, as after a download by hand. */
+/** Files of models that lie beside the folders of models, as after a download by hand; or why there are no folders. */
 export async function strayFilesIn(parent: string): Promise<{ folder: string; problem: string }[]> {
-  const entries = await readdir(parent, { withFileTypes: true }).catch(() => []);
+  const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) =>
+    error.code === 'ENOENT' ? [] : { folder: parent, problem: `cannot be read: ${reasonOf(error)}` },
+  );
+  if ('problem' in entries) return [entries];
   const strays = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
   return strays.flatMap(({ name }) => {
     const problem = ARCHIVE.test(name)
@@ -166,8 +169,9 @@ const MODEL_FILE = /\.(?:onnx|ort)$/;
 
 export async function foldersIn(parent: string): Promise<string[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
+    // `strayFilesIn` reports it.
+    reasonOf(error);
+    return [];
   });
   const isFolder = (entry: (typeof entries)[number]) => entry.isDirectory() || entry.isSymbolicLink();
   // A download that is not finished begins with a dot.

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
 import { findSynthesisModels } from '../../../speech/engines/sherpa-onnx/installed-voices.ts';
+import { logBrokenModels } from '../../../speech/models/broken-models.ts';
 import { encodeOnnx } from '../tiny-onnx.ts';
 import { writeOfflineCtc, writeOfflineTransducer } from '../whistled-models.ts';
 
@@ -93,6 +94,28 @@ describe('the folder of models', () => {
     expect(problems.map(({ problem }) => problem)).toEqual([
       expect.stringMatching(/^en_US-amy-low.onnx is a voice as Piper publishes it/),
       'it is a model for recognition: move its folder to stt/',
+    ]);
+  });
+
+  it('logs each model that cannot be used when the server starts', async () => {
+    for (const kind of ['stt', 'tts']) await symlink(join(modelsDir, 'nowhere'), join(modelsDir, kind, 'lost'));
+    const logged: unknown[] = [];
+    await logBrokenModels(modelsDir, { warn: (fields, message) => logged.push([fields, message]) });
+    const problem = 'cannot be read: it is a link to something that does not exist';
+    expect(logged).toEqual(
+      ['stt', 'tts'].map((kind) => [{ folder: join(modelsDir, kind, 'lost'), problem }, 'model cannot be used']),
+    );
+  });
+
+  it.each(['stt', 'tts'])('reports that %s is a file', async (kind) => {
+    await rm(join(modelsDir, kind), { recursive: true });
+    await writeFile(join(modelsDir, kind), 'x');
+    const found = [await findInstalledModels(modelsDir), await findSynthesisModels(modelsDir)];
+    expect(found.flatMap(({ problems }) => problems)).toEqual([
+      {
+        folder: join(modelsDir, kind),
+        problem: 'cannot be read: it is a link to a file; link the folder of the model',
+      },
     ]);
   });
 

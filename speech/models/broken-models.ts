@@ -1,0 +1,13 @@
+import { findInstalledModels } from '../engines/sherpa-onnx/installed-models.ts';
+import { findSynthesisModels } from '../engines/sherpa-onnx/installed-voices.ts';
+
+/** Logs the folders of models that cannot be used, and why: their engine goes on without them. */
+export async function logBrokenModels(
+  modelsDir: string,
+  logger: { warn(fields: object, message: string): void },
+): Promise<void> {
+  const found = await Promise.all([findInstalledModels(modelsDir), findSynthesisModels(modelsDir)]);
+  for (const { folder, problem } of found.flatMap(({ problems }) => problems)) {
+    logger.warn({ folder, problem }, 'model cannot be used');
+  }
+}
