@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { RecognizerError } from '../../../speech/recognizer.ts';
 import { crash, createFakeEngine } from '../fake-engine.ts';
 import { gate } from './gate.ts';
 import { DeskFixture } from './spoken-to-desk.ts';
@@ -197,6 +198,40 @@ describe('a live stream', () => {
     const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
     expect(told).toMatchObject({ recognition: { text: '1', model: 'pocketsphinx/en-us' } });
     expect(first.steps.all.filter(({ type }) => type === 'write')).toHaveLength(2);
+  });
+
+  it('goes on after an utterance that an upstream server refused, and ends after three in a row', async () => {
+    const refused = new RecognizerError('rate_limited', 'wait', { retryable: true, retryAfterS: 17 });
+    const engine = createFakeEngine({
+      engine: 'openai',
+      streams: false,
+      script: ({ type, words }) => {
+        if (type === 'finish' && words.includes(429)) throw refused;
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    for (const word of [429, 1, 429, 429, 429]) speaker.say([word]);
+    await speaker.events.first(({ type }) => type === 'recognition.failed');
+    const impaired = ['recognition.impaired', 'utterance.unusable'];
+    expect(speaker.kinds).toEqual([
+      ...[...impaired, 'utterance.recognised'],
+      ...[...impaired, ...impaired, 'recognition.failed'],
+    ]);
+    expect(speaker.events.all[0]).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT' });
+  });
+
+  it('turns to the local engine where an upstream server refuses an utterance', async () => {
+    const upstream = createFakeEngine({
+      engine: 'openai',
+      script: ({ type }) => {
+        if (type === 'finish') throw new RecognizerError('rate_limited', 'wait', { retryable: true, retryAfterS: 17 });
+      },
+    });
+    await using fixture = new DeskFixture([upstream, createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    expect(await speaker.events.first(() => true)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
   });
 
   it('tells what is understood so far once in each interval, and not when nothing more was heard', async () => {
