@@ -47,6 +47,10 @@ const MOST_EDGE = 1.2;
 const MOST_MISSED = 3;
 /** Hops lost in one burst that a press survives if the digit sounds right before and after. */
 const MOST_LOST = 5;
+/** The same if its tones also go on in phase: 200 ms, as far as their frequency is known well enough. */
+const MOST_LOST_IN_PHASE = 20;
+/** Radians. Two presses look like one by chance once in 17 times, and only if the pause between them was lost whole. */
+const MOST_PHASE_ERROR = 0.75;
 
 const HANN = Float64Array.from({ length: WINDOW }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * (i + 0.5)) / WINDOW));
 const HANN_SUM = HANN.reduce((sum, weight) => sum + weight, 0);
@@ -61,6 +65,8 @@ const HARMONIC_COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.c
 const weighed = new Float64Array(WINDOW);
 const powers = new Float64Array(TONES_HZ.length);
 const measuredHz = new Float64Array(TONES_HZ.length);
+/** Radians against an oscillator of the nominal frequency that begins with the samples of the detector. */
+const measuredPhases = new Float64Array(TONES_HZ.length);
 
 export class DtmfDetector {
   readonly #onPress: (digit: string, durationMs: number) => void;
@@ -85,6 +91,11 @@ export class DtmfDetector {
   #sincePower = 0;
   /** Of the first hop since the last hit, where the tones may have ended. */
   #edgePower = 0;
+  /** Samples since the detector began, the lost ones included. */
+  #position = 0;
+  /** The tones of the press that goes on. */
+  readonly #lowTrace = new ToneTrace();
+  readonly #highTrace = new ToneTrace();
 
   /** `onPress` is called once per press, at its end. */
   constructor(onPress: (digit: string, durationMs: number) => void) {
@@ -118,6 +129,7 @@ export class DtmfDetector {
   /** Samples that the network lost: whether the key was down is unknown. */
   addLoss(samples: number): void {
     this.#forget();
+    this.#position += samples;
     this.#lost += Math.floor(samples / HOP);
     this.#endIfOver();
   }
@@ -125,6 +137,7 @@ export class DtmfDetector {
   /** Samples that the speaker did not send because it was silent. */
   addSilence(samples: number): void {
     this.#forget();
+    this.#position += samples;
     this.#missed += Math.floor(samples / HOP);
     this.#endIfOver();
   }
@@ -136,6 +149,7 @@ export class DtmfDetector {
   }
 
   #forget(): void {
+    this.#position += this.#filled;
     this.#filled = 0;
     this.#hops = 0;
     this.#hopPowers.fill(0);
@@ -154,6 +168,7 @@ export class DtmfDetector {
     else if (this.#key >= 0) this.#takeUnmeasured(hopPowers[2]!);
     samples.copyWithin(0, HOP);
     this.#filled = 0;
+    this.#position += HOP;
   }
 
   /** A hop after a gap, where no window is whole yet. */
@@ -167,9 +182,11 @@ export class DtmfDetector {
   #judge(key: number): void {
     const hopPowers = this.#hopPowers;
     const newest = hopPowers[2]!;
+    if (this.#lost > MOST_LOST && key === this.#key && !this.#isInPhase(key)) this.#endPress();
     if (key >= 0 && key === this.#key) {
       this.#hits += 1;
-      this.#pressPower += this.#sincePower + newest;
+      this.#trace(key);
+      this.#pressPower += this.#sincePower + newest + this.#lost * this.#tonePower;
       this.#peakPower = Math.max(this.#peakPower, this.#tonePower);
       this.#sincePower = 0;
       this.#edgePower = 0;
@@ -187,8 +204,29 @@ export class DtmfDetector {
     if (key < 0) return;
     this.#key = key;
     this.#hits = 1;
+    this.#lowTrace.clear();
+    this.#highTrace.clear();
+    this.#trace(key);
     this.#peakPower = this.#tonePower;
     this.#pressPower = this.#edge(hopPowers[0]!) + hopPowers[1]! + newest;
+  }
+
+  /** Notes the tones that `#findKey` has measured. */
+  #trace(key: number): void {
+    const [low, high] = [key >> 2, 4 + (key & 3)];
+    this.#lowTrace.add(low, this.#startsAt);
+    this.#highTrace.add(high, this.#startsAt);
+  }
+
+  /** Whether the tones that `#findKey` has measured may be those of before the loss. */
+  #isInPhase(key: number): boolean {
+    const [low, high] = [key >> 2, 4 + (key & 3)];
+    return this.#lowTrace.goesOn(low, this.#startsAt) && this.#highTrace.goesOn(high, this.#startsAt);
+  }
+
+  /** Position of the first of `#samples`. */
+  get #startsAt(): number {
+    return this.#position - WINDOW;
   }
 
   /** A hop in which the tones may have begun or ended; a louder one is something else. */
@@ -203,7 +241,7 @@ export class DtmfDetector {
       return;
     }
     const isPause = this.#missed > 0 && this.#missed + this.#lost > MOST_MISSED;
-    if (isPause || this.#lost > MOST_LOST) this.#endPress();
+    if (isPause || this.#lost > MOST_LOST_IN_PHASE) this.#endPress();
   }
 
   #endPress(): void {
@@ -255,13 +293,49 @@ export class DtmfDetector {
     if (powers[tone] === 0) return 0;
     const before = phaseOf(this.#samples, 0, tone);
     const now = phaseOf(this.#samples, HOP, tone);
-    const turned = now - before;
-    const radians = turned - 2 * Math.PI * Math.round(turned / (2 * Math.PI));
+    const radians = withinHalfTurn(now - before);
     const offHz = (radians * SAMPLE_RATE_HZ) / (2 * Math.PI * HOP);
     if (Math.abs(offHz) > TONES_HZ[tone]! * MOST_DEVIATION) return 0;
     measuredHz[tone] = TONES_HZ[tone]! + offHz;
+    measuredPhases[tone] = now;
     return powers[tone]! / hannResponse((offHz * WINDOW) / SAMPLE_RATE_HZ);
   }
+}
+
+/** Where a tone was last heard, in which phase, and its frequency as a mean. Allocates nothing. */
+class ToneTrace {
+  #phase = 0;
+  #position = 0;
+  #offHz = 0;
+  #count = 0;
+
+  clear(): void {
+    this.#offHz = 0;
+    this.#count = 0;
+  }
+
+  /** @param startsAt position of the samples in which `tone` was measured */
+  add(tone: number, startsAt: number): void {
+    this.#phase = phaseAt(tone, startsAt);
+    this.#position = startsAt;
+    this.#offHz += measuredHz[tone]! - TONES_HZ[tone]!;
+    this.#count += 1;
+  }
+
+  goesOn(tone: number, startsAt: number): boolean {
+    const offHz = (this.#offHz + measuredHz[tone]! - TONES_HZ[tone]!) / (this.#count + 1);
+    const expected = this.#phase + (2 * Math.PI * offHz * (startsAt - this.#position)) / SAMPLE_RATE_HZ;
+    return Math.abs(withinHalfTurn(phaseAt(tone, startsAt) - expected)) < MOST_PHASE_ERROR;
+  }
+}
+
+/** The measured phase against an oscillator that began at position 0. */
+function phaseAt(tone: number, startsAt: number): number {
+  return measuredPhases[tone]! - ((TONES_HZ[tone]! * startsAt) % SAMPLE_RATE_HZ) * ((2 * Math.PI) / SAMPLE_RATE_HZ);
+}
+
+function withinHalfTurn(radians: number): number {
+  return radians - 2 * Math.PI * Math.round(radians / (2 * Math.PI));
 }
 
 /** Mean squares of four tones in `weighed`, uncorrected, into `powers`. */

@@ -9,8 +9,8 @@ import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 
 /** Frames of digits, each with a pause of 80 ms. */
-function framesOfDigits(digits: string, codec: Codec = 'PCMU'): Uint8Array[] {
-  const samples = dtmfTones(digits, 100);
+function framesOfDigits(digits: string, codec: Codec = 'PCMU', durationMs = 100): Uint8Array[] {
+  const samples = dtmfTones(digits, durationMs);
   const encoder = new PacketEncoder(FRAME_SAMPLES);
   return Array.from({ length: samples.length / FRAME_SAMPLES }, (_, i) => {
     const frame = new Uint8Array(FRAME_SAMPLES);
@@ -129,6 +129,22 @@ describe('packets of tones', () => {
     const sent = numbered(framesOfDigits('1122'));
     expect(digitsOf(sent)).toBe('1122');
     for (let lost = 1; lost < sent.length; lost++) expect(digitsOf(sent.toSpliced(lost, 1)), `${lost}`).toBe('1122');
+  });
+
+  it('may be lost up to six in a row within a tone without a press more', () => {
+    const sent = numbered(framesOfDigits('5'.repeat(3), 'PCMU', 300));
+    for (const burst of [3, 4, 6]) {
+      for (let lost = 2; lost + burst < 13; lost++) {
+        expect(digitsOf(sent.toSpliced(19 + lost, burst)), `${burst} from ${lost}`).toBe('555');
+      }
+    }
+  });
+
+  it('keep two presses apart when the pause between them is lost whole', () => {
+    const [first, second] = ['5', '5'].map((digit) => framesOfDigits(digit).slice(0, 5));
+    const pause = [0, 1, 2, 3].map(() => new Uint8Array(FRAME_SAMPLES).fill(0xff));
+    const sent = numbered([...first!, ...pause, ...second!]);
+    expect(digitsOf(sent.toSpliced(5, 4))).toBe('55');
   });
 
   it('may come twice or swapped', () => {
