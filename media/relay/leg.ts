@@ -9,7 +9,7 @@ import { FULL_SCALE_POWER, meanPower, powerToDbov } from '../dsp/level.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames, silenceFrames } from '../dsp/tones.ts';
-import type { LoopedSound, PlaybackEnd } from '../media-plane.ts';
+import type { LoopedSound, PlaybackEnd, SendingEnd } from '../media-plane.ts';
 import type { PacketAudio } from '../recording/timeline.ts';
 import { COMFORT_NOISE_PAYLOAD_TYPE } from '../rtp/comfort-noise.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
@@ -435,6 +435,7 @@ export class RelayLeg {
   sendPlayback(nowMs: number): void {
     const { remote } = this;
     const playback = this.#playback;
+    if (playback?.mustBeHeardNow && !this.isListening) this.#endPlayback('not-listening');
     if (playback === null || remote === null || !this.isListening || this.#digits !== null) return;
     if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
@@ -564,7 +565,7 @@ export class RelayLeg {
     digits.onEnded(end);
   }
 
-  #endPlayback(end: PlaybackEnd): void {
+  #endPlayback(end: SendingEnd): void {
     const playback = this.#playback;
     if (playback === null) return;
     this.#playback = null;

@@ -1,5 +1,5 @@
 import { ALAW_TO_LINEAR, type G711Codec, LINEAR_TO_ALAW, LINEAR_TO_MULAW, MULAW_TO_LINEAR } from '../codecs/g711.ts';
-import type { PlaybackEnd } from '../media-plane.ts';
+import type { SendingEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES } from '../rtp/packet.ts';
 import { sequenceDelta } from '../rtp/receiver-statistics.ts';
 
@@ -25,27 +25,31 @@ interface PlaybackOptions {
   over: boolean;
   /** Begins anew whenever it is over. Default false. */
   isLooped?: boolean | undefined;
+  /** Ends if the leg does not listen when it is about to begin; else it waits. Default false. */
+  ifListening?: boolean | undefined;
   /** Told with the first frame that is sent. */
   onStarted: () => void;
   /** Told once. */
-  onEnded: (end: PlaybackEnd) => void;
+  onEnded: (end: SendingEnd) => void;
 }
 
 export class Playback {
   readonly over: boolean;
   readonly #samples: Int16Array;
   readonly #isLooped: boolean;
+  readonly #ifListening: boolean;
   readonly #onStarted: () => void;
-  readonly #onEnded: (end: PlaybackEnd) => void;
+  readonly #onEnded: (end: SendingEnd) => void;
   #position = 0;
   #hasStarted = false;
   #hasEnded = false;
   #lastSequence = -1;
   #lastPosition = 0;
 
-  constructor({ samples, over, isLooped = false, onStarted, onEnded }: PlaybackOptions) {
+  constructor({ samples, over, isLooped = false, ifListening = false, onStarted, onEnded }: PlaybackOptions) {
     this.#samples = samples;
     this.#isLooped = isLooped && samples.length > 0;
+    this.#ifListening = ifListening;
     this.over = over;
     this.#onStarted = onStarted;
     this.#onEnded = onEnded;
@@ -54,6 +58,11 @@ export class Playback {
   /** Whether nothing is left to say. */
   get isSpent(): boolean {
     return !this.#isLooped && this.#position >= this.#samples.length;
+  }
+
+  /** Whether it ends if the leg does not listen now. */
+  get mustBeHeardNow(): boolean {
+    return this.#ifListening && !this.#hasStarted;
   }
 
   /** Fills the payload of `packet` with the next samples, and with silence after the last. */
@@ -135,7 +144,7 @@ export class Playback {
   }
 
   /** Idempotent: the first tells. */
-  end(end: PlaybackEnd): void {
+  end(end: SendingEnd): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#onEnded(end);

@@ -10,7 +10,6 @@ import type {
   KeyPresses,
   LoopedSound,
   PartyId,
-  PlaybackEnd,
   PlayedSound,
   RecordingOptions,
   RecordingSummary,
@@ -324,7 +323,7 @@ export class RelaySession {
   play(id: PartyId, { ifListening = false, playbackId, ...sound }: PlayedSound): Promise<SendingEnd> {
     if (ifListening && !this.#party(id).leg.isListening) return Promise.resolve('not-listening');
     const event = { type: 'playback.started', leg: id, ...(playbackId && { playbackId }) } as const;
-    return this.#play(id, sound, () => this.#options.post(event));
+    return this.#play(id, { ...sound, ifListening }, () => this.#options.post(event));
   }
 
   /** Resolves when the tone has ended for all of them. @throws RangeError when the session is closed */
@@ -332,7 +331,7 @@ export class RelaySession {
     await Promise.all(ids.map((id) => this.#play(id, { samples: recordingTone(), over: true }, () => {})));
   }
 
-  #play(id: PartyId, sound: PlayedSound, onStarted: () => void): Promise<PlaybackEnd> {
+  #play(id: PartyId, sound: PlayedSound, onStarted: () => void): Promise<SendingEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
     return this.#pacedUntilEnd(
@@ -344,9 +343,9 @@ export class RelaySession {
   /** Starts something that is sent 20 ms at a time until it calls `onEnded`. */
   #pacedUntilEnd(
     sendFrame: (nowMs: number) => void,
-    start: (onEnded: (end: PlaybackEnd) => void) => void,
-  ): Promise<PlaybackEnd> {
-    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
+    start: (onEnded: (end: SendingEnd) => void) => void,
+  ): Promise<SendingEnd> {
+    const { promise, resolve } = Promise.withResolvers<SendingEnd>();
     const stopPacing = this.#options.pacer.add(() => sendFrame(this.#clock.nowMs()));
     start((end) => {
       stopPacing();

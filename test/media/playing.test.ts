@@ -363,6 +363,17 @@ describe('a sound that is repeated', () => {
     expect(await bench.session.play('agent', { ...sound, playbackId: 'play_2' })).toBe('not-listening');
     expect(bench.events).toHaveLength(1);
   });
+
+  it('ends if the leg stops listening before it begins, if that was asked', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const sound = { samples: SPEECH.slice(), over: false, ifListening: true };
+    const end = bench.session.play('agent', { ...sound, playbackId: 'play_1' });
+    await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
+    bench.pace(1);
+    expect(await end).toBe('not-listening');
+    expect(bench.events).toEqual([]);
+  });
 });
 
 describe('the recording tone', () => {
