@@ -207,12 +207,18 @@ async function withWhatItTells(
     case 'transcript.final': {
       if (move.segment === null) return null;
       const outcome = await addSegment(tx, call, { segment: move.segment, eventSequence: sequence, now });
-      if (outcome === 'stored') return move;
+      if (outcome === 'stored') return withRole(move, call);
       return outcome === 'over' ? null : failureOf(move, UNPAID);
     }
     default:
       return move;
   }
+}
+
+/** Adds the role of a leg that was added, whose id alone says little. */
+function withRole(move: StampedMove, { legs }: CallRow): StampedMove {
+  const added = legs.find(({ legId }) => legId === move.data?.leg_id);
+  return added === undefined ? move : { ...move, data: { ...move.data, role: added.role } };
 }
 
 /** What is tried once a move of the transcript was given up: to say so, and if that is refused as well, nothing. */

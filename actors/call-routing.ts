@@ -38,6 +38,8 @@ export function talkRouting(talk: Talk): Routing {
     // A supervisor who only listens may have a phone that sends nothing.
     watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
     recordedBeside,
+    // A transcript has what all parties hear.
+    tapMuted: Object.keys(talk.guests).filter((leg) => talk.guests[leg] !== null && talk.guests[leg] !== 'barge'),
   };
 }
 

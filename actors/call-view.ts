@@ -1,4 +1,11 @@
-import type { CallLeg, LegName, LegQuality, SupervisionMode } from '../machines/events.ts';
+import {
+  type CallLeg,
+  isLegName,
+  type LegId,
+  type LegName,
+  type LegQuality,
+  type SupervisionMode,
+} from '../machines/events.ts';
 import { seconds } from '../machines/utterances.ts';
 import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from '../storage/queries/calls.ts';
 import { isFinalState } from '../storage/queries/calls.ts';
@@ -120,6 +127,8 @@ export interface PublicTranscript {
   segments: (PublicSpoken & {
     /** `agent`, `customer`, or the `leg_id` of a leg that was added. */
     leg: string;
+    /** That the leg has by now: the target of a transfer takes the one of the leg that it replaces. */
+    role: CallLeg['role'];
     language: string;
     words: { word: string; start: number; end: number; confidence: number | null }[];
   })[];
@@ -225,7 +234,7 @@ export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): Pub
 
 /** `stored` is null for a call without a transcript. */
 export function presentTranscript(
-  callId: string,
+  { callId, legs }: Pick<CallRow, 'callId' | 'legs'>,
   stored: { transcript: TranscriptRow; segments: TranscriptSegmentRow[] } | null,
 ): PublicTranscript {
   const segments = stored?.segments ?? [];
@@ -236,6 +245,7 @@ export function presentTranscript(
     language: mostSpoken(segments),
     segments: segments.map((segment) => ({
       leg: segment.leg,
+      role: roleOf(segment.leg, legs),
       ...presentSpoken(segment),
       language: segment.language,
       words: segment.words.map(({ word, startMs, endMs, confidence }) => ({
@@ -246,6 +256,10 @@ export function presentTranscript(
       })),
     })),
   };
+}
+
+function roleOf(legId: LegId, legs: readonly CallLeg[]): CallLeg['role'] {
+  return legs.find((leg) => leg.legId === legId)?.role ?? (isLegName(legId) ? legId : 'party');
 }
 
 function presentSpoken({ text, startMs, endMs, confidence }: EventSegment): PublicSpoken {

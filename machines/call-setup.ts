@@ -34,7 +34,6 @@ import type {
   CallMove,
   CallOutcome,
   Funding,
-  Guest,
   LocalMedia,
   MediaCommand,
   MediaReport,
@@ -147,8 +146,7 @@ export const callSetup = setup({
     endsCall: ({ context }, { result }: { result: AnswerResult }) => endsCall(context.onMachine, result),
     wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
-    isTranscribedGuest: ({ context }, { legId }: GuestParams) =>
-      context.isTranscribing && isThirdPartyTalking(context.guests[legId]),
+    isTranscribedGuest: ({ context }, { legId }: GuestParams) => context.isTranscribing && isHeardByAll(context, legId),
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
     isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
@@ -285,6 +283,11 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.raise({ type: 'legs.changed' });
     }),
+    /** Other modes mute the tap, so that an ear that is there already stays. */
+    transcribeSupervisor: enqueueActions(({ enqueue, context }, { control }: { control: TalkControl }) => {
+      if (control.type !== 'supervise' || !context.isTranscribing || !isHeardByAll(context, control.leg)) return;
+      enqueue.sendTo('transcript', { type: 'join', leg: control.leg });
+    }),
     /** Also one that never talked. */
     removeGuest: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
       const { [legId]: gone, ...guests } = context.guests;
@@ -295,7 +298,7 @@ export const callSetup = setup({
         enqueue.sendTo('media', { type: 'route', talk });
         enqueue.raise({ type: 'legs.changed' });
       }
-      if (context.isTranscribing && isThirdPartyTalking(gone)) {
+      if (context.isTranscribing && gone.state === 'talking') {
         enqueue.sendTo('transcript', { type: 'leave', leg: legId });
       }
       enqueue.sendTo('media', { type: 'remove-party', leg: legId });
@@ -465,9 +468,10 @@ function transferData({ target, place, mode, requestedBy }: Transfer) {
   return { leg_id: target, replaces: place, mode, requested_by: requestedBy };
 }
 
-/** Supervisors are not transcribed. */
-function isThirdPartyTalking(guest: Guest | undefined): boolean {
-  return guest?.role === 'party' && guest.state === 'talking';
+/** A third party, or a supervisor who has barged in. */
+function isHeardByAll({ guests, talk }: CallContext, legId: LegId): boolean {
+  const guest = guests[legId];
+  return guest?.state === 'talking' && (guest.role === 'party' || talk.guests[legId] === 'barge');
 }
 
 /** Checks early enough to extend the hold before it is used up. A remainder too short for that is used up first. */

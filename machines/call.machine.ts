@@ -649,6 +649,7 @@ export const callMachine = callSetup.createMachine({
                   {
                     actions: [
                       { type: 'keepPlaybacks', params: ({ event }) => event },
+                      { type: 'transcribeSupervisor', params: ({ event }) => event },
                       { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
                       { type: 'confirmControl', params: ({ event }) => event },
                     ],

@@ -51,6 +51,8 @@ export interface Routing {
   watched: readonly PartyId[];
   /** Parties that are heard on a channel of the recording beside the one it was started for. Default: none. */
   recordedBeside?: Readonly<Record<PartyId, 0 | 1>>;
+  /** Parties whose taps get silence. Default: none. */
+  tapMuted?: readonly PartyId[];
 }
 
 /**

@@ -212,7 +212,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
           'Another user placed this call. Only that user can read its transcript.',
         );
       }
-      return success(presentTranscript(call.callId, await getTranscript(sql, call.callId)));
+      return success(presentTranscript(call, await getTranscript(sql, call.callId)));
     },
   );
 

@@ -329,6 +329,7 @@ export const CallEventSchema = Type.Object(CALL_EVENT_PROPERTIES, { examples: [C
 const WORD_EXAMPLE = { word: 'young', start: 4.1, end: 4.42, confidence: 0.93 };
 const SEGMENT_EXAMPLE = {
   leg: 'customer',
+  role: 'customer',
   text: 'he was not an ill disposed young man',
   start: 2.31,
   end: 5.02,
@@ -353,7 +354,8 @@ export const TranscriptSchema = Type.Object(
     language: nullable(Type.String({ description: 'Most spoken language, as an ISO 639-1 code.', examples: ['en'] })),
     segments: Type.Array(
       Type.Object({
-        leg: Type.String({ description: '`agent`, `customer`, or the `leg_id` of a third party.' }),
+        leg: Type.String({ description: '`agent`, `customer`, or the `leg_id` of a leg that was added.' }),
+        role: Type.Enum(['agent', 'customer', 'party', 'supervisor'], { description: 'Role of the leg.' }),
         ...SPOKEN_PROPERTIES,
         language: Type.String({ description: 'ISO 639-1 code.', examples: ['en'] }),
         words: Type.Array(

@@ -27,6 +27,8 @@ export class Party {
   /** The channel on which it is recorded beside the party that the channel is for; null: on none. */
   recordedBesideOn: Channel | null = null;
   tap: LegTap | null = null;
+  /** The tap gets silence instead of what the party says. */
+  isTapMuted = false;
   /** Detects who or what has answered. Null while detection does not run. */
   answerEar: AnswerEar | null = null;
   /** Detects keys as tones. Null for a peer that agreed to telephone events, and while the party is not in a talk. */

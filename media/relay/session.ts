@@ -205,9 +205,9 @@ export class RelaySession {
   }
 
   /** Replaces who hears whom. @throws RangeError, before anything changes, for a party that is not there. */
-  setRouting({ hears, watched, recordedBeside = {} }: Routing): void {
+  setRouting({ hears, watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
     if (this.#closing !== null) return;
-    for (const id of [...Object.keys(hears), ...watched, ...Object.keys(recordedBeside)]) this.#party(id);
+    for (const id of [...Object.keys(hears), ...watched, ...Object.keys(recordedBeside), ...tapMuted]) this.#party(id);
     for (const heard of Object.values(hears)) {
       if (typeof heard === 'string') continue;
       for (const { party } of heard) this.#party(party);
@@ -219,6 +219,7 @@ export class RelaySession {
       if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
       party.isWatched = isWatched;
       party.recordedBesideOn = recordedBeside[party.id] ?? null;
+      party.isTapMuted = tapMuted.includes(party.id);
       this.#keepDigitEar(party);
     }
     for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
@@ -574,7 +575,7 @@ export class RelaySession {
     if (isMeasured) leg.snr.addFrame(audio.power);
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
     if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
-    party.tap?.addAudio(audio, nowMs);
+    if (!party.isTapMuted) party.tap?.addAudio(audio, nowMs);
     party.playout?.addAudio(audio, nowMs);
     party.answerEar?.addAudio(audio, nowMs);
     party.digitEar?.addAudio(audio, nowMs);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { presentTranscript } from '../../actors/call-view.ts';
 import { TRANSCRIPT_TIMEOUT_MS } from '../../machines/call-setup.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/ledger.ts';
@@ -132,7 +133,8 @@ describe('a third party of a call that is transcribed', () => {
     expect(call.mediaPlane.session.log).toContain(`tap ${call.thirdParty}`);
     call.recognition.tell(call.thirdParty, recognised(1, 'may I'));
     await call.until('transcript.final');
-    expect((await call.events()).at(-1)).toMatchObject({ leg: null, data: { leg_id: call.thirdParty } });
+    const role = 'party';
+    expect((await call.events()).at(-1)).toMatchObject({ leg: null, data: { leg_id: call.thirdParty, role } });
     call.sip.legs[2]!.tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
     await call.until('leg.left');
     await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0, 1]));
@@ -150,6 +152,8 @@ describe('a third party of a call that is transcribed', () => {
       ['agent', 'he is gone', 30_000],
     ]);
     expect(stored?.segments[0]?.words[0]).toMatchObject({ startMs: 11_000, endMs: 12_000 });
+    const row = (await getCallById(database.sql, call.callId))!;
+    expect(presentTranscript(row, stored).segments.map((segment) => segment.role)).toEqual(['party', 'party', 'agent']);
   });
 
   it('is no longer transcribed after a fault of its own, while the two others still are', async () => {

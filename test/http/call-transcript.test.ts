@@ -60,6 +60,7 @@ describe('the transcript of a call', () => {
         segments: [
           {
             leg: 'customer',
+            role: 'customer',
             text: 'an ill disposed young man',
             start: 2.31,
             end: 5.02,

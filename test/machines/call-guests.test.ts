@@ -58,22 +58,32 @@ describe('a leg that is added', () => {
     ]);
   });
 
-  it('is transcribed as a third party while it talks, if the call is, and as a supervisor is not', () => {
+  it('is transcribed while all hear it, if the call is: as a third party, and as a supervisor who barges in', () => {
     const call = talking({ transcribe: true });
     call.actor.send({ type: 'transcript.started' });
     for (const [leg, mode] of [
       ['leg_1', null],
       ['leg_s', 'barge'],
+      ['leg_w', 'whisper'],
     ] as const) {
       call.add(leg, mode);
       call.answer(leg);
       call.actor.send({ type: 'guest.connected', legId: leg });
     }
+    expect(call.transcriptCommands.splice(0)).toEqual([
+      { type: 'join', leg: 'leg_1' },
+      { type: 'join', leg: 'leg_s' },
+    ]);
+    for (const mode of ['listen', 'barge'] as const) {
+      const control: CallControl = { type: 'supervise', leg: 'leg_w', mode };
+      call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
+    }
+    expect(call.transcriptCommands.splice(0)).toEqual([{ type: 'join', leg: 'leg_w' }]);
     call.end('leg_1');
     call.end('leg_s');
     expect(call.transcriptCommands).toEqual([
-      { type: 'join', leg: 'leg_1' },
       { type: 'leave', leg: 'leg_1' },
+      { type: 'leave', leg: 'leg_s' },
     ]);
   });
 

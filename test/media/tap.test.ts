@@ -12,6 +12,7 @@ import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { SampleRing } from '../../media/sample-ring.ts';
 import * as fc from '../properties.ts';
 import { heardPacket } from './heard-packet.ts';
+import { Bench } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** Samples of 20 ms, all of one value that both codecs carry nearly unchanged. */
@@ -171,6 +172,30 @@ describe('the taps of a session', () => {
     await stopTaps();
     expect(events.filter(({ type }) => type === 'tap.overrun')).toEqual([]);
     await plane.close();
+  });
+
+  it('get silence of a party whose tap is muted, and what it says again afterwards', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const { port1, port2 } = new MessageChannel();
+    const routing = { hears: { customer: [{ party: 'agent' }] }, watched: [] };
+    bench.session.setRouting({ ...routing, tapMuted: ['agent'] });
+    bench.session.startTap({ agent: port1 });
+    const say = async () => {
+      for (const frame of toneFrames('PCMU', { frequenciesHz: [500], durationMs: 400 })) {
+        bench.agent.say(bench.ports.agent, 'PCMU', frame);
+        await bench.settled('agent');
+        bench.nowMs += 20;
+      }
+    };
+    await say();
+    bench.session.setRouting(routing);
+    await say();
+    bench.session.stopTap('agent');
+    const heard = received(port2);
+    expect(heard.subarray(0, 3000).every((sample) => sample === 0)).toBe(true);
+    expect(toneLevelDbov(heard.subarray(-1600), 500, 8000)).toBeGreaterThan(-40);
+    expect(() => bench.session.setRouting({ ...routing, tapMuted: ['nobody'] })).toThrow(RangeError);
   });
 });
 
