@@ -46,6 +46,7 @@ export class BrowserLeg implements LegDialog {
   #state: State = 'waiting';
   #isHeld = false;
   #media: BrowserMedia | null = null;
+  #opening: Promise<BrowserMedia | null> = Promise.resolve(null);
 
   constructor(options: BrowserLegOptions) {
     this.dial = options.dial;
@@ -77,11 +78,21 @@ export class BrowserLeg implements LegDialog {
     if (isFirst) this.#emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
   }
 
-  /** @throws TandemError WEBRTC_NOT_AVAILABLE, and the leg has ended then */
+  /**
+   * Again, for a page that was loaded again: the same media, whose transports it replaces.
+   * @throws TandemError WEBRTC_NOT_AVAILABLE, and the leg has ended then
+   */
   async answer(phone: RungPhone): Promise<BrowserMedia | null> {
-    if (this.#state !== 'ringing' || !this.#phones.has(phone)) return null;
-    this.#state = 'connecting';
-    for (const other of [...this.#phones]) if (other !== phone) this.#leave(other, 'ANSWERED_ELSEWHERE');
+    if (!this.#phones.has(phone)) return null;
+    if (this.#state === 'ringing') {
+      this.#state = 'connecting';
+      for (const other of [...this.#phones]) if (other !== phone) this.#leave(other, 'ANSWERED_ELSEWHERE');
+      this.#opening = this.#open();
+    }
+    return await this.#opening;
+  }
+
+  async #open(): Promise<BrowserMedia | null> {
     try {
       const media = await this.#options.webRtc.openBrowser({
         local: this.dial.localMedia,

@@ -13,6 +13,8 @@ export const CHROMIUM = pathOf('chromium');
 export interface Page {
   /** Runs an expression in the page and resolves with its value, awaited. */
   evaluate<T = unknown>(expression: string): Promise<T>;
+  /** Loads the page again, as its user may. */
+  reload(): Promise<void>;
 }
 
 /**
@@ -23,6 +25,7 @@ export class Chromium implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #profile: string;
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
+  #awaited: { event: string; sessionId: string; resolve: () => void }[] = [];
   #nextId = 1;
 
   private constructor(child: ChildProcess, profile: string) {
@@ -67,13 +70,27 @@ export class Chromium implements AsyncDisposable {
       if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
       return result.value as T;
     };
+    const untilLoaded = () =>
+      evaluate(`new Promise((resolve) => {
+        const look = () => (globalThis.tests ? resolve() : setTimeout(look, 10));
+        look();
+      })`);
     await this.#send('Page.enable', {}, sessionId);
     await this.#send('Page.navigate', { url }, sessionId);
-    await evaluate(`new Promise((resolve) => {
-      const look = () => (globalThis.tests ? resolve() : setTimeout(look, 10));
-      look();
-    })`);
-    return { evaluate };
+    await untilLoaded();
+    const reload = async () => {
+      const isLoaded = this.#once('Page.loadEventFired', sessionId);
+      await this.#send('Page.reload', {}, sessionId);
+      await isLoaded;
+      await untilLoaded();
+    };
+    return { evaluate, reload };
+  }
+
+  #once(event: string, sessionId: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#awaited.push({ event, sessionId, resolve });
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -94,7 +111,12 @@ export class Chromium implements AsyncDisposable {
     return answer.promise as Promise<T>;
   }
 
-  #receive({ id, result, error }: { id?: number; result?: unknown; error?: { message: string } }): void {
+  #receive({ id, result, error, method, sessionId }: Received): void {
+    this.#awaited = this.#awaited.filter((awaited) => {
+      if (awaited.event !== method || awaited.sessionId !== sessionId) return true;
+      awaited.resolve();
+      return false;
+    });
     const answer = id === undefined ? undefined : this.#answers.get(id);
     if (answer === undefined) return;
     this.#answers.delete(id!);
@@ -105,6 +127,15 @@ export class Chromium implements AsyncDisposable {
 
 /** A little less than a test may take. */
 const PATIENCE_MS = 60_000;
+
+interface Received {
+  id?: number;
+  result?: unknown;
+  error?: { message: string };
+  /** Of an event. */
+  method?: string;
+  sessionId?: string;
+}
 
 interface Evaluated {
   result: { value?: unknown };

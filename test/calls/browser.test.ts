@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
 import { servePhonePage, writeTone } from '../browser/phone-page.ts';
+import { eventually } from '../process/server-process.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
@@ -117,6 +118,36 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
     customer.hangup();
     expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
+    await platform.ended(callId);
+  });
+
+  it('keeps the call while the page is loaded again', async () => {
+    const { customer, callId } = await talk();
+    await hears(CUSTOMER_HZ);
+    await page.reload();
+    await run('connect(tests.resumeUrl())');
+    expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
+    await run(`answer(${JSON.stringify(callId)})`);
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    await run("request('hangup')");
+    const events = await platform.ended(callId);
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
+    expect(customer.heard().continuity.foreign).toBe(0);
+  });
+
+  it('keeps the call while the browser changes to other ports', async () => {
+    const { customer, callId } = await talk();
+    await hears(CUSTOMER_HZ);
+    const before = await run<number[]>('ports()');
+    await run('restartIce()');
+    await eventually(async () => {
+      const ports = await run<(number | null)[]>('ports()');
+      return ports.every((port, i) => port !== null && port !== before[i]);
+    }, 'the browser uses other ports');
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    customer.hangup();
     await platform.ended(callId);
   });
 

@@ -153,6 +153,18 @@ describe('a leg to a browser', () => {
     expect(events.at(-1)?.type).toBe('leg.ended');
   });
 
+  it('is answered again by a page that was loaded again, without another media session', async () => {
+    const { phone, events, callId, resumeToken, outlet } = await talk();
+    const token = resumeToken();
+    phone.detach();
+    const resumed = desk.resume(token, outlet)!;
+    expect(await resumed.request({ type: 'answer', callId })).toMatchObject({ router_rtp_capabilities: {} });
+    expect(webRtc.opened).toHaveLength(1);
+    expect(events.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered']);
+    await resumed.request({ type: 'hangup', callId });
+    await expect(resumed.request({ type: 'answer', callId })).rejects.toMatchObject({ code: 'CALL_NOT_LIVE' });
+  });
+
   it('ends when the phone stays away', async () => {
     const { phone, events, resumeToken, outlet } = await talk();
     phone.detach();

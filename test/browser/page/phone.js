@@ -7,6 +7,7 @@ class Phone extends EventTarget {
   #waiting = new Map();
   #resumeUrl = '';
   #call = null;
+  #transports = [];
   ear = null;
 
   constructor(url) {
@@ -32,6 +33,7 @@ class Phone extends EventTarget {
       const resume = new URL(url);
       resume.search = new URLSearchParams({ resume: message.resume_token });
       this.#resumeUrl = resume.href;
+      sessionStorage.setItem('resume', resume.href);
     }
     this.#tell(message);
   }
@@ -64,6 +66,7 @@ class Phone extends EventTarget {
     const microphone = await navigator.mediaDevices.getUserMedia({ audio: constraints });
     const { transport } = await this.ofCall('create_transport', { direction: 'send' });
     const sending = device.createSendTransport(transport);
+    this.#transports.push(sending);
     this.#connectWhenAsked(sending);
     sending.on('produce', ({ rtpParameters }, resolve, reject) => {
       this.ofCall('produce', { transport_id: sending.id, rtp_parameters: rtpParameters }).then(
@@ -77,6 +80,7 @@ class Phone extends EventTarget {
   async #hear(device) {
     const { transport } = await this.ofCall('create_transport', { direction: 'recv' });
     const receiving = device.createRecvTransport(transport);
+    this.#transports.push(receiving);
     this.#connectWhenAsked(receiving);
     const { consumer: offered } = await this.ofCall('consume', { transport_id: receiving.id });
     const consumer = await receiving.consume(offered);
@@ -101,6 +105,26 @@ class Phone extends EventTarget {
 
   comeBack() {
     this.#connect(this.#resumeUrl);
+  }
+
+  /** After a change of network. */
+  async restartIce() {
+    for (const transport of this.#transports) {
+      const { ice_parameters: iceParameters } = await this.ofCall('restart_ice', { transport_id: transport.id });
+      await transport.restartIce({ iceParameters });
+    }
+  }
+
+  /** The UDP port of the browser that each transport uses; null while it has none. */
+  async ports() {
+    const ports = [];
+    for (const transport of this.#transports) {
+      const stats = await transport.getStats();
+      const { selectedCandidatePairId } = [...stats.values()].find(({ type }) => type === 'transport') ?? {};
+      const pair = stats.get(selectedCandidatePairId);
+      ports.push(stats.get(pair?.localCandidateId)?.port ?? null);
+    }
+    return ports;
   }
 }
 
@@ -162,4 +186,8 @@ globalThis.tests = {
   untilTone,
   dropSocket: () => phone.dropSocket(),
   comeBack: () => phone.comeBack(),
+  /** The address that a page of before has left for this one. */
+  resumeUrl: () => sessionStorage.getItem('resume'),
+  restartIce: () => phone.restartIce(),
+  ports: () => phone.ports(),
 };
