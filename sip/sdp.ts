@@ -42,7 +42,7 @@ export interface LocalSession {
   rtpPort: number;
   /** Accepted codecs in order of preference. */
   codecs: readonly Codec[];
-  /** Comfort noise is offered and accepted. Default false. */
+  /** Comfort noise is offered and accepted, and pauses of Opus are asked for. Default false. */
   hasComfortNoise?: boolean;
   sessionId: number;
   sessionVersion: number;
@@ -111,7 +111,7 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 
 /**
  * The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6).
- * Comfort noise is accepted if we would offer it.
+ * Comfort noise is accepted if we would offer it. A peer that wants pauses of Opus is asked for them, too.
  * @param crypto our line, unless media is plain.
  */
 export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: CryptoLine | null = null): string {
@@ -176,7 +176,9 @@ interface AudioOptions {
 function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   const { codecs, direction, accepted, protocol, crypto } = options;
   const rtp = codecs.map((codec) => rtpMapOf(codec, accepted?.payloadType ?? CODECS[codec].payloadType));
-  const fmtp = rtp.filter(({ codec }) => codec === 'opus').map(({ payload }) => ({ payload, config: OPUS_PARAMETERS }));
+  const isPausing = accepted === undefined ? local.hasComfortNoise : accepted.usesDtx;
+  const config = isPausing ? `${OPUS_PARAMETERS};usedtx=1` : OPUS_PARAMETERS;
+  const fmtp = rtp.filter(({ codec }) => codec === 'opus').map(({ payload }) => ({ payload, config }));
   if (accepted === undefined ? offersComfortNoise(local) : accepted.hasComfortNoise) rtp.push(COMFORT_NOISE);
   for (const { payload, rate } of accepted === undefined ? offeredEvents(codecs) : acceptedEvents(accepted)) {
     rtp.push({ payload, codec: 'telephone-event', rate });

@@ -119,6 +119,8 @@ export class RelayLeg {
   /** Null while the peer has not agreed to Opus. */
   opus: LegOpus | null = null;
   #openingOpus: Promise<LegOpus> | null = null;
+  /** The last frame of Opus was part of a pause. */
+  #isOpusPausing = false;
   /** Kept while the peer sends plain RTP: its keys may come back, and must not start anew. */
   #srtp: LegSrtp | null = null;
   /** Reused for every packet sent. */
@@ -382,7 +384,11 @@ export class RelayLeg {
       return;
     }
     const octets = this.#encoder?.encodeOpus(samples, isWide) ?? null;
-    if (octets === null || octets.length === 0 || (remote.usesDtx === true && isOpusPause(octets.length))) {
+    const isPause = remote.usesDtx === true && octets !== null && isOpusPause(octets.length);
+    // The first packet of a pause announces it: the peer then makes noise instead of concealing a loss.
+    const isAnnounced = isPause && this.#isOpusPausing;
+    this.#isOpusPausing = isPause;
+    if (octets === null || octets.length === 0 || isAnnounced) {
       this.outbound.suppress();
       return;
     }

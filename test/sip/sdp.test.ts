@@ -75,6 +75,18 @@ describe('the offer', () => {
     expect(read('x-usedtx=1')).toBeUndefined();
   });
 
+  test('asks a peer that wants pauses of Opus for them, and every peer where comfort noise is offered', () => {
+    const local = { ...LOCAL, codecs: ['OPUS', 'PCMU'] as const };
+    const answerTo = (parameters: string) => {
+      const lines = ['m=audio 5004 RTP/AVP 98', 'a=rtpmap:98 opus/48000/2', `a=fmtp:98 ${parameters}`];
+      return buildAnswer(local, readOffer(sdp(CONNECTION, ...lines), local));
+    };
+    expect(answerTo('usedtx=1')).toMatch(/a=fmtp:98 .*;usedtx=1\r\n/);
+    expect(answerTo('useinbandfec=1')).not.toContain('usedtx');
+    expect(buildOffer({ ...local, hasComfortNoise: true })).toMatch(/a=fmtp:111 .*;usedtx=1\r\n/);
+    expect(buildOffer(local)).not.toContain('usedtx');
+  });
+
   test('names comfort noise if asked to, which needs a codec with a clock of 8 kHz', () => {
     const offer = buildOffer({ ...LOCAL, hasComfortNoise: true });
     expect(offer).toContain('m=audio 40000 RTP/AVP 0 8 13 101\r\n');
