@@ -70,7 +70,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         await beeping;
         if (saying !== turn) return;
         turn.isWithMedia = true;
-        const end = await media.play('agent', { samples, over: speech === 'whisper' });
+        const end = await media.play('agent', { samples, sampleRateHz: 16_000, over: speech === 'whisper' });
         if (saying !== turn) return;
         saying = null;
         if (end === 'played') tell({ type: 'speech.finished', speech });

@@ -21,7 +21,14 @@ export class CallPlaybacks {
       this.#heardBy.set(leg, playbackId);
       // The media takes what it is given. The last leg gets the samples themselves, so that none are kept here.
       const own = i === legs.length - 1 ? samples : samples.slice();
-      const sound = { samples: own, over: true, isLooped, ifListening: true, playbackId };
+      const sound = {
+        samples: own,
+        sampleRateHz: 16_000 as const,
+        over: true,
+        isLooped,
+        ifListening: true,
+        playbackId,
+      };
       const end = await media.play(leg, sound).catch(() => null);
       if (this.#heardBy.get(leg) === playbackId) this.#heardBy.delete(leg);
       return end;

@@ -38,7 +38,7 @@ export interface LiveCall {
   readonly inbound: InboundCall | null;
   /** The legs that were added. */
   readonly guests: Map<LegId, NewLeg>;
-  /** By playback: what is to be played, until it is. Linear, 8 kHz, mono. */
+  /** By playback: what is to be played, until it is. Linear, 16 kHz, mono. */
   readonly sounds: Map<string, Int16Array<ArrayBuffer>>;
   /** When clearing began; null while the call is up. */
   clearedAt: Moment | null;

@@ -24,7 +24,7 @@ export type SoundSource =
   | { kind: 'url'; url: string };
 
 export interface CallSound {
-  /** Linear, 8 kHz, mono. */
+  /** Linear, 16 kHz, mono. */
   samples: Int16Array<ArrayBuffer>;
   /** Of a text, which are billed when it begins; null for a file. */
   characters: number | null;

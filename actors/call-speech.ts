@@ -44,7 +44,7 @@ export interface CallSpeech {
   /** Begins to make the announcement, and then, or when that is given up, the whisper. Never throws. */
   prepare(): void;
   /**
-   * Linear, 8 kHz, for the one who says it; waited for a moment. What is too long is cut.
+   * Linear, 16 kHz, for the one who says it; waited for a moment. What is too long is cut.
    * @throws UnspokenError
    */
   take(speech: SpeechName): Promise<Int16Array<ArrayBuffer>>;

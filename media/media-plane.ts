@@ -142,8 +142,10 @@ export interface RecordingOptions {
 }
 
 export interface PlayedSound {
-  /** Linear, 8 kHz, mono. Its memory is handed over. */
+  /** Linear, mono. Its memory is handed over. */
   samples: Int16Array<ArrayBuffer>;
+  /** Of `samples`. Default 8000. A party with a codec of 8 kHz hears 16 kHz converted. */
+  sampleRateHz?: 8000 | 16_000;
   /** Over what the party hears, which is turned down meanwhile; else instead of it. */
   over: boolean;
   /** Repeats it until something ends it. Default: it is played once. */

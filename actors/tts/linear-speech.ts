@@ -1,10 +1,10 @@
 import type { SpeakRequest, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 
-const CALL_RATE_HZ = 8_000;
+const CALL_RATE_HZ = 16_000;
 
 /**
- * A text as a call plays it: linear, 8 kHz, mono. What is longer than `longestMs` is cut; empty if the engine says
+ * A text as a call plays it: linear, 16 kHz, mono. What is longer than `longestMs` is cut; empty if the engine says
  * nothing. @throws SynthesizerError; the signal's reason
  */
 export async function speakLinear(

@@ -16,7 +16,7 @@ interface PlayedAudioOptions {
 }
 
 /**
- * An audio file as it is played to a leg: linear, 8 kHz, mono. Decoded in a confined process.
+ * An audio file as it is played to a leg: linear, 16 kHz, mono. Decoded in a confined process.
  * @throws TandemError `AUDIO_EMPTY`, `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`, `AUDIO_TOO_LONG`; the signal's
  * reason when aborted
  */
@@ -43,7 +43,7 @@ export async function readPlayedAudio(options: PlayedAudioOptions): Promise<Int1
   }
 }
 
-const SAMPLE_RATE_HZ = 8_000;
+const SAMPLE_RATE_HZ = 16_000;
 
 async function samplesOf(wavPath: string): Promise<Int16Array<ArrayBuffer>> {
   const handle = await open(wavPath, 'r');

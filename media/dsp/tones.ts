@@ -57,11 +57,11 @@ export function framesOf(codec: G711Codec, samples: Int16Array): Uint8Array[] {
 }
 
 /** The recorder warning tone of Federal Standard 1037C: a half-second burst of 1400 Hz. Once, not repeated. */
-const RECORDING_TONE = { frequenciesHz: [1400], durationMs: 500, levelDbfs: -16 };
+const RECORDING_TONE = { frequenciesHz: [1400], durationMs: 500, levelDbfs: -16, sampleRateHz: 16_000 };
 /** A step would click. */
-const RECORDING_TONE_RAMP_SAMPLES = 80;
+const RECORDING_TONE_RAMP_SAMPLES = 160;
 
-/** Linear, 8 kHz. Computed once and shared: treat as read-only. */
+/** Linear, 16 kHz. Computed once and shared: treat as read-only. */
 export function recordingTone(): Int16Array<ArrayBuffer> {
   recordingToneSamples ??= ramped(tone(RECORDING_TONE), RECORDING_TONE_RAMP_SAMPLES);
   return recordingToneSamples;

@@ -60,7 +60,7 @@ const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: G711Codec) => readonly U
 };
 
 /** What is about to be encoded; the legs of a thread take turns. */
-const scratch = new Int16Array(MOST_PAYLOAD_BYTES);
+const scratch = new Int16Array(2 * MOST_PAYLOAD_BYTES);
 
 /** A packet on its way to a listener. One object may be reused for every packet. */
 export interface ForwardedPacket {
@@ -263,9 +263,18 @@ export class RelayLeg {
     if (playback !== null && !isEvent && kind !== 'comfort-noise') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
       if (!isG711(remote.codec) || !isG711(kind)) {
-        const samples = this.#copyOf(speaker.decoded(kind, datagram, header).narrow(), header.payloadBytes);
-        playback.mixSamples(samples, header.payloadBytes, this.outbound.sequence);
-        this.#encode(samples, header.payloadBytes, packet);
+        // Both use G.722: whatever else is decoded takes the way of the playout.
+        const audio = speaker.decoded(kind, datagram, header);
+        const ticks = header.payloadBytes;
+        if (playback.isWide) {
+          const samples = this.#copyOf(audio.wide(), 2 * ticks);
+          playback.mixWide(samples, ticks, this.outbound.sequence);
+          this.#encodeWide(samples, 2 * ticks, packet);
+        } else {
+          const samples = this.#copyOf(audio.narrow(), ticks);
+          playback.mixSamples(samples, ticks, this.outbound.sequence);
+          this.#encode(samples, ticks, packet);
+        }
       } else {
         playback.mix(remote.codec, packet, this.outbound.sequence, kind, datagram, header.payloadOffset);
       }
@@ -332,15 +341,15 @@ export class RelayLeg {
     this.#encoder.encode(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
-  #encodeWide(samples: Int16Array, packet: Uint8Array): void {
+  #encodeWide(samples: Int16Array, count: number, packet: Uint8Array): void {
     this.#encoder ??= new PacketEncoder(MOST_PAYLOAD_BYTES);
-    this.#encoder.encodeWide(this.remote!.codec, samples, 2 * FRAME_SAMPLES, packet, RTP_HEADER_BYTES);
+    this.#encoder.encodeWide(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
-  /** Whether `sendMixed` makes use of 16 kHz: what is said over a mix has 8 kHz. */
+  /** Whether `sendMixed` makes use of 16 kHz; what is said over a mix must have it too. */
   get wantsWideFrames(): boolean {
     const codec = this.remote?.codec ?? 'PCMU';
-    return CODECS[codec].sampleRateHz === 16_000 && this.#playback === null;
+    return CODECS[codec].sampleRateHz === 16_000 && this.#playback?.isWide !== false;
   }
 
   /**
@@ -357,9 +366,10 @@ export class RelayLeg {
     this.outbound.admitGenerated(nowMs);
     if (playback === null) this.#sendSamples(samples, remote, isWide);
     else {
-      const mixed = this.#copyOf(samples, FRAME_SAMPLES);
-      playback.mixSamples(mixed, FRAME_SAMPLES, this.outbound.sequence);
-      this.#sendSamples(mixed, remote);
+      const mixed = this.#copyOf(samples, isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES);
+      if (isWide) playback.mixWide(mixed, FRAME_SAMPLES, this.outbound.sequence);
+      else playback.mixSamples(mixed, FRAME_SAMPLES, this.outbound.sequence);
+      this.#sendSamples(mixed, remote, isWide);
     }
     if (playback?.isSpent) this.#endPlayback('played');
   }
@@ -378,7 +388,7 @@ export class RelayLeg {
   #sendSamples(samples: Int16Array, remote: RemoteMedia, isWide = false): void {
     if (remote.codec !== 'OPUS') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
-      if (isWide) this.#encodeWide(samples, packet);
+      if (isWide) this.#encodeWide(samples, 2 * FRAME_SAMPLES, packet);
       else this.#encode(samples, FRAME_SAMPLES, packet);
       this.#send(packet, remote.payloadType);
       return;
@@ -451,7 +461,7 @@ export class RelayLeg {
       this.#send(packet, remote.payloadType);
     } else {
       playback.takeSamples(scratch, FRAME_SAMPLES);
-      this.#sendSamples(scratch, remote);
+      this.#sendSamples(scratch, remote, playback.isWide);
     }
     if (playback.isSpent) this.#endPlayback('played');
   }

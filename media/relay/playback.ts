@@ -2,10 +2,12 @@ import { ALAW_TO_LINEAR, type G711Codec, LINEAR_TO_ALAW, LINEAR_TO_MULAW, MULAW_
 import type { SendingEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES } from '../rtp/packet.ts';
 import { sequenceDelta } from '../rtp/receiver-statistics.ts';
+import { NarrowSound } from './narrow-sound.ts';
 
 /**
  * Something the platform itself says to a leg, and how far it has got: instead of whatever the leg would hear, or over
- * the other party, who is then turned down. Encoded as it is sent, so that it follows a change of codec.
+ * the other party, who is then turned down. Encoded as it is sent, so that it follows a change of codec. Positions are in ticks
+ * of 125 us: a tick is a sample at 8 kHz, and two at 16 kHz.
  */
 
 /** 12.04 dB: the other party stays intelligible, and what is said over it clear. */
@@ -13,14 +15,18 @@ const DUCKED_GAIN = 64;
 const FULL_GAIN = 256;
 /** 40 ms from one level to the other: a step would click. */
 const RAMP_SAMPLES = 320;
-/** By the distance in samples to the nearer end of what is said, of `FULL_GAIN`. */
+/** By the distance in ticks to the nearer end of what is said, of `FULL_GAIN`. */
 const GAIN_BY_DISTANCE = Int16Array.from({ length: RAMP_SAMPLES + 1 }, (_, distance) =>
   Math.round(FULL_GAIN + ((DUCKED_GAIN - FULL_GAIN) * distance) / RAMP_SAMPLES),
 );
 
+const NOTHING = new Int16Array(0);
+
 interface PlaybackOptions {
-  /** Linear, 8 kHz, mono. */
-  samples: Int16Array;
+  /** Linear, mono. */
+  samples: Int16Array<ArrayBuffer>;
+  /** Default 8000. */
+  sampleRateHz?: 8000 | 16_000 | undefined;
   /** Over the other party, else instead of it. */
   over: boolean;
   /** Begins anew whenever it is over. Default false. */
@@ -35,7 +41,13 @@ interface PlaybackOptions {
 
 export class Playback {
   readonly over: boolean;
-  readonly #samples: Int16Array;
+  readonly #ticks: number;
+  /** At 8 kHz; empty until a sound of 16 kHz is needed so. */
+  #samples: Int16Array;
+  /** At 16 kHz; null if the sound has 8 kHz. */
+  readonly #wide: Int16Array | null;
+  /** Fills `#samples` from `#wide`. */
+  #narrow: NarrowSound | null = null;
   readonly #isLooped: boolean;
   readonly #ifListening: boolean;
   readonly #onStarted: () => void;
@@ -46,9 +58,13 @@ export class Playback {
   #lastSequence = -1;
   #lastPosition = 0;
 
-  constructor({ samples, over, isLooped = false, ifListening = false, onStarted, onEnded }: PlaybackOptions) {
-    this.#samples = samples;
-    this.#isLooped = isLooped && samples.length > 0;
+  constructor(options: PlaybackOptions) {
+    const { samples, sampleRateHz = 8000, over, isLooped = false, ifListening = false, onStarted, onEnded } = options;
+    // A sample less is not heard, and makes a whole number of ticks.
+    this.#wide = sampleRateHz === 16_000 ? samples.subarray(0, samples.length & ~1) : null;
+    this.#isLooped = isLooped && (this.#wide ?? samples).length > 0;
+    this.#ticks = this.#wide === null ? samples.length : this.#wide.length / 2;
+    this.#samples = this.#wide === null ? samples : NOTHING;
     this.#ifListening = ifListening;
     this.over = over;
     this.#onStarted = onStarted;
@@ -57,7 +73,7 @@ export class Playback {
 
   /** Whether nothing is left to say. */
   get isSpent(): boolean {
-    return !this.#isLooped && this.#position >= this.#samples.length;
+    return !this.#isLooped && this.#position >= this.#ticks;
   }
 
   /** Whether it ends if the leg does not listen now. */
@@ -65,9 +81,15 @@ export class Playback {
     return this.#ifListening && !this.#hasStarted;
   }
 
+  /** Whether it has samples at 16 kHz. */
+  get isWide(): boolean {
+    return this.#wide !== null;
+  }
+
   /** Fills the payload of `packet` with the next samples, and with silence after the last. */
   takeFrame(codec: G711Codec, packet: Uint8Array): void {
     this.#start();
+    this.#prepare(this.#position, packet.length - RTP_HEADER_BYTES);
     const encode = encodingTable(codec);
     for (let i = RTP_HEADER_BYTES; i < packet.length; i++) {
       packet[i] = encode[this.#sampleAt(this.#position) & 0xffff]!;
@@ -90,6 +112,7 @@ export class Playback {
     this.#start();
     const count = packet.length - RTP_HEADER_BYTES;
     const position = this.#advance(sequence, count);
+    this.#prepare(position, count);
     const encode = encodingTable(codec);
     const decode = otherCodec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     for (let i = 0; i < count; i++) {
@@ -100,24 +123,49 @@ export class Playback {
     }
   }
 
-  /** As `takeFrame`, before it is encoded: fills `count` samples. */
-  takeSamples(target: Int16Array, count: number): void {
+  /** As `takeFrame`, before it is encoded: fills `ticks`, at 16 kHz if it `isWide`, else at 8 kHz. */
+  takeSamples(target: Int16Array, ticks: number): void {
     this.#start();
-    for (let i = 0; i < count; i++) {
-      target[i] = this.#sampleAt(this.#position);
-      this.#position += 1;
+    if (this.isWide) for (let i = 0; i < 2 * ticks; i++) target[i] = this.#wideAt(2 * this.#position + i);
+    else for (let i = 0; i < ticks; i++) target[i] = this.#sampleAt(this.#position + i);
+    this.#position += ticks;
+  }
+
+  /** As `mix`, before it is encoded: mixes into `ticks` of the other party, which have 8 kHz. */
+  mixSamples(target: Int16Array, ticks: number, sequence: number): void {
+    this.#start();
+    const position = this.#advance(sequence, ticks);
+    this.#prepare(position, ticks);
+    for (let i = 0; i < ticks; i++) {
+      const other = (target[i]! * this.#gainAt(position + i)) >> 8;
+      target[i] = Math.max(-32_768, Math.min(32_767, other + this.#sampleAt(position + i)));
     }
   }
 
-  /** As `mix`, before it is encoded: mixes into `count` samples of the other party. */
-  mixSamples(target: Int16Array, count: number, sequence: number): void {
+  /** As `mixSamples`, for two samples a tick at 16 kHz. Only if it `isWide`. */
+  mixWide(target: Int16Array, ticks: number, sequence: number): void {
     this.#start();
-    const position = this.#advance(sequence, count);
-    for (let i = 0; i < count; i++) {
-      const at = position + i;
-      const other = (target[i]! * this.#gainAt(at)) >> 8;
-      target[i] = Math.max(-32_768, Math.min(32_767, other + this.#sampleAt(at)));
+    const position = this.#advance(sequence, ticks);
+    for (let i = 0; i < 2 * ticks; i++) {
+      const other = (target[i]! * this.#gainAt(position + (i >> 1))) >> 8;
+      target[i] = Math.max(-32_768, Math.min(32_767, other + this.#wideAt(2 * position + i)));
     }
+  }
+
+  /** Converts what `#sampleAt` will return. */
+  #prepare(position: number, ticks: number): void {
+    if (this.#wide === null) return;
+    this.#narrow ??= new NarrowSound(this.#wide, this.#isLooped);
+    this.#samples = this.#narrow.samples;
+    const from = this.#isLooped ? position % this.#ticks : position;
+    this.#narrow.prepare(from, from + ticks);
+    if (this.#isLooped && from + ticks > this.#ticks) this.#narrow.prepare(0, from + ticks - this.#ticks);
+  }
+
+  #wideAt(index: number): number {
+    const wide = this.#wide!;
+    if (this.#isLooped) return wide[index % wide.length]!;
+    return index < wide.length ? wide[index]! : 0;
   }
 
   /** Silence after the last sample of a sound that is played once. */
@@ -129,7 +177,7 @@ export class Playback {
 
   /** Of the other party, of `FULL_GAIN`. A sound that is repeated has no end before which it could grow again. */
   #gainAt(position: number): number {
-    const left = this.#isLooped ? RAMP_SAMPLES : this.#samples.length - position;
+    const left = this.#isLooped ? RAMP_SAMPLES : this.#ticks - position;
     return GAIN_BY_DISTANCE[Math.max(0, Math.min(position, left, RAMP_SAMPLES))]!;
   }
 
@@ -155,7 +203,8 @@ export class Playback {
       over: this.over,
       isLooped: this.#isLooped,
       position: this.#position,
-      samples: this.#samples.length,
+      ticks: this.#ticks,
+      isWide: this.isWide,
     };
   }
 

@@ -329,7 +329,9 @@ export class RelaySession {
 
   /** Resolves when the tone has ended for all of them. @throws RangeError when the session is closed */
   async beep(ids: readonly PartyId[]): Promise<void> {
-    await Promise.all(ids.map((id) => this.#play(id, { samples: recordingTone(), over: true }, () => {})));
+    await Promise.all(
+      ids.map((id) => this.#play(id, { samples: recordingTone(), sampleRateHz: 16_000, over: true }, () => {})),
+    );
   }
 
   #play(id: PartyId, sound: PlayedSound, onStarted: () => void): Promise<SendingEnd> {

@@ -38,7 +38,8 @@ describe('the sounds that are played to a call', () => {
     expect(await begun).toBeNull();
     expect(media.sounds.map(({ leg }) => leg)).toEqual(['agent', 'customer']);
     const [first, second] = media.sounds.map(({ sound }) => sound);
-    expect(first).toEqual({ samples: SAMPLES, over: true, isLooped: true, ifListening: true, playbackId: 'a' });
+    const how = { sampleRateHz: 16_000, over: true, isLooped: true, ifListening: true, playbackId: 'a' };
+    expect(first).toEqual({ samples: SAMPLES, ...how });
     expect(first!.samples.buffer).not.toBe(second!.samples.buffer);
   });
 

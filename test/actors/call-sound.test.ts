@@ -59,10 +59,10 @@ async function desk({ balanceNano = 1_000_000_000n } = {}) {
 const FILE = wavFile(Int16Array.from({ length: 16_000 }, (_, i) => 8_000 * Math.sin((2 * Math.PI * 440 * i) / 16_000)));
 
 describe('a text for a call', () => {
-  it('is spoken at 8 kHz, with the characters to be billed', async () => {
+  it('is spoken at 16 kHz, with the characters to be billed', async () => {
     const { say } = await desk();
     const { samples, characters } = await say('Please hold the line.');
-    expect(samples.length).toBe(4 * 800);
+    expect(samples.length).toBe(4 * 1_600);
     expect(characters).toBe('Please hold the line.'.length);
   });
 
@@ -93,14 +93,14 @@ describe('a text for a call', () => {
 });
 
 describe('an audio file for a call', () => {
-  it('is fetched and decoded to 8 kHz, costs nothing, and leaves no file behind', async () => {
+  it('is fetched and decoded to 16 kHz, costs nothing, and leaves no file behind', async () => {
     const { fetch } = await desk({ balanceNano: 0n });
     answer = (_, response) => response.end(FILE);
     const { samples, characters } = await fetch('/hold.wav');
     expect(characters).toBeNull();
-    expect(samples.length).toBeGreaterThan(7_900);
-    expect(samples.length).toBeLessThan(8_100);
-    expect(toneLevelDbov(samples.subarray(800, 7_200), 440)).toBeGreaterThan(-16);
+    expect(samples.length).toBeGreaterThan(15_800);
+    expect(samples.length).toBeLessThan(16_200);
+    expect(toneLevelDbov(samples.subarray(1_600, 14_400), 440, 16_000)).toBeGreaterThan(-16);
     expect(await readdir(tempDir)).toEqual([]);
   });
 

@@ -56,11 +56,11 @@ describe('the agent of a call', () => {
     const { log } = call.mediaPlane.session;
     expect(log.filter((line) => /^(play|path|connect)/.test(line) && !line.endsWith('done'))).toEqual([
       'connect agent 20000',
-      'play 4800 alone',
+      'play 9600 alone',
       'path ringback',
       'connect customer 30000',
       'path bridged',
-      'play 3200 over',
+      'play 6400 over',
       'path idle',
     ]);
     expect(await call.usage()).toEqual([
@@ -120,7 +120,7 @@ describe('the agent of a call', () => {
     speech.wordMs = 9_000;
     const call = await placeCall({ announce: 'on and on and on' }, { speech });
     await call.bridge();
-    expect(call.mediaPlane.session.log).toContain('play 240000 alone');
+    expect(call.mediaPlane.session.log).toContain('play 480000 alone');
     await call.hangup();
     await call.over();
   });

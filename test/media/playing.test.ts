@@ -400,7 +400,7 @@ describe('the recording tone', () => {
 
   it('begins and ends without a click', () => {
     const samples = recordingTone();
-    expect(samples.length).toBe(4000);
+    expect(samples.length).toBe(8000);
     expect(Math.max(...samples.subarray(0, 8), ...samples.subarray(-8))).toBeLessThan(600);
     expect(recordingTone()).toBe(samples);
   });
