@@ -42,7 +42,7 @@ export function compareCodecs(contenders: Readonly<Record<string, CodecContender
 }
 
 /** Chords that rise and fall, so that the predictors have work. */
-const speech = Array.from({ length: FRAMES }, (_, frame) =>
+export const speech = Array.from({ length: FRAMES }, (_, frame) =>
   Int16Array.from({ length: FRAME_SAMPLES }, (_, i) => {
     const t = (frame * FRAME_SAMPLES + i) / 16_000;
     const level = 6000 * (1 + Math.sin(2 * Math.PI * 3 * t));

@@ -1,4 +1,5 @@
 import { G722Decoder, G722Encoder } from '../media/codecs/g722.ts';
+import { openSpandsp } from './c-codecs.ts';
 import { type CodecContender, compareCodecs, FRAME_SAMPLES } from './codec-contest.ts';
 
 /**
@@ -22,26 +23,4 @@ function openTandem(): CodecContender {
     },
     decode: (packet) => void decoder.decode(packet, heard),
   };
-}
-
-/** Null where the library is missing. */
-async function openSpandsp(): Promise<CodecContender | null> {
-  try {
-    const { default: koffi } = await import('koffi');
-    const library = koffi.load('libspandsp.so.2');
-    const encode = library.func('int g722_encode(void *state, uint8_t *octets, int16_t *samples, int count)');
-    const decode = library.func('int g722_decode(void *state, int16_t *samples, uint8_t *octets, int count)');
-    const encoding = library.func('void *g722_encode_init(void *, int, int)')(null, 64_000, 0);
-    const decoding = library.func('void *g722_decode_init(void *, int, int)')(null, 64_000, 0);
-    const octets = new Uint8Array(FRAME_SAMPLES / 2);
-    return {
-      encode(samples) {
-        encode(encoding, octets, samples, samples.length);
-        return octets;
-      },
-      decode: (packet) => void decode(decoding, heard, packet, packet.length),
-    };
-  } catch {
-    return null;
-  }
 }

@@ -9,6 +9,7 @@ const BENCHMARKS = [
   'srtp',
   'g722',
   'opus',
+  'transcoding',
   'dtmf',
   'api',
   'ledger',
