@@ -1,6 +1,8 @@
+import type { Codec } from '../../machines/events.ts';
 import { isOpusPause, type OpusDecoder } from '../codecs/opus.ts';
 import { meanPower, powerToDbov } from '../dsp/level.ts';
 import { LossConcealer } from '../dsp/loss-concealer.ts';
+import { NoiseFloor } from '../dsp/noise-floor.ts';
 import { NoiseGenerator } from '../dsp/noise-generator.ts';
 import { SteadyResampler } from '../dsp/steady-resampler.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../dsp/tones.ts';
@@ -15,7 +17,7 @@ import { PlayoutDelay } from './playout-delay.ts';
 /**
  * What one party says, in order and 20 ms at a time, for those who cannot have its packets as they came: the mixer, and
  * parties with another codec. A packet may arrive as late as its `PlayoutDelay`, which follows the jitter. What is missing by
- * then is concealed, or comfort noise where the party has announced that it pauses (RFC 3389).
+ * then is concealed, or comfort noise where the party pauses: it has said so (RFC 3389), or speaks Opus and sends nothing.
  */
 
 const TICKS_PER_MS = TELEPHONY_SAMPLE_RATE_HZ / 1000;
@@ -31,6 +33,8 @@ const QUIET_POWER = 100 * 100;
 const LONGEST_WAIT_TO_GROW = 50;
 const LONGEST_WAIT_TO_SHRINK = 500;
 const MOST_PAYLOAD_BYTES = 1440;
+/** 60 ms, after which a concealed loss has faded: a party with Opus that sends nothing for longer pauses. */
+const UNANNOUNCED_PAUSE_TICKS = 480;
 
 interface PlayoutOptions {
   nowMs: number;
@@ -72,6 +76,11 @@ export class Playout {
   /** The last sample taken was missing; and what is missing is a pause that was announced. */
   #isMissing = false;
   #isPausing = false;
+  /** Since the last sample that was heard. */
+  #ticksMissing = 0;
+  /** Of a party with Opus. */
+  readonly #background = new NoiseFloor();
+  #codec: Codec | null = null;
   #ticksLate = 0;
   #framesDropped = 0;
 
@@ -226,16 +235,30 @@ export class Playout {
       this.#releasedSequence = packet.sequence;
       this.#decoder.decode(packet.codec, packet.datagram, packet);
       this.#ticksLate += packet.ticks - timeline.put(0, perTick * packet.position, this.#decoder) / perTick;
-      if (packet.codec === 'OPUS' && isOpusPause(packet.payloadBytes)) this.#announcePause();
+      this.#codec = packet.codec;
+      if (packet.codec !== 'OPUS') continue;
+      if (isOpusPause(packet.payloadBytes)) this.#announcePause();
+      else this.#background.rises(this.#decoder.power);
     }
   }
 
   /** The packet that was decoded last is the end of what the party says: noise of its level follows. */
   #announcePause(): void {
-    this.#announced.levelDbov = powerToDbov(this.#decoder.power);
+    this.#describeNoise(this.#decoder.power);
+    this.#timeline.markPause(this.#perTick * this.#releasedTo);
+  }
+
+  #describeNoise(power: number): void {
+    this.#announced.levelDbov = powerToDbov(power);
     this.#announced.order = 0;
     this.#noise.describe(this.#announced);
-    this.#timeline.markPause(this.#perTick * this.#releasedTo);
+  }
+
+  /** Many senders of Opus leave out the packet that announces a pause, or it was lost. */
+  #noticePause(): void {
+    if (this.#codec !== 'OPUS' || this.#ticksMissing < UNANNOUNCED_PAUSE_TICKS || this.#buffer.first !== null) return;
+    this.#isPausing = true;
+    this.#describeNoise(this.#background.power);
   }
 
   /** How much of a loss just before a packet the packet may make good: the last frame. */
@@ -250,11 +273,14 @@ export class Playout {
     if (this.#isPausing) this.#noise.reset();
     this.#isPausing = false;
     this.#isMissing = false;
+    this.#ticksMissing = 0;
     this.#concealer.addReceived(this.frame, from, to);
   }
 
   #fill(from: number, to: number): void {
     this.#isMissing = true;
+    if (!this.#isPausing) this.#noticePause();
+    this.#ticksMissing += (to - from) / this.#perTick;
     if (!this.#isPausing) {
       this.#concealer.conceal(this.frame, from, to);
       return;

@@ -43,6 +43,8 @@ export const SESSION_TICK_MS = 250;
 const MOST_KEY_PRESSES_PER_TICK = 10;
 /** A party that has sent nothing for this long has stopped: nobody is sent the silence of its playout. */
 const PLAYED_OUT_MS = 200;
+/** The same for Opus, which sends every 400 ms in a pause. */
+const OPUS_PLAYED_OUT_MS = 1000;
 
 interface RelayClock {
   /** Monotonic. */
@@ -314,7 +316,8 @@ export class RelaySession {
   }
 
   #sendPlayout({ leg, playout }: Party, listener: RelayLeg, nowMs: number): void {
-    const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > PLAYED_OUT_MS;
+    const playedOutMs = leg.heardCodec === 'OPUS' ? OPUS_PLAYED_OUT_MS : PLAYED_OUT_MS;
+    const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > playedOutMs;
     if (playout === null || hasStopped) return;
     const isWide = listener.wantsWideFrames;
     listener.sendMixed(playout.frameAt(isWide), nowMs, isWide);

@@ -101,6 +101,29 @@ describe('a party that pauses in Opus', () => {
     expect(bench.partyDump('agent').playout).toMatchObject({ samplesConcealed: 0 });
     expect(bench.session.quality().agent).toMatchObject({ packets_lost: 0 });
   });
+
+  it('is heard as noise though it does not announce its pauses', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('OPUS') });
+    bench.setPath('bridged');
+    const packets = await noiseInOpus(200);
+    for (const packet of packets) {
+      if (packet !== null && !isOpusPause(packet.length)) bench.agent.say(bench.ports.agent, 'OPUS', packet);
+      else bench.agent.timestamp = (bench.agent.timestamp + 960) >>> 0;
+      await bench.settled('agent');
+      bench.pace(1);
+    }
+    await bench.customer.hears(180);
+    const heard = bench.customer.samplesHeard('PCMU');
+    const levelAt = (frame: number) => levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 20) * FRAME_SAMPLES));
+    for (let frame = 40; frame < 160; frame += 20)
+      expect(levelAt(frame), `frame ${frame}`).toBeGreaterThan(QUIET_DBOV - 10);
+    const { samplesConcealed } = bench.partyDump('agent').playout as { samplesConcealed: number };
+    const missing = packets.filter((packet) => packet === null || isOpusPause(packet.length)).length;
+    // At 16 kHz: less than half of what is missing.
+    expect(samplesConcealed).toBeLessThan(missing * FRAME_SAMPLES);
+    expect(bench.session.quality().agent).toMatchObject({ packets_lost: 0 });
+  });
 });
 
 /** Quiet noise, of which the encoder leaves out what is no news; null for a packet that is not sent. */
