@@ -8,6 +8,8 @@ import { eventually } from '../process/server-process.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
+const THIRD = '+919833333333';
+
 let platform: Platform;
 
 beforeAll(async () => {
@@ -67,5 +69,33 @@ describe('a call between people who speak', () => {
     const { rows } = await listUsage(platform.sql, { workspaceId, service: 'stt' }, { page: 1, limit: 20 });
     const spokenMinutes = transcript.segments.reduce((sum, { start, end }) => sum + end - start, 0) / 60;
     expect(rows.reduce((sum, { quantity }) => sum + Number(quantity), 0)).toBeCloseTo(spokenMinutes, 6);
+  });
+});
+
+describe('a third party that joins a call that is transcribed', () => {
+  it('is transcribed with its leg and its role, and listed among the legs', async () => {
+    const conversation = conversationOf(1);
+    const samples = conversation.trackOf('agent', { leadMs: 500 });
+    await platform.parties({ agent: { audio: { kind: 'silence' } }, customer: { audio: { kind: 'silence' } } });
+    await platform.phone(THIRD, { audio: { kind: 'samples', samples } });
+    const { call_id: callId } = await platform.place({ transcribe: true });
+    await platform.until(callId, 'call.bridged');
+    const added = await platform.ask('POST', `/dialer/click2call/${callId}/legs`, {
+      endpoint: { type: 'phone', number: THIRD },
+    });
+    expect(added.status).toBe(202);
+    const final = await platform.until(callId, 'transcript.final');
+    const legId = final.data?.leg_id;
+    expect(final).toMatchObject({ leg: null, data: { role: 'party' } });
+    const { words, understood } = wordsUnderstood(conversation.sentences[0]!.text, final.transcript?.text ?? '');
+    expect(understood, final.transcript?.text).toBeGreaterThanOrEqual(words / 2);
+    await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
+    await platform.ended(callId);
+    const { body } = await platform.ask('GET', `/dialer/click2call/${callId}/transcript`);
+    const { segments } = body.data as unknown as PublicTranscript;
+    expect(segments).toContainEqual(expect.objectContaining({ leg: legId, role: 'party' }));
+    expect((await platform.call(callId)).legs).toContainEqual(
+      expect.objectContaining({ leg_id: legId, role: 'party', state: 'ended' }),
+    );
   });
 });
