@@ -36,6 +36,7 @@ import type { Cidr } from './callbacks/public-address.ts';
 import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import type { PhoneDesk } from './phones/phone-desk.ts';
+import { createPlacementQueue } from './placement-queue.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 import type { TrunkWatch } from './trunk-watch.ts';
 
@@ -105,6 +106,7 @@ const HANGUP_TIMEOUT_MS = 8_000;
 export function createDialer(options: DialerOptions): NodeDialer {
   const { sql, sip, registry, feed, recordings, clock } = options;
   const admissions = new Set<Promise<unknown>>();
+  const placements = createPlacementQueue({ clock });
   /** By trunk. */
   const addingLegs = new Gate({ inAll: Number.POSITIVE_INFINITY, perLane: 1 });
   let draining = false;
@@ -132,23 +134,26 @@ export function createDialer(options: DialerOptions): NodeDialer {
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
   async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
     const at = momentOf(clock);
-    const admission = admitCall(sql, {
-      ...request,
-      ...place,
-      createdByUserId: request.userId,
-      referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
-      ...sealedSecret(request, options.secrets),
-      announceCharacters: scripts.announcement?.script.characters ?? null,
-      whisperCharacters: scripts.whisper?.script.characters ?? null,
-      ownerNode: options.node,
-      ownerBoot: options.boot,
-      now: at.at,
-      callingLimits: options.callingLimits,
-      isLineDown: options.trunkWatch.isDown,
-    });
-    const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
+    const admission = placements.run(request.workspaceId, () =>
+      admitCall(sql, {
+        ...request,
+        ...place,
+        createdByUserId: request.userId,
+        referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
+        ...sealedSecret(request, options.secrets),
+        announceCharacters: scripts.announcement?.script.characters ?? null,
+        whisperCharacters: scripts.whisper?.script.characters ?? null,
+        ownerNode: options.node,
+        ownerBoot: options.boot,
+        now: at.at,
+        callingLimits: options.callingLimits,
+        isLineDown: options.trunkWatch.isDown,
+      }),
+    );
+    const admitted = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
+    const { outcome, call: row } = admitted;
     if (outcome === 'replayed') return { row, live: null };
-    const heldNano = await heldFor(row, options);
+    const heldNano = admitted.heldNano ?? (await heldFor(row, options));
     return { row, live: options.actors.start(row, { at, heldNano, scripts, inbound }) };
   }
 
@@ -212,15 +217,19 @@ export function createDialer(options: DialerOptions): NodeDialer {
       // The look-up may have taken long.
       requireReady();
       const callId = `call_${randomUUID()}`;
+      let isGivenUp = false;
       const admission = admit(request, { callId, callbackUrl, scripts });
       admissions.add(admission);
       const placement = admission
         .finally(() => admissions.delete(admission))
         .then(async ({ row, live }): Promise<PlacedCall> => {
+          // Phones ring only for a caller who gets to know of the call.
+          if (isGivenUp) live?.actor.send({ type: 'hangup.requested', reason: 'api' });
           if (live) return await dialed(live, options);
           return { placed: false, replayed: true, call: presentCall(row) };
         });
       if ((await within(placement, { clock, ms: PLACEMENT_TIMEOUT_MS })) !== LATE) return await placement;
+      isGivenUp = true;
       options.logger.error({ callId }, 'call placement not confirmed in time');
       throw new TandemError(
         'C2C_OUTCOME_UNKNOWN',
@@ -408,7 +417,7 @@ async function requireBrowserOf(
 async function admittedAnyway(sql: Sql, callId: string, error: unknown): Promise<AdmitCallResult> {
   const call = error instanceof TandemError ? null : await getCallById(sql, callId);
   if (call === null) throw error;
-  return { outcome: 'admitted', call };
+  return { outcome: 'admitted', call, heldNano: null };
 }
 
 /** What was held at admission; when that cannot be read, nothing, so that the hold is looked at once they talk. */

@@ -204,6 +204,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'C2C_RATE_LIMITED',
     'no_free_channel',
     'CARRIER_LINE_DOWN',
+    'PLACEMENTS_OVERLOADED',
     'C2C_NOT_CONFIGURED',
     'C2C_CALLBACK_UNREACHABLE',
     'SHUTTING_DOWN',
@@ -436,6 +437,9 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   C2C_RATE_LIMITED: { message: 'The limit of 20 calls per minute is reached. Try again in 12 s.' },
   no_free_channel: { message: 'All channels of the trunk are in use. Try again when a call has ended.' },
   CARRIER_LINE_DOWN: { message: 'The carrier does not respond. Try again later.' },
+  PLACEMENTS_OVERLOADED: {
+    message: 'The server gets more placements than it can admit. Nothing was placed. Try again.',
+  },
   C2C_NOT_CONFIGURED: { message: 'The server cannot place calls: the media workers are starting. Try again shortly.' },
   C2C_CALLBACK_UNREACHABLE: { message: 'The host of callback_url cannot be resolved at the moment. Try again.' },
   C2C_OUTCOME_UNKNOWN: {

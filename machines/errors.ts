@@ -32,6 +32,7 @@ export const ERROR_CATALOGUE = {
   DESTINATION_RATE_LIMITED: { status: 429, retryable: true },
   no_free_channel: { status: 429, retryable: true },
   CARRIER_LINE_DOWN: { status: 503, retryable: true },
+  PLACEMENTS_OVERLOADED: { status: 503, retryable: true },
   C2C_NOT_CONFIGURED: { status: 503, retryable: true },
   C2C_CALLBACK_UNREACHABLE: { status: 503, retryable: true },
   C2C_OUTCOME_UNKNOWN: { status: 504, retryable: false },

@@ -75,6 +75,8 @@ export interface AdmitCallResult {
   /** `replayed`: the reference is bound to this live call, nothing was placed. */
   outcome: 'admitted' | 'replayed';
   call: CallRow;
+  /** What was reserved for it; null if it is replayed. */
+  heldNano: bigint | null;
 }
 
 /**
@@ -90,7 +92,7 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
     const found = await lockAndRead(tx, input);
     const trunk = requireTrunk(input, found);
     const replayed = callUnderReference(input, found);
-    if (replayed) return { outcome: 'replayed', call: replayed };
+    if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
     // The carrier of a call that comes in lives.
     if (input.placedVia !== 'inbound') {
       requireLine(input, trunk);
@@ -100,7 +102,7 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
     requireAllowedDestinations(input, trunk);
     await requirePermissionBy(found.permission, tx, permissionOf(input));
     requireFreeChannel(trunk, found.channelsInUse);
-    return { outcome: 'admitted', call: await insertCall(tx, input, { trunk, did, found }) };
+    return { outcome: 'admitted', ...(await insertCall(tx, input, { trunk, did, found })) };
   });
 }
 
@@ -325,7 +327,7 @@ async function insertCall(
   tx: Tx,
   input: AdmitCallInput,
   { trunk, did, found }: { trunk: TrunkForCall; did: string; found: Found },
-): Promise<CallRow> {
+): Promise<{ call: CallRow; heldNano: bigint }> {
   const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
   const { announceCharacters = null, whisperCharacters = null } = input;
   const isTold = announceCharacters !== null || whisperCharacters !== null;
@@ -333,7 +335,7 @@ async function insertCall(
   const speech = { announceCharacters, whisperCharacters, characterPriceNano };
   // It is owed for as soon as it is said, so all of it must be there.
   const speechNano = speechPriceOf(speech);
-  const { holdId, stored } = newHold(tx, found.accounts, {
+  const { holdId, amountNano, stored } = newHold(tx, found.accounts, {
     workspaceId: input.workspaceId,
     amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano) + speechNano,
     minimumNano: speechNano,
@@ -384,7 +386,7 @@ async function insertCall(
     tx<CallRow[]>`insert into calls ${tx(row)} returning *`.execute(),
     appendEvents(tx, { callId: input.callId, lastSequence: 0, moves }),
   ]);
-  return call!;
+  return { call: call!, heldNano: amountNano };
 }
 
 function notProvisioned(message: string): TandemError {

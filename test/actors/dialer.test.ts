@@ -183,9 +183,32 @@ describe('placing a call', () => {
     expect(registry.list()).toEqual([]);
   });
 
-  it('starts an admitted call although what was held for it cannot be read', async () => {
+  it('rings no phone when the admission comes after the caller was told that the outcome is not known', async () => {
+    const stored = Promise.withResolvers<void>();
+    const { dialer, request, clock, sip, rows } = await open({
+      dialerSql: sqlWithFaults(database.sql, async (run) => {
+        await stored.promise;
+        return await run();
+      }),
+    });
+    const answer = expect(dialer.place(request())).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN' });
+    await eventually(() => expect(clock.waiting()).toContain(10_000));
+    clock.advance(10_000);
+    await answer;
+    stored.resolve();
+    await eventually(async () =>
+      expect(await rows()).toMatchObject([{ state: expect.stringMatching(/failed|rejected/) }]),
+    );
+    expect(sip.legs).toEqual([]);
+  });
+
+  it('starts an admitted call although its answer was lost and what was held for it cannot be read', async () => {
+    const lossy = sqlWithFaults(database.sql, async (run) => {
+      await run();
+      throw new Error('the connection was lost after the commit');
+    });
     const { dialer, request, registry } = await open({
-      dialerSql: new Proxy(database.sql, {
+      dialerSql: new Proxy(lossy, {
         apply(target, self, [text, ...values]) {
           if (String(text).includes('from holds')) return Promise.reject(new Error('storage is away'));
           return Reflect.apply(target, self, [text, ...values]);
