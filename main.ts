@@ -96,8 +96,8 @@ export async function startTandem(
   };
   try {
     await replaceFetchTransport();
-    // Speech engines and tokenizer take a while to load; they do so while storage and SIP start.
-    const tokenizer = inBackground(loadTokenizer());
+    if (config.llmBaseUrl ?? config.llmModelPath) loadTokenizer();
+    // Speech engines take a while to load; they do so while storage and SIP start.
     const startingEngines = inBackground(openSpeechEngines(config, { logger }));
     opened.defer(async () => (await startingEngines.catch(() => null))?.[Symbol.asyncDispose]());
     const storage = opened.use(await openStorage(config, { logger, onLost }));
@@ -132,7 +132,6 @@ export async function startTandem(
     });
     opened.defer(() => models.close());
     const engines = await startingEngines;
-    await tokenizer;
     step('speech');
 
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);

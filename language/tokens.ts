@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module';
+
 /**
  * Tokens of a text as the models of OpenAI's GPT-4o family count them (o200k_base); close enough for those that count
  * otherwise: it bounds a context and stands in for a count that a server does not give.
@@ -8,23 +10,24 @@ export type CountTokens = (text: string) => number;
  * Counts in pieces of some 64 characters, cut at spaces where there are any, for as long as that takes a millisecond or
  * two: all of some 10,000 characters of prose, 300 of what no vocabulary knows. Of longer texts it counts pieces all over
  * the text and multiplies, which is right within some percent, and takes as long whatever the text is: the tokenizer by
- * itself takes a minute for 100,000 characters that are chosen well. Before `loadTokenizer` it estimates by length.
+ * itself takes a minute for 100,000 characters that are chosen well.
  */
-export const countTokens: CountTokens = (text) => (encoding === null ? estimate(text) : countWith(encoding, text));
+export const countTokens: CountTokens = (text) => countWith(loadTokenizer(), text);
 
 /**
- * Loads the vocabulary, 60 MB, once. It holds the thread up for 200 ms, so it is for the start, when nobody is served.
+ * Loads the vocabulary, once. That takes 75 MB and holds the thread up for 200 ms: servers with a language model do it at
+ * the start, all others when the first text is counted, which for most of them is never.
  * @throws Error when the package cannot be loaded
  */
-export function loadTokenizer(): Promise<void> {
-  loading ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens: count }) => {
-    // Names of control tokens are text like any other.
-    const encode: CountTokens = (text) => count(text, { disallowedSpecial: new Set() });
-    // The first texts would take several times as long.
-    for (let round = 0; round < WARM_UPS; round++) countWith(encode, warmUpText(round));
-    encoding = encode;
-  });
-  return loading;
+export function loadTokenizer(): CountTokens {
+  if (encoding !== null) return encoding;
+  const { countTokens: count } = createRequire(import.meta.url)(VOCABULARY) as typeof import('gpt-tokenizer');
+  // Names of control tokens are text like any other.
+  const encode: CountTokens = (text) => count(text, { disallowedSpecial: new Set() });
+  // The first texts would take several times as long.
+  for (let round = 0; round < WARM_UPS; round++) countWith(encode, warmUpText(round));
+  encoding = encode;
+  return encoding;
 }
 
 /** With any tokenizer; it is given a bounded number of characters, in short pieces. */
@@ -46,7 +49,7 @@ export function countWith(encode: CountTokens, text: string): number {
   return characters === 0 ? 0 : Math.ceil((tokens * text.length) / characters);
 }
 
-let loading: Promise<void> | null = null;
+const VOCABULARY = 'gpt-tokenizer/encoding/o200k_base';
 let encoding: CountTokens | null = null;
 
 const PIECE_CHARACTERS = 64;
@@ -95,9 +98,4 @@ function warmUpText(round: number): string {
   return Array.from({ length: 3_000 }, (_, at) =>
     at % 7 === round % 7 ? ' ' : String.fromCodePoint(character(at)),
   ).join('');
-}
-
-function estimate(text: string): number {
-  // What is not ASCII takes several bytes, and about as many tokens as characters.
-  return Math.ceil(Buffer.byteLength(text) / 3.5);
 }

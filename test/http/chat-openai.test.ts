@@ -6,7 +6,7 @@ import type { ChatDesk } from '../../actors/chat/chat-desk.ts';
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
-import { countTokens, loadTokenizer } from '../../language/tokens.ts';
+import { countTokens } from '../../language/tokens.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createTestLogger } from '../actors/fakes.ts';
@@ -30,7 +30,6 @@ let url: string;
 let client: OpenAI;
 
 beforeAll(async () => {
-  await loadTokenizer();
   fixture = await createHttpFixture({
     chat: { ask: (...asked) => desk.ask(...asked), close: () => desk.close() },
     models: { list: () => models.list(), aliases: () => models.aliases() } as LanguageModels,

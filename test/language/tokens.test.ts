@@ -1,13 +1,11 @@
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { countTokens, countWith, loadTokenizer } from '../../language/tokens.ts';
+import { describe, expect, it } from 'vitest';
+import { countTokens, countWith } from '../../language/tokens.ts';
 import * as fc from '../properties.ts';
 
 const PROSE = 'A tandem is the exchange that joins two lines, and nobody hears it when it does so well. ';
 
 describe('tokens', () => {
-  beforeAll(() => loadTokenizer());
-
   it('are counted as o200k_base has them', () => {
     expect(countTokens('')).toBe(0);
     expect(countTokens('hello world')).toBe(2);
