@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { raceAbort } from '../runtime/waiting.ts';
 import { addJsonParser } from './json-body.ts';
 import { acceptForms, discardRest, tooLarge, type UploadedFile } from './multipart.ts';
+import { digestUpload } from './upload-digests.ts';
 
 export const AUDIO_EXPECTED = 'Send multipart/form-data, the audio itself as audio/*, or application/json with a url.';
 
@@ -40,7 +41,7 @@ export async function receiveAudioBody(
     signal.throwIfAborted();
     if (Number(headers['content-length'] ?? 0) > maxFileBytes) throw tooLarge({ maxFileBytes });
     const target = createWriteStream(path, { flags: 'wx', mode: 0o600 });
-    await raceAbort(pipeline(chunks(), target, { signal }), signal);
+    await raceAbort(pipeline(chunks(), digestUpload(request), target, { signal }), signal);
   } catch (error) {
     discardRest(raw);
     signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import { OPTIONAL_BODIES } from './empty-body.ts';
 import { exampleOf, type JsonSchema } from './example-of.ts';
+import { IDEMPOTENCY_KEY } from './idempotent-operations.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
 import { errorBody } from './refusals.ts';
@@ -69,6 +70,7 @@ function refusalResponses(
     isPublic: operation.security?.length === 0,
     hasInput: parameters.length > 0,
     mayHaveBody: method !== 'get',
+    isIdempotent: parameters.some(({ name }) => name === IDEMPOTENCY_KEY),
   });
   const byStatus = Object.groupBy(codes, (code) => ERROR_CATALOGUE[code].status);
   const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, statusCodes]) => {

@@ -38,6 +38,7 @@ const EXPOSED_HEADERS = [
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
   'retry-after',
+  'idempotency-replayed',
   'x-credit-balance',
   'x-credit-charged',
   'x-billing-tx',

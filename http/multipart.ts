@@ -5,6 +5,7 @@ import multipart, { type MultipartFile } from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import { raceAbort } from '../runtime/waiting.ts';
+import { digestUpload } from './upload-digests.ts';
 import { type InvalidField, validationFailed } from './validation.ts';
 
 /** An uploaded file, stored on disk. */
@@ -118,7 +119,7 @@ async function readParts(
       }
       if (!isFileField(part.fieldname)) throw validationFailed([unknownField(part.fieldname)]);
       if (files.length === maxFiles) throw validationFailed([tooManyFiles(fileField, maxFiles)]);
-      files.push(await storeFile(part, { ...options, path: pathOf(files.length), signal }));
+      files.push(await storeFile(part, { ...options, request, path: pathOf(files.length), signal }));
     }
   }
 
@@ -150,10 +151,15 @@ async function readParts(
 
 async function storeFile(
   { file, filename, mimetype }: MultipartFile,
-  { path, maxFileBytes, signal }: Pick<ReceiveFormOptions, 'maxFileBytes' | 'signal'> & { path: string },
+  {
+    request,
+    path,
+    maxFileBytes,
+    signal,
+  }: Pick<ReceiveFormOptions, 'maxFileBytes' | 'signal'> & { request: FastifyRequest; path: string },
 ): Promise<UploadedFile> {
   const target = createWriteStream(path, { flags: 'wx', mode: 0o600 });
-  await pipeline(file, target, { signal });
+  await pipeline(file, digestUpload(request), target, { signal });
   if (file.truncated) throw tooLarge({ maxFileBytes });
   return { path, bytes: target.bytesWritten, name: filename || null, mediaType: mimetype || null };
 }

@@ -1,6 +1,7 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import { completeDocument } from './complete-document.ts';
+import { withIdempotencyKey } from './idempotent-operations.ts';
 import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
 import { CallEventSchema, CallSchema } from './schemas/call.ts';
 import { ErrorSchema, OpenaiErrorSchema } from './schemas/envelope.ts';
@@ -84,10 +85,11 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   refResolver: { buildLocalReference: (json) => String(json.$id) },
   transformObject: (document) => completeDocument('openapiObject' in document ? document.openapiObject : {}),
   transform: ({ schema, url, route }) => {
-    return withWildcard({
-      schema: withCredentials(withRequirements(withDefaults(schema), route.config), { url, ...route.config }),
-      url,
-    });
+    const documented = withIdempotencyKey(
+      withRequirements(withDefaults(schema), route.config),
+      route.config?.idempotent,
+    );
+    return withWildcard({ schema: withCredentials(documented, { url, ...route.config }), url });
   },
 };
 

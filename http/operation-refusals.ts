@@ -8,6 +8,8 @@ export interface OperationTraits {
   hasInput: boolean;
   /** May be sent with a body, even one that is ignored. */
   mayHaveBody: boolean;
+  /** Accepts an Idempotency-Key. */
+  isIdempotent: boolean;
 }
 
 /**
@@ -15,11 +17,12 @@ export interface OperationTraits {
  * code that is missing here.
  */
 export function refusalsOf(traits: OperationTraits): ErrorCode[] {
-  const { operationId, isPublic, hasInput, mayHaveBody } = traits;
+  const { operationId, isPublic, hasInput, mayHaveBody, isIdempotent } = traits;
   const codes: ErrorCode[] = [
     ...(OWN_REFUSALS[operationId] ?? []),
     ...(hasInput || mayHaveBody ? (['VALIDATION_FAILED'] as const) : []),
     ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
+    ...(isIdempotent ? IDEMPOTENCY : []),
     // Any request may name a workspace, which must be the one of its key.
     ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN', 'WORKSPACE_NOT_FOUND'] as const)),
     'RATE_LIMITED',
@@ -29,6 +32,7 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
   return [...new Set(codes)];
 }
 
+const IDEMPOTENCY: ErrorCode[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_NOT_REPLAYABLE', 'IDEMPOTENCY_KEY_REUSED'];
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
 const CALL_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'NODE_UNREACHABLE'];
 const LEG_CONTROL: ErrorCode[] = [...CALL_CONTROL, 'LEG_NOT_FOUND'];
@@ -652,6 +656,15 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     details: [{ path: 'limit', message: 'must be at most 100' }],
   },
   MALFORMED_JSON: { message: 'The body is not valid JSON.' },
+  IDEMPOTENCY_IN_PROGRESS: { message: 'A request with this Idempotency-Key is in progress. Repeat it later.' },
+  IDEMPOTENCY_NOT_REPLAYABLE: {
+    message:
+      'The request with this Idempotency-Key was carried out, but its response was a stream or too large to keep. Use a new key to run it again.',
+    details: { status: 200, request_id: '5b0e1c5e-8a51-4cf5-9d0c-6d1f3f0e7a42' },
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    message: 'This Idempotency-Key was used with a different request. Use a new key for each request.',
+  },
   UNAUTHORIZED: { message: 'Send an API key: Authorization: Bearer sk_...' },
   FORBIDDEN: { message: 'Viewers have read-only access. Ask an owner or admin of the workspace for another role.' },
   WORKSPACE_NOT_FOUND: { message: 'You are not a member of a workspace with this id.' },

@@ -33,9 +33,9 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
   };
 }
 
-/** Whole seconds, at least 1; null unless the status is 429 or 503. */
+/** Whole seconds, at least 1; null unless the status is 429 or 503, or the error names a time. */
 export function retryAfterOf(refusal: TandemError): number | null {
-  if (refusal.status !== 429 && refusal.status !== 503) return null;
+  if (refusal.status !== 429 && refusal.status !== 503 && refusal.retryAfterS === null) return null;
   const defaultS = refusal.retryable ? DEFAULT_RETRY_AFTER_S : RETRY_AFTER_NEW_SETTINGS_S;
   return Math.max(1, Math.ceil(refusal.retryAfterS ?? defaultS));
 }

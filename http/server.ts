@@ -15,6 +15,7 @@ import { addressOf } from './client-address.ts';
 import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { hasOneHost } from './host-header.ts';
+import { acceptIdempotencyKeys } from './idempotency.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
@@ -167,6 +168,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
   });
+  acceptIdempotencyKeys(app as unknown as FastifyInstance, context);
   // Before the body is read: a body that cannot be parsed would hide that the path is unknown.
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) refuseUnknown(request, reply);

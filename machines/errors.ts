@@ -167,6 +167,9 @@ export const ERROR_CATALOGUE = {
   // The platform as a whole.
   VALIDATION_FAILED: { status: 400, retryable: false },
   MALFORMED_JSON: { status: 400, retryable: false },
+  IDEMPOTENCY_IN_PROGRESS: { status: 409, retryable: true },
+  IDEMPOTENCY_NOT_REPLAYABLE: { status: 409, retryable: false },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, retryable: false },
   UNAUTHORIZED: { status: 401, retryable: false },
   FORBIDDEN: { status: 403, retryable: false },
   WORKSPACE_NOT_FOUND: { status: 404, retryable: false },
@@ -187,7 +190,7 @@ export type ErrorCode = keyof typeof ERROR_CATALOGUE;
 
 export interface TandemErrorOptions {
   cause?: unknown;
-  /** Seconds to wait before a retry. Sent as Retry-After on 429 and 503. */
+  /** Seconds to wait before a retry. Sent as Retry-After. */
   retryAfterS?: number;
   /** Machine-readable details, such as `[{ path, message }]` for validation. Sent to the client. */
   details?: unknown;

@@ -1,6 +1,7 @@
 import { inTransaction, type Sql, type StorageLogger } from './database.ts';
 import {
   callbackSecretContext,
+  idempotentRequestContext,
   signingKeyContext,
   trunkInboundPasswordContext,
   trunkPasswordContext,
@@ -77,6 +78,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     column: 'secret_encrypted',
     owner: 'subscription_id',
     context: webhookSecretContext,
+  },
+  {
+    table: 'idempotent_requests',
+    id: 'id',
+    column: 'record_encrypted',
+    owner: 'id',
+    context: idempotentRequestContext,
   },
 ];
 

@@ -22,3 +22,8 @@ export function callbackSecretContext(workspaceId: string): string {
 export function signingKeyContext(keyId: string): string {
   return `signing key ${keyId}`;
 }
+
+/** What the sealed record of a request with an Idempotency-Key is bound to. */
+export function idempotentRequestContext(requestId: string): string {
+  return `idempotent request ${requestId}`;
+}

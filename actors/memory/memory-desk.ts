@@ -66,6 +66,8 @@ export interface MemoryCaller {
   apiKeyId: number | null;
   role: Role;
   requestId: string;
+  /** Names the charge, so that repeating the operation charges once. Default: a new name. */
+  operationId?: string | null;
 }
 
 export type MemoryType = 'user' | 'team' | 'knowledge' | 'hive';

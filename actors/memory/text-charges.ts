@@ -12,7 +12,7 @@ export interface TextCharges {
   affordable(by: Pick<MemoryCaller, 'workspaceId'>, characters: number): Promise<Cost>;
   /** @throws TandemError `INSUFFICIENT_CREDITS` if other requests have spent the money meanwhile */
   pay(
-    by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId'>,
+    by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId' | 'operationId'>,
     charged: { operation: 'search' | 'context' | 'embed'; cost: Cost },
   ): Promise<MemoryCharge>;
 }
@@ -26,8 +26,8 @@ export function createTextCharges({ sql, clock }: { sql: Sql; clock: Clock }): T
       return cost;
     },
 
-    async pay({ workspaceId, userId, apiKeyId }, { operation, cost }) {
-      const id = randomUUID();
+    async pay({ workspaceId, userId, apiKeyId, operationId }, { operation, cost }) {
+      const id = operationId ?? randomUUID();
       const by = { workspaceId, userId, apiKeyId };
       const operationKey = `memory_${operation}:${id}`;
       const at = new Date(clock.now());

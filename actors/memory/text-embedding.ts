@@ -16,7 +16,7 @@ export interface EmbedTextsRequest {
   texts: readonly string[];
   /** Null: those of the embedder. */
   dimensions: number | null;
-  by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId'>;
+  by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId' | 'operationId'>;
 }
 
 export interface EmbeddedTexts {

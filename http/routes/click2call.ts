@@ -66,7 +66,11 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     async (request, reply) => {
       const { workspaceId, placedVia, apiKeyId, apiKeyName, userId } = principalOf(request);
       const placement = parsePlacement(request.body, { ownUserId: userId, numberPlan });
-      const placed = await dialer.place({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...placement });
+      // An attempt after a crash finds the call that the first one placed.
+      const minted = request.idempotentId === null ? null : `qc2c-${request.idempotentId}`;
+      const referenceId = placement.referenceId ?? minted;
+      const by = { workspaceId, placedVia, apiKeyId, apiKeyName, userId };
+      const placed = await dialer.place({ ...by, ...placement, referenceId });
       return reply.code(placed.replayed ? 200 : 201).send(success(placed));
     },
   );

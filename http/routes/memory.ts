@@ -298,7 +298,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
 /** The caller, in the format of the memory desk. */
 export function memoryCallerOf(request: FastifyRequest): MemoryCaller {
   const { workspaceId, userId, apiKeyId, role } = principalOf(request);
-  return { workspaceId, userId, apiKeyId, role, requestId: request.id };
+  return { workspaceId, userId, apiKeyId, role, requestId: request.id, operationId: request.idempotentId };
 }
 
 function keyOf(request: FastifyRequest): { memoryId: string; by: MemoryCaller } {

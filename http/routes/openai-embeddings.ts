@@ -44,7 +44,7 @@ export function openaiEmbeddingRoutes(app: HttpApp, { memory, limits, closing }:
       await using _slot = await limits.acquireSlot({ userId, kind: 'llm' });
       const texts = typeof input === 'string' ? [input] : input;
       const embedded = await memory.embedTexts(
-        { texts, dimensions, by: { workspaceId, userId, apiKeyId } },
+        { texts, dimensions, by: { workspaceId, userId, apiKeyId, operationId: request.idempotentId } },
         clientSignal(reply, closing),
       );
       reply.headers(billingHeaders(embedded.charge, principal));

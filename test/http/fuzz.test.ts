@@ -116,6 +116,13 @@ interface Sent {
   authorization: string | null;
 }
 
+/** New, used before, or anything. */
+const idempotencyKey = fc.oneof(
+  { weight: 8, arbitrary: fc.uuid() },
+  fc.constantFrom('a', 'b'),
+  fc.stringMatching(/^[ -~]{0,20}$/),
+);
+
 function requestFor({ method, path: route, parameters = [], requestBody }: NamedOperation): fc.Arbitrary<Sent> {
   const named = (place: string) => parameters.filter((parameter) => parameter.in === place);
   const id = fc.oneof(
@@ -142,7 +149,7 @@ function requestFor({ method, path: route, parameters = [], requestBody }: Named
     Object.fromEntries(
       [...named('header').map(({ name }) => name), 'range', 'accept', 'x-request-id'].map((name) => [
         name,
-        fc.stringMatching(/^[ -~]{0,20}$/),
+        name === 'idempotency-key' ? idempotencyKey : fc.stringMatching(/^[ -~]{0,20}$/),
       ]),
     ),
     { requiredKeys: [] },

@@ -5,6 +5,7 @@ import { admitCall } from '../../storage/queries/calls.ts';
 import { resealSecrets, SEALED_COLUMNS } from '../../storage/reseal-secrets.ts';
 import {
   callbackSecretContext,
+  idempotentRequestContext,
   signingKeyContext,
   trunkInboundPasswordContext,
   trunkPasswordContext,
@@ -85,13 +86,17 @@ onEveryServer('a change of the master key', (database) => {
     await sql`
       insert into webhook_secrets (subscription_id, secret_encrypted, created_at)
       values (${webhookId}, ${old.seal('webhook secret', webhookSecretContext(webhookId))}, ${NOW})`;
-    return { sql, workspaceId: workspace.id, trunkId: trunk.id, webhookId };
+    const requestId = randomUUID();
+    await sql`
+      insert into idempotent_requests (id, owner, operation, key_hash, record_encrypted, expires_at)
+      values (${requestId}, 'user 1', 'POST /x', '\\x00', ${old.seal('response', idempotentRequestContext(requestId))}, ${NOW})`;
+    return { sql, workspaceId: workspace.id, trunkId: trunk.id, webhookId, requestId };
   }
 
   it('leaves every secret readable under the new key alone, in batches, and is told how it goes', async () => {
-    const { sql, workspaceId, trunkId, webhookId } = await seedSecrets();
+    const { sql, workspaceId, trunkId, webhookId, requestId } = await seedSecrets();
     logged.length = 0;
-    expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 18, unopened: 0 });
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 19, unopened: 0 });
     const [trunk] = await sql`select password_encrypted, inbound_password_encrypted from trunks`;
     expect(afterwards.open(trunk?.passwordEncrypted, trunkPasswordContext(trunkId))).toBe('trunk password');
     expect(afterwards.open(trunk?.inboundPasswordEncrypted, trunkInboundPasswordContext(trunkId))).toBe(
@@ -108,6 +113,8 @@ onEveryServer('a change of the master key', (database) => {
     expect(afterwards.open(key?.sealed, signingKeyContext('kid-1'))).toBe('private half');
     const [webhook] = await sql`select secret_encrypted as sealed from webhook_secrets`;
     expect(afterwards.open(webhook?.sealed, webhookSecretContext(webhookId))).toBe('webhook secret');
+    const [request] = await sql`select record_encrypted as sealed from idempotent_requests`;
+    expect(afterwards.open(request?.sealed, idempotentRequestContext(requestId))).toBe('response');
     expect(logged.filter(({ fields }) => 'table' in fields && fields.table === 'calls')).toMatchObject([
       { fields: { resealed: 3 } },
       { fields: { resealed: 6 } },
@@ -129,7 +136,7 @@ onEveryServer('a change of the master key', (database) => {
     const lost = createSecretBox(LOST_KEY).seal('gone', trunkPasswordContext(trunkId));
     await sql`update trunks set password_encrypted = ${lost}`;
     logged.length = 0;
-    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 17, unopened: 1 });
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 18, unopened: 1 });
     const [trunk] = await sql`select password_encrypted as sealed from trunks`;
     expect(lost.equals(trunk?.sealed)).toBe(true);
     expect(logged.map(({ message }) => message)).toContain('skipped secrets that no key decrypts');

@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
+import { numberOfRawJson } from '../storage/exact-json.ts';
+import {
+  ATTEMPT_LEASE_MS,
+  type Attempt,
+  claimIdempotentRequest,
+  completeIdempotentRequest,
+  forgetIdempotentRequest,
+  releaseIdempotentRequest,
+  renewIdempotentRequests,
+  type StoredResponse,
+  sweepIdempotentRequests,
+} from '../storage/queries/idempotent-requests.ts';
+import { callerOf } from './auth.ts';
+import type { HttpContext } from './context.ts';
+import { IDEMPOTENCY_KEY, MAX_KEY_LENGTH, markIdempotent } from './idempotent-operations.ts';
+import { uploadDigests } from './upload-digests.ts';
+import { validationFailed } from './validation.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Accepts an Idempotency-Key. Set by `markIdempotent`. */
+    idempotent?: boolean;
+  }
+  interface FastifyRequest {
+    /**
+     * With an Idempotency-Key: an id that is the same in every attempt of this request. What the request creates can be
+     * named after it, so that an attempt after a crash finds it.
+     */
+    idempotentId: string | null;
+  }
+}
+
+/** Larger responses are not kept. */
+const MAX_STORED_BYTES = 2 ** 20;
+const RETRY_AFTER_S = 2;
+const SWEEP_INTERVAL_MS = 15 * 60_000;
+
+/** Headers that belong to the response rather than to the request that carries it. */
+const KEPT_HEADERS = [
+  'content-type',
+  'content-disposition',
+  'location',
+  'x-credit-balance',
+  'x-credit-charged',
+  'x-billing-tx',
+];
+
+interface Running extends Attempt {
+  fingerprint: string;
+  isSettled: boolean;
+}
+
+/**
+ * Makes POST requests with an Idempotency-Key run once: the first response is stored, sealed, and repetitions get it.
+ * A key belongs to a workspace, an API key or user, and an operation. It is claimed after authentication and
+ * validation, so requests that are refused there do not use it up; neither do responses with 400, 5xx, 429, or an error
+ * that is retryable. A process renews the claims of its running requests; those of a process that died lapse, and a repetition
+ * then runs with the same `idempotentId` (draft-ietf-httpapi-idempotency-key-header).
+ */
+export function acceptIdempotencyKeys(
+  app: FastifyInstance,
+  {
+    sql,
+    secrets,
+    logger,
+    leaseMs = ATTEMPT_LEASE_MS,
+  }: Pick<HttpContext, 'sql' | 'secrets' | 'logger'> & { leaseMs?: number },
+): void {
+  const running = new Map<FastifyRequest, Running>();
+  app.decorateRequest('idempotentId', null);
+  app.addHook('onRoute', markIdempotent);
+
+  app.addHook('preHandler', async (request, reply) => {
+    const given = request.headers[IDEMPOTENCY_KEY];
+    if (given === undefined || request.routeOptions.config.idempotent !== true) return;
+    const key = readKey(given);
+    const { userId, apiKeyId } = callerOf(request);
+    const workspaceId = request.principal?.workspaceId ?? null;
+    const fingerprint = fingerprintOf(request);
+    const claim = await claimIdempotentRequest(
+      sql,
+      {
+        ...{ workspaceId, key, fingerprint },
+        owner: `${workspaceId ?? ''} ${apiKeyId === null ? `user ${userId}` : `key ${apiKeyId}`}`,
+        operation: `${request.method} ${request.routeOptions.url}`,
+      },
+      { secrets, leaseMs },
+    );
+    switch (claim.outcome) {
+      case 'run':
+        request.idempotentId = claim.id;
+        begin(request, reply, { id: claim.id, attempt: claim.attempt, fingerprint, isSettled: false });
+        return;
+      case 'done':
+        return replay(reply, claim.response);
+      case 'running':
+        throw new TandemError(
+          'IDEMPOTENCY_IN_PROGRESS',
+          'A request with this Idempotency-Key is in progress. Repeat it later.',
+          { retryAfterS: RETRY_AFTER_S },
+        );
+      case 'reused':
+        throw new TandemError(
+          'IDEMPOTENCY_KEY_REUSED',
+          'This Idempotency-Key was used with a different request. Use a new key for each request.',
+        );
+    }
+  });
+
+  app.addHook('onSend', async (request, reply, payload) => {
+    const current = running.get(request);
+    if (current === undefined) return payload;
+    const body = textOf(payload);
+    // The request is done when its stream is.
+    if (body === undefined) {
+      reply.raw.once('close', () => void settle(request, responseOf(request, reply, null)));
+      if (reply.raw.closed) await settle(request, responseOf(request, reply, null));
+    } else if (reply.statusCode === 400) await settle(request, 'forget');
+    else await settle(request, isFinal(reply, body) ? responseOf(request, reply, body) : 'release');
+    return payload;
+  });
+
+  const renewing = setInterval(() => {
+    const attempts = [...running.values()].map(({ attempt }) => attempt);
+    if (attempts.length === 0) return;
+    renewIdempotentRequests(sql, attempts, leaseMs).catch((error) =>
+      logger.warn({ err: error }, 'renewing idempotency keys failed'),
+    );
+  }, leaseMs / 3).unref();
+  const sweeping = setInterval(() => {
+    sweepIdempotentRequests(sql).catch((error) => logger.warn({ err: error }, 'sweeping idempotency keys failed'));
+  }, SWEEP_INTERVAL_MS).unref();
+  app.addHook('onClose', async () => {
+    clearInterval(renewing);
+    clearInterval(sweeping);
+  });
+
+  function begin(request: FastifyRequest, reply: FastifyReply, attempt: Running): void {
+    running.set(request, attempt);
+    // Routes do so when the client has gone, and then nothing is sent.
+    const { hijack } = reply;
+    reply.hijack = () => {
+      void settle(request, 'release');
+      return hijack.call(reply);
+    };
+  }
+
+  /** Stores the response, or lets the same request or, with `forget`, any request run. Failures leave the claim to lapse. */
+  async function settle(request: FastifyRequest, response: StoredResponse | 'release' | 'forget'): Promise<void> {
+    const current = running.get(request);
+    if (current === undefined || current.isSettled) return;
+    current.isSettled = true;
+    try {
+      if (response === 'release') await releaseIdempotentRequest(sql, current);
+      else if (response === 'forget') await forgetIdempotentRequest(sql, current);
+      else if (!(await completeIdempotentRequest(sql, { ...current, response }, { secrets }))) {
+        logger.warn({ requestId: request.id }, 'another attempt took over an idempotency key');
+      }
+    } catch (error) {
+      logger.error({ requestId: request.id, err: error }, 'storing the response for an idempotency key failed');
+    } finally {
+      running.delete(request);
+    }
+  }
+}
+
+function replay(reply: FastifyReply, { status, headers, body, requestId }: StoredResponse): FastifyReply {
+  if (body === null) {
+    throw new TandemError(
+      'IDEMPOTENCY_NOT_REPLAYABLE',
+      'The request with this Idempotency-Key was carried out, but its response was a stream or too large to keep. Use a new key to run it again.',
+      { details: { status, request_id: requestId } },
+    );
+  }
+  return reply
+    .code(status)
+    .headers({ ...headers, 'idempotency-replayed': 'true' })
+    .send(body);
+}
+
+/** Printable ASCII. @throws TandemError VALIDATION_FAILED */
+function readKey(given: string | string[]): string {
+  if (typeof given === 'string' && given.length <= MAX_KEY_LENGTH && /^[!-~](?:[ -~]*[!-~])?$/.test(given)) {
+    return given;
+  }
+  const message = `must be 1 to ${MAX_KEY_LENGTH} printable ASCII characters`;
+  throw validationFailed([{ path: 'Idempotency-Key', message }]);
+}
+
+/** Covers the path, the query and the body, in any order of their fields. */
+function fingerprintOf(request: FastifyRequest): string {
+  const { workspace_id: _, ...query } = request.query as Record<string, unknown>;
+  const parts = [request.params, query, request.body ?? null, uploadDigests(request)];
+  return createHash('sha256')
+    .update(JSON.stringify(sorted(parts)))
+    .digest('base64');
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null || numberOfRawJson(value) !== null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([name, field]) => [name, sorted(field)]));
+}
+
+/** Undefined for streams. */
+function textOf(payload: unknown): string | undefined {
+  if (payload === null || payload === undefined) return '';
+  return typeof payload === 'string' ? payload : undefined;
+}
+
+/** Whether a repetition could not end otherwise. */
+function isFinal({ statusCode }: FastifyReply, body: string): boolean {
+  if (statusCode >= 500 || statusCode === 429 || statusCode === 499) return false;
+  if (statusCode < 400) return true;
+  const { code, error } = JSON.parse(body) as { code?: ErrorCode; error?: { code?: ErrorCode } };
+  const known = code ?? error?.code;
+  return known === undefined || !ERROR_CATALOGUE[known].retryable;
+}
+
+function responseOf({ id }: FastifyRequest, reply: FastifyReply, body: string | null): StoredResponse {
+  const headers = KEPT_HEADERS.flatMap((name) => {
+    const value = reply.getHeader(name);
+    return value === undefined ? [] : [[name, String(value)] as const];
+  });
+  const isKept = body !== null && Buffer.byteLength(body) <= MAX_STORED_BYTES;
+  return { status: reply.statusCode, headers: Object.fromEntries(headers), body: isKept ? body : null, requestId: id };
+}

@@ -1,0 +1,51 @@
+import type { FastifySchema, RouteOptions } from 'fastify';
+
+export const IDEMPOTENCY_KEY = 'idempotency-key';
+export const MAX_KEY_LENGTH = 255;
+
+/**
+ * POST routes that ignore an Idempotency-Key, although they have credentials. All others accept it, and so do new ones.
+ * Public routes ignore it too: nobody could say whose key it is.
+ */
+const IGNORING: ReadonlySet<string> = new Set([
+  // They set a state. Repeating them changes nothing, and the call may have moved on since.
+  'POST /dialer/click2call/:id/hangup',
+  'POST /dialer/click2call/:id/mute',
+  'POST /dialer/click2call/:id/unmute',
+  'POST /dialer/click2call/:id/hold',
+  'POST /dialer/click2call/:id/resume',
+  'POST /dialer/click2call/:id/recording/pause',
+  'POST /dialer/click2call/:id/recording/resume',
+  'POST /auth/logout',
+  // They store nothing and cost nothing, and the answer is only good for minutes.
+  'POST /dialer/click2call/:id/recording',
+  'POST /dialer/recordings/:id/playback-url',
+  'POST /dialer/do-not-call/check',
+  'POST /phone/tokens',
+]);
+
+/** Marks the routes that accept an Idempotency-Key. Runs after `applyPermission`. */
+export function markIdempotent(route: RouteOptions): void {
+  if (route.method !== 'POST' || (route.config?.access ?? 'public') === 'public') return;
+  route.config = { ...route.config, idempotent: !IGNORING.has(`POST ${route.url}`) };
+}
+
+/** Adds the header to the documentation of an operation that accepts it. */
+export function withIdempotencyKey(schema: FastifySchema, isIdempotent: boolean | undefined): FastifySchema {
+  if (isIdempotent !== true) return schema;
+  return {
+    ...schema,
+    headers: {
+      type: 'object',
+      properties: {
+        [IDEMPOTENCY_KEY]: {
+          type: 'string',
+          minLength: 1,
+          maxLength: MAX_KEY_LENGTH,
+          description:
+            'Makes it safe to repeat the request: a repetition with the same key within 24 hours returns the first response with `idempotency-replayed: true` and does nothing else. Use a random value, such as a UUID, for each request.',
+        },
+      },
+    },
+  };
+}
