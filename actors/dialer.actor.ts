@@ -1,7 +1,8 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { LegId } from '../machines/events.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
+import { canonicalJson } from '../runtime/canonical-json.ts';
 import { type Clock, momentOf } from '../runtime/clock.ts';
 import { Gate } from '../runtime/gate.ts';
 import { LATE, within } from '../runtime/waiting.ts';
@@ -218,7 +219,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
       requireReady();
       const callId = `call_${randomUUID()}`;
       let isGivenUp = false;
-      const admission = admit(request, { callId, callbackUrl, scripts });
+      const requestHash = hashOf({ ...request, callbackUrl });
+      const admission = admit(request, { callId, callbackUrl, scripts, requestHash });
       admissions.add(admission);
       const placement = admission
         .finally(() => admissions.delete(admission))
@@ -377,6 +379,7 @@ interface Admission {
   scripts: CallScripts;
   inbound?: InboundCall | null;
   decidedBy?: InboundDecider;
+  requestHash?: Buffer;
 }
 
 /** Response to a REFER that is refused; 503 for all other codes. */
@@ -452,6 +455,13 @@ async function checkedUrl(text: string, field: string, { allowCidrs, resolve }: 
     if (!isLookupFailure(error)) throw error;
     throw refused('C2C_CALLBACK_UNREACHABLE', `The host of ${field} cannot be looked up from here. Try again.`);
   }
+}
+
+/** Digest of what a placement asks for, without who asks. */
+function hashOf({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...asked }: PlaceCallRequest): Buffer {
+  // A digest of the secret would let it be guessed.
+  const parts = { ...asked, callbackSecret: asked.callbackSecret?.slice(-4) ?? null };
+  return createHash('sha256').update(canonicalJson(parts)).digest();
 }
 
 function sealedSecret(

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
-import { numberOfRawJson } from '../storage/exact-json.ts';
+import { canonicalJson } from '../runtime/canonical-json.ts';
 import {
   ATTEMPT_LEASE_MS,
   type Attempt,
@@ -194,16 +194,7 @@ function readKey(given: string | string[]): string {
 function fingerprintOf(request: FastifyRequest): string {
   const { workspace_id: _, ...query } = request.query as Record<string, unknown>;
   const parts = [request.params, query, request.body ?? null, uploadDigests(request)];
-  return createHash('sha256')
-    .update(JSON.stringify(sorted(parts)))
-    .digest('base64');
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null || numberOfRawJson(value) !== null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, field]) => [name, sorted(field)]));
+  return createHash('sha256').update(canonicalJson(parts)).digest('base64');
 }
 
 /** Undefined for streams. */

@@ -205,6 +205,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'TRUNK_NOT_FOUND',
     'DIALER_NOT_PROVISIONED',
     'REFERENCE_ALREADY_USED',
+    'REFERENCE_CONFLICT',
     'C2C_RATE_LIMITED',
     'no_free_channel',
     'CARRIER_LINE_DOWN',
@@ -437,6 +438,11 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   NOT_ON_DO_NOT_CALL: { message: 'The do-not-call list of the workspace does not have this number.' },
   REFERENCE_NOT_OWNED: { message: 'Another workspace has used this reference_id. Use another one.' },
   DIALER_NOT_PROVISIONED: { message: 'The workspace has no active trunk. Create one with POST /dialer/trunks.' },
+  REFERENCE_CONFLICT: {
+    message:
+      'This reference_id belongs to a live call that was placed with another customer_number. Use another one for another call.',
+    details: { call_id: 'call_3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11', fields: ['customer_number'] },
+  },
   REFERENCE_ALREADY_USED: { message: 'This reference_id belongs to a finished call. Use another one.' },
   C2C_RATE_LIMITED: { message: 'The limit of 20 calls per minute is reached. Try again in 12 s.' },
   no_free_channel: { message: 'All channels of the trunk are in use. Try again when a call has ended.' },

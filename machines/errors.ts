@@ -28,6 +28,7 @@ export const ERROR_CATALOGUE = {
   REFERENCE_NOT_OWNED: { status: 404, retryable: false },
   DIALER_NOT_PROVISIONED: { status: 409, retryable: false },
   REFERENCE_ALREADY_USED: { status: 409, retryable: false },
+  REFERENCE_CONFLICT: { status: 409, retryable: false },
   C2C_RATE_LIMITED: { status: 429, retryable: true },
   DESTINATION_RATE_LIMITED: { status: 429, retryable: true },
   no_free_channel: { status: 429, retryable: true },

@@ -48,12 +48,12 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'placeCall',
         summary: 'Place a call',
         description:
-          'Rings the agent, then the customer, and bridges them. Talk time is billed per minute at the rate of the trunk; placing a call reserves its first minute in the wallet. Fields are validated in the order listed, and the first invalid one is reported with its own code. A reference_id is never dialed twice: repeating a live one returns its call with status 200, and a finished one is rejected with REFERENCE_ALREADY_USED. A call rejected with 429 or 503 does not use up its reference_id, so you can retry with the same one.',
+          'Rings the agent, then the customer, and bridges them. Talk time is billed per minute at the rate of the trunk; placing a call reserves its first minute in the wallet. Fields are validated in the order listed, and the first invalid one is reported with its own code. A reference_id is never dialed twice: repeating a live one with the same fields returns its call with status 200, with other fields it is rejected with REFERENCE_CONFLICT, and a finished one is rejected with REFERENCE_ALREADY_USED. A call rejected with 429 or 503 does not use up its reference_id, so you can retry with the same one.',
         body: PlacementSchema,
         response: {
           200: successOf(
             placedSchema({ placed: false, replayed: true }),
-            'The reference_id belongs to a live call. Returns that call; nothing is dialed.',
+            'The reference_id belongs to a live call that was placed with the same fields. Returns that call; nothing is dialed.',
           ),
           201: successOf(
             placedSchema({ placed: true, replayed: false }),

@@ -1,5 +1,6 @@
 import type { Fragment } from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
+import { canonicalJson } from '../../runtime/canonical-json.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { newHold } from '../ledger.ts';
 import { lockAccounts } from '../ledger-entries.ts';
@@ -67,6 +68,8 @@ export interface AdmitCallInput {
   decidedBy?: InboundDecider | null;
   /** The operator's. Default: none. */
   callingLimits?: CallingLimits;
+  /** Digest of everything that was asked. Default: null, which agrees with every other request. */
+  requestHash?: Buffer | null;
   /** Whether the carrier of a trunk is known not to answer. Default: none is. */
   isLineDown?: (trunkId: string) => boolean;
 }
@@ -83,7 +86,8 @@ export interface AdmitCallResult {
  * Decides whether a call may be placed and, if so, stores it as `pending` with its first event and its hold: one
  * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
  * behind and does not consume the reference.
- * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`, `CARRIER_LINE_DOWN`,
+ * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`,
+ * `REFERENCE_CONFLICT`, `CARRIER_LINE_DOWN`,
  * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, those of `requireCallPermission`,
  * `no_free_channel`, `RECHARGE_REQUIRED`.
  */
@@ -170,7 +174,8 @@ function requireTrunk({ trunkId }: AdmitCallInput, { trunk, prices }: Found): Tr
   return trunk.pricePerMinuteNano > 0n ? trunk : { ...trunk, pricePerMinuteNano: prices.call };
 }
 
-function callUnderReference({ workspaceId }: AdmitCallInput, { call }: Found): CallRow | null {
+function callUnderReference(input: AdmitCallInput, { call }: Found): CallRow | null {
+  const { workspaceId } = input;
   if (!call) return null;
   if (call.workspaceId !== workspaceId) {
     throw new TandemError('REFERENCE_NOT_OWNED', 'Another workspace has used this reference_id. Use another one.');
@@ -178,7 +183,33 @@ function callUnderReference({ workspaceId }: AdmitCallInput, { call }: Found): C
   if (isFinalState(call.state)) {
     throw new TandemError('REFERENCE_ALREADY_USED', 'This reference_id belongs to a finished call. Use another one.');
   }
+  requireSameRequest(call, input);
   return call;
+}
+
+/** A repetition asks for what the call was placed with. */
+function requireSameRequest(call: CallRow, input: AdmitCallInput): void {
+  const [placed, asked] = [call.requestHash ?? null, input.requestHash ?? null];
+  if (placed === null || asked === null || placed.equals(asked)) return;
+  const compared = {
+    agent_number: [call.agentNumber, input.agentNumber],
+    agent_endpoint: [call.agentUserId, input.agentUserId ?? null],
+    customer_number: [call.customerNumber, input.customerNumber],
+    callback_url: [call.callbackUrl, input.callbackUrl],
+    agent_ring_timeout: [call.agentRingTimeoutS, input.agentRingTimeoutS],
+    customer_ring_timeout: [call.customerRingTimeoutS, input.customerRingTimeoutS],
+    max_duration: [call.maxDurationS, input.maxDurationS],
+    record: [call.recordRequested, input.record],
+    transcribe: [call.transcribeRequested, input.transcribe ?? false],
+    metadata: [canonicalJson(call.metadata), canonicalJson(input.metadata)],
+  };
+  const fields = Object.entries(compared).flatMap(([field, [before, now]]) => (before === now ? [] : [field]));
+  const difference = fields.length === 0 ? 'other options' : `another ${fields.join(', ')}`;
+  throw new TandemError(
+    'REFERENCE_CONFLICT',
+    `This reference_id belongs to a live call that was placed with ${difference}. Use another one for another call.`,
+    { details: { call_id: call.callId, fields } },
+  );
 }
 
 /** A reference that is bound to a call has been answered before: that needs no line. */
@@ -376,6 +407,7 @@ async function insertCall(
     createdByUserId: input.createdByUserId,
     ownerNode: input.ownerNode,
     ownerBoot: input.ownerBoot,
+    requestHash: input.requestHash ?? null,
     createdAt: input.now,
   };
   const first = { event: 'call.pending', state: 'pending', leg: null, sipStatus: null, hangupCause: null } as const;

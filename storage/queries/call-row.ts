@@ -87,6 +87,8 @@ export interface CallRow {
   ownerBoot: string;
   /** Once the call was taken over: the last time at which the owner that was lost is known to have lived. */
   ownerSeenAt: Date | null;
+  /** Digest of the request that placed the call. Null: not placed by a request, or by an earlier version. */
+  requestHash?: Buffer | null;
   createdAt: Date;
 }
 

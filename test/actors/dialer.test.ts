@@ -81,6 +81,33 @@ describe('placing a call', () => {
     expect(registry.list()).toHaveLength(1);
   });
 
+  it('repeats a live reference for the same fields in any order, whoever sends them', async () => {
+    const { dialer, request, registry } = await open();
+    const metadata = { order: 7, items: [{ a: 1, b: 2 }] };
+    const first = await dialer.place(request({ referenceId: 'order-7', metadata }));
+    const reordered = { items: [{ b: 2, a: 1 }], order: 7 };
+    const again = await dialer.place(request({ referenceId: 'order-7', metadata: reordered, placedVia: 'session' }));
+    expect(again).toMatchObject({ replayed: true, call: { call_id: first.call.call_id } });
+    expect(registry.list()).toHaveLength(1);
+  });
+
+  it.each([
+    ['customer_number', { customerNumber: '+919810000009' }],
+    ['record', { record: true }],
+    ['max_duration', { maxDurationS: 60 }],
+    ['metadata', { metadata: { order: 8 } }],
+    [null, { onMachine: 'hangup' }],
+    [null, { recordingBeep: true }],
+  ] as const)('rejects a live reference with other fields: %s', async (field, changed) => {
+    const { dialer, request, registry } = await open();
+    const { call } = await dialer.place(request({ referenceId: 'order-7' }));
+    await expect(dialer.place(request({ referenceId: 'order-7', ...changed }))).rejects.toMatchObject({
+      code: 'REFERENCE_CONFLICT',
+      details: { call_id: call.call_id, fields: field === null ? [] : [field] },
+    });
+    expect(registry.list()).toHaveLength(1);
+  });
+
   it('seals the callback secret, keeps its last four characters and the normalised URL', async () => {
     const { dialer, request, rows, secrets, caller } = await open();
     const { call } = await dialer.place(
