@@ -56,6 +56,8 @@ export interface CallJournalOptions {
   endpointOf: (legId: LegId) => LegEndpoint | null;
   /** Told of every event after it was committed. */
   onCommitted: (events: CallEventRow[]) => void;
+  /** Called with webhook deliveries that were committed. */
+  onDeliveries: (deliveryIds: readonly string[]) => void;
   /** Told when the call is not ours any more: another boot took it over, or it is final already. */
   onLost: () => void;
 }
@@ -141,7 +143,10 @@ async function commitUntilStored(
   for (let failures = 0; !options.signal.aborted; failures += 1) {
     try {
       const stored = await commit(options, { batch: moves, lastSequence });
-      if (stored) return stored.events;
+      if (stored) {
+        options.onDeliveries(stored.webhookDeliveries);
+        return stored.events;
+      }
       options.logger.warn({ callId: options.callId }, 'dropped moves of a call that is final or was taken over');
       options.onLost();
       return [];
@@ -165,7 +170,7 @@ async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { b
     if (call === null) return null;
     // An earlier try did commit, only its answer was lost.
     if (call.seq > lastSequence) {
-      return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }) };
+      return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }), webhookDeliveries: [] };
     }
     const moves: StampedMove[] = [];
     for (const move of batch) {

@@ -66,7 +66,8 @@ async function earlierSettlement(
   const event = (await listCallEvents(sql, { callId })).at(-1);
   if (!call || !event || call.ownerBoot !== ownerBoot) return null;
   const delivery = (await deliveriesOfCall(sql, callId)).find((row) => row.eventSequence === event.sequence) ?? null;
-  return { call, event, delivery };
+  // The sweeper sends those of webhooks.
+  return { call, event, delivery, webhookDeliveries: [] };
 }
 
 function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; endedAt: Moment }): SettleCallInput {

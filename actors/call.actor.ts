@@ -69,9 +69,10 @@ export function createCallActors(options: CallActorsOptions): {
       extendFunding: fundingPort(options),
       settle: settlementPort({
         ...options,
-        onSettled({ call, event, delivery }) {
+        onSettled({ call, event, delivery, webhookDeliveries }) {
           feed.publish(call.callId, presentCallEvent(event));
           if (delivery) void deliverer.enqueue(delivery.id);
+          for (const id of webhookDeliveries) void deliverer.enqueue(id);
           const { recordingId, callId, workspaceId } = call;
           if (recordingId) recordings.store({ recordingId, callId, workspaceId });
         },
@@ -99,6 +100,9 @@ export function createCallActors(options: CallActorsOptions): {
             if (event.event === 'transcript.failed') transcripts.stop(row.callId, event.detail ?? 'INTERNAL');
           }
           initiated.resolve('initiated');
+        },
+        onDeliveries(ids) {
+          for (const id of ids) void deliverer.enqueue(id);
         },
         // Whoever has it now settles it, or has: the talk would go on unbilled.
         onLost: () => call.actor.send({ type: 'hangup.requested', reason: 'shutdown' }),

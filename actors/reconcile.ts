@@ -56,6 +56,7 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
     if (settled === null) continue;
     publish(settled.event.callId, settled.event);
     if (settled.delivery) await deliverer.enqueue(settled.delivery.id);
+    for (const id of settled.webhookDeliveries) await deliverer.enqueue(id);
   }
   // What was understood is kept; the rest of what was said went with the process.
   await failAbandonedTranscripts(sql, { lost, callIds: orphans.map(({ callId }) => callId), now });

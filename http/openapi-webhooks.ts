@@ -58,6 +58,20 @@ const TRUNK = {
   since: { ...TimeSchema, description: 'When the state changed.' },
 };
 
+const CALL = {
+  call_id: Type.String({ description: 'Id of the call.' }),
+  reference_id: Type.String({ description: 'Reference of the call.' }),
+  sequence: Type.Integer({
+    description: 'Position in the event log of the call. Deliveries can arrive in any order; sort them by this.',
+  }),
+  state: Type.String({ description: 'State of the call after the event.' }),
+  direction: Type.Enum(['outbound', 'inbound'], { description: 'Direction of the call.' }),
+  leg: nullable(Type.Enum(['agent', 'customer'], { description: 'Leg that rang, answered or ended the call.' })),
+  sip_status: nullable(Type.Integer({ description: 'SIP status of the leg.' })),
+  hangup_cause: nullable(Type.String({ description: 'Why the call ended.' })),
+  metadata: nullable(Type.Object({}, { additionalProperties: true, description: 'Metadata of the call.' })),
+};
+
 /** Summary and data of each event, as in `WebhookEventData`. */
 const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: Record<string, TSchema> }>> = {
   'tts.completed': {
@@ -92,6 +106,14 @@ const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: R
   'voice.failed': { summary: 'Processing a voice failed', properties: { voice_id: VoiceId, error: Failure } },
   'trunk.down': { summary: 'The carrier of a trunk stopped responding', properties: TRUNK },
   'trunk.up': { summary: 'The carrier of a trunk responds again', properties: TRUNK },
+  'call.initiated': { summary: 'The agent of a call is being dialed', properties: CALL },
+  'call.ringing': { summary: 'The phone of a leg rings', properties: CALL },
+  'call.answered': { summary: 'A leg has answered', properties: CALL },
+  'call.bridged': { summary: 'The agent and the customer talk', properties: CALL },
+  'call.completed': { summary: 'A call has ended after a talk', properties: CALL },
+  'call.not_answered': { summary: 'A call has ended because a leg did not answer', properties: CALL },
+  'call.failed': { summary: 'A call has failed', properties: CALL },
+  'call.temporaryfailed': { summary: 'A call has failed and may succeed later', properties: CALL },
 };
 
 /** The `webhooks` of the document, by event: requests that the server sends. */
@@ -103,7 +125,7 @@ export const OPENAPI_WEBHOOKS = {
 function webhookOperation(event: WebhookEvent) {
   const { summary } = EVENT_DATA[event];
   return {
-    operationId: event.replace(/\.(\w)/, (_dot, letter: string) => letter.toUpperCase()),
+    operationId: event.replace(/[._](\w)/g, (_dot, letter: string) => letter.toUpperCase()),
     tags: ['webhooks'],
     summary,
     description: WEBHOOK_DESCRIPTION,

@@ -1,5 +1,6 @@
 import type { CallLeg, LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import { emitCallNews } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -24,7 +25,7 @@ export interface LivePatch {
 
 /**
  * Stores moves of a live call in one transaction: the event rows, the state after the last of them, and the patch.
- * Returns the stored events, or false when the call is final (or gone) and nothing was changed. A final state is for
+ * Returns the stored events and the webhook deliveries to enqueue, or false when the call is final (or gone) and nothing was changed. A final state is for
  * `settleCall` alone.
  */
 export async function recordMoves(
@@ -32,7 +33,7 @@ export async function recordMoves(
   callId: string,
   moves: readonly CallMove[],
   patch: LivePatch = {},
-): Promise<{ call: CallRow; events: CallEventRow[] } | false> {
+): Promise<{ call: CallRow; events: CallEventRow[]; webhookDeliveries: string[] } | false> {
   const final = moves.find((move) => isFinalState(move.state));
   if (final) throw new RangeError(`recordMoves cannot make a call ${final.state}: settleCall does`);
   return await inTransaction(sql, async (tx) => {
@@ -42,7 +43,7 @@ export async function recordMoves(
     const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
     const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
     const [updated] = await tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`;
-    return { call: updated!, events };
+    return { call: updated!, events, webhookDeliveries: await emitCallNews(tx, call, events) };
   });
 }
 

@@ -4,6 +4,7 @@ import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
 import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
+import { emitCallNews } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -44,6 +45,8 @@ export interface SettleCallResult {
   call: CallRow;
   event: CallEventRow;
   delivery: DeliveryRow | null;
+  /** Ids to enqueue after the commit. */
+  webhookDeliveries: string[];
 }
 
 /**
@@ -79,8 +82,9 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
     const [call] = await tx<
       CallRow[]
     >`update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`;
+    const webhookDeliveries = await emitCallNews(tx, call!, [event!]);
     const delivery = input.delivery?.(call!, event!) ?? null;
-    if (delivery === null) return { call: call!, event: event!, delivery: null };
+    if (delivery === null) return { call: call!, event: event!, delivery: null, webhookDeliveries };
     const subject = {
       workspaceId: live.workspaceId,
       callId: live.callId,
@@ -89,7 +93,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       eventId: event!.eventId,
     };
     const row = await insertDelivery(tx, subject, { ...delivery, createdAt: input.move.at });
-    return { call: call!, event: event!, delivery: row };
+    return { call: call!, event: event!, delivery: row, webhookDeliveries };
   });
 }
 

@@ -15,7 +15,13 @@ import { getWebhook, type WebhookKey, type WebhookRow } from './webhooks.ts';
  */
 export async function emitWebhookEvent<Event extends WebhookEvent>(
   tx: Tx,
-  { workspaceId, event, data, now }: { workspaceId: string; event: Event; data: WebhookEventData[Event]; now: Date },
+  {
+    workspaceId,
+    event,
+    data,
+    now,
+    eventId = randomUUID(),
+  }: { workspaceId: string; event: Event; data: WebhookEventData[Event]; now: Date; eventId?: string },
 ): Promise<string[]> {
   // Shared lock: whoever disables one of them waits, and then fails what was inserted here.
   const webhooks = await tx<WebhookRow[]>`
@@ -23,7 +29,7 @@ export async function emitWebhookEvent<Event extends WebhookEvent>(
     where workspace_id = ${workspaceId} and deleted_at is null and status = 'active' and ${event} = any(events)
     order by id for share`;
   if (webhooks.length === 0) return [];
-  const message = { event, eventId: randomUUID(), body: webhookBody({ event, data, at: now }), now };
+  const message = { event, eventId, body: webhookBody({ event, data, at: now }), now };
   const ids: string[] = [];
   for (const webhook of webhooks) ids.push((await insertWebhookDelivery(tx, { ...message, webhook })).id);
   return ids;

@@ -17,6 +17,28 @@ export interface WebhookEventData {
   'voice.failed': { voice_id: string; error: string };
   'trunk.down': TrunkNews;
   'trunk.up': TrunkNews;
+  'call.initiated': CallNews;
+  'call.ringing': CallNews;
+  'call.answered': CallNews;
+  'call.bridged': CallNews;
+  'call.completed': CallNews;
+  'call.not_answered': CallNews;
+  'call.failed': CallNews;
+  'call.temporaryfailed': CallNews;
+}
+
+/** Fields as in the event log of the call. Deliveries may arrive in any order; `sequence` orders those of one call. */
+interface CallNews {
+  call_id: string;
+  reference_id: string;
+  sequence: number;
+  state: string;
+  direction: 'outbound' | 'inbound';
+  /** The leg that rang or answered, or that ended the call. */
+  leg: 'agent' | 'customer' | null;
+  sip_status: number | null;
+  hangup_cause: string | null;
+  metadata: Readonly<Record<string, unknown>> | null;
 }
 
 /** `reason` and `since` as in the trunk's `reachability`. */
@@ -28,6 +50,19 @@ interface TrunkNews {
 }
 
 export type WebhookEvent = keyof WebhookEventData;
+export type CallWebhookEvent = Extract<WebhookEvent, `call.${string}`>;
+
+const CALL_NEWS: CallNews = {
+  call_id: 'call_00000000-0000-4000-8000-000000000000',
+  reference_id: 'order-1042',
+  sequence: 5,
+  state: 'initiated',
+  direction: 'outbound',
+  leg: null,
+  sip_status: null,
+  hangup_cause: null,
+  metadata: { order: 1042 },
+};
 
 /** What a test of an endpoint sends, and what the documentation shows. */
 export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventData[Event] } = {
@@ -63,6 +98,26 @@ export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventD
     name: 'Carrier',
     reason: 'options_answered',
     since: '2026-01-31T09:35:52.300Z',
+  },
+  'call.initiated': { ...CALL_NEWS, sequence: 2 },
+  'call.ringing': { ...CALL_NEWS, sequence: 3, leg: 'agent', sip_status: 180 },
+  'call.answered': { ...CALL_NEWS, sequence: 4, leg: 'agent', sip_status: 200 },
+  'call.bridged': { ...CALL_NEWS, sequence: 8, state: 'bridged' },
+  'call.completed': { ...CALL_NEWS, sequence: 9, state: 'completed', leg: 'customer', hangup_cause: 'NORMAL_CLEARING' },
+  'call.not_answered': { ...CALL_NEWS, state: 'failed', leg: 'customer', hangup_cause: 'NO_ANSWER' },
+  'call.failed': {
+    ...CALL_NEWS,
+    state: 'failed',
+    leg: 'customer',
+    sip_status: 404,
+    hangup_cause: 'UNALLOCATED_NUMBER',
+  },
+  'call.temporaryfailed': {
+    ...CALL_NEWS,
+    state: 'failed',
+    leg: 'agent',
+    sip_status: 503,
+    hangup_cause: 'NORMAL_TEMPORARY_FAILURE',
   },
 };
 

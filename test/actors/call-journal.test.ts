@@ -309,6 +309,7 @@ async function openJournal({
     clock,
     logger,
     signal: abort.signal,
+    onDeliveries: () => {},
     onCommitted: (events: CallEventRow[]) => {
       committed.push(events.map(({ event }) => event));
       onCommitted?.();

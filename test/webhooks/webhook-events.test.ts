@@ -23,6 +23,14 @@ test('the events are those of the specification', () => {
       'voice.failed',
       'trunk.down',
       'trunk.up',
+      'call.initiated',
+      'call.ringing',
+      'call.answered',
+      'call.bridged',
+      'call.completed',
+      'call.not_answered',
+      'call.failed',
+      'call.temporaryfailed',
     ].sort(),
   );
 });

@@ -1,0 +1,47 @@
+import type { Tx } from '../database.ts';
+import type { CallEventRow, CallRow } from './call-row.ts';
+import { emitWebhookEvent } from './webhook-deliveries.ts';
+import type { CallWebhookEvent } from './webhook-events.ts';
+
+/** Webhook events by the events of the call's log. The log has more of them. */
+const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
+  'call.initiated': 'call.initiated',
+  'agent.ringing': 'call.ringing',
+  'customer.ringing': 'call.ringing',
+  'agent.answered': 'call.answered',
+  'customer.answered': 'call.answered',
+  'call.bridged': 'call.bridged',
+  'call.completed': 'call.completed',
+  'call.not_answered': 'call.not_answered',
+  'call.failed': 'call.failed',
+  'call.temporaryfailed': 'call.temporaryfailed',
+};
+
+type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
+
+/** Reports stored events of a call to the webhooks that subscribe to them. As `emitWebhookEvent`. */
+export async function emitCallNews(tx: Tx, call: Subject, events: readonly CallEventRow[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const { event, eventId, sequence, state, leg, sipStatus, hangupCause, at } of events) {
+    const news = NEWS[event];
+    if (news === undefined) continue;
+    const data = {
+      call_id: call.callId,
+      reference_id: call.referenceId,
+      sequence,
+      state,
+      direction: call.direction,
+      leg: leg ?? legOf(event),
+      sip_status: sipStatus,
+      hangup_cause: hangupCause,
+      metadata: call.metadata,
+    };
+    ids.push(...(await emitWebhookEvent(tx, { workspaceId: call.workspaceId, event: news, eventId, data, now: at })));
+  }
+  return ids;
+}
+
+function legOf(event: string): 'agent' | 'customer' | null {
+  const leg = event.split('.', 1)[0];
+  return leg === 'agent' || leg === 'customer' ? leg : null;
+}
