@@ -68,7 +68,6 @@ function refusalResponses(
   const codes = refusalsOf({
     operationId,
     isPublic: operation.security?.length === 0,
-    hasInput: parameters.length > 0,
     mayHaveBody: method !== 'get',
     isIdempotent: parameters.some(({ name }) => name === IDEMPOTENCY_KEY),
   });

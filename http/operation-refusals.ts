@@ -4,8 +4,6 @@ import { ERROR_CATALOGUE, type ErrorCode } from '../machines/errors.ts';
 export interface OperationTraits {
   operationId: string;
   isPublic: boolean;
-  /** Has parameters. */
-  hasInput: boolean;
   /** May be sent with a body, even one that is ignored. */
   mayHaveBody: boolean;
   /** Accepts an Idempotency-Key. */
@@ -17,10 +15,11 @@ export interface OperationTraits {
  * code that is missing here.
  */
 export function refusalsOf(traits: OperationTraits): ErrorCode[] {
-  const { operationId, isPublic, hasInput, mayHaveBody, isIdempotent } = traits;
+  const { operationId, isPublic, mayHaveBody, isIdempotent } = traits;
   const codes: ErrorCode[] = [
     ...(OWN_REFUSALS[operationId] ?? []),
-    ...(hasInput || mayHaveBody ? (['VALIDATION_FAILED'] as const) : []),
+    // Any query may have an unknown parameter.
+    'VALIDATION_FAILED',
     ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
     ...(isIdempotent ? IDEMPOTENCY : []),
     // Any request may name a workspace, which must be the one of its key.

@@ -17,6 +17,7 @@ import { allowOrigins } from './cors.ts';
 import { hasOneHost } from './host-header.ts';
 import { acceptIdempotencyKeys } from './idempotency.ts';
 import { acceptJsonBodies } from './json-body.ts';
+import { refuseUnknownParameters } from './known-query.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
@@ -164,6 +165,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     reply.header('allow', methods.join(', '));
     throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
   };
+  // Its hook runs before uploads are received, and after the credentials were checked.
+  refuseUnknownParameters(app as unknown as FastifyInstance);
   admitRequests(app as unknown as FastifyInstance, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),

@@ -15,7 +15,7 @@ export function socketRoute(app: HttpApp, path: string, documented: DocumentedSo
   app.get(
     path,
     {
-      config: { access: 'public', unlimited: true },
+      config: { access: 'public', unlimited: true, anyQuery: true },
       schema: {
         ...documented,
         security: [],

@@ -5,6 +5,8 @@ import { ERROR_TYPES } from '../../http/refusals.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createApiKey, revokeApiKey } from '../../storage/queries/api-keys.ts';
 import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
+import { sessionOf } from './identity-fixture.ts';
+import { committedDocument, operationsOf } from './openapi-document.ts';
 
 let fixture: HttpFixture;
 beforeAll(async () => {
@@ -96,6 +98,38 @@ describe('the error envelope', () => {
 
   it('wraps a path segment that is absurdly long', async () => {
     expectRefusal(await fixture.call('GET', `/dialer/click2call/${'x'.repeat(3000)}`), 404, 'NOT_FOUND');
+  });
+
+  it.each([
+    ['/dialer/click2call?stat=bridged&limit=5&sort=', 'stat, sort', 'page, limit, state, from, to'],
+    ['/dialer/click2call?limit%5B%5D=5', 'limit[]', 'page, limit, state'],
+    ['/dialer/click2call?__proto__=5', '__proto__', 'page, limit, state'],
+    ['/dialer/pool?Limit=5', 'Limit', 'workspace_id'],
+  ])('names the query parameters of %s that nobody knows, and those that are known', async (url, unknown, known) => {
+    const answer = await fixture.call('GET', url);
+    expectRefusal(answer, 400, 'VALIDATION_FAILED');
+    expect(answer.body.message).toContain(`${unknown} is not a known query parameter. This operation accepts ${known}`);
+    expect(answer.body.details.map(({ path }: { path: string }) => path).join(', ')).toBe(unknown);
+  });
+
+  it('refuses unknown query parameters on every operation', async () => {
+    const operations = operationsOf(await committedDocument()).filter(({ path }) => !path.startsWith('/ws/'));
+    for (const { method, path, security } of operations) {
+      const as = security?.length === 0 ? null : fixture.owner;
+      const url = `${path.replaceAll(/\{\w+\}/g, randomUUID())}?nobody_knows=1`;
+      const session = security?.some((scheme) => 'session' in scheme) ? await sessionOf(fixture, fixture.owner) : null;
+      const headers: Record<string, string> = session === null ? {} : { authorization: `Bearer ${session}` };
+      const asked = url.startsWith('/workspaces/')
+        ? url.replace(/^\/workspaces\/[^/?]+/, `/workspaces/${fixture.owner.workspaceId}`)
+        : session !== null
+          ? `${url}&workspace_id=${fixture.owner.workspaceId}`
+          : url;
+      const answer = await fixture.call(method as 'GET', asked, { as, headers });
+      const details = JSON.stringify(answer.body ?? answer.raw.toString());
+      expect([method, path, answer.status], details).toEqual([method, path, 400]);
+      expect(details).toContain('nobody_knows is not a known query parameter');
+    }
+    expect(operations.length).toBeGreaterThan(100);
   });
 
   it('says what is wrong with a query', async () => {
