@@ -20,7 +20,8 @@ export function addressOfUpgrade({ socket, headers }: IncomingMessage, trustedPr
   return isIP(client) === 0 ? own : client;
 }
 
-function isTrusted(address: string, trustedProxies: readonly string[]): boolean {
+/** Whether the address belongs to a trusted proxy. */
+export function isTrusted(address: string, trustedProxies: readonly string[]): boolean {
   if (isIP(address) === 0) return false;
   const parsed = ipaddr.process(address);
   const kind = parsed.range();

@@ -76,8 +76,13 @@ export interface HttpContext {
   revocations: Revocations;
   /** Signs playback URLs. */
   urlSigningSecret: Buffer;
-  /** Public base URL without a slash at the end. Null: the host of each request. */
+  /**
+   * Public base URL without a slash at the end. Null: the host that a trusted proxy forwards, or the address that the
+   * client is connected to.
+   */
   publicUrl: string | null;
+  /** Addresses, networks, `loopback` or `uniquelocal`, whose X-Forwarded headers are used. */
+  trustedProxies: readonly string[];
   /** Secret of the Stripe webhook endpoint. Null disables Stripe payments. */
   stripeWebhookSecret: string | null;
   /** Whether people may register: not at all, with an invitation, or freely. */

@@ -8,6 +8,7 @@ import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
 import { type Principal, roleAllows, scopesAllow } from './auth.ts';
+import { isTrusted } from './client-address.ts';
 import type { HttpContext } from './context.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
@@ -111,12 +112,17 @@ export async function mintRecordingUrls(
 
 /** Signs a URL that plays the object for five minutes. The URL is not stored. */
 export async function mintPlaybackUrl(
-  { objects, urlSigningSecret, publicUrl, now: clock }: HttpContext,
+  { objects, urlSigningSecret, publicUrl, trustedProxies, now: clock }: HttpContext,
   { objectKey: key, request }: { objectKey: string; request: FastifyRequest },
 ): Promise<{ playback_url: string; expires_at: string }> {
   const now = clock();
   const expiresAt = new Date(Math.floor((now.getTime() + PLAYBACK_TTL_MS) / 1000) * 1000);
-  const signed = { key, expiresAt, secret: urlSigningSecret, baseUrl: baseUrlOf({ publicUrl }, request) };
+  const signed = {
+    key,
+    expiresAt,
+    secret: urlSigningSecret,
+    baseUrl: baseUrlOf({ publicUrl, trustedProxies }, request),
+  };
   // A bucket cannot decrypt.
   const presigned = isSealedKey(key) ? null : await objects.presign({ key, now, expiresAt });
   return { playback_url: presigned ?? signedMediaUrl(signed), expires_at: expiresAt.toISOString() };
@@ -137,12 +143,24 @@ export function signedMediaUrl({
 }
 
 /** Public base URL of this server, without a slash at the end. */
-export function baseUrlOf({ publicUrl }: Pick<HttpContext, 'publicUrl'>, request: FastifyRequest): string {
-  return publicUrl ?? ownOrigin(request);
+export function baseUrlOf(
+  { publicUrl, trustedProxies }: Pick<HttpContext, 'publicUrl' | 'trustedProxies'>,
+  request: FastifyRequest,
+): string {
+  return publicUrl ?? ownOrigin(request, trustedProxies);
 }
 
-/** The origin the client used. Only that client receives it, so its Host header can be trusted. */
-function ownOrigin({ protocol, host }: FastifyRequest): string {
-  const sane = typeof host === 'string' && /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host);
-  return `${protocol === 'https' ? 'https' : 'http'}://${sane ? host : 'localhost'}`;
+/**
+ * Without a public URL: the host that a trusted proxy forwards, or the address that the client is connected to. The Host
+ * header of other clients is not used: a cache or a forged request could make a signed URL lead to another server.
+ */
+function ownOrigin({ protocol, host, raw: { socket } }: FastifyRequest, trustedProxies: readonly string[]): string {
+  const scheme = protocol === 'https' ? 'https' : 'http';
+  if (isTrusted(socket.remoteAddress ?? '', trustedProxies)) {
+    const isSane = typeof host === 'string' && /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host);
+    return `${scheme}://${isSane ? host : 'localhost'}`;
+  }
+  const address = (socket.localAddress ?? 'localhost').replace(/^::ffff:(?=\d+\.)/, '');
+  const port = socket.localPort === undefined ? '' : `:${socket.localPort}`;
+  return `http://${address.includes(':') ? `[${address}]` : address}${port}`;
 }

@@ -85,6 +85,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const closing = new AbortController();
   const context: HttpContext = {
     publicUrl: null,
+    trustedProxies: ['loopback'],
     stripeWebhookSecret: null,
     callingLimits: NO_CALLING_LIMITS,
     quotas: DEFAULT_QUOTAS,
@@ -105,7 +106,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const running = createRunningRequests();
   const isHttps = context.publicUrl?.startsWith('https:') ?? false;
   const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
-  const trustedProxies = [...(options.trustedProxies ?? ['loopback'])];
+  const trustedProxies = [...context.trustedProxies];
   const sockets = [
     createSttSockets({ ...brokenRequests, context, trustedProxies, times: options.sttTimes ?? {} }),
     createTtsSockets({ ...brokenRequests, context, trustedProxies, times: options.ttsTimes ?? {} }),
