@@ -174,6 +174,7 @@ export async function startTandem(
       await openTelephony({
         ...{ ...shared, sip: sip.gateway, voices, sealingKeys },
         callingLimits,
+        placementsPerMinute: config.placementsPerMinute,
         readDialedNumber: (dialed) => normaliseCallable(dialed, config.numberPlan),
         readInboundAnswer: (answer) => readInboundAnswer(answer, config.numberPlan),
         trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),

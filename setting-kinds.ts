@@ -169,6 +169,28 @@ export function parseDestinationLimit(text: string): { prefix: string; callsPerM
     : undefined;
 }
 
+export type PlanName = 'free' | 'starter' | 'pro' | 'enterprise';
+
+/** `60` for every plan, or `pro:60,enterprise:600`. A plan that is not named has `fallback`. */
+export function parsePlanLimits(text: string, fallback: number): Record<PlanName, number> | undefined {
+  const ofEvery = countOf(text);
+  const limits = { free: fallback, starter: fallback, pro: fallback, enterprise: fallback };
+  if (ofEvery !== undefined) return { free: ofEvery, starter: ofEvery, pro: ofEvery, enterprise: ofEvery };
+  for (const item of text.split(',')) {
+    const [, plan, count = ''] = /^\s*(free|starter|pro|enterprise):(\d+)\s*$/.exec(item) ?? [];
+    const limit = countOf(count);
+    if (plan === undefined || limit === undefined) return undefined;
+    limits[plan as PlanName] = limit;
+  }
+  return limits;
+}
+
+/** From 1 to 100000. */
+function countOf(text: string): number | undefined {
+  const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  return count >= 1 && count <= 100_000 ? count : undefined;
+}
+
 /** `host:port`, with an IPv6 address in brackets. */
 export function parseHostPort(text: string): { host: string; port: number } | undefined {
   const [, name = '', digits] = /^(\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(text) ?? [];

@@ -10,6 +10,7 @@ import type { InboundCall, Referral, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import type { NodeDirectory } from '../storage/nodes/node-directory.ts';
+import type { PlacementLimits } from '../storage/queries/call-admission.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import {
   type AdmitCallResult,
@@ -56,6 +57,8 @@ export interface DialerOptions {
   phones: Pick<PhoneDesk, 'unavailable'>;
   /** The operator's. */
   callingLimits: CallingLimits;
+  /** By plan of the workspace. Default: 20. */
+  placementsPerMinute?: PlacementLimits;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
   /** Normalises a dialed number to +E.164; null if the number plan does not allow it. */
@@ -148,6 +151,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
         ownerBoot: options.boot,
         now: at.at,
         callingLimits: options.callingLimits,
+        ...(options.placementsPerMinute && { placementsPerMinute: options.placementsPerMinute }),
         isLineDown: options.trunkWatch.isDown,
       }),
     );

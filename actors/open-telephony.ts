@@ -9,6 +9,7 @@ import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import { canReachRecordingsOf } from '../storage/data-folder.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { PlacementLimits } from '../storage/queries/call-admission.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import type { InboundDecision } from '../storage/queries/inbound-rules.ts';
 import { createCallActors } from './call.actor.ts';
@@ -58,6 +59,8 @@ export interface OpenTelephonyOptions {
   sealingKeys: SealingKeys;
   /** Limits of the operator for the calls of every workspace. */
   callingLimits: CallingLimits;
+  /** By plan of the workspace. */
+  placementsPerMinute: PlacementLimits;
   /** Reads what the URL of an inbound rule answered. Throws for what is no decision. */
   readInboundAnswer: (answer: unknown) => InboundDecision;
   /** Private networks that callbacks may be sent to. */

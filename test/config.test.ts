@@ -94,6 +94,14 @@ describe('loadConfig', () => {
     });
   });
 
+  it('parses how many calls may be placed per minute, for every plan or by plan', () => {
+    expect(load({}).placementsPerMinute).toEqual({ free: 20, starter: 20, pro: 20, enterprise: 20 });
+    const every = { free: 60, starter: 60, pro: 60, enterprise: 60 };
+    expect(load({ PLACEMENTS_PER_MINUTE: '60' }).placementsPerMinute).toEqual(every);
+    const some = load({ PLACEMENTS_PER_MINUTE: 'free:5, enterprise:6000' }).placementsPerMinute;
+    expect(some).toEqual({ free: 5, starter: 20, pro: 20, enterprise: 6_000 });
+  });
+
   it('parses the countries that may be called', () => {
     expect(load({}).numberPlan).toEqual(['IN']);
     expect(load({ NUMBER_PLAN: 'in, US,GB' }).numberPlan).toEqual(['IN', 'US', 'GB']);
@@ -173,6 +181,9 @@ describe('loadConfig', () => {
     ['DAILY_SPEND_CAP_USD', '-1'],
     ['DAILY_SPEND_CAP_USD', '1e3'],
     ['BLOCKED_PREFIXES', '882'],
+    ['PLACEMENTS_PER_MINUTE', '0'],
+    ['PLACEMENTS_PER_MINUTE', 'gold:5'],
+    ['PLACEMENTS_PER_MINUTE', 'pro:60,enterprise'],
     ['DESTINATION_LIMITS', '+91'],
     ['DESTINATION_LIMITS', '+91:0'],
     ['TRUNK_ALLOW_CIDRS', '10.0.0.0'],

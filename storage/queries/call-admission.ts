@@ -11,9 +11,12 @@ import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
+import type { Plan } from './workspaces.ts';
 
-/** Calls one workspace may place in any 60 seconds. */
-const PLACEMENTS_PER_WINDOW = 20;
+/** Calls one workspace may place in any 60 seconds, by its plan. */
+export type PlacementLimits = Readonly<Record<Plan, number>>;
+/** Platform specification, Limits. */
+const DEFAULT_PLACEMENTS: PlacementLimits = { free: 20, starter: 20, pro: 20, enterprise: 20 };
 const PLACEMENT_WINDOW_MS = 60_000;
 /** How soon a channel may be free again: a guess, calls end when they end. */
 const CHANNEL_RETRY_AFTER_S = 5;
@@ -68,6 +71,8 @@ export interface AdmitCallInput {
   decidedBy?: InboundDecider | null;
   /** The operator's. Default: none. */
   callingLimits?: CallingLimits;
+  /** Default: 20 for every plan. */
+  placementsPerMinute?: PlacementLimits;
   /** Digest of everything that was asked. Default: null, which agrees with every other request. */
   requestHash?: Buffer | null;
   /** Whether the carrier of a trunk is known not to answer. Default: none is. */
@@ -127,8 +132,8 @@ async function lockAndRead(tx: Tx, input: AdmitCallInput) {
   const chosen = tx`(select t.id ${trunks})`;
   const [[workspace], [trunk], accounts, [call], [blocking], numbers, permission, channelsInUse, prices] =
     await Promise.all([
-      tx<{ recordingBeep: boolean }[]>`
-        select recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
+      tx<{ plan: Plan; recordingBeep: boolean }[]>`
+        select plan, recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
       tx<TrunkForCall[]>`
         select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
           t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
@@ -223,7 +228,10 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
 }
 
 /** The oldest of the calls that fill the window: once it leaves, there is room for one more. */
-async function blockingPlacement(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<{ createdAt: Date }[]> {
+async function blockingPlacement(
+  tx: Tx,
+  { workspaceId, now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
+): Promise<{ createdAt: Date }[]> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
   // A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back.
@@ -231,13 +239,19 @@ async function blockingPlacement(tx: Tx, { workspaceId, now }: AdmitCallInput): 
     select created_at from calls
     where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
       and state <> 'rejected' and placed_via <> 'inbound'
-    order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
+    order by created_at desc
+    offset (select (${tx.json(placementsPerMinute)}::jsonb ->> plan)::int - 1 from workspaces where id = ${workspaceId})
+    limit 1`;
 }
 
-function requirePlacementRate({ now }: AdmitCallInput, { blocking }: Found): void {
+function requirePlacementRate(
+  { now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
+  { blocking, plan }: Found,
+): void {
   if (!blocking) return;
+  const limit = placementsPerMinute[plan];
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
-  throw new TandemError('C2C_RATE_LIMITED', `The limit of ${PLACEMENTS_PER_WINDOW} calls per minute is reached.`, {
+  throw new TandemError('C2C_RATE_LIMITED', `The limit of ${limit} calls per minute is reached.`, {
     retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)),
   });
 }

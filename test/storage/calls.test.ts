@@ -124,6 +124,16 @@ onEveryServer('calls', (database) => {
     expect(await countLiveCalls(sql, { workspaceId })).toBe(20);
   });
 
+  it('limits the calls of a minute by the plan of the workspace', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    const placementsPerMinute = { free: 1, starter: 2, pro: 3, enterprise: 25 };
+    const place = () => admitCall(sql, admission({ workspaceId, placementsPerMinute }));
+    for (let placed = 0; placed < 25; placed += 1) expect((await place()).outcome).toBe('admitted');
+    await expect(place()).rejects.toMatchObject({ code: 'C2C_RATE_LIMITED', message: expect.stringContaining('25') });
+    await sql`update workspaces set plan = 'pro' where id = ${workspaceId}`;
+    await expect(place()).rejects.toMatchObject({ message: 'The limit of 3 calls per minute is reached.' });
+  });
+
   it('does not count a call that was rejected among those placed in the last minute', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     const rejection = move({ event: 'call.rejected', state: 'rejected' });

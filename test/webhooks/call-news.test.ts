@@ -36,7 +36,13 @@ async function seedCall(subscriptions: readonly WebhookEvent[][]) {
   const { call } = await admitCall(sql, admission({ workspaceId, referenceId: 'order-7', metadata: { order: 7 } }));
   const moves = PROGRESS.map((move, index) => ({ ...NOTHING, ...move, at: later(index) }));
   const settlement: SettleCallInput = {
-    ...{ callId: call.callId, terminalEvent: 'call.completed', hangupCause: 'NORMAL_CLEARING', leg: 'customer' },
+    ...{
+      callId: call.callId,
+      ownerBoot: call.ownerBoot,
+      terminalEvent: 'call.completed',
+      hangupCause: 'NORMAL_CLEARING',
+      leg: 'customer',
+    },
     move: { ...NOTHING, event: 'call.completed', state: 'completed', leg: 'customer', at: later(99) },
     ...{ error: null, errorDetail: null, answerTime: later(6), endTime: later(99), talkSeconds: 1, legSeconds: 0 },
     ...{ totalSeconds: 1, quality: null, recordingId: null, recordingStatus: null, delivery: null },
