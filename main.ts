@@ -6,6 +6,10 @@ import { createDeliverer } from './actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from './actors/callbacks/delivery-store.ts';
 import { parseCidrs } from './actors/callbacks/public-address.ts';
 import { inspectTransitions } from './actors/inspection.ts';
+import { createMetrics } from './actors/observability/metrics.prom-client.ts';
+import { observeEngines, observeMedia, observeSip } from './actors/observability/observed-ports.ts';
+import { openObservability } from './actors/observability/open-observability.ts';
+import { createReadiness } from './actors/observability/readiness.actor.ts';
 import { openLanguage } from './actors/open-language.ts';
 import { openSpeech } from './actors/open-speech.ts';
 import { openTelephony } from './actors/open-telephony.ts';
@@ -100,11 +104,13 @@ export async function startTandem(
     // Speech engines take a while to load; they do so while storage and SIP start.
     const startingEngines = inBackground(openSpeechEngines(config, { logger }));
     opened.defer(async () => (await startingEngines.catch(() => null))?.[Symbol.asyncDispose]());
+    const { observer, counted, tracing } = opened.use(await openObservability(config, { logger }));
     const storage = opened.use(await openStorage(config, { logger, onLost }));
     const { folder, databaseUrl, sql, objects, secrets, jobs, limits, owner } = storage;
     step('storage');
 
-    const { mediaPlane, listening, webRtc } = opened.use(openMedia(config, { logger }));
+    const { listening, webRtc, ...media } = opened.use(openMedia(config, { logger }));
+    const mediaPlane = observeMedia(media.mediaPlane, observer);
     step('media');
 
     const traceOptions = { sql, percent: config.sipTrace, keptDays: config.sipTraceDays, clock, logger };
@@ -131,13 +137,14 @@ export async function startTandem(
       onTrouble: (detail) => logger.warn({ detail }, 'language model process ended'),
     });
     opened.defer(() => models.close());
-    const engines = await startingEngines;
+    const engines = observeEngines(await startingEngines, observer);
     step('speech');
 
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);
     const lookUp = resolve && { resolve };
     const deliverer = createDeliverer({
       ...{ store: createDeliveryStore(sql), jobs: await jobs.open('deliveries'), secrets, allowCidrs, logger },
+      onAttempt: observer.deliveryAttempted,
       ...lookUp,
     });
     opened.defer(() => deliverer.close());
@@ -172,7 +179,7 @@ export async function startTandem(
     const callingLimits = { dailySpendCapNano, blockedPrefixes, destinationLimits };
     const telephony = opened.use(
       await openTelephony({
-        ...{ ...shared, sip: sip.gateway, voices, sealingKeys },
+        ...{ ...shared, sip: observeSip(sip.gateway, observer), voices, sealingKeys, observer },
         callingLimits,
         placementsPerMinute: config.placementsPerMinute,
         readDialedNumber: (dialed) => normaliseCallable(dialed, config.numberPlan),
@@ -184,11 +191,18 @@ export async function startTandem(
     const { dialer, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
-    storage.nodes.reportBy(telephony.report);
+    storage.nodes.reportBy(telephony.ownDialer.report);
     await storage.nodes.start();
     step('actors');
 
+    const readiness = createReadiness({
+      ...{ sql, jobs, sip: sip.gateway, mediaPlane, engines, dialer: telephony.ownDialer },
+      dataDir: folder.path,
+    });
+    const metrics = createMetrics({ ...{ counted, calls: registry, mediaPlane, jobs, sql, readiness, logger } });
     const http = createHttpServer({
+      ...{ readiness, metrics, tracing },
+      metricsAccess: { token: config.metricsToken, allowCidrs: config.metricsAllowCidrs },
       ...{
         sql,
         objects,
@@ -238,7 +252,7 @@ export async function startTandem(
       qualityOf: async (callId) => (await registry.get(callId)?.media?.quality()) ?? null,
       probeTrunks: () => trunkWatch.probeAll(),
       async stop({ graceMs = 0 } = {}) {
-        await telephony.drain(graceMs);
+        await telephony.ownDialer.drain(graceMs);
         await closeAll();
       },
     };

@@ -418,6 +418,26 @@ export const VARIABLES = {
     secret: true,
     parse: (text) => (/^whsec_[A-Za-z0-9+/=_-]{8,256}$/.test(text) ? text : undefined),
   }),
+  metricsToken: optional('METRICS_TOKEN', {
+    about: 'Bearer token that reads GET /metrics from any address.',
+    expects: '16 to 256 characters without spaces',
+    secret: true,
+    parse: (text) => (/^\S{16,256}$/.test(text) ? text : undefined),
+  }),
+  metricsAllowCidrs: {
+    name: 'METRICS_ALLOW_CIDRS',
+    about: 'Networks whose clients read GET /metrics without a token.',
+    expects: 'a comma-separated list of networks such as 10.0.0.0/8',
+    shownDefault: '127.0.0.0/8,::1/128',
+    secret: false,
+    fallback: ['127.0.0.0/8', '::1/128'],
+    parse: (text) => parseList(text, (item) => (ipaddr.isValidCIDR(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
+  otlpEndpoint: urlVariable(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    ['http:', 'https:'],
+    'OpenTelemetry collector that gets traces, as OTLP over HTTP. When unset, nothing is traced.',
+  ),
   logLevel: choiceVariable(
     'LOG_LEVEL',
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],

@@ -73,6 +73,8 @@ export interface DialerOptions {
 
 /** Click-to-call, with what ends it: a drain refuses new calls and lets the live ones finish. */
 export interface NodeDialer extends Dialer {
+  /** Whether `drain` was called. */
+  readonly isDraining: boolean;
   /**
    * From now on placements answer 503. Live calls may talk on for `graceMs`, then they are hung up; resolves when all
    * are settled.
@@ -344,13 +346,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return (await getRecording(sql, recordingId))?.status !== row.recordingStatus;
     },
 
-    readiness() {
-      const reasons: string[] = [];
-      if (draining) reasons.push('shutting down');
-      if (sip.state !== 'connected') reasons.push('the SIP server is not connected');
-      const { workers, load } = options.mediaPlane.capacity();
-      if (workers === 0) reasons.push('no media worker is running');
-      return { ready: reasons.length === 0, reasons, liveCalls: registry.list().length, mediaLoad: load };
+    get isDraining() {
+      return draining;
     },
 
     report() {

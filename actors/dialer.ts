@@ -51,8 +51,6 @@ export interface Dialer {
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
   /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */
   refreshRecording(callId: string): Promise<boolean>;
-  /** Whether calls can be placed now, and why not. Answers `GET /healthz`. */
-  readiness(): { ready: boolean; reasons: string[]; liveCalls: number; mediaLoad: number };
 }
 
 export interface PlaceCallRequest {

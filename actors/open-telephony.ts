@@ -31,6 +31,8 @@ import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
 import { createNumberVerifier } from './number-verifier.actor.ts';
 import type { NumberVerifier } from './number-verifier.ts';
+import { observeDialer, observePhones, observeRegistry } from './observability/observed-ports.ts';
+import type { Observer } from './observability/observer.ts';
 import { createPhoneDesk } from './phones/phone-desk.actor.ts';
 import type { PhoneDesk } from './phones/phone-desk.ts';
 import { type ReconcileOptions, reconcile } from './reconcile.ts';
@@ -73,6 +75,7 @@ export interface OpenTelephonyOptions {
   resolve?: Resolve;
   /** Queries NAPTR and SRV records of trunks. Default: DNS. */
   services?: ServiceDns;
+  observer: Observer;
   clock: Clock;
   logger: Logger;
   inspect?: (event: InspectionEvent) => void;
@@ -81,8 +84,8 @@ export interface OpenTelephonyOptions {
 export interface Telephony extends AsyncDisposable {
   /** Of all nodes. */
   readonly dialer: Dialer;
-  readonly drain: NodeDialer['drain'];
-  readonly report: NodeDialer['report'];
+  /** Of this node alone. */
+  readonly ownDialer: NodeDialer;
   readonly phones: PhoneDesk;
   readonly numberVerifier: NumberVerifier;
   /** The live calls of this node. */
@@ -94,7 +97,7 @@ export interface Telephony extends AsyncDisposable {
 
 /** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones, and those of other nodes once their lease has expired. */
 export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
-  const { storage, engines, inspect, resolve, services, ...given } = options;
+  const { storage, engines, inspect, resolve, services, observer, ...given } = options;
   const { folder, sql, objects, secrets, nodes } = storage;
   const { recognition, synthesis } = engines;
   const shared = { ...folder, ...given, sql, objects, secrets, nodes };
@@ -110,7 +113,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => transcripts.close());
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
   const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
-  const phones = createPhoneDesk(given);
+  const phones = observePhones(createPhoneDesk(given), observer);
   const trunkTargets = createTrunkTargets({
     sql,
     allowCidrs: given.trunkAllowCidrs,
@@ -119,7 +122,8 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   });
   const parts = {
     ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds },
-    ...{ registry: createCallRegistry(), feed: createCallFeed({ ...shared, onPublished: cluster.publish }) },
+    registry: observeRegistry(createCallRegistry(), observer),
+    feed: createCallFeed({ ...shared, onPublished: cluster.publish }),
   };
   const trunkWatch = watchTrunks(parts);
   opening.defer(() => trunkWatch.close());
@@ -142,7 +146,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => registrar.close());
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
-  const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
+  const dialer = observeDialer(createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) }), observer);
   const numberVerifier = createNumberVerifier({ ...parts, trunks: trunkWatch });
   opening.use(numberVerifier);
   takeInboundCalls({
@@ -159,7 +163,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const opened = opening.move();
   return {
     dialer: clusterDialer,
-    ...{ drain: dialer.drain, report: dialer.report },
+    ownDialer: dialer,
     phones,
     numberVerifier,
     registry: parts.registry,

@@ -10,6 +10,7 @@ import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
 import { FakeDialer } from '../test/http/fake-dialer.ts';
 import { FakeLiveStt } from '../test/http/fake-live-stt.ts';
+import { countedOnly, FakeReadiness } from '../test/http/fake-operations.ts';
 import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
 import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
 import { FakeVoiceDesk } from '../test/http/fake-voice-desk.ts';
@@ -74,6 +75,8 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   const httpServer = createHttpServer({
     sql,
     dialer: new FakeDialer(),
+    readiness: new FakeReadiness(),
+    metrics: countedOnly(),
     numberVerifier: {} as never,
     phones: {} as never,
     speech: new FakeTtsDesk(),

@@ -16,20 +16,20 @@ export function addressOfUpgrade({ socket, headers }: IncomingMessage, trustedPr
   const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
   const own = socket.remoteAddress ?? 'unknown';
   const hops = [own, ...forwarded.map((address) => address.trim()).reverse()];
-  const client = hops.find((address) => !isTrusted(address, trustedProxies)) ?? hops.at(-1)!;
+  const client = hops.find((address) => !isWithin(address, trustedProxies)) ?? hops.at(-1)!;
   return isIP(client) === 0 ? own : client;
 }
 
-/** Whether the address belongs to a trusted proxy. */
-export function isTrusted(address: string, trustedProxies: readonly string[]): boolean {
+/** @param networks addresses, networks, `loopback` and `uniquelocal` */
+export function isWithin(address: string, networks: readonly string[]): boolean {
   if (isIP(address) === 0) return false;
   const parsed = ipaddr.process(address);
   const kind = parsed.range();
-  return trustedProxies.some((trusted) => {
-    if (trusted === 'loopback') return kind === 'loopback';
-    if (trusted === 'uniquelocal') return kind === 'private' || kind === 'uniqueLocal';
-    if (!trusted.includes('/')) return ipaddr.process(trusted).toString() === parsed.toString();
-    const [network, bits] = ipaddr.parseCIDR(trusted);
+  return networks.some((one) => {
+    if (one === 'loopback') return kind === 'loopback';
+    if (one === 'uniquelocal') return kind === 'private' || kind === 'uniqueLocal';
+    if (!one.includes('/')) return ipaddr.process(one).toString() === parsed.toString();
+    const [network, bits] = ipaddr.parseCIDR(one);
     return network.kind() === parsed.kind() && parsed.match(network, bits);
   });
 }

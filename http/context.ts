@@ -9,6 +9,9 @@ import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
 import type { MemoryDesk } from '../actors/memory/memory-desk.ts';
 import type { TextEmbedding } from '../actors/memory/text-embedding.ts';
 import type { NumberVerifier } from '../actors/number-verifier.ts';
+import type { Metrics } from '../actors/observability/metrics.ts';
+import type { Readiness } from '../actors/observability/readiness.ts';
+import type { Tracing } from '../actors/observability/tracing.ts';
 import type { PhoneDesk, PhoneHolder } from '../actors/phones/phone-desk.ts';
 import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
@@ -25,6 +28,7 @@ import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import type { Quotas } from '../storage/queries/quotas.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Principal } from './auth.ts';
+import type { MetricsAccess } from './metrics-access.ts';
 import type { Revocations } from './revocations.ts';
 import type { NumberPlan } from './schemas/phone-number.ts';
 import type { SessionTokens } from './session-tokens.ts';
@@ -44,6 +48,12 @@ export interface HttpContext {
   numberVerifier: NumberVerifier;
   /** Who minted the tokens of the phones. */
   phonePrincipals: WeakMap<PhoneHolder, Principal>;
+  /** Whether this process can do its work. */
+  readiness: Readiness;
+  metrics: Metrics;
+  metricsAccess: MetricsAccess;
+  /** Null: nothing is traced. */
+  tracing: Tracing | null;
   webhooks: WebhookDesk;
   speech: TtsDesk;
   voices: VoiceDesk;

@@ -60,7 +60,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'accounts', description: 'Register, log in, and save user preferences.' },
       { name: 'workspaces', description: 'Manage workspaces and their members, and read the audit log.' },
       { name: 'keys', description: 'Manage API keys.' },
-      { name: 'platform', description: 'Check health and list models.' },
+      { name: 'platform', description: 'Check health, read metrics and list models.' },
     ],
     components: {
       securitySchemes: {

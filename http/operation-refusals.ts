@@ -130,7 +130,8 @@ const MEMORY_SEARCH: ErrorCode[] = [
 ];
 
 const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
-  getHealth: ['C2C_NOT_CONFIGURED'],
+  getReadiness: ['NOT_READY'],
+  getMetrics: ['UNAUTHORIZED'],
 
   ingestMemory: MEMORY_INGEST,
   ingestMemories: MEMORY_INGEST,
@@ -448,6 +449,15 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   CARRIER_LINE_DOWN: { message: 'The carrier does not respond. Try again later.' },
   PLACEMENTS_OVERLOADED: {
     message: 'The server gets more placements than it can admit. Nothing was placed. Try again.',
+  },
+  NOT_READY: {
+    message: 'Not ready. sip_server: The SIP server is not connected.',
+    details: {
+      checks: [
+        { name: 'database', ok: true, reason: null },
+        { name: 'sip_server', ok: false, reason: 'The SIP server is not connected.' },
+      ],
+    },
   },
   C2C_NOT_CONFIGURED: { message: 'The server cannot place calls: the media workers are starting. Try again shortly.' },
   C2C_CALLBACK_UNREACHABLE: { message: 'The host of callback_url cannot be resolved at the moment. Try again.' },

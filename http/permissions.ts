@@ -55,6 +55,9 @@ export interface Permission {
  */
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /healthz': open(),
+  'GET /readyz': open(),
+  // http/metrics-access.ts checks the token or the address.
+  'GET /metrics': open(),
 
   'POST /auth/register': open(),
   'POST /auth/login': open(),

@@ -8,7 +8,7 @@ import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
 import { type Principal, roleAllows, scopesAllow } from './auth.ts';
-import { isTrusted } from './client-address.ts';
+import { isWithin } from './client-address.ts';
 import type { HttpContext } from './context.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
@@ -156,7 +156,7 @@ export function baseUrlOf(
  */
 function ownOrigin({ protocol, host, raw: { socket } }: FastifyRequest, trustedProxies: readonly string[]): string {
   const scheme = protocol === 'https' ? 'https' : 'http';
-  if (isTrusted(socket.remoteAddress ?? '', trustedProxies)) {
+  if (isWithin(socket.remoteAddress ?? '', trustedProxies)) {
     const isSane = typeof host === 'string' && /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host);
     return `${scheme}://${isSane ? host : 'localhost'}`;
   }

@@ -10,6 +10,8 @@ export interface HttpServerOptions
     | 'dialer'
     | 'phones'
     | 'numberVerifier'
+    | 'readiness'
+    | 'metrics'
     | 'webhooks'
     | 'speech'
     | 'voices'
@@ -28,6 +30,10 @@ export interface HttpServerOptions
     | 'logger'
   > {
   publicUrl?: string | null;
+  /** Default: clients on this machine, without a token. */
+  metricsAccess?: HttpContext['metricsAccess'];
+  /** Default: null. */
+  tracing?: HttpContext['tracing'];
   /** Default: null. */
   stripeWebhookSecret?: string | null;
   /** Default: none. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { TandemError } from '../machines/errors.ts';
+import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import { createLimitsInProcess, type RateLimitState } from '../storage/limits/limits.ts';
 import { NO_CALLING_LIMITS } from '../storage/queries/calling-rules.ts';
 import { DEFAULT_QUOTAS } from '../storage/queries/quotas.ts';
@@ -18,6 +18,8 @@ import { hasOneHost } from './host-header.ts';
 import { acceptIdempotencyKeys } from './idempotency.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { refuseUnknownParameters } from './known-query.ts';
+import { LOOPBACK_ONLY } from './metrics-access.ts';
+import { observeRequests, routeOf } from './observed-requests.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
@@ -86,6 +88,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const context: HttpContext = {
     publicUrl: null,
     trustedProxies: ['loopback'],
+    metricsAccess: LOOPBACK_ONLY,
+    tracing: null,
     stripeWebhookSecret: null,
     callingLimits: NO_CALLING_LIMITS,
     quotas: DEFAULT_QUOTAS,
@@ -156,6 +160,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       return reply;
     }
   });
+  observeRequests(app as unknown as FastifyInstance, context);
   limitBodyTime(app as unknown as FastifyInstance, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
   allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply): never => {
@@ -244,7 +249,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = cancelledUpload(request) ?? toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
-    if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
+    if (refusal.status >= 500 && !EXPECTED.includes(refusal.code)) logFailure(request.id, refusal);
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
     const retryAfterS = retryAfterOf(refusal);
     if (retryAfterS !== null) reply.header('retry-after', retryAfterS);
@@ -279,7 +284,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       {
         requestId: request.id,
         method: request.method,
-        route: request.routeOptions.url ?? 'none',
+        route: routeOf(request),
         status: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime),
         workspaceId: request.principal?.workspaceId ?? null,
@@ -295,6 +300,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     context.logger.error({ requestId, code: refusal.code, err: cause ?? refusal, pii }, 'request failed');
   }
 }
+
+/** Statuses of 500 and above that are no fault. */
+const EXPECTED: readonly ErrorCode[] = ['SHUTTING_DOWN', 'NOT_READY'];
 
 const ONE_HOST = 'The request must have exactly one Host header, with a host name or address';
 

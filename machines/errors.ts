@@ -183,6 +183,7 @@ export const ERROR_CATALOGUE = {
   CLIENT_CANCELLED: { status: 499, retryable: false },
   INTERNAL: { status: 500, retryable: true },
   NODE_UNREACHABLE: { status: 503, retryable: true },
+  NOT_READY: { status: 503, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   STORAGE_UNAVAILABLE: { status: 503, retryable: true },
 } as const satisfies Record<string, { status: number; retryable: boolean }>;

@@ -27,6 +27,8 @@ export interface MediaCapacity {
   workers: number;
   /** Of the least loaded worker, by its own measurement, 0 to 1. At 1 no session is opened. */
   load: number;
+  /** Of each worker: the share of the last second in which it had something to do, 0 to 1. */
+  utilization: readonly number[];
 }
 
 /** Names a party within its session, such as `agent`. */

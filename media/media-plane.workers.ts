@@ -116,6 +116,7 @@ class WorkerPool implements MediaPlane {
       sessions: this.#threads.sessions,
       maxSessions: Math.floor(this.#ports.size / 2),
       workers: this.#threads.alive,
+      utilization: this.#threads.data.map(({ loadMemory }) => new WorkerLoad(loadMemory).read().utilization),
     };
   }
 

@@ -75,6 +75,11 @@ export class SessionThreads<P extends SessionProtocol> {
     return this.#slots.filter(({ standing }) => standing.current !== null).length;
   }
 
+  /** Of each thread. */
+  get data(): readonly P['data'][] {
+    return this.#slots.map(({ data }) => data);
+  }
+
   /** Of the least loaded thread; `Infinity` when none takes another session. */
   get leastLoad(): number {
     return this.#leastLoaded()?.load ?? Number.POSITIVE_INFINITY;

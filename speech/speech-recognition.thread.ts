@@ -61,6 +61,10 @@ class RecognitionHost implements SpeechRecognition {
     });
   }
 
+  get isRunning(): boolean {
+    return this.#thread.current !== null;
+  }
+
   async started(): Promise<void> {
     try {
       await this.#thread.get();

@@ -15,6 +15,8 @@ export interface SpeechRecognition {
   languages(): readonly RecognitionLanguage[];
   /** What is installed and how it does; for `doctor` and health. */
   engines(): Promise<readonly EngineStatus[]>;
+  /** False while its thread waits to be restarted. */
+  readonly isRunning: boolean;
   close(): Promise<void>;
 }
 

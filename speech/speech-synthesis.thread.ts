@@ -56,6 +56,10 @@ class SynthesisHost implements SpeechSynthesis {
     });
   }
 
+  get isRunning(): boolean {
+    return this.#thread.current !== null;
+  }
+
   async started(): Promise<void> {
     try {
       await this.#thread.get();

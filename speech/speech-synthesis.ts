@@ -16,6 +16,8 @@ export interface SpeechSynthesis {
   speak(request: SpeakRequest, signal: AbortSignal): AsyncGenerator<SpokenPart, void>;
   /** For `doctor`. */
   engines(): Promise<readonly SynthesisEngineStatus[]>;
+  /** False while its thread waits to be restarted. */
+  readonly isRunning: boolean;
   close(): Promise<void>;
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { TandemError } from '../machines/errors.ts';
 import { parseExactJson } from './exact-json.ts';
@@ -35,6 +36,9 @@ export interface OpenDatabaseOptions {
   logger?: StorageLogger;
 }
 
+/** Most connections of the pool of a server. */
+export const POOL_SIZE = 16;
+
 /**
  * Connects, brings the schema up to date and returns the pool.
  * @throws TandemError `STORAGE_UNAVAILABLE` with a one-line reason when the server cannot be reached, refuses the
@@ -60,12 +64,15 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
  * lost retires the whole pool: new queries go to a fresh one, those under way may end within 5 s.
  */
 export function connect(options: OpenDatabaseOptions): Sql {
-  let current = openPool(options, retire);
+  // Its own, so that the connections of this pool can be counted.
+  const name = `tandem-${randomBytes(4).toString('hex')}`;
+  const open = () => openPool(options, { name, onLost: retire });
+  let current = open();
   let ended = false;
 
   function retire(pool: Sql): void {
     if (pool !== current || ended) return;
-    current = openPool(options, retire);
+    current = open();
     void pool.end({ timeout: 5 });
   }
 
@@ -90,7 +97,7 @@ const EXACT_JSON = {
 
 function openPool(
   { url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions,
-  onLost: (pool: Sql) => void,
+  { name, onLost }: { name: string; onLost: (pool: Sql) => void },
 ): Sql {
   try {
     const pool: Sql = postgres(url, {
@@ -104,7 +111,7 @@ function openPool(
       // Column names only: the keys inside metadata are the client's and stay as they are.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
-      connection: { application_name: 'tandem', TimeZone: 'UTC', client_min_messages: 'warning' },
+      connection: { application_name: name, TimeZone: 'UTC', client_min_messages: 'warning' },
     });
     return pool;
   } catch (error) {

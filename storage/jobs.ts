@@ -11,12 +11,25 @@ import { connect, type StorageLogger } from './database.ts';
 export interface Jobs {
   /** The queue of that name, opened once. @throws TandemError `STORAGE_UNAVAILABLE` */
   open(name: QueueName): Promise<JobQueue>;
+  /** Jobs of each queue that is open. */
+  counts(): Promise<Partial<Record<QueueName, JobCounts>>>;
+  /** Resolves when Redis responds, and rejects while it is away. Null on Postgres. */
+  readonly pingRedis: (() => Promise<void>) | null;
   /** Closes the workers, then the connections. Idempotent. */
   close(): Promise<void>;
 }
 
 /** One for each kind of row that jobs name. */
 export type QueueName = 'deliveries' | 'memories' | 'judge-batches';
+
+export interface JobCounts {
+  /** Due, and not taken yet. */
+  waiting: number;
+  /** Being worked on, by all processes. */
+  active: number;
+  /** Due later. */
+  delayed: number;
+}
 
 export interface JobQueue {
   /** Queues an attempt. The same row and attempt are queued once, however often this is called. */
@@ -57,6 +70,11 @@ export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
       }
       return queue;
     },
+    async counts() {
+      const counted = [...queues].map(async ([name, queue]) => [name, await (await queue).counts()] as const);
+      return Object.fromEntries(await Promise.all(counted));
+    },
+    pingRedis: server.ping,
     close() {
       closing ??= (async () => {
         const opened = await Promise.allSettled(queues.values());
@@ -69,6 +87,7 @@ export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
 }
 
 interface OpenQueue extends JobQueue {
+  counts(): Promise<JobCounts>;
   close(): Promise<void>;
 }
 
@@ -100,6 +119,11 @@ async function openQueue(
       return handle;
     },
 
+    async counts() {
+      const { wait = 0, active = 0, delayed = 0 } = await queue.getJobCounts('wait', 'active', 'delayed');
+      return { waiting: wait, active, delayed };
+    },
+
     async close() {
       await Promise.all([...workers].map((worker) => worker.close()));
       await queue.close();
@@ -120,11 +144,13 @@ type JobHandler = (id: string) => Promise<void>;
 interface JobServer {
   openQueue(name: QueueName): Promise<BackendQueue>;
   startWorker(name: QueueName, handler: JobHandler, concurrency: number): BackendWorker;
+  readonly ping: Jobs['pingRedis'];
   disconnect(): Promise<void>;
 }
 
 interface BackendQueue {
   add(name: string, data: JobData, options: JobsOptions): Promise<unknown>;
+  getJobCounts(...types: ('wait' | 'active' | 'delayed')[]): Promise<Partial<Record<string, number>>>;
   close(): Promise<void>;
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
@@ -155,6 +181,7 @@ async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: 
         { connection, concurrency, ...DROP_FINISHED },
         createPostgresBackend,
       ),
+    ping: null,
     disconnect: async () => {},
   };
 }
@@ -204,6 +231,11 @@ async function onRedis(
         concurrency,
         ...DROP_FINISHED,
       }),
+    async ping() {
+      // While it is away, commands would queue up in the client.
+      if (client.status !== 'ready' && client.status !== 'wait') throw new Error('Redis is not connected.');
+      await client.ping();
+    },
     disconnect: async () => {
       await client.quit().catch(() => client.disconnect());
     },

@@ -1,6 +1,6 @@
 import { type Bootstrapped, bootstrap } from './bootstrap.ts';
 import { type DataFolder, openDataFolder } from './data-folder.ts';
-import { openDatabase, type Sql, type StorageLogger } from './database.ts';
+import { openDatabase, POOL_SIZE, type Sql, type StorageLogger } from './database.ts';
 import { startEmbeddedPostgres } from './embedded/postgres.ts';
 import { type Jobs, openJobs } from './jobs.ts';
 import type { Limits } from './limits/limits.ts';
@@ -58,7 +58,7 @@ export async function openStorage(settings: StorageSettings, { logger, onLost }:
   const folder = await openDataFolder(settings.dataDir, settings.secretKey ?? undefined);
   opening.defer(() => folder.close());
   const databaseUrl = settings.databaseUrl ?? (await startDatabase());
-  const database = await openDatabase({ url: databaseUrl, max: 16, logger });
+  const database = await openDatabase({ url: databaseUrl, max: POOL_SIZE, logger });
   opening.defer(() => database.close());
   const { sql } = database;
   const objects = await openObjects(settings, { folder: folder.objectsDir, logger });

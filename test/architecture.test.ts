@@ -19,7 +19,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   http: [
     RUNTIME,
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|number-verifier|trunk-targets|phones\/phone-desk|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library)\.ts$/,
+    /^actors\/(dialer|number-verifier|trunk-targets|observability\/(metrics|readiness|tracing)|phones\/phone-desk|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library)\.ts$/,
     /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/limits)\.ts$/,
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,
@@ -54,6 +54,11 @@ const LIBRARY_HOMES: Record<string, string[]> = {
   'tesseract.js': ['language'],
   yauzl: ['language'],
   'file-type': ['language'],
+  'prom-client': ['actors'],
+  '@opentelemetry/api': ['actors'],
+  '@opentelemetry/exporter-trace-otlp-http': ['actors'],
+  '@opentelemetry/resources': ['actors'],
+  '@opentelemetry/sdk-trace': ['actors'],
 };
 
 const modules = Object.keys(MAY_IMPORT).flatMap((folder) => modulesBelow(folder));

@@ -33,6 +33,8 @@ export interface DelivererOptions {
   perLane?: number;
   /** Attempts at once in all. Default 256. */
   inAll?: number;
+  /** Called after each attempt. Default: nothing. */
+  onAttempt?: (attempt: Pick<DeliveryRow, 'kind'> & { outcome: DeliveryAttempt['outcome']['kind'] }) => void;
 }
 
 export interface Deliverer {
@@ -184,6 +186,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   }
 
   function report(row: DeliveryRow, outcome: DeliveryAttempt, recorded: DeliveryRow | null): void {
+    options.onAttempt?.({ kind: row.kind, outcome: outcome.outcome.kind });
     const fields = {
       deliveryId: row.id,
       kind: row.kind,

@@ -140,8 +140,6 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
         throw error;
       });
     },
-
-    readiness: () => local.readiness(),
   };
 }
 

@@ -378,7 +378,7 @@ interface Evidence {
 async function keepUp(screen: Screen, { tandem, apiKey }: Stage): Promise<void> {
   screen.heading('Still up: place more calls with the curl above (a new reference_id each time)');
   screen.line(`API      ${tandem.url}`);
-  screen.line(`health   ${tandem.url}/healthz`);
+  screen.line(`health   ${tandem.url}/readyz`);
   screen.line(`calls    ${tandem.url}/dialer/click2call`);
   screen.line(`OpenAPI  ${tandem.url}/openapi.json`);
   screen.line(`API key  ${apiKey}`);

@@ -1,10 +1,24 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import { mayReadMetrics } from '../metrics-access.ts';
+import { REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 
-/** 200 once calls can be placed. For load balancers and start-up scripts. */
-export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
+const CheckSchema = Type.Object({
+  name: Type.String({
+    description:
+      'Checked dependency: `database`, `redis` (if configured), `disk`, `sip_server`, `media_workers`, `recognition`, `synthesis`, or `accepting_work`, which fails while the server shuts down.',
+    examples: ['database'],
+  }),
+  ok: Type.Boolean({ examples: [true] }),
+  reason: Type.Union([Type.String(), Type.Null()], {
+    description: 'Why it is not ok; null when it is.',
+    examples: [null],
+  }),
+});
+
+/** For load balancers, orchestrators and Prometheus. */
+export function healthRoutes(app: HttpApp, { readiness, metrics, metricsAccess }: HttpContext): void {
   app.get(
     '/healthz',
     {
@@ -12,35 +26,73 @@ export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
       schema: {
         tags: ['platform'],
         operationId: 'getHealth',
-        summary: 'Check health',
-        description: 'Returns 200 if the server can place calls, otherwise 503 with the reasons.',
+        summary: 'Check that the process is alive',
+        description:
+          'Returns 200 while the process responds, whatever the state of its dependencies. Restart the process when this fails; use `GET /readyz` to decide whether it gets requests.',
+        security: [],
+        response: {
+          200: successOf(Type.Object({ alive: Type.Literal(true) }), 'The process is alive.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async () => success({ alive: true }),
+  );
+
+  app.get(
+    '/readyz',
+    {
+      config: { access: 'public', unlimited: true },
+      schema: {
+        tags: ['platform'],
+        operationId: 'getReadiness',
+        summary: 'Check readiness',
+        description:
+          'Checks each dependency. Returns 200 if all are ok and the server accepts work, otherwise 503 `NOT_READY` with the same checks in `details`.',
         security: [],
         response: {
           200: successOf(
-            Type.Object({
-              ready: Type.Literal(true),
-              live_calls: Type.Integer({ description: 'Number of live calls.', examples: [3] }),
-              media_load: Type.Number({
-                description:
-                  'Load of the least busy media worker, 0 to 1. At 1, new calls fail with `no_free_channel`.',
-                minimum: 0,
-                maximum: 1,
-                examples: [0.12],
-              }),
-            }),
-            'The server can place calls.',
+            Type.Object({ ready: Type.Literal(true), checks: Type.Array(CheckSchema) }),
+            'The server accepts requests and can place calls.',
           ),
           ...REFUSALS,
         },
       },
     },
     async () => {
-      const { ready, reasons, liveCalls, mediaLoad } = dialer.readiness();
-      if (!ready) {
-        const message = `Calls cannot be placed: ${reasons.join('; ') || 'not ready yet'}.`;
-        throw new TandemError('C2C_NOT_CONFIGURED', message, { details: { reasons }, retryAfterS: 1 });
+      const checks = await readiness.check();
+      const failed = checks.filter(({ ok }) => !ok);
+      if (failed.length === 0) return success({ ready: true, checks });
+      const message = failed.map(({ name, reason }) => `${name}: ${reason}`).join(' ');
+      throw new TandemError('NOT_READY', `Not ready. ${message}`, { details: { checks }, retryAfterS: 1 });
+    },
+  );
+
+  app.get(
+    '/metrics',
+    {
+      config: { access: 'public', unlimited: true },
+      schema: {
+        tags: ['platform'],
+        operationId: 'getMetrics',
+        summary: 'Get metrics',
+        description:
+          'Returns the metrics of this process in the text format of Prometheus. Only clients in a network of `METRICS_ALLOW_CIDRS` (default: this machine) and clients that send `METRICS_TOKEN` as a bearer token may read them.',
+        security: [],
+        response: {
+          200: responseOf({
+            description: 'The metrics.',
+            content: { 'text/plain': { schema: Type.String({ examples: ['tandem_calls{state="bridged"} 3\n'] }) } },
+          }),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request, reply) => {
+      if (!mayReadMetrics(request, metricsAccess)) {
+        throw new TandemError('UNAUTHORIZED', 'Send METRICS_TOKEN as a bearer token, or use an allowed network.');
       }
-      return success({ ready: true, live_calls: liveCalls, media_load: Number(mediaLoad.toFixed(2)) });
+      return reply.header('content-type', metrics.contentType).send(await metrics.render());
     },
   );
 }

@@ -523,28 +523,6 @@ describe('looking again for a recording', () => {
   });
 });
 
-describe('the readiness', () => {
-  it('is given when SIP and media are there, and counts live calls', async () => {
-    const { dialer, request } = await open();
-    expect(dialer.readiness()).toEqual({ ready: true, reasons: [], liveCalls: 0, mediaLoad: 0 });
-    await dialer.place(request());
-    expect(dialer.readiness().liveCalls).toBe(1);
-  });
-
-  it('names everything that is missing', async () => {
-    const { dialer, sip, mediaPlane } = await open();
-    sip.become('disconnected');
-    mediaPlane.workers = 0;
-    await dialer.drain(0);
-    expect(dialer.readiness()).toEqual({
-      ready: false,
-      reasons: ['shutting down', 'the SIP server is not connected', 'no media worker is running'],
-      liveCalls: 0,
-      mediaLoad: 0,
-    });
-  });
-});
-
 function failingWith(code: string) {
   return async (_name: string, _signal?: AbortSignal): Promise<string[]> => {
     throw Object.assign(new Error(`queryA ${code}`), { code });

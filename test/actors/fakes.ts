@@ -154,7 +154,8 @@ export class FakeMediaPlane implements MediaPlane {
   }
 
   capacity() {
-    return { sessions: this.sessions.length, maxSessions: 100, workers: this.workers, load: this.load };
+    const { workers, load } = this;
+    return { sessions: this.sessions.length, maxSessions: 100, workers, load, utilization: [load] };
   }
 
   async dump(): Promise<unknown> {

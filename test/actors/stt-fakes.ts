@@ -14,6 +14,7 @@ import type {
 
 /** A recogniser without engines: streams keep what they are told, and say what the test says. */
 export class FakeRecognition implements SpeechRecognition {
+  readonly isRunning = true;
   readonly streams: FakeRecognitionStream[] = [];
   /** Of the streams that are opened from now on. */
   boostsKeywords = true;

@@ -42,6 +42,7 @@ export class FakeListening implements ListeningPlane {
 
 /** Recognition that the test plays: it tells what was understood. */
 export class FakeRecognition implements SpeechRecognition {
+  readonly isRunning = true;
   readonly streams: { options: OpenRecognitionOptions; utterances: MessagePort }[] = [];
   /** Runs before a stream opens; throws to make that fail. */
   onOpen: () => void = () => undefined;

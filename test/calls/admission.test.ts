@@ -159,7 +159,7 @@ describe('a placement is refused', () => {
     const stopped = platform.tandem.stop({ graceMs: 20_000 });
     const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'late' });
     expect(refused).toMatchObject({ status: 503, body: { code: 'SHUTTING_DOWN' } });
-    expect((await platform.ask('GET', '/healthz')).status).toBe(503);
+    expect((await platform.ask('GET', '/readyz')).status).toBe(503);
     agent.hangup();
     await stopped;
     const rows = await platform.sql`select state, hangup_cause from calls`;
@@ -178,11 +178,11 @@ describe('a SIP server that is not there yet', () => {
     const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'early' });
     expect(refused).toMatchObject({ status: 503, body: { code: 'C2C_NOT_CONFIGURED' } });
     expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
-    expect((await platform.ask('GET', '/healthz')).status).toBe(503);
+    expect((await platform.ask('GET', '/readyz')).status).toBe(503);
 
     const server = await startSipServer(secret);
     const forwarder = await forwardPort(controlPort, server.controlPort);
-    await eventually(async () => (await platform.ask('GET', '/healthz')).status === 200, 'the SIP server is found');
+    await eventually(async () => (await platform.ask('GET', '/readyz')).status === 200, 'the SIP server is found');
     expect(await platform.place({ reference_id: 'early' })).toMatchObject({ state: 'initiated' });
     await platform.tandem.stop();
     forwarder.close();

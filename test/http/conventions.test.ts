@@ -295,18 +295,9 @@ describe('rate limits', () => {
 });
 
 describe('health', () => {
-  it('is 200 once calls can be placed and 503 with reasons before', async () => {
-    fixture.dialer.ready = { ready: true, reasons: [], liveCalls: 0, mediaLoad: 0.1299 };
+  it('responds with 200 while the process is alive, whatever its dependencies do', async () => {
     const up = await fixture.call('GET', '/healthz', { as: null });
     expectConventions(up);
-    expect([up.status, up.body]).toEqual([
-      200,
-      { success: true, data: { ready: true, live_calls: 0, media_load: 0.13 } },
-    ]);
-    fixture.dialer.ready = { ready: false, reasons: ['the SIP server is not connected'], liveCalls: 0, mediaLoad: 0 };
-    const down = await fixture.call('GET', '/healthz', { as: null });
-    fixture.dialer.ready = { ready: true, reasons: [], liveCalls: 0, mediaLoad: 0 };
-    expectRefusal(down, 503, 'C2C_NOT_CONFIGURED');
-    expect(down.body.details).toEqual({ reasons: ['the SIP server is not connected'] });
+    expect([up.status, up.body]).toEqual([200, { success: true, data: { alive: true } }]);
   });
 });

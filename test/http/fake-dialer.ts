@@ -17,12 +17,6 @@ export class FakeDialer implements Dialer {
   onHangup: (target: { workspaceId: string; callId: string }) => PublicCall = ({ callId }) =>
     callOf({ ...PLACEMENT, referenceId: null }, callId);
   onRefresh: (callId: string) => boolean | Promise<boolean> = () => false;
-  ready: { ready: boolean; reasons: string[]; liveCalls: number; mediaLoad: number } = {
-    ready: true,
-    reasons: [],
-    liveCalls: 0,
-    mediaLoad: 0,
-  };
   #onWatch: () => void = () => undefined;
 
   async place(request: PlaceCallRequest): Promise<PlacedCall> {
@@ -81,10 +75,6 @@ export class FakeDialer implements Dialer {
   async refreshRecording(callId: string): Promise<boolean> {
     this.refreshed.push(callId);
     return await this.onRefresh(callId);
-  }
-
-  readiness(): ReturnType<Dialer['readiness']> {
-    return this.ready;
   }
 
   publish(callId: string, event: PublicCallEvent): void {

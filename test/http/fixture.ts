@@ -37,6 +37,7 @@ import { firstAnswers, isJudgement } from '../language/judge/rubrics.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
+import { countedOnly, FakeReadiness } from './fake-operations.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { FakeVoiceDesk } from './fake-voice-desk.ts';
@@ -57,6 +58,7 @@ export interface HttpFixture extends AsyncDisposable {
   sql: Sql;
   databaseUrl: string;
   dialer: FakeDialer;
+  readiness: FakeReadiness;
   webRtc: FakeWebRtc;
   /** Takes the calls that verify numbers. */
   sip: FakeSip;
@@ -112,6 +114,7 @@ export async function createHttpFixture(
   const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const dialer = new FakeDialer();
+  const readiness = new FakeReadiness();
   const webRtc = new FakeWebRtc();
   const speech = new FakeTtsDesk();
   const voices = new FakeVoiceDesk();
@@ -174,6 +177,8 @@ export async function createHttpFixture(
     judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
     sql,
     dialer,
+    readiness,
+    metrics: countedOnly(),
     phones: createPhoneDesk({ webRtc, clock: systemClock, logger }),
     speech,
     voices,
@@ -229,6 +234,7 @@ export async function createHttpFixture(
     sql,
     databaseUrl: database.url,
     dialer,
+    readiness,
     webRtc,
     sip,
     speech,

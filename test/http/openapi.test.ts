@@ -8,6 +8,7 @@ import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
+import { countedOnly, FakeReadiness } from './fake-operations.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { FakeVoiceDesk } from './fake-voice-desk.ts';
@@ -29,6 +30,8 @@ function bareServer() {
   return createHttpServer({
     sql: fixture.sql,
     dialer: new FakeDialer(),
+    readiness: new FakeReadiness(),
+    metrics: countedOnly(),
     numberVerifier: {} as never,
     phones: {} as never,
     speech: new FakeTtsDesk(),

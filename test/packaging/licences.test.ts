@@ -24,7 +24,12 @@ describe('the licences of all that the server can load into its process', () => 
     ]) {
       expect(modules).toContain(thread);
     }
-    expect(packages).toEqual(expect.arrayContaining(['fastify', 'wasm-media-encoders', 'openai', '@ioredis/commands']));
+    expect(packages).toEqual(
+      expect.arrayContaining([
+        ...['fastify', 'wasm-media-encoders', 'openai', '@ioredis/commands'],
+        ...['prom-client', '@opentelemetry/sdk-trace', '@opentelemetry/exporter-trace-otlp-http'],
+      ]),
+    );
   });
 
   it('leave out the engines and readers that run as child processes', () => {

@@ -39,6 +39,8 @@ describe('a server that has spoken, heard and remembered', () => {
     const foreseen = packagesLoadedBy(modulesInProcess('main.ts'));
     expect([...packages].filter((folder) => !foreseen.has(folder))).toEqual([]);
     expect(files).toContain(join(ROOT, 'media/listening/worker.ts'));
+    // Without a collector, traces cost nothing.
+    expect(files.filter((file) => file.includes('@opentelemetry/sdk-trace'))).toEqual([]);
     const assembled = loaded.filter(({ kind }) => kind === 'wasm').map(({ url }) => packageOrFile(url));
     expect(new Set(assembled)).toEqual(
       new Set([

@@ -6,22 +6,21 @@ import { type Finding, fail, ok } from './finding.ts';
 export type RunningServer =
   | { kind: 'none' }
   | { kind: 'stranger' }
-  | { kind: 'tandem'; url: string; liveCalls: number; notReady: string | null };
+  | { kind: 'tandem'; url: string; notReady: string | null };
 
 export async function findRunningServer(config: Config): Promise<RunningServer> {
   if (config.port === 0) return { kind: 'none' };
   const url = localUrl(config);
   try {
-    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) });
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) });
     const answer = (await response.json()) as {
-      data?: { ready?: boolean; live_calls?: number };
+      data?: { ready?: boolean };
       code?: string;
       message?: string;
     };
-    if (answer.data?.ready === true)
-      return { kind: 'tandem', url, liveCalls: answer.data.live_calls ?? 0, notReady: null };
+    if (answer.data?.ready === true) return { kind: 'tandem', url, notReady: null };
     if (answer.code === undefined) return { kind: 'stranger' };
-    return { kind: 'tandem', url, liveCalls: 0, notReady: answer.message ?? answer.code };
+    return { kind: 'tandem', url, notReady: answer.message ?? answer.code };
   } catch (error) {
     // A refused connection is nobody; anything that was taken and not answered as we would is somebody else.
     const { code } = ((error as Error).cause ?? {}) as { code?: string };
@@ -31,7 +30,7 @@ export async function findRunningServer(config: Config): Promise<RunningServer> 
 
 export function checkServer(server: RunningServer): Finding {
   if (server.kind !== 'tandem') return ok('server', 'does not run here');
-  if (server.notReady === null) return ok('server', `runs at ${server.url}, ${server.liveCalls} live calls`);
+  if (server.notReady === null) return ok('server', `runs at ${server.url}`);
   return fail(
     'server',
     `It runs at ${server.url}, but: ${server.notReady}`,

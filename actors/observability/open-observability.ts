@@ -1,0 +1,37 @@
+import type { Logger } from '../logger.ts';
+import { type CountedMetrics, createCountedMetrics } from './counted-metrics.ts';
+import { combineObservers, type Observer } from './observer.ts';
+import type { Tracing } from './tracing.ts';
+
+/** As `settings.ts` has it. */
+export interface ObservabilitySettings {
+  readonly otlpEndpoint: string | null;
+}
+
+export interface Observability extends AsyncDisposable {
+  readonly observer: Observer;
+  readonly counted: CountedMetrics;
+  /** Null unless a collector is configured. */
+  readonly tracing: Tracing | null;
+}
+
+/** Opens metrics, and traces if a collector is configured; else their libraries are not even loaded. */
+export async function openObservability(
+  { otlpEndpoint }: ObservabilitySettings,
+  { logger }: { logger: Logger },
+): Promise<Observability> {
+  const counted = createCountedMetrics();
+  const tracing = otlpEndpoint === null ? null : await openTracing(otlpEndpoint, logger);
+  const observers = [counted.observer, ...(tracing === null ? [] : [tracing.observer])];
+  return {
+    observer: combineObservers(observers, logger),
+    counted,
+    tracing,
+    [Symbol.asyncDispose]: async () => await tracing?.[Symbol.asyncDispose](),
+  };
+}
+
+async function openTracing(endpoint: string, logger: Logger) {
+  const { openOtlpTracing } = await import('./tracing.otlp.ts');
+  return openOtlpTracing({ endpoint, logger });
+}

@@ -1,0 +1,13 @@
+import type { TraceParent } from '../../runtime/request-scope.ts';
+
+/** Traces as `http/` sees them. Implemented in `tracing.otlp.ts`. */
+export interface Tracing {
+  /** Starts the span of an HTTP request, as a child of the span that its client names. */
+  requestStarted(request: { method: string; route: string; traceparent: string | undefined }): RequestSpan;
+}
+
+export interface RequestSpan {
+  readonly parent: TraceParent;
+  /** Idempotent. */
+  end(status: number): void;
+}
