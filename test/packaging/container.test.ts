@@ -112,7 +112,7 @@ describe('the build context', () => {
   });
 
   it('holds each top-level folder or leaves it out as one for development', () => {
-    const forDevelopment = ['bench', 'bin', 'docs', 'test'];
+    const forDevelopment = ['bench', 'bin', 'docs', 'ops', 'test'];
     const runtime = topLevelFolders().filter((folder) => !forDevelopment.includes(folder));
     expect(runtime.length).toBeGreaterThanOrEqual(6);
     expect(runtime.filter((folder) => !isLetIn(`${folder}/any.ts`))).toEqual([]);
