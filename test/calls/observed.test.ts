@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../eventually.ts';
+import { openGate } from '../storage/gate.ts';
+import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { metricsOf } from './metrics-of.ts';
 import { startOtlpReceiver, treeOf } from './otlp-receiver.ts';
 import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from './platform.ts';
 
@@ -8,18 +11,6 @@ const CLIENT_SPAN = 'b7ad6b7169203331';
 
 /** Numbers of the call, however they are written. */
 const NUMBERS = [AGENT, CUSTOMER, DID].map((number) => number.slice(-10));
-
-/** Values by series, such as `tandem_calls{state="bridged"}`. */
-async function metricsOf({ tandem }: Platform): Promise<{ text: string; value: (series: string) => number }> {
-  const text = await (await fetch(`${tandem.url}/metrics`)).text();
-  const values = new Map(
-    text
-      .split('\n')
-      .filter((line) => line !== '' && !line.startsWith('#'))
-      .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
-  );
-  return { text, value: (series) => values.get(series) ?? Number.NaN };
-}
 
 async function placeTraced(platform: Platform, body: Record<string, unknown> = {}): Promise<string> {
   const response = await fetch(`${platform.tandem.url}/dialer/click2call`, {
@@ -118,6 +109,32 @@ describe('the metrics of a call', () => {
     const { value } = await metricsOf(platform);
     expect(value('tandem_placements_total{outcome="CALLER_ID_NOT_OWNED"}')).toBe(1);
     expect(value('tandem_call_attempts_total{direction="outbound"}')).toBe(0);
+  });
+});
+
+describe.skipIf(!(await redisIsReachable()))('a platform whose Redis is away', () => {
+  it('stays alive, reports that it is not ready until Redis is back, and serves the other metrics', async () => {
+    // A database of its own, so that no other platform takes its jobs.
+    const gate = await openGate(`${REDIS_URL}/13`);
+    await using platform = await startPlatform({ env: { REDIS_URL: gate.url } });
+    const readiness = async () => await platform.ask('GET', '/readyz');
+    expect((await readiness()).status).toBe(200);
+    await gate.shut();
+    const refused = await eventually(async () => {
+      const answer = await readiness();
+      expect(answer.status).toBe(503);
+      return answer;
+    });
+    expect(refused.body).toMatchObject({ code: 'NOT_READY', message: 'Not ready. redis: It cannot be reached.' });
+    expect((await platform.ask('GET', '/healthz')).status).toBe(200);
+    const { text, value } = await metricsOf(platform);
+    expect(value('tandem_dependency_up{dependency="redis"}')).toBe(0);
+    expect(value('tandem_dependency_up{dependency="database"}')).toBe(1);
+    expect(text).not.toContain('tandem_jobs{');
+    await gate.open();
+    await eventually(async () => expect((await readiness()).status).toBe(200));
+    await platform.tandem.stop();
+    await gate.shut();
   });
 });
 

@@ -9,6 +9,7 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
+import { metricsOf } from './metrics-of.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
@@ -37,6 +38,7 @@ describe('a call whose agent is told something', () => {
       const synthesised = (await usage()).length - usedBefore.length;
       const { call_id: callId } = await platform.place({ announce: ANNOUNCE, whisper: WHISPER, record: true });
       await platform.until(callId, 'whisper.finished');
+      expect((await metricsOf(platform)).value('tandem_tts_first_byte_seconds_count')).toBeGreaterThanOrEqual(4);
       agent.hangup();
       const events = await platform.ended(callId);
       expect(events.map(({ event }: CallEvent) => event)).toEqual([

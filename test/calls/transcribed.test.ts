@@ -6,6 +6,7 @@ import type { LegName } from '../../machines/events.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { eventually } from '../process/server-process.ts';
 import type { Softphone } from '../softphone/softphone.ts';
+import { metricsOf } from './metrics-of.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
 const THIRD = '+919833333333';
@@ -58,6 +59,9 @@ describe('a call between people who speak', () => {
     };
     // A slow machine needs longer than the call waits for it.
     await eventually(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
+    const { value } = await metricsOf(platform);
+    expect(value('tandem_stt_final_lag_seconds_count')).toBeGreaterThanOrEqual(2);
+    expect(value('tandem_stt_final_lag_seconds_sum')).toBeGreaterThan(0);
     const transcript = await transcriptNow();
     expect(transcript).toMatchObject({ status: 'completed', error: null, language: 'en' });
     expect(new Set(transcript.segments.map(({ leg }) => leg))).toEqual(new Set(['agent', 'customer']));

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createReadiness, type ReadinessOptions } from '../../../actors/observability/readiness.actor.ts';
+import { connect } from '../../../storage/database.ts';
 import { openJobs } from '../../../storage/jobs.ts';
+import { eventually } from '../../eventually.ts';
+import { openGate } from '../../storage/gate.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
 import { REDIS_URL, redisIsReachable } from '../../storage/test-redis.ts';
 
@@ -100,6 +103,18 @@ describe('readiness', () => {
     await Promise.all([readiness.check(), readiness.check(), readiness.check()]);
     await readiness.check();
     expect(asked).toBe(1);
+  });
+
+  it('follows a database server that goes away and comes back', async () => {
+    const gate = await openGate(database.url);
+    const sql = connect({ url: gate.url, max: 1, connectTimeoutMs: 1_000 });
+    expect(await failuresWith({ sql })).toEqual([]);
+    await gate.shut();
+    expect(await failuresWith({ sql })).toEqual([['database', 'It cannot be reached.']]);
+    await gate.open();
+    await eventually(async () => expect(await failuresWith({ sql })).toEqual([]));
+    await sql.end();
+    await gate.shut();
   });
 
   it.skipIf(!HAS_REDIS)('asks the Redis of the job queues', async () => {
