@@ -68,7 +68,7 @@ const HELP_ARGUMENTS = new Set(['--help', '-h']);
 const OWN_PREFIX = /^TANDEM_/;
 /** Names in `.env`, a file written for us, that can only be meant for us. */
 const DOT_ENV_PREFIX =
-  /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION)_/;
+  /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION|METRICS)_/;
 
 function requireKnownArguments(argv: readonly string[]): void {
   const unknown = argv.find((argument) => !HELP_ARGUMENTS.has(argument));

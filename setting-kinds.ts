@@ -111,6 +111,17 @@ export function originVariable(name: string, about: string): Variable<string | n
 
 // Parsers: undefined means malformed ----------------------------------------------------------------------------------
 
+/** As W3C Baggage writes it, which OpenTelemetry uses for headers. */
+export function parseHeader(text: string): [name: string, value: string] | undefined {
+  const [, name, encoded] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+)=([!-~]+)$/.exec(text) ?? [];
+  try {
+    const value = decodeURIComponent(encoded ?? '');
+    return name !== undefined && /^[ -~]+$/.test(value) ? [name, value] : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 export function parseHost(text: string): string | undefined {
   return isIP(text) !== 0 || /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(text) ? text : undefined;
 }

@@ -15,6 +15,7 @@ import {
   type PlanName,
   parseAliases,
   parseDestinationLimit,
+  parseHeader,
   parseHost,
   parseHostPort,
   parseKey,
@@ -438,6 +439,15 @@ export const VARIABLES = {
     ['http:', 'https:'],
     'OpenTelemetry collector that gets traces, as OTLP over HTTP. When unset, nothing is traced.',
   ),
+  otlpHeaders: {
+    name: 'OTEL_EXPORTER_OTLP_HEADERS',
+    about: 'Headers of requests to that collector, such as its credentials.',
+    expects: 'a comma-separated list of name=value, with percent-encoded values',
+    shownDefault: 'none',
+    secret: true,
+    fallback: [],
+    parse: (text) => parseList(text, parseHeader),
+  } as Variable<readonly [name: string, value: string][]>,
   logLevel: choiceVariable(
     'LOG_LEVEL',
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],

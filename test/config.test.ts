@@ -100,6 +100,27 @@ describe('loadConfig', () => {
     expect(load({ PLACEMENTS_PER_MINUTE: '60' }).placementsPerMinute).toEqual(every);
     const some = load({ PLACEMENTS_PER_MINUTE: 'free:5, enterprise:6000' }).placementsPerMinute;
     expect(some).toEqual({ free: 5, starter: 20, pro: 20, enterprise: 6_000 });
+  it('parses who reads the metrics, and where traces go', () => {
+    const defaults = { metricsToken: null, metricsAllowCidrs: ['127.0.0.0/8', '::1/128'], otlpEndpoint: null };
+    expect(load({})).toMatchObject({ ...defaults, otlpHeaders: [] });
+    const env = {
+      METRICS_TOKEN: 'a-token-of-16-characters',
+      METRICS_ALLOW_CIDRS: '10.0.0.0/8',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example/otlp/',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret, x-tenant=a=b',
+    };
+    expect(load(env)).toMatchObject({
+      metricsToken: 'a-token-of-16-characters',
+      metricsAllowCidrs: ['10.0.0.0/8'],
+      otlpEndpoint: 'https://collector.example/otlp',
+      otlpHeaders: [
+        ['authorization', 'Bearer secret'],
+        ['x-tenant', 'a=b'],
+      ],
+    });
+    for (const headers of ['authorization', '=value', 'name=', 'a b=c', 'name=%', 'name=%0d%0a']) {
+      expect(refusal({ OTEL_EXPORTER_OTLP_HEADERS: headers })).toMatch(/^OTEL_EXPORTER_OTLP_HEADERS must be/);
+    }
   });
 
   it('parses the countries that may be called', () => {
@@ -197,6 +218,8 @@ describe('loadConfig', () => {
 
   it.each([
     'TANDEM_OWNER_PASSWORD',
+    'METRICS_TOKEN',
+    'OTEL_EXPORTER_OTLP_HEADERS',
     'EMBEDDINGS_API_KEY',
     'TANDEM_API_KEY',
     'TANDEM_SECRET_KEY',

@@ -1,11 +1,13 @@
 import type { Logger } from '../logger.ts';
 import { type CountedMetrics, createCountedMetrics } from './counted-metrics.ts';
 import { combineObservers, type Observer } from './observer.ts';
+import type { OtlpTracing, OtlpTracingOptions } from './tracing.otlp.ts';
 import type { Tracing } from './tracing.ts';
 
 /** As `settings.ts` has it. */
 export interface ObservabilitySettings {
   readonly otlpEndpoint: string | null;
+  readonly otlpHeaders: readonly (readonly [name: string, value: string])[];
 }
 
 export interface Observability extends AsyncDisposable {
@@ -17,11 +19,11 @@ export interface Observability extends AsyncDisposable {
 
 /** Opens metrics, and traces if a collector is configured; else their libraries are not even loaded. */
 export async function openObservability(
-  { otlpEndpoint }: ObservabilitySettings,
+  { otlpEndpoint: endpoint, otlpHeaders: headers }: ObservabilitySettings,
   { logger }: { logger: Logger },
 ): Promise<Observability> {
   const counted = createCountedMetrics();
-  const tracing = otlpEndpoint === null ? null : await openTracing(otlpEndpoint, logger);
+  const tracing = endpoint === null ? null : await openTracing({ endpoint, headers, logger });
   const observers = [counted.observer, ...(tracing === null ? [] : [tracing.observer])];
   return {
     observer: combineObservers(observers, logger),
@@ -31,7 +33,7 @@ export async function openObservability(
   };
 }
 
-async function openTracing(endpoint: string, logger: Logger) {
+async function openTracing(options: OtlpTracingOptions): Promise<OtlpTracing> {
   const { openOtlpTracing } = await import('./tracing.otlp.ts');
-  return openOtlpTracing({ endpoint, logger });
+  return openOtlpTracing(options);
 }

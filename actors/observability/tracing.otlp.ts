@@ -18,6 +18,8 @@ import type { RequestSpan, Tracing } from './tracing.ts';
 export interface OtlpTracingOptions {
   /** Base URL of the collector; spans are sent to `/v1/traces` below it. */
   endpoint: string;
+  /** Of each request, such as credentials. */
+  headers?: readonly (readonly [name: string, value: string])[];
   logger: Pick<Logger, 'info' | 'warn'>;
   /** How often finished spans are sent. Default 2 000. */
   sendEveryMs?: number;
@@ -35,8 +37,13 @@ const EXPORT_TIMEOUT_MS = 3_000;
  * `call.admission`, and `call`, which has a child for each leg, for the media session and for the settlement. Attributes
  * are ids, codes and counts: no number, no text.
  */
-export function openOtlpTracing({ endpoint, logger, sendEveryMs = 2_000 }: OtlpTracingOptions): OtlpTracing {
-  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
+export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
+  const { endpoint, headers = [], logger, sendEveryMs = 2_000 } = options;
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint}/v1/traces`,
+    headers: Object.fromEntries(headers),
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'tandem' }),
     // A client that names its span decides whether the trace is recorded.

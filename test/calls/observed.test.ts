@@ -141,7 +141,12 @@ describe.skipIf(!(await redisIsReachable()))('a platform whose Redis is away', (
 describe('the trace of a call', () => {
   it('covers request, admission, legs, media and settlement below the span of the client', async () => {
     await using receiver = await startOtlpReceiver();
-    await using platform = await startPlatform({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } });
+    await using platform = await startPlatform({
+      env: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+        OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector,x-tenant=a',
+      },
+    });
     await talkAndHangUp(platform, { record: true });
     const spans = await eventually(() => {
       const ofTrace = receiver.spans.filter(({ traceId }) => traceId === TRACE);
@@ -179,7 +184,10 @@ describe('the trace of a call', () => {
     expect(BigInt(named('call.settlement').startTimeUnixNano)).toBeGreaterThan(
       BigInt(named('leg customer').startTimeUnixNano),
     );
-    expect(receiver.headers).toMatchObject({ 'content-type': 'application/json', url: '/v1/traces' });
+    expect(receiver.headers).toMatchObject({
+      ...{ 'content-type': 'application/json', url: '/v1/traces' },
+      ...{ authorization: 'Bearer collector', 'x-tenant': 'a' },
+    });
     const sent = receiver.bodies.join();
     for (const secret of [...NUMBERS, platform.tandem.mintedApiKey!]) expect(sent).not.toContain(secret);
   });
