@@ -48,7 +48,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   const sql = connect(options);
   try {
     await requireSupportedServer(sql);
-    await migrate(sql, options.logger);
+    await migrate(sql, { logger: options.logger });
   } catch (error) {
     await sql.end({ timeout: 0 });
     throw error instanceof TandemError ? error : unavailable(options.url, error);

@@ -7,10 +7,16 @@ import { TandemError } from '../machines/errors.ts';
 const MIGRATION_LOCK = 7_264_331;
 const FOLDER = new URL('./migrations/', import.meta.url);
 
-interface Migration {
+export interface Migration {
   name: string;
   text: string;
   checksum: string;
+}
+
+export interface MigrateOptions {
+  logger?: { info(fields: object, message: string): void } | undefined;
+  /** The last migration to apply. Default: all. */
+  upTo?: string | undefined;
 }
 
 /**
@@ -20,7 +26,7 @@ interface Migration {
  */
 export async function migrate(
   sql: Pick<postgres.Sql, 'reserve'>,
-  logger?: { info(fields: object, message: string): void },
+  { logger, upTo }: MigrateOptions = {},
 ): Promise<void> {
   const migrations = await readMigrations();
   const connection = await sql.reserve();
@@ -32,7 +38,8 @@ export async function migrate(
     const applied = await connection<{ name: string; checksum: string }[]>`
       select name, checksum from schema_migrations order by name`;
     requireKnown(applied, migrations);
-    for (const migration of migrations.slice(applied.length)) {
+    const last = upTo === undefined ? migrations.length : migrations.findIndex(({ name }) => name === upTo) + 1;
+    for (const migration of migrations.slice(applied.length, last)) {
       await connection.unsafe(
         `begin;\n${migration.text}\n;insert into schema_migrations (name, checksum) values ('${migration.name}', '${migration.checksum}');\ncommit;`,
       );

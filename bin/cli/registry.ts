@@ -111,6 +111,16 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/webrtc.ts')).webrtcCommand,
   },
   {
+    name: 'backup',
+    summary: 'back up the database and all objects to one file',
+    load: async () => (await import('./commands/backup.ts')).backupCommand,
+  },
+  {
+    name: 'restore',
+    summary: 'restore a backup',
+    load: async () => (await import('./commands/backup.ts')).restoreCommand,
+  },
+  {
     name: 'doctor',
     summary: 'check what the server needs, and how to fix it',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,

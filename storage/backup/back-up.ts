@@ -1,0 +1,114 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { inTransaction, type Sql } from '../database.ts';
+import { createSecretBox } from '../secrets.ts';
+import { type ArchiveWriter, createArchive } from './archive-writer.ts';
+import { BackupError } from './backup-error.ts';
+import { type DatabaseDump, dumpDatabase } from './dump-database.ts';
+import { type KeptObjects, keptObjectKeys } from './kept-objects.ts';
+import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
+
+export interface BackUpOptions {
+  sql: Sql;
+  objects: Pick<KeptObjects, 'stat' | 'read'>;
+  /** Path of the archive, which must not exist. */
+  file: string;
+  /** Of the data folder; null without one. */
+  node: string | null;
+  /** The master key; null if it is not known here. */
+  secretKey: Buffer | null;
+  /** Puts the master key into the archive. */
+  withKey: boolean;
+  tandemVersion: string;
+  now: Date;
+  onProgress: (text: string) => void;
+}
+
+export interface BackedUp {
+  sizeBytes: number;
+  manifest: Omit<BackupManifest, 'checksums'>;
+}
+
+/**
+ * Writes database and objects to one archive. The database is read in one snapshot, so it may be written to meanwhile. The
+ * objects are those that the snapshot refers to; one that was deleted since is counted as missing.
+ * @throws BackupError
+ */
+export async function backUp(options: BackUpOptions): Promise<BackedUp> {
+  const { sql, file, secretKey, withKey, now } = options;
+  if (withKey && secretKey === null) {
+    throw new BackupError('SECRET_KEY_REQUIRED', 'The master key is not known here. Set TANDEM_SECRET_KEY.');
+  }
+  await requireMigrated(sql);
+  const archive = await createArchive(file, { now });
+  const keysFile = `${file}.keys`;
+  try {
+    const dump = await dumpSnapshot(options, { archive, keysFile });
+    const objects = await addObjects(options, { archive, keysFile });
+    if (withKey) await archive.addBuffer(SECRET_KEY, Buffer.from(`${secretKey!.toString('base64')}\n`));
+    const manifest = {
+      format: 'tandem-backup',
+      version: 1,
+      created_at: now.toISOString(),
+      tandem_version: options.tandemVersion,
+      node: options.node,
+      ...dump,
+      objects,
+      secret_key: { id: secretKey === null ? null : keyIdOf(secretKey), included: withKey },
+    } satisfies BackedUp['manifest'];
+    return { sizeBytes: await archive.finish(manifest), manifest };
+  } finally {
+    await archive.abandon();
+    await rm(keysFile, { force: true });
+  }
+}
+
+/** Names a master key without revealing it. */
+export function keyIdOf(masterKey: Buffer): string {
+  return createSecretBox(masterKey).currentPrefix.toString('hex');
+}
+
+async function requireMigrated(sql: Sql): Promise<void> {
+  const [row] = await sql<{ found: boolean }[]>`select to_regclass('public.schema_migrations') is not null as found`;
+  if (row?.found) return;
+  throw new BackupError('BACKUP_NOT_FOUND', 'The database is empty. Start the server once before you back it up.');
+}
+
+/** The keys of the objects go to a file, so that the snapshot, which delays the clean-up of old rows, ends early. */
+async function dumpSnapshot(
+  { sql, onProgress }: BackUpOptions,
+  { archive, keysFile }: { archive: ArchiveWriter; keysFile: string },
+): Promise<DatabaseDump> {
+  return await inTransaction(sql, async (tx) => {
+    await tx`set transaction isolation level repeatable read, read only`;
+    const dump = await dumpDatabase(tx, { archive, onTable: (name) => onProgress(`database: ${name}`) });
+    await pipeline(Readable.from(linesOf(keptObjectKeys(tx))), createWriteStream(keysFile, { mode: 0o600 }));
+    return dump;
+  });
+}
+
+async function* linesOf(keys: AsyncIterable<string>): AsyncGenerator<string> {
+  for await (const key of keys) yield `${key}\n`;
+}
+
+async function addObjects(
+  { objects, onProgress }: BackUpOptions,
+  { archive, keysFile }: { archive: ArchiveWriter; keysFile: string },
+): Promise<BackupManifest['objects']> {
+  const total = { count: 0, bytes: 0, missing: 0 };
+  for await (const key of createInterface({ input: createReadStream(keysFile) })) {
+    const object = await objects.stat(key);
+    if (object === null) {
+      total.missing += 1;
+      continue;
+    }
+    await archive.add({ name: `${OBJECTS_PREFIX}${key}`, sizeBytes: object.sizeBytes, content: objects.read(object) });
+    total.count += 1;
+    total.bytes += object.sizeBytes;
+    onProgress(`objects: ${total.count}, ${Math.round(total.bytes / 1e6)} MB`);
+  }
+  return total;
+}

@@ -1,0 +1,137 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { inTransaction, type Sql, type Tx } from '../database.ts';
+import { type Migration, migrate, readMigrations } from '../migrate.ts';
+import type { ArchivedFile, ArchiveReader } from './archive-reader.ts';
+import { BackupError } from './backup-error.ts';
+import { ledgerTotals, quoted } from './dump-database.ts';
+import type { BackupManifest } from './manifest.ts';
+import { dropOwnTables, ownTables } from './own-tables.ts';
+
+/** Whether one of our tables has a row. */
+export async function hasRows(sql: Sql): Promise<boolean> {
+  for (const { name } of await ownTables(sql)) {
+    const [row] = await sql.unsafe<{ found: boolean }[]>(`select exists(select 1 from public."${name}") as found`);
+    if (row?.found) return true;
+  }
+  return false;
+}
+
+/** @throws BackupError `BACKUP_TOO_NEW` for a backup with migrations that this version does not have */
+export async function requireKnownMigrations({ migrations }: BackupManifest): Promise<void> {
+  const known: Migration[] = await readMigrations();
+  for (const [index, { name, checksum }] of migrations.entries()) {
+    if (known[index]?.name === name && known[index].checksum === checksum) continue;
+    const message = `The backup has the migration ${name}, which this version does not have. Restore it with the version that wrote it, or a newer one.`;
+    throw new BackupError('BACKUP_TOO_NEW', message);
+  }
+}
+
+export interface LoadOptions {
+  archive: ArchiveReader;
+  manifest: BackupManifest;
+  /** Node of the folder that is restored into: unfinished work of the node of the backup becomes its own. */
+  node: string;
+  onTable: (name: string) => void;
+}
+
+/**
+ * Replaces our tables by those of the backup, in the schema of the backup, and then migrates to the present one. Rows are
+ * loaded, counted and summed up in one transaction: all are there or none.
+ * @throws BackupError `RESTORE_NOT_VERIFIED`
+ */
+export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void> {
+  const { manifest } = options;
+  if (!(await isReady(sql, manifest))) {
+    await inTransaction(sql, dropOwnTables);
+    await migrate(sql, { upTo: manifest.migrations.at(-1)?.name });
+  }
+  const parts = await partsByTable(options.archive);
+  await inTransaction(sql, async (tx) => {
+    const foreignKeys = await dropForeignKeys(tx);
+    for (const table of manifest.tables) {
+      options.onTable(table.name);
+      await tx.unsafe(`alter table public."${table.name}" disable trigger user`);
+      // Migrations can add rows of their own.
+      await tx.unsafe(`delete from public."${table.name}"`);
+      const target = await tx.unsafe(`copy public."${table.name}" (${quoted(table.columns)}) from stdin`).writable();
+      await pipeline(Readable.from(rowsOf(options.archive, parts.get(table.name) ?? [])), target);
+      await tx.unsafe(`alter table public."${table.name}" enable trigger user`);
+    }
+    for (const { name, last_value } of manifest.sequences) {
+      await tx`select setval(format('public.%I', ${name}::text)::regclass, ${last_value}::bigint, true)`;
+    }
+    for (const { statement } of foreignKeys) await tx.unsafe(statement);
+    await adoptNode(tx, options);
+    await verify(tx, manifest);
+  });
+  await migrate(sql);
+}
+
+/** Whether the schema is that of the backup, and empty. */
+async function isReady(sql: Sql, { migrations }: BackupManifest): Promise<boolean> {
+  const [row] = await sql<{ found: boolean }[]>`select to_regclass('public.schema_migrations') is not null as found`;
+  if (!row?.found || (await hasRows(sql))) return false;
+  const applied = await sql<{ name: string; checksum: string }[]>`
+    select name, checksum from schema_migrations order by name`;
+  return JSON.stringify([...applied]) === JSON.stringify(migrations);
+}
+
+async function partsByTable(archive: ArchiveReader): Promise<Map<string, ArchivedFile[]>> {
+  const parts = new Map<string, ArchivedFile[]>();
+  for await (const file of archive.entries()) {
+    const [, table] = /^database\/(\w+)\/\d{6}\.copy\.gz$/.exec(file.name) ?? [];
+    if (table !== undefined) parts.set(table, [...(parts.get(table) ?? []), file]);
+  }
+  return parts;
+}
+
+async function* rowsOf(archive: ArchiveReader, files: readonly ArchivedFile[]): AsyncGenerator<Buffer> {
+  for (const file of files) yield* archive.read(file).pipe(createGunzip());
+}
+
+/** Rows of a table can refer to tables that are loaded later. Returns the statements that add the keys again. */
+async function dropForeignKeys(tx: Tx): Promise<{ statement: string }[]> {
+  const keys = await tx<{ tableName: string; name: string; definition: string }[]>`
+    select conrelid::regclass::text as table_name, conname::text as name, pg_get_constraintdef(oid) as definition
+    from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace
+      and conrelid = any(${(await ownTables(tx)).map(({ name }) => name)}::regclass[])`;
+  for (const { tableName, name } of keys) await tx.unsafe(`alter table ${tableName} drop constraint "${name}"`);
+  return keys.map(({ tableName, name, definition }) => ({
+    statement: `alter table ${tableName} add constraint "${name}" ${definition}`,
+  }));
+}
+
+async function adoptNode(tx: Tx, { manifest, node }: LoadOptions): Promise<void> {
+  if (manifest.node === null || manifest.node === node) return;
+  for (const { name, columns } of await ownTables(tx)) {
+    if (!columns.includes('owner_node')) continue;
+    await tx`update ${tx(name)} set owner_node = ${node} where owner_node = ${manifest.node}`;
+  }
+}
+
+/** Counts all rows, and compares the balances of the ledger with the sums of its postings. */
+async function verify(tx: Tx, { tables, ledger }: BackupManifest): Promise<void> {
+  for (const { name, rows } of tables) {
+    const [count] = await tx<{ rows: number }[]>`select count(*)::int as rows from ${tx(name)}`;
+    if (count?.rows !== rows) throw notVerified(`${name} has ${count?.rows} rows instead of ${rows}`);
+  }
+  const [wrong] = await tx<{ accounts: number; entries: number }[]>`
+    select
+      (select count(*)::int from accounts a left join (
+        select account_id, sum(amount_nano) as total from postings group by account_id
+      ) p on p.account_id = a.id where a.balance_nano <> coalesce(p.total, 0)) as accounts,
+      (select count(*)::int from (
+        select 1 from postings group by entry_id having sum(amount_nano) <> 0
+      ) unbalanced) as entries`;
+  if (wrong!.accounts > 0) throw notVerified(`${wrong!.accounts} balances differ from the sums of their postings`);
+  if (wrong!.entries > 0) throw notVerified(`${wrong!.entries} ledger entries do not sum to zero`);
+  if (JSON.stringify(await ledgerTotals(tx)) !== JSON.stringify(ledger)) {
+    throw notVerified('the totals of the ledger differ from those of the backup');
+  }
+}
+
+function notVerified(reason: string): BackupError {
+  return new BackupError('RESTORE_NOT_VERIFIED', `The restored database is wrong: ${reason}. It was rolled back.`);
+}

@@ -1,0 +1,44 @@
+import type { SqlOrTx } from '../database.ts';
+import { readMigrations } from '../migrate.ts';
+
+/** Tables and functions that migrations of ours made. A database can have others, which are left alone. */
+
+export interface OwnTable {
+  name: string;
+  /** In the order of the table; without generated ones. */
+  columns: string[];
+}
+
+/** Ours in the database, by name: also those of newer migrations. Without the record of migrations. */
+export async function ownTables(sql: SqlOrTx): Promise<OwnTable[]> {
+  const { tables } = await ownNames();
+  return await sql<OwnTable[]>`
+    select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.attgenerated = ''
+      and c.relname = any(${tables})
+    group by c.relname order by c.relname`;
+}
+
+/** Drops all that migrations made, and the tables of vectors, which are copies of memories. */
+export async function dropOwnTables(tx: SqlOrTx): Promise<void> {
+  const { tables, functions } = await ownNames();
+  const rows = await tx<{ statement: string }[]>`
+    select format('drop table if exists public.%I cascade', relname) as statement from pg_class
+    where relnamespace = 'public'::regnamespace and relkind = 'r'
+      and (relname = any(${[...tables, 'schema_migrations']}) or relname like 'memory\\_vector%')
+    union all
+    select format('drop function %s cascade', oid::regprocedure) from pg_proc p
+    where pronamespace = 'public'::regnamespace and proname = any(${functions})
+      and not exists (select 1 from pg_depend d where d.objid = p.oid and d.deptype = 'e')`;
+  for (const { statement } of rows) await tx.unsafe(statement);
+}
+
+async function ownNames(): Promise<{ tables: string[]; functions: string[] }> {
+  const text = (await readMigrations()).map((migration) => migration.text).join('\n');
+  const named = (kind: RegExp) => [...new Set([...text.matchAll(kind)].map((match) => match[1]!))];
+  return {
+    tables: named(/^create table (?:if not exists )?(\w+)/gm),
+    functions: named(/^create (?:or replace )?function (\w+)/gm),
+  };
+}

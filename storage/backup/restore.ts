@@ -1,0 +1,148 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Sql } from '../database.ts';
+import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './archive-reader.ts';
+import { keyIdOf } from './back-up.ts';
+import { BackupError } from './backup-error.ts';
+import type { KeptObjects } from './kept-objects.ts';
+import { hasRows, loadDatabase, requireKnownMigrations } from './load-database.ts';
+import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
+
+export interface RestoreOptions {
+  file: string;
+  /** Opened once the backup is verified. */
+  openTarget: () => Promise<RestoreTarget>;
+  /** Deletes what the target has. */
+  replace: boolean;
+  /** Restores also if the master key is missing. */
+  withoutKey: boolean;
+  /** Unique. */
+  newNode: () => string;
+  onProgress: (text: string) => void;
+}
+
+export interface RestoreTarget extends AsyncDisposable {
+  sql: Sql;
+  objects: Pick<KeptObjects, 'put'>;
+  /** Exists; nobody else uses it. */
+  dataDir: string;
+  /** `TANDEM_SECRET_KEY`; null if the key is kept in the folder. */
+  configuredKey: Buffer | null;
+  previousKeys: readonly Buffer[];
+}
+
+export interface Restored {
+  manifest: BackupManifest;
+  /** Of the master key. */
+  key: 'restored' | 'present' | 'missing';
+}
+
+/**
+ * Verifies the backup, then restores its objects, then its database in one transaction. Nothing is written before the
+ * whole backup is verified. What was interrupted can be repeated.
+ * @throws BackupError
+ */
+export async function restore(options: RestoreOptions): Promise<Restored> {
+  const { file, replace, onProgress } = options;
+  await using archive = await openArchive(file);
+  const percent = (bytes: number) => onProgress(`verifying: ${Math.floor((100 * bytes) / archive.sizeBytes)} %`);
+  const manifest = await verifyArchive(archive, percent);
+  await requireKnownMigrations(manifest);
+  await using target = await options.openTarget();
+  const { sql, dataDir } = target;
+  if (!replace && (await hasRows(sql))) {
+    throw new BackupError('TARGET_NOT_EMPTY', 'The database is not empty. To delete what it has, add --replace.');
+  }
+  const key = await placeKey(options, { archive, manifest, target });
+  if (replace) {
+    for (const folder of ['objects', 'recordings'])
+      await rm(path.join(dataDir, folder), { recursive: true, force: true });
+  }
+  await restoreObjects(options, { archive, target, total: manifest.objects.count });
+  const node = await placeNode(dataDir, manifest, options.newNode);
+  await loadDatabase(sql, { archive, manifest, node, onTable: (name) => onProgress(`database: ${name}`) });
+  return { manifest, key };
+}
+
+interface Restoring {
+  archive: ArchiveReader;
+  manifest: BackupManifest;
+  target: RestoreTarget;
+}
+
+/** @throws BackupError `SECRET_KEY_REQUIRED`, `SECRET_KEY_DIFFERS` */
+async function placeKey(
+  { replace, withoutKey }: RestoreOptions,
+  { archive, manifest, target }: Restoring,
+): Promise<Restored['key']> {
+  const { id, included } = manifest.secret_key;
+  const keyFile = path.join(target.dataDir, 'secret-key');
+  const kept = await readFile(keyFile, 'utf8').catch(() => null);
+  const present = target.configuredKey ?? (kept === null ? null : Buffer.from(kept, 'base64'));
+  const known = [...(present === null ? [] : [present]), ...target.previousKeys];
+  if (id === null || known.some((each) => each.length === 32 && keyIdOf(each) === id)) return 'present';
+  if (included && target.configuredKey === null && (kept === null || replace)) {
+    for await (const file of archive.entries()) {
+      if (file.name === SECRET_KEY) await writeFile(keyFile, await readWhole(archive, file), { mode: 0o600 });
+    }
+    return 'restored';
+  }
+  if (withoutKey) return 'missing';
+  if (present === null) {
+    throw new BackupError(
+      'SECRET_KEY_REQUIRED',
+      `The backup does not contain the master key. Copy the file secret-key of the old data folder to ${keyFile}, or set TANDEM_SECRET_KEY. Without the key, trunk passwords, callback and webhook secrets are lost: --without-key.`,
+    );
+  }
+  const place = target.configuredKey === null ? keyFile : 'TANDEM_SECRET_KEY';
+  throw new BackupError(
+    'SECRET_KEY_DIFFERS',
+    `${place} is not the master key of the backup. Replace it by the right one, or add that to TANDEM_SECRET_KEY_PREVIOUS.`,
+  );
+}
+
+async function restoreObjects(
+  { onProgress }: RestoreOptions,
+  { archive, target, total }: Pick<Restoring, 'archive' | 'target'> & { total: number },
+): Promise<void> {
+  const folder = await mkdtemp(path.join(target.dataDir, 'restore-'));
+  try {
+    let count = 0;
+    for await (const file of archive.entries()) {
+      if (!file.name.startsWith(OBJECTS_PREFIX)) continue;
+      count += 1;
+      onProgress(`objects: ${count} of ${total}`);
+      const sourcePath = path.join(folder, String(count));
+      const content = file.sizeBytes === 0 ? Readable.from([]) : archive.read(file);
+      await pipeline(content, createWriteStream(sourcePath, { mode: 0o600 }));
+      await target.objects.put({ key: file.name.slice(OBJECTS_PREFIX.length), sourcePath });
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * A new folder gets the node of the backup, whose calls it settles at the next start: those that were live end with the
+ * moment of the backup. A folder that has a node keeps it.
+ */
+async function placeNode(
+  dataDir: string,
+  { node, created_at }: BackupManifest,
+  newNode: () => string,
+): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const nodeFile = path.join(dataDir, 'node-id');
+  const heartbeat = path.join(dataDir, 'heartbeat');
+  const alive = new Date(created_at);
+  await writeFile(heartbeat, '', { mode: 0o600 });
+  await utimes(heartbeat, alive, alive);
+  const kept = await readFile(nodeFile, 'utf8').catch(() => null);
+  if (kept !== null) return kept.trim();
+  const own = node ?? newNode();
+  await writeFile(nodeFile, `${own}\n`, { mode: 0o600 });
+  return own;
+}

@@ -1,0 +1,310 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openArchive } from '../../../storage/backup/archive-reader.ts';
+import { backUp, keyIdOf } from '../../../storage/backup/back-up.ts';
+import { type KeptObjects, openKeptObjects } from '../../../storage/backup/kept-objects.ts';
+import { type Restored, restore } from '../../../storage/backup/restore.ts';
+import { decodeHeader, encodeHeader } from '../../../storage/backup/tar-header.ts';
+import type { Sql } from '../../../storage/database.ts';
+import { topUp, walletOf } from '../../../storage/ledger.ts';
+import { admitCall, getCallById } from '../../../storage/queries/calls.ts';
+import { createRecording, updateRecording } from '../../../storage/queries/recordings.ts';
+import type { S3Config } from '../../../storage/s3/bucket-settings.ts';
+import { onEveryServer } from '../every-server.ts';
+import { admission, NOW, seedTrunk, seedWorkspace, USD } from '../seed.ts';
+import { createTestDatabase, externalServer, type TestDatabase } from '../test-database.ts';
+
+const KEY = Buffer.alloc(32, 5);
+const LOCAL = {
+  ...{ s3Endpoint: null, s3PublicEndpoint: null, s3Region: 'us-east-1', s3Bucket: null, s3Prefix: '' },
+  ...{ s3PathStyle: 'auto' as const, s3AccessKeyId: null, s3SecretAccessKey: null },
+} satisfies S3Config;
+
+let folder: string;
+let file: string;
+let targetDir: string;
+let objects: KeptObjects;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-backup-'));
+  file = join(folder, 'tandem.tar');
+  targetDir = join(folder, 'target');
+  await mkdir(targetDir);
+  objects = await openKeptObjects(LOCAL, { folder: join(folder, 'objects') });
+});
+
+afterEach(async () => {
+  await objects[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function put(key: string, bytes: Buffer): Promise<void> {
+  const sourcePath = join(folder, randomUUID());
+  await writeFile(sourcePath, bytes);
+  await objects.put({ key, sourcePath });
+}
+
+/** A live call with a recording, whose bytes are in the store unless they are null. */
+async function seedCall(
+  sql: Sql,
+  recording: Buffer | null,
+): Promise<{ callId: string; key: string; workspaceId: string }> {
+  const { workspace, user } = await seedWorkspace(sql);
+  await seedTrunk(sql, { workspaceId: workspace.id, numbers: [`+91115${String(Date.now()).slice(-7)}`] });
+  const metadata = { note: 'tab\t, line\n, backslash \\N', nested: { b: 1, a: [null] } };
+  const { call } = await admitCall(sql, admission({ workspaceId: workspace.id, createdByUserId: user.id, metadata }));
+  const id = randomUUID();
+  const key = `recordings/${workspace.id}/${id}.wav`;
+  await createRecording(sql, { id, callId: call.callId, workspaceId: workspace.id, now: NOW });
+  await updateRecording(sql, { id, now: NOW, patch: { status: 'uploaded', objectKey: key } });
+  if (recording !== null) await put(key, recording);
+  return { callId: call.callId, key, workspaceId: workspace.id };
+}
+
+const back = (sql: Sql, options: { withKey?: boolean } = {}) =>
+  backUp({
+    ...{ sql, objects, file, node: 'node-1', secretKey: KEY, withKey: false, tandemVersion: '1.0.0', now: NOW },
+    onProgress: () => {},
+    ...options,
+  });
+
+interface RestoreInto {
+  replace?: boolean;
+  withoutKey?: boolean;
+  configuredKey?: Buffer | null;
+}
+
+async function restoreInto(sql: Sql, options: RestoreInto = {}): Promise<Restored> {
+  const { configuredKey = KEY, replace = false, withoutKey = false } = options;
+  return await restore({
+    ...{ file, replace, withoutKey, newNode: randomUUID, onProgress: () => {} },
+    openTarget: async () => {
+      const kept = await openKeptObjects(LOCAL, { folder: join(targetDir, 'objects') });
+      const close = () => kept[Symbol.asyncDispose]();
+      return { sql, objects: kept, dataDir: targetDir, configuredKey, previousKeys: [], [Symbol.asyncDispose]: close };
+    },
+  });
+}
+
+/** All rows of all tables. */
+async function contentsOf(sql: Sql): Promise<Record<string, unknown>> {
+  const tables = await sql<{ name: string }[]>`
+    select tablename::text as name from pg_tables where schemaname = 'public' and tablename <> 'schema_migrations' order by 1`;
+  const contents: Record<string, unknown> = {};
+  for (const { name } of tables) {
+    contents[name] = await sql.unsafe(`select to_jsonb(t)::text as row from public."${name}" t order by 1`);
+  }
+  return contents;
+}
+
+/** Another database on the same server. */
+async function emptyDatabase(from: TestDatabase, use: (sql: Sql) => Promise<void>): Promise<void> {
+  const isExternal = new URL(from.url).port === new URL(EXTERNAL).port;
+  const server = isExternal ? externalServer() : null;
+  const database = server === null ? await createTestDatabase() : await server.createDatabase();
+  try {
+    await use(database.sql);
+  } finally {
+    await database.drop();
+    await server?.close();
+  }
+}
+const EXTERNAL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
+
+onEveryServer('a backup', (database) => {
+  it('restores every row, the objects that they refer to, and goes on with the next ids', async () => {
+    const { sql } = database();
+    const recording = randomBytes(300_000);
+    const { callId, key, workspaceId } = await seedCall(sql, recording);
+    await put('recordings/orphan.wav', Buffer.from('nothing refers to it'));
+    const before = await contentsOf(sql);
+    const { manifest, sizeBytes } = await back(sql);
+    expect(manifest.objects).toEqual({ count: 1, bytes: recording.length, missing: 0 });
+    expect((await stat(file)).size).toBe(sizeBytes);
+    expect((await readdir(folder)).filter((name) => /partial|keys/.test(name))).toEqual([]);
+    await emptyDatabase(database(), async (target) => {
+      expect(await restoreInto(target)).toMatchObject({ key: 'present', manifest: { created_at: NOW.toISOString() } });
+      expect(await contentsOf(target)).toEqual(before);
+      expect(await readFile(join(targetDir, 'objects', key))).toEqual(recording);
+      await expect(stat(join(targetDir, 'objects/recordings/orphan.wav'))).rejects.toThrow('ENOENT');
+      expect((await readFile(join(targetDir, 'node-id'), 'utf8')).trim()).toBe('node-1');
+      expect((await getCallById(target, callId))?.metadata).toEqual((await getCallById(sql, callId))?.metadata);
+      // Triggers, keys and sequences work as before.
+      await topUp(target, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: 'after', at: NOW });
+      expect((await walletOf(target, workspaceId)).balanceNano).toBe(11n * USD);
+      await expect(target`delete from entries`).rejects.toThrow('append-only');
+      await expect(target`delete from calls where call_id = ${callId}`).rejects.toThrow('foreign key');
+      await seedWorkspace(target, { name: 'Next' });
+    });
+  });
+
+  it('is one snapshot, however the database changes while it is written', async () => {
+    const { sql } = database();
+    const { workspaceId } = await seedCall(sql, randomBytes(10));
+    let isChanged = false;
+    const changing: Pick<KeptObjects, 'stat' | 'read'> = {
+      read: objects.read,
+      async stat(key) {
+        // Its rows are in the backup by now.
+        await topUp(sql, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: 'late', at: NOW });
+        isChanged = true;
+        return await objects.stat(key);
+      },
+    };
+    const { manifest } = await backUp({
+      ...{ sql, objects: changing, file, node: null, secretKey: null, withKey: false, tandemVersion: '1', now: NOW },
+      onProgress: () => {},
+    });
+    expect({ isChanged, entries: manifest.ledger.entries }).toEqual({ isChanged: true, entries: 2 });
+    await emptyDatabase(database(), async (target) => {
+      await restoreInto(target);
+      expect((await walletOf(target, workspaceId)).balanceNano).toBe(10n * USD);
+    });
+  });
+});
+
+describe('a backup', () => {
+  let database: TestDatabase;
+  let target: TestDatabase;
+
+  beforeEach(async () => {
+    [database, target] = [await createTestDatabase(), await createTestDatabase()];
+  });
+  afterEach(async () => {
+    await database.drop();
+    await target.drop();
+  });
+
+  it('counts objects that do not exist, and restores without them', async () => {
+    await seedCall(database.sql, null);
+    expect((await back(database.sql)).manifest.objects).toEqual({ count: 0, bytes: 0, missing: 1 });
+    await restoreInto(target.sql);
+    const [row] = await target.sql`select count(*)::int as calls from calls`;
+    expect(row).toEqual({ calls: 1 });
+  });
+
+  it('never overwrites a file, and leaves none behind when it fails', async () => {
+    await seedCall(database.sql, randomBytes(10));
+    const failing = {
+      stat: objects.stat,
+      // biome-ignore lint/correctness/useYield: it fails before the first byte
+      async *read(): AsyncGenerator<Buffer> {
+        throw new Error('disk error');
+      },
+    };
+    const attempt = backUp({
+      ...{ sql: database.sql, objects: failing, file, node: null, secretKey: null, withKey: false, tandemVersion: '1' },
+      ...{ now: NOW, onProgress: () => {} },
+    });
+    await expect(attempt).rejects.toThrow('disk error');
+    expect((await readdir(folder)).filter((name) => name.startsWith('tandem.tar'))).toEqual([]);
+    await back(database.sql);
+    await expect(back(database.sql)).rejects.toMatchObject({ code: 'BACKUP_EXISTS' });
+  });
+
+  it('keeps the master key out unless it is asked for', async () => {
+    await back(database.sql);
+    const withoutKey = await readFile(file);
+    expect(withoutKey.includes(KEY.toString('base64'))).toBe(false);
+    await rm(file);
+    await back(database.sql, { withKey: true });
+    expect((await readFile(file)).includes(KEY.toString('base64'))).toBe(true);
+    await restoreInto(target.sql, { configuredKey: null });
+    const restored = Buffer.from(await readFile(join(targetDir, 'secret-key'), 'utf8'), 'base64');
+    expect(keyIdOf(restored)).toBe(keyIdOf(KEY));
+  });
+
+  it('is not restored without the master key, or with another one, unless told so', async () => {
+    await seedCall(database.sql, null);
+    await back(database.sql);
+    const without = { configuredKey: null };
+    await expect(restoreInto(target.sql, without)).rejects.toMatchObject({ code: 'SECRET_KEY_REQUIRED' });
+    const other = { configuredKey: Buffer.alloc(32, 6) };
+    await expect(restoreInto(target.sql, other)).rejects.toMatchObject({ code: 'SECRET_KEY_DIFFERS' });
+    expect(await target.sql`select 1 from calls`).toHaveLength(0);
+    expect(await restoreInto(target.sql, { ...without, withoutKey: true })).toMatchObject({ key: 'missing' });
+  });
+
+  it('is not restored over data, unless that is to be replaced', async () => {
+    const { callId } = await seedCall(database.sql, randomBytes(10));
+    await back(database.sql);
+    await seedCall(target.sql, null);
+    const before = await contentsOf(target.sql);
+    await expect(restoreInto(target.sql)).rejects.toMatchObject({ code: 'TARGET_NOT_EMPTY' });
+    expect(await contentsOf(target.sql)).toEqual(before);
+    await target.sql`create table of_another_program (id integer)`;
+    await restoreInto(target.sql, { replace: true });
+    const calls = await target.sql<{ callId: string }[]>`select call_id from calls`;
+    expect(calls.map((row) => row.callId)).toEqual([callId]);
+    expect(await target.sql`select * from of_another_program`).toHaveLength(0);
+  });
+
+  it('of an earlier schema is restored and migrated', async () => {
+    const { callId } = await seedCall(database.sql, null);
+    // As an older version had it: before the last migrations.
+    await database.sql`drop table number_verifications`;
+    await database.sql`delete from schema_migrations where name >= '0035'`;
+    await undoLaterMigrations(database.sql);
+    await back(database.sql);
+    await restoreInto(target.sql);
+    expect(await getCallById(target.sql, callId)).not.toBeNull();
+    expect(await target.sql`select * from number_verifications`).toHaveLength(0);
+    const [last] = await target.sql<{ name: string }[]>`select max(name) as name from schema_migrations`;
+    expect(last!.name >= '0035').toBe(true);
+  });
+
+  it('of a newer schema is refused before anything is written', async () => {
+    await database.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
+    await back(database.sql);
+    await expect(restoreInto(target.sql)).rejects.toMatchObject({
+      code: 'BACKUP_TOO_NEW',
+      message: expect.stringContaining('9999_later'),
+    });
+    expect(await readdir(targetDir)).toEqual([]);
+  });
+
+  it('is refused at any changed byte and at any length but its own, before anything is written', async () => {
+    await seedCall(database.sql, randomBytes(2_000));
+    await back(database.sql, { withKey: true });
+    const whole = await readFile(file);
+    await using archive = await openArchive(file);
+    const places = [0, 156, whole.length - 1];
+    // Every header and the first and last byte of every file.
+    for await (const { offset, sizeBytes } of archive.entries())
+      places.push(offset - 512, offset, offset + sizeBytes - 1);
+    for (const place of places) {
+      const changed = Buffer.from(whole);
+      changed[place]! ^= 1;
+      await writeFile(file, changed);
+      await expect(restoreInto(target.sql), `byte ${place}`).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' });
+    }
+    for (const length of [0, 511, 512, 5_000, whole.length - 512, whole.length - 1]) {
+      await writeFile(file, whole);
+      await truncate(file, length);
+      await expect(restoreInto(target.sql), `length ${length}`).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' });
+    }
+    await writeFile(file, Buffer.concat([whole, Buffer.alloc(512)]));
+    await expect(restoreInto(target.sql)).rejects.toMatchObject({ code: 'BACKUP_DAMAGED' });
+    expect(await readdir(targetDir)).toEqual([]);
+    await writeFile(file, whole);
+    await restoreInto(target.sql);
+  });
+});
+
+/** Leaves the schema as it was after 0034, for the parts that later migrations made. */
+async function undoLaterMigrations(sql: Sql): Promise<void> {
+  await sql`drop table if exists erasures, erased_recordings`;
+  await sql`drop index if exists deliveries_replay_of, deliveries_created, call_events_at`;
+}
+
+describe('a tar header', () => {
+  it('has names of up to 255 bytes that can be split at a slash', () => {
+    const name = `objects/recordings/${'a'.repeat(100)}/${'b'.repeat(84)}.wav.sealed`;
+    expect(decodeHeader(encodeHeader({ name, sizeBytes: 123_456_789 }, NOW))).toEqual({ name, sizeBytes: 123_456_789 });
+    expect(() => encodeHeader({ name: 'c'.repeat(101), sizeBytes: 0 }, NOW)).toThrow(RangeError);
+    expect(decodeHeader(Buffer.alloc(512, 1))).toBeNull();
+  });
+});
