@@ -100,6 +100,8 @@ describe('loadConfig', () => {
     expect(load({ PLACEMENTS_PER_MINUTE: '60' }).placementsPerMinute).toEqual(every);
     const some = load({ PLACEMENTS_PER_MINUTE: 'free:5, enterprise:6000' }).placementsPerMinute;
     expect(some).toEqual({ free: 5, starter: 20, pro: 20, enterprise: 6_000 });
+  });
+
   it('parses who reads the metrics, and where traces go', () => {
     const defaults = { metricsToken: null, metricsAllowCidrs: ['127.0.0.0/8', '::1/128'], otlpEndpoint: null };
     expect(load({})).toMatchObject({ ...defaults, otlpHeaders: [] });

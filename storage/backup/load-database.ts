@@ -28,6 +28,22 @@ export async function requireKnownMigrations({ migrations }: BackupManifest): Pr
   }
 }
 
+/** Tables of later migrations would be left in the way of the next upgrade. @throws BackupError `TARGET_TOO_NEW` */
+export async function requireKnownTarget(sql: Sql): Promise<void> {
+  const known = new Set((await readMigrations()).map(({ name }) => name));
+  const unknown = (await appliedMigrations(sql)).find(({ name }) => !known.has(name));
+  if (unknown === undefined) return;
+  const message = `The database has the migration ${unknown.name} of a newer version. Restore into an empty database or data folder.`;
+  throw new BackupError('TARGET_TOO_NEW', message);
+}
+
+/** None in a database that is not ours yet. */
+async function appliedMigrations(sql: Sql): Promise<{ name: string; checksum: string }[]> {
+  const [row] = await sql<{ found: boolean }[]>`select to_regclass('public.schema_migrations') is not null as found`;
+  if (!row?.found) return [];
+  return await sql<{ name: string; checksum: string }[]>`select name, checksum from schema_migrations order by name`;
+}
+
 export interface LoadOptions {
   archive: ArchiveReader;
   manifest: BackupManifest;
@@ -71,11 +87,7 @@ export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void
 
 /** Whether the schema is that of the backup, and empty. */
 async function isReady(sql: Sql, { migrations }: BackupManifest): Promise<boolean> {
-  const [row] = await sql<{ found: boolean }[]>`select to_regclass('public.schema_migrations') is not null as found`;
-  if (!row?.found || (await hasRows(sql))) return false;
-  const applied = await sql<{ name: string; checksum: string }[]>`
-    select name, checksum from schema_migrations order by name`;
-  return JSON.stringify([...applied]) === JSON.stringify(migrations);
+  return JSON.stringify([...(await appliedMigrations(sql))]) === JSON.stringify(migrations) && !(await hasRows(sql));
 }
 
 async function partsByTable(archive: ArchiveReader): Promise<Map<string, ArchivedFile[]>> {

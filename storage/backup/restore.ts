@@ -8,7 +8,7 @@ import { type ArchiveReader, openArchive, readWhole, verifyArchive } from './arc
 import { keyIdOf } from './back-up.ts';
 import { BackupError } from './backup-error.ts';
 import type { KeptObjects } from './kept-objects.ts';
-import { hasRows, loadDatabase, requireKnownMigrations } from './load-database.ts';
+import { hasRows, loadDatabase, requireKnownMigrations, requireKnownTarget } from './load-database.ts';
 import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
 
 export interface RestoreOptions {
@@ -53,6 +53,7 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
   await requireKnownMigrations(manifest);
   await using target = await options.openTarget();
   const { sql, dataDir } = target;
+  await requireKnownTarget(sql);
   if (!replace && (await hasRows(sql))) {
     throw new BackupError('TARGET_NOT_EMPTY', 'The database is not empty. To delete what it has, add --replace.');
   }

@@ -14,6 +14,7 @@ import { admitCall, getCallById } from '../../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../../storage/queries/recordings.ts';
 import type { S3Config } from '../../../storage/s3/bucket-settings.ts';
 import { onEveryServer } from '../every-server.ts';
+import { hasS3Server, startS3Server } from '../s3/s3-server.ts';
 import { admission, NOW, seedTrunk, seedWorkspace, USD } from '../seed.ts';
 import { createTestDatabase, externalServer, type TestDatabase } from '../test-database.ts';
 
@@ -242,6 +243,24 @@ describe('a backup', () => {
     expect(await target.sql`select * from of_another_program`).toHaveLength(0);
   });
 
+  it('is rolled back if a balance differs from its ledger entries', async () => {
+    const { workspaceId } = await seedCall(database.sql, null);
+    await database.sql`
+      update accounts set balance_nano = balance_nano + 1 where workspace_id = ${workspaceId} and kind = 'wallet'`;
+    await back(database.sql);
+    await expect(restoreInto(target.sql)).rejects.toMatchObject({
+      code: 'RESTORE_NOT_VERIFIED',
+      message: expect.stringContaining('1 balances differ'),
+    });
+    expect(await target.sql`select 1 from calls union all select 1 from workspaces`).toHaveLength(0);
+  });
+
+  it('is not restored over the schema of a newer version', async () => {
+    await back(database.sql);
+    await target.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
+    await expect(restoreInto(target.sql, { replace: true })).rejects.toMatchObject({ code: 'TARGET_TOO_NEW' });
+  });
+
   it('of an earlier schema is restored and migrated', async () => {
     const { callId } = await seedCall(database.sql, null);
     // As an older version had it: before the last migrations.
@@ -291,6 +310,45 @@ describe('a backup', () => {
     expect(await readdir(targetDir)).toEqual([]);
     await writeFile(file, whole);
     await restoreInto(target.sql);
+  });
+});
+
+describe.skipIf(!hasS3Server)('a backup of objects in an S3 bucket', () => {
+  it('is restored into another bucket, with objects of which the first bucket had only some', async () => {
+    await using server = await startS3Server();
+    const [first, second] = [await server.createBucket(), await server.createBucket()];
+    await using database = await createTestDatabase();
+    await using target = await createTestDatabase();
+    const settingsOf = (bucket: typeof first): S3Config => ({
+      ...{ s3Endpoint: bucket.endpoint, s3PublicEndpoint: null, s3Region: bucket.region, s3Bucket: bucket.bucket },
+      ...{ s3Prefix: 'tandem/', s3PathStyle: 'true', s3AccessKeyId: bucket.accessKeyId },
+      s3SecretAccessKey: bucket.secretAccessKey,
+    });
+    const stored = randomBytes(6_000_000);
+    const { key } = await seedCall(database.sql, null);
+    const local = await seedCall(database.sql, randomBytes(1_000));
+    await using inBucket = await openKeptObjects(settingsOf(first), { folder: join(folder, 'objects') });
+    const sourcePath = join(folder, 'recording');
+    await writeFile(sourcePath, stored);
+    await inBucket.put({ key, sourcePath });
+    expect(await server.keysIn(first.bucket)).toEqual([`tandem/${key}`]);
+    const { manifest } = await backUp({
+      ...{ sql: database.sql, objects: inBucket, file, node: null, secretKey: null, withKey: false },
+      ...{ tandemVersion: '1', now: NOW, onProgress: () => {} },
+    });
+    expect(manifest.objects).toMatchObject({ count: 2, missing: 0 });
+    await using kept = await openKeptObjects(settingsOf(second), { folder: join(targetDir, 'objects') });
+    await restore({
+      ...{ file, replace: false, withoutKey: false, newNode: randomUUID, onProgress: () => {} },
+      openTarget: async () => ({
+        ...{ sql: target.sql, objects: kept, dataDir: targetDir, configuredKey: null, previousKeys: [] },
+        [Symbol.asyncDispose]: async () => {},
+      }),
+    });
+    expect(await server.keysIn(second.bucket)).toEqual([`tandem/${key}`, `tandem/${local.key}`].toSorted());
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of kept.read((await kept.stat(key))!)) chunks.push(chunk);
+    expect(Buffer.concat(chunks).equals(stored)).toBe(true);
   });
 });
 
