@@ -13,6 +13,8 @@ import { createReadiness } from './actors/observability/readiness.actor.ts';
 import { openLanguage } from './actors/open-language.ts';
 import { openSpeech } from './actors/open-speech.ts';
 import { openTelephony } from './actors/open-telephony.ts';
+import { startEraser } from './actors/privacy/eraser.actor.ts';
+import { startRetention } from './actors/retention.ts';
 import type { ServiceDns } from './actors/service-dns.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
@@ -113,9 +115,7 @@ export async function startTandem(
     const mediaPlane = observeMedia(media.mediaPlane, observer);
     step('media');
 
-    const traceOptions = { sql, percent: config.sipTrace, keptDays: config.sipTraceDays, clock, logger };
-    // It sweeps also when it keeps nothing any more.
-    const callTrace = opened.use(openCallTrace(traceOptions));
+    const callTrace = opened.use(openCallTrace({ sql, percent: config.sipTrace, clock, logger }));
     const { hepCollector: collector, hepCaptureId: captureId } = config;
     const hep = collector && opened.use(openHepSender({ collector, captureId, logger }));
     const onMessage = (config.sipTrace > 0 || hep) && {
@@ -182,6 +182,7 @@ export async function startTandem(
         ...{ ...shared, sip: observeSip(sip.gateway, observer), voices, sealingKeys, observer },
         callingLimits,
         placementsPerMinute: config.placementsPerMinute,
+        recordingDays: config.recordingDays,
         readDialedNumber: (dialed) => normaliseCallable(dialed, config.numberPlan),
         readInboundAnswer: (answer) => readInboundAnswer(answer, config.numberPlan),
         trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),
@@ -190,6 +191,12 @@ export async function startTandem(
     );
     const { dialer, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
+    const days = {
+      ...{ deliveries: config.deliveryDays, call_events: config.callEventDays, transcripts: config.transcriptDays },
+      sip_messages: config.sipTraceDays,
+    };
+    opened.use(startRetention({ sql, days, clock, logger }));
+    const eraser = opened.use(startEraser({ ...folder, sql, objects, clock, logger }));
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
     storage.nodes.reportBy(telephony.ownDialer.report);
     await storage.nodes.start();
@@ -213,6 +220,7 @@ export async function startTandem(
         phones,
         numberVerifier,
         recordings,
+        eraser,
         voices,
         liveStt,
         transcriber,

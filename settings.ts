@@ -147,6 +147,26 @@ export const VARIABLES = {
     { fallback: 7, min: 1, max: 365 },
     'Days that SIP messages are kept.',
   ),
+  deliveryDays: integerVariable(
+    'RETENTION_DELIVERIES_DAYS',
+    { fallback: 0, min: 0, max: 3650 },
+    'Days that finished callbacks and webhook deliveries are kept; 0 keeps them for ever.',
+  ),
+  callEventDays: integerVariable(
+    'RETENTION_EVENTS_DAYS',
+    { fallback: 0, min: 0, max: 3650 },
+    'Days that the events of finished calls are kept; 0 keeps them for ever.',
+  ),
+  transcriptDays: integerVariable(
+    'RETENTION_TRANSCRIPTS_DAYS',
+    { fallback: 0, min: 0, max: 3650 },
+    'Days that the transcripts of calls are kept; 0 keeps them for ever.',
+  ),
+  recordingDays: integerVariable(
+    'RETENTION_RECORDINGS_DAYS',
+    { fallback: 0, min: 0, max: 3650 },
+    'Days that recordings are kept, at most; a workspace can set fewer. 0 leaves it to the workspaces.',
+  ),
   hepCollector: optional('HEP_COLLECTOR', {
     about:
       'HEP3 collector, such as Homer, that gets a copy of the SIP messages of all calls over UDP, with secrets masked.',

@@ -1,19 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../runtime/clock.ts';
-import { repeat } from '../runtime/waiting.ts';
 import type { CallMessage } from '../sip/trace/wire-message.ts';
 import type { Sql } from '../storage/database.ts';
-import { addSipMessages, deleteSipMessages, type StoredSipMessage } from '../storage/queries/sip-messages.ts';
+import { addSipMessages, type StoredSipMessage } from '../storage/queries/sip-messages.ts';
 import type { Logger } from './logger.ts';
 
-/** Keeps the SIP messages of calls for some days. No call waits for it, or fails with it. */
+/** Keeps the SIP messages of calls. No call waits for it, or fails with it. */
 export interface CallTrace extends AsyncDisposable {
   /** Never throws. */
   add(message: CallMessage): void;
   /** Resolves when everything that was added is stored, or given up. */
   flush(): Promise<void>;
-  /** Deletes the messages whose days have passed. */
-  sweep(): Promise<void>;
   dump(): { waiting: number; lost: number };
 }
 
@@ -21,13 +18,11 @@ export interface CallTraceOptions {
   sql: Sql;
   /** Share of the calls that are traced. */
   percent: number;
-  keptDays: number;
   clock: Clock;
   logger: Logger;
 }
 
-export function openCallTrace({ sql, percent, keptDays, clock, logger }: CallTraceOptions): CallTrace {
-  const closing = new AbortController();
+export function openCallTrace({ sql, percent, clock, logger }: CallTraceOptions): CallTrace {
   const budgets = new Map<string, Budget>();
   const waiting: StoredSipMessage[] = [];
   let lost = 0;
@@ -64,13 +59,6 @@ export function openCallTrace({ sql, percent, keptDays, clock, logger }: CallTra
     return writing;
   }
 
-  async function sweep(): Promise<void> {
-    const before = new Date(clock.now() - keptDays * DAY_MS);
-    while (!closing.signal.aborted && (await deleteSipMessages(sql, { before, limit: BATCH })) === BATCH);
-  }
-
-  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting old SIP messages failed');
-  void repeat(() => sweep().catch(warn), { everyMs: SWEEP_EVERY_MS, clock, signal: closing.signal });
   return {
     add(message) {
       const budget = budgetOf(message.callId);
@@ -83,12 +71,8 @@ export function openCallTrace({ sql, percent, keptDays, clock, logger }: CallTra
       timer ??= clock.setTimeout(() => void flush(), WRITE_EVERY_MS);
     },
     flush,
-    sweep,
     dump: () => ({ waiting: waiting.length, lost }),
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      await flush();
-    },
+    [Symbol.asyncDispose]: flush,
   };
 }
 
@@ -132,5 +116,3 @@ const MOST_CALLS = 20_000;
 const MOST_WAITING = 10_000;
 const BATCH = 500;
 const WRITE_EVERY_MS = 250;
-const SWEEP_EVERY_MS = 3_600_000;
-const DAY_MS = 86_400_000;

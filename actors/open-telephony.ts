@@ -65,6 +65,8 @@ export interface OpenTelephonyOptions {
   placementsPerMinute: PlacementLimits;
   /** Reads what the URL of an inbound rule answered. Throws for what is no decision. */
   readInboundAnswer: (answer: unknown) => InboundDecision;
+  /** The longest that recordings are kept, in days; 0: as the workspaces say. */
+  recordingDays: number;
   /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
   /** Private networks that trunks of every workspace may lead to. */
@@ -156,7 +158,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
     readAnswer: given.readInboundAnswer,
     ...(resolve && { resolve }),
   });
-  const retention = expireRecordings(shared);
+  const retention = expireRecordings({ ...shared, mostDays: given.recordingDays });
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
   const clusterDialer = createClusterDialer({ ...parts, local: dialer, cluster });

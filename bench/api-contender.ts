@@ -88,6 +88,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     memory: {} as never,
     documents: {} as never,
     recordings: {} as never,
+    eraser: {} as never,
     models: {} as never,
     webhooks,
     trunkTargets: {} as never,

@@ -13,6 +13,7 @@ import type { Metrics } from '../actors/observability/metrics.ts';
 import type { Readiness } from '../actors/observability/readiness.ts';
 import type { Tracing } from '../actors/observability/tracing.ts';
 import type { PhoneDesk, PhoneHolder } from '../actors/phones/phone-desk.ts';
+import type { Eraser } from '../actors/privacy/eraser.ts';
 import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
@@ -70,6 +71,8 @@ export interface HttpContext {
   objects: ObjectStore;
   /** Plays recordings, in several formats. */
   recordings: RecordingLibrary;
+  /** Deletes what was requested, in the background. */
+  eraser: Eraser;
   /** Checks where trunks lead. */
   trunkTargets: TrunkTargets;
   /** Limits of the operator for the calls of every workspace. */

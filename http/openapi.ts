@@ -55,6 +55,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
         name: 'calling rules',
         description: 'Limit calls by spend, prefix, rate and time of day, and manage the do-not-call list.',
       },
+      { name: 'privacy', description: 'Delete calls, and erase the data about a phone number.' },
       { name: 'webhooks', description: 'Subscribe to events, and inspect and replay their deliveries.' },
       { name: 'billing', description: 'Wallet balance, payments and usage. Workspace owners only.' },
       { name: 'accounts', description: 'Register, log in, and save user preferences.' },

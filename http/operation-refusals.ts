@@ -219,6 +219,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   listCallEvents: CALL,
   streamCallEvents: CALL,
   hangUpCall: [...CALL, 'NODE_UNREACHABLE'],
+  deleteCall: ['CALL_NOT_FOUND', 'CALL_IN_USE'],
+  getErasure: ['ERASURE_NOT_FOUND'],
   muteCallLeg: LEG_CONTROL,
   unmuteCallLeg: LEG_CONTROL,
   holdCallLeg: LEG_CONTROL,
@@ -468,6 +470,8 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   NODE_UNREACHABLE: {
     message: 'The server that runs this call does not respond. If it stopped, its call ends soon. Try again.',
   },
+  CALL_IN_USE: { message: 'The call has not ended. Hang it up first.' },
+  ERASURE_NOT_FOUND: { message: 'No erasure in this workspace has this id.' },
   CALL_NOT_LIVE: {
     message: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
   },

@@ -37,6 +37,7 @@ export const SCOPES = [
   'members:read',
   'members:write',
   'audit:read',
+  'privacy:manage',
   'user:write',
 ] as const;
 
@@ -90,6 +91,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/click2call/:id/stream': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/sip': allow('admin', 'calls:read'),
   'GET /dialer/click2call/:id/sip.pcapng': allow('admin', 'calls:read'),
+  'DELETE /dialer/click2call/:id': allow('admin', 'privacy:manage'),
   'POST /dialer/click2call/:id/hangup': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/mute': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/unmute': allow('writer', 'calls:write'),
@@ -141,6 +143,9 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/do-not-call': allow('admin', 'calls:write'),
   'POST /dialer/do-not-call/check': allow('member', 'calls:read'),
   'DELETE /dialer/do-not-call/:e164': allow('admin', 'calls:write'),
+
+  'POST /privacy/erasures': allow('admin', 'privacy:manage'),
+  'GET /privacy/erasures/:id': allow('admin', 'privacy:manage'),
 
   'POST /stt': allow('writer', 'stt:write'),
   'POST /v1/transcribe': allow('writer', 'stt:write'),

@@ -54,10 +54,7 @@ export function requirePlayable(
     throw new TandemError('RECORDING_UNAVAILABLE', 'The call was placed without record: true, so it has no recording.');
   }
   if (recording?.status === 'deleted') {
-    throw new TandemError(
-      'RECORDING_DELETED',
-      'The recording was deleted because the retention period of the workspace had passed.',
-    );
+    throw new TandemError('RECORDING_DELETED', 'The recording was deleted because its retention period had passed.');
   }
   if (recording === null || recording.status !== 'uploaded' || recording.objectKey === null) {
     throw new TandemError(

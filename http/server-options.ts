@@ -24,6 +24,7 @@ export interface HttpServerOptions
     | 'models'
     | 'objects'
     | 'recordings'
+    | 'eraser'
     | 'secrets'
     | 'trunkTargets'
     | 'urlSigningSecret'

@@ -53,6 +53,7 @@ import { openaiTranscriptionRoutes } from './routes/openai-transcriptions.ts';
 import { passwordResetRoutes } from './routes/password-reset.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
+import { privacyRoutes } from './routes/privacy.ts';
 import { recordingSettingsRoutes } from './routes/recording-settings.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { sttRoutes } from './routes/stt.ts';
@@ -210,6 +211,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     trunkRoutes(routes, context);
     callingRulesRoutes(routes, context);
     doNotCallRoutes(routes, context);
+    privacyRoutes(routes, context);
     sttRoutes(routes, context);
     openaiTranscriptionRoutes(routes, context);
     sttSocketRoute(routes);

@@ -41,6 +41,8 @@ export const ERROR_CATALOGUE = {
   // Calls and recordings.
   CALL_NOT_FOUND: { status: 404, retryable: false },
   CALL_NOT_LIVE: { status: 409, retryable: false },
+  CALL_IN_USE: { status: 409, retryable: true },
+  ERASURE_NOT_FOUND: { status: 404, retryable: false },
   LEG_NOT_FOUND: { status: 404, retryable: false },
   TOO_MANY_LEGS: { status: 409, retryable: false },
   TRANSFER_IN_PROGRESS: { status: 409, retryable: true },

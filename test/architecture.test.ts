@@ -19,7 +19,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   http: [
     RUNTIME,
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|number-verifier|trunk-targets|observability\/(metrics|readiness|tracing)|phones\/phone-desk|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library)\.ts$/,
+    /^actors\/(dialer|number-verifier|trunk-targets|observability\/(metrics|readiness|tracing)|phones\/phone-desk|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library|privacy\/eraser)\.ts$/,
     /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/limits)\.ts$/,
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,

@@ -1,5 +1,4 @@
 import type { Clock } from '../../runtime/clock.ts';
-import { repeat } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import {
@@ -9,9 +8,10 @@ import {
   recordingsToPurge,
 } from '../../storage/queries/recording-retention.ts';
 import type { Logger } from '../logger.ts';
+import { startSweeper } from '../sweeper.ts';
 import { keysOfRecording } from './recording-names.ts';
 
-/** Deletes the recordings that their workspaces keep no longer. */
+/** Deletes the recordings that their workspaces, or the operator, keep no longer. */
 export interface RecordingRetention {
   /** One round over everything that is due. */
   sweep(): Promise<void>;
@@ -23,6 +23,8 @@ export interface RecordingRetentionOptions {
   objects: Pick<ObjectStore, 'delete' | 'isShared'>;
   /** A store that is not shared has only the objects of this node's calls. */
   node: string;
+  /** The longest that any workspace keeps recordings, in days; 0: as the workspaces say. Default 0. */
+  mostDays?: number;
   clock: Clock;
   logger: Logger;
   /** Default: an hour. */
@@ -40,16 +42,17 @@ const SETTLED_AFTER_MS = 3_600_000;
  * a process that is killed in between leaves the rest to the next round.
  */
 export function expireRecordings(options: RecordingRetentionOptions): RecordingRetention {
-  const { sql, objects, clock, logger, intervalMs = INTERVAL_MS } = options;
-  const closing = new AbortController();
+  const { sql, objects, mostDays = 0, clock, logger, intervalMs = INTERVAL_MS } = options;
+  let isClosed = false;
 
   async function markExpired(): Promise<void> {
     const now = new Date(clock.now());
     for (;;) {
-      const due = await expiredRecordings(sql, { now, limit: AT_A_TIME });
+      const due = await expiredRecordings(sql, { now, mostDays, limit: AT_A_TIME });
       for (const { id } of due) {
-        if (closing.signal.aborted) return;
-        if (await deleteExpiredRecording(sql, { id, now })) logger.info({ recordingId: id }, 'recording expired');
+        if (isClosed) return;
+        if (await deleteExpiredRecording(sql, { id, now, mostDays }))
+          logger.info({ recordingId: id }, 'recording expired');
       }
       if (due.length < AT_A_TIME) return;
     }
@@ -60,7 +63,7 @@ export function expireRecordings(options: RecordingRetentionOptions): RecordingR
     for (let afterId: string | null = null; ; ) {
       const batch = await recordingsToPurge(sql, { node, afterId, limit: AT_A_TIME });
       for (const { id, objectKey, deletedAt } of batch) {
-        if (closing.signal.aborted) return;
+        if (isClosed) return;
         afterId = id;
         try {
           for (const key of keysOfRecording(objectKey)) await objects.delete(key);
@@ -78,7 +81,13 @@ export function expireRecordings(options: RecordingRetentionOptions): RecordingR
     await purge();
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting expired recordings failed');
-  void repeat(() => sweep().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
-  return { sweep, close: () => closing.abort() };
+  const failure = 'deleting expired recordings failed';
+  const sweeper = startSweeper({ sweep, failure, everyMs: intervalMs, clock, logger });
+  return {
+    sweep,
+    close() {
+      isClosed = true;
+      sweeper.close();
+    },
+  };
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../runtime/clock.ts';
-import { repeat } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import { forgetTtsAudio, ttsStreamsWithExpiredAudio } from '../../storage/queries/tts-streams.ts';
 import type { Logger } from '../logger.ts';
+import { startSweeper } from '../sweeper.ts';
 
 /** Deletes the audio that was kept for webhooks once their URLs have expired. */
 export interface AudioExpiry {
@@ -35,7 +35,7 @@ export function expireAudio({
   logger,
   intervalMs = INTERVAL_MS,
 }: AudioExpiryOptions): AudioExpiry {
-  const closing = new AbortController();
+  let isClosed = false;
 
   async function deleteExpired(): Promise<void> {
     const now = new Date(clock.now());
@@ -44,7 +44,7 @@ export function expireAudio({
     do {
       due = await ttsStreamsWithExpiredAudio(sql, { node, now, limit: AT_A_TIME });
       for (const { id, audioKey } of due) {
-        if (closing.signal.aborted) return;
+        if (isClosed) return;
         try {
           // In this order: what dies in between is deleted once more.
           await objects.delete(audioKey);
@@ -58,10 +58,13 @@ export function expireAudio({
     } while (due.length === AT_A_TIME && couldDeleteAll);
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting expired audio failed');
-  void repeat(() => deleteExpired().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
+  const failure = 'deleting expired audio failed';
+  const sweeper = startSweeper({ sweep: deleteExpired, failure, everyMs: intervalMs, clock, logger });
   return {
     deleteExpired,
-    close: () => closing.abort(),
+    close() {
+      isClosed = true;
+      sweeper.close();
+    },
   };
 }

@@ -33,3 +33,8 @@ function jsonOf(text: string): unknown {
     return undefined;
   }
 }
+
+/** For what cannot be undone. @throws UsageError */
+export function requireConfirmation(yes: true | undefined): void {
+  if (yes !== true) throw new UsageError('this cannot be undone: add --yes to confirm');
+}

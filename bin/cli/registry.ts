@@ -76,6 +76,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/rules.ts')).rulesCommand,
   },
   {
+    name: 'privacy',
+    summary: 'erase the data about a phone number',
+    load: async () => (await import('./commands/privacy.ts')).privacyCommand,
+  },
+  {
     name: 'keys',
     summary: 'list, create and revoke API keys',
     load: async () => (await import('./commands/keys.ts')).keysCommand,

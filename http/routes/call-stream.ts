@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import type { PublicCallEvent } from '../../actors/call-view.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { CallRow } from '../../storage/queries/calls.ts';
+import { type CallRow, hasEvents } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { abortWithClient } from '../credential-watch.ts';
@@ -60,7 +60,9 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
             description: 'A stream of events.',
             content: { 'text/event-stream': { schema: Type.String({ examples: [STREAM_EXAMPLE] }) } },
           }),
-          204: responseOf(Type.Null({ description: 'The client has received the terminal event.' })),
+          204: responseOf(
+            Type.Null({ description: 'The client has received the terminal event, or the events were deleted.' }),
+          ),
           ...REFUSALS,
         },
       },
@@ -71,6 +73,9 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       // A sequence from the future must not suppress the events that will get it.
       const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
+      // Old events may have been deleted, and no others will come.
+      if (isFinal(call) && !(await hasEvents(sql, { callId: call.callId, afterSequence })))
+        return reply.code(204).send();
 
       const ended = new AbortController();
       countStream(call.workspaceId, ended.signal);

@@ -28,6 +28,7 @@ import { callSipRoutes } from './call-sip.ts';
 import { streamRoute } from './call-stream.ts';
 import { callTransferRoutes } from './call-transfer.ts';
 import { phoneRoutes } from './phone.ts';
+import { callDeletionRoutes } from './privacy.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
@@ -170,6 +171,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   callLegRoutes(app, options);
   callTransferRoutes(app, options);
   callSipRoutes(app, options);
+  callDeletionRoutes(app, options);
   phoneRoutes(app, options);
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 

@@ -115,6 +115,15 @@ export async function listCallEvents(
   }));
 }
 
+/** Whether the call has an event after a sequence. */
+export async function hasEvents(
+  sql: SqlOrTx,
+  { callId, afterSequence }: { callId: string; afterSequence: number },
+): Promise<boolean> {
+  const [row] = await sql`select 1 from call_events where call_id = ${callId} and sequence > ${afterSequence} limit 1`;
+  return row !== undefined;
+}
+
 /** Calls that are not final: of one workspace, one trunk, or everywhere. */
 export async function countLiveCalls(
   sql: SqlOrTx,

@@ -1,14 +1,14 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import { recordAudit } from './audit.ts';
 
-/** Recordings whose workspace keeps them no longer, oldest first. */
+/** Recordings whose workspace, or the operator, keeps them no longer, oldest first. `mostDays` 0: the workspace decides. */
 export async function expiredRecordings(
   sql: SqlOrTx,
-  { now, limit }: { now: Date; limit: number },
+  { now, mostDays = 0, limit }: { now: Date; mostDays?: number; limit: number },
 ): Promise<{ id: string }[]> {
   return await sql<{ id: string }[]>`
     select r.id from recordings r join workspaces w on w.id = r.workspace_id
-    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(hours => 24 * w.recording_retention_days)
+    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(hours => 24 * ${keptDays(sql, mostDays)})
     order by r.created_at, r.id limit ${limit}`;
 }
 
@@ -16,7 +16,10 @@ export async function expiredRecordings(
  * Marks a recording deleted: from now on the API does not play it. Its objects are deleted afterwards. Writes the audit
  * log. False if it is not stored, or if its workspace keeps it after all.
  */
-export async function deleteExpiredRecording(sql: SqlOrTx, { id, now }: { id: string; now: Date }): Promise<boolean> {
+export async function deleteExpiredRecording(
+  sql: SqlOrTx,
+  { id, now, mostDays = 0 }: { id: string; now: Date; mostDays?: number },
+): Promise<boolean> {
   return await inTransaction(sql, async (tx) => {
     // The call first, as in `updateRecording`.
     await tx`
@@ -25,8 +28,8 @@ export async function deleteExpiredRecording(sql: SqlOrTx, { id, now }: { id: st
       update recordings r set status = 'deleted', deleted_at = ${now}, updated_at = ${now}
       from workspaces w
       where r.id = ${id} and r.status = 'uploaded' and w.id = r.workspace_id
-        and r.created_at < ${now} - make_interval(hours => 24 * w.recording_retention_days)
-      returning r.call_id, r.workspace_id, r.created_at, w.recording_retention_days as days`;
+        and r.created_at < ${now} - make_interval(hours => 24 * ${keptDays(tx, mostDays)})
+      returning r.call_id, r.workspace_id, r.created_at, ${keptDays(tx, mostDays)} as days`;
     if (!row) return false;
     await tx`
       update calls set recording_status = 'deleted' where call_id = ${row.callId} and recording_id = ${id}`;
@@ -65,4 +68,9 @@ export async function recordingsToPurge(
 /** The objects of the recording are gone for good. */
 export async function forgetObjectsOfRecording(sql: SqlOrTx, id: string): Promise<void> {
   await sql`update recordings set object_key = null where id = ${id} and status = 'deleted'`;
+}
+
+/** The shorter of both periods; null if neither is set. */
+function keptDays(sql: SqlOrTx, mostDays: number) {
+  return sql`least(w.recording_retention_days, nullif(${mostDays}::integer, 0))`;
 }

@@ -36,13 +36,3 @@ export async function sipMessagesOf(sql: SqlOrTx, callId: string): Promise<Store
       message, is_cut
     from sip_messages where call_id = ${callId} order by at, id`;
 }
-
-/** Deletes some of the messages before that time. Returns how many. */
-export async function deleteSipMessages(
-  sql: SqlOrTx,
-  { before, limit }: { before: Date; limit: number },
-): Promise<number> {
-  const { count } = await sql`
-    delete from sip_messages where id in (select id from sip_messages where at < ${before} order by at limit ${limit})`;
-  return count;
-}

@@ -8,7 +8,6 @@ import { admission, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { createTestClock, createTestLogger } from './fakes.ts';
 
-const DAY_MS = 86_400_000;
 let database: Awaited<ReturnType<typeof createTestDatabase>>;
 let sql: Sql;
 let callId: string;
@@ -34,7 +33,7 @@ let numbers = 0;
 function open(options: Partial<CallTraceOptions> = {}) {
   const clock = createTestClock();
   const logger = createTestLogger();
-  const trace = openCallTrace({ sql, percent: 100, keptDays: 7, clock, logger, ...options });
+  const trace = openCallTrace({ sql, percent: 100, clock, logger, ...options });
   onTestFinished(() => trace[Symbol.asyncDispose]());
   return { trace, clock };
 }
@@ -105,16 +104,6 @@ describe('the trace of a call', () => {
     }
     const found = await counts();
     expect(new Set(found)).toEqual(new Set([0, 2]));
-  });
-
-  it('deletes messages when their days have passed', async () => {
-    const { trace, clock } = open({ keptDays: 2 });
-    trace.add(message({ text: 'old' }));
-    trace.add(message({ text: 'new', atMs: NOW.getTime() + DAY_MS }));
-    await trace.flush();
-    clock.jumpTo(new Date(NOW.getTime() + 2 * DAY_MS + 1));
-    await trace.sweep();
-    expect(await kept()).toEqual(['new']);
   });
 
   it('counts what a broken database loses, and goes on', async () => {

@@ -383,3 +383,25 @@ describe('tandem trunks', () => {
 async function listed(...argv: string[]): Promise<{ calls: PublicCall[] }> {
   return (await run('call', 'list', '--json', ...argv)).document.data;
 }
+
+describe('tandem call delete and tandem privacy erase', () => {
+  it('delete for good, once that is confirmed', async () => {
+    const number = '+919810004711';
+    const place = (reference: string) => platform.place({ customer_number: number, reference_id: reference });
+    for (const reference of ['cli-delete', 'cli-erase']) {
+      const { call_id } = await place(reference);
+      await platform.ended(call_id);
+    }
+    expect(await run('call', 'delete', 'cli-delete')).toMatchObject({ exitCode: 2 });
+    const deleted = await run('call', 'delete', 'cli-delete', '--yes');
+    expect(deleted.stdout).toMatch(/^Call call_\S+ is deleted: 1 calls, \d+ events/);
+    expect((await run('call', 'status', 'cli-delete', '--json')).document).toMatchObject({ code: 'CALL_NOT_FOUND' });
+    expect(await run('privacy', 'erase', number)).toMatchObject({ exitCode: 2 });
+    const { stdout } = await run('privacy', 'erase', number, '--yes', '--wait');
+    expect(stdout).toMatch(/^status +completed$/m);
+    expect(stdout).toMatch(/^number +\.\.\.4711$/m);
+    const id = /^erasure +(\S+)$/m.exec(stdout)?.[1] ?? '';
+    expect((await run('privacy', 'status', id)).stdout).toBe(stdout);
+    expect((await run('call', 'status', 'cli-erase', '--json')).document).toMatchObject({ code: 'CALL_NOT_FOUND' });
+  });
+});

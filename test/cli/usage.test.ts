@@ -95,6 +95,7 @@ describe('the help', () => {
       'trunks',
       'numbers',
       'rules',
+      'privacy',
       'keys',
       'wallet',
       'prices',
@@ -102,6 +103,8 @@ describe('the help', () => {
       'users',
       'models',
       'webrtc',
+      'backup',
+      'restore',
       'doctor',
     ]);
   });

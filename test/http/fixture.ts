@@ -11,6 +11,7 @@ import { createJudging } from '../../actors/judge/judging.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
 import { createNumberVerifier } from '../../actors/number-verifier.actor.ts';
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
+import { startEraser } from '../../actors/privacy/eraser.actor.ts';
 import { createRecordingExporter } from '../../actors/recordings/recording-exporter.ts';
 import { createRecordingLibrary } from '../../actors/recordings/recording-library.actor.ts';
 import { createTrunkTargets } from '../../actors/trunk-targets.actor.ts';
@@ -167,7 +168,11 @@ export async function createHttpFixture(
     mediaPlane: new FakeMediaPlane(),
     trunks: { isDown: () => false, dialing: (trunk) => everyGateway(trunk) },
   });
+  const eraser = startEraser({
+    ...{ sql, objects, node: 'node-1', recordingsDir: folder, clock: clockOf(now), logger },
+  });
   const app = createHttpServer({
+    eraser,
     recordings: createRecordingLibrary({
       ...{ sql, objects, keys: sealingKeys, exporter, clock: systemClock, logger },
       tempDir: folder,
@@ -284,6 +289,7 @@ export async function createHttpFixture(
 
     async [Symbol.asyncDispose]() {
       await app.close();
+      eraser[Symbol.dispose]();
       await numberVerifier[Symbol.asyncDispose]();
       await exporter.close();
       await chat.close();

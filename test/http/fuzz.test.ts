@@ -76,6 +76,7 @@ beforeAll(async () => {
   const team = { as: owner, body: { name: 'Support', type: 'team' } };
   const collection = await fixture.call('POST', '/memory/collections', team);
   const memory = await fixture.call('POST', '/memory/ingest', { as: owner, body: { text: 'A memory.' } });
+  const erasure = await fixture.call('POST', '/privacy/erasures', { as: owner, body: { e164: '+919810009999' } });
   realIds = {
     '/dialer/click2call': [call.callId, 'a:b', recordingId],
     '/dialer/recordings': [recordingId],
@@ -88,6 +89,7 @@ beforeAll(async () => {
     '/voices': [voice.body.data.voice_id, 'en-us'],
     '/memory': [memory.body.data.results[0].id],
     '/memory/collections': [collection.body.data.collection_id],
+    '/privacy/erasures': [erasure.body.data.id],
     '/webhooks': [webhook.body.data.id],
     '/webhooks/deliveries': [delivery.body.data.id],
     '/workspaces': [workspaceId, String(userId), String(viewer.userId)],

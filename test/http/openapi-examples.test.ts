@@ -11,7 +11,7 @@ import { type Answer, createHttpFixture, type HttpFixture, type Member } from '.
 import { sessionOf } from './identity-fixture.ts';
 import { formOf, partsOf } from './multipart-body.ts';
 import { examplesOf, type NamedOperation, operationsOf, readDocument, type Schema } from './openapi-document.ts';
-import { seedRecordedCall } from './seed-calls.ts';
+import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 const STRIPE_SECRET = 'whsec_of_stripe';
 /** Whose wallet the payment of the example is for. */
@@ -103,7 +103,13 @@ async function seed(): Promise<Record<string, Known>> {
   const revocable = await invite(owner, 'joan@example.com');
   const [user] = await sql<{ email: string }[]>`select email from users where id = ${owner.userId}`;
   const invitation = await invite(fixture.owner, user!.email);
+  const { callId: deletable } = await seedCall(fixture, { by: owner, trunkId: trunk.id, referenceId: 'deletable' });
+  await finish(fixture, deletable);
+  const erasure = (await fixture.call('POST', '/privacy/erasures', { as: owner, body: { e164: '+919812340000' } }))
+    .body;
   return {
+    deleteCall: { path: { id: deletable } },
+    '/privacy/erasures': { path: { id: erasure.data.id } },
     '/dialer/click2call': { path: { id: call.callId, leg_id: PARTY, supervision_id: SUPERVISOR } },
     '/dialer/recordings': { path: { id: recordingId } },
     '/dialer/trunks': { path: { id: trunk.id } },

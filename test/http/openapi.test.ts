@@ -42,6 +42,7 @@ function bareServer() {
     judge: {} as never,
     documents: {} as never,
     recordings: {} as never,
+    eraser: {} as never,
     models: {} as never,
     memory: {} as never,
     webhooks: {} as never,

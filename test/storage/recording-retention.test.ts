@@ -49,6 +49,20 @@ onEveryServer('the retention of recordings', (database) => {
     await expect(updateRecordingSettings(sql, limited.workspace.id, { retentionDays: 0 })).rejects.toThrow();
   });
 
+  it('has an upper limit of the operator, below which a workspace can set its own', async () => {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql);
+    await seedTrunk(sql, { workspaceId: workspace.id });
+    const id = await seedRecording(sql, workspace.id);
+    const dueAfter = async (days: number, mostDays: number) =>
+      (await expiredRecordings(sql, { now: later(days * DAY_MS + 1), mostDays, limit: 10 })).length === 1;
+    expect([await dueAfter(8, 0), await dueAfter(8, 9), await dueAfter(8, 8)]).toEqual([false, false, true]);
+    await updateRecordingSettings(sql, workspace.id, { retentionDays: 5 });
+    expect([await dueAfter(5, 8), await dueAfter(4, 8), await dueAfter(4, 4)]).toEqual([true, false, true]);
+    expect(await deleteExpiredRecording(sql, { id, now: later(4 * DAY_MS + 1), mostDays: 8 })).toBe(false);
+    expect(await deleteExpiredRecording(sql, { id, now: later(4 * DAY_MS + 1), mostDays: 4 })).toBe(true);
+  });
+
   it('marks a recording and its call deleted, once, and only while the setting says so', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);

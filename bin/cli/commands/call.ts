@@ -10,6 +10,7 @@ import { followCall } from '../follow-call.ts';
 import { objectOf, switchOf } from '../option-values.ts';
 import { didYouMean } from '../suggestion.ts';
 import { fields, table } from '../terminal.ts';
+import { deleteCall } from './privacy.ts';
 
 const PATH = '/dialer/click2call';
 
@@ -368,6 +369,7 @@ export const callCommand: Command = {
     transcript,
     ladder,
     list,
+    delete: deleteCall,
   },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };

@@ -1,0 +1,153 @@
+import { rm } from 'node:fs/promises';
+import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import type { ObjectStore } from '../../storage/objects.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import { eraseCall } from '../../storage/queries/call-erasure.ts';
+import {
+  addErased,
+  callsWithNumber,
+  claimErasure,
+  completeErasure,
+  type ErasedRecording,
+  eraseDeliveriesNaming,
+  erasedRecordings,
+  markPurged,
+  type RunningErasure,
+  releaseErasure,
+} from '../../storage/queries/erasures.ts';
+import type { Logger } from '../logger.ts';
+import { audioKey, growingFile, keysOfRecording } from '../recordings/recording-names.ts';
+import { startSweeper } from '../sweeper.ts';
+import type { Eraser } from './eraser.ts';
+
+export interface EraserOptions {
+  sql: Sql;
+  objects: Pick<ObjectStore, 'delete' | 'isShared'>;
+  node: string;
+  recordingsDir: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+const EVERY_MS = 60_000;
+const LEASE_MS = 600_000;
+const SETTLED_AFTER_MS = 3_600_000;
+const BATCH = 100;
+
+/**
+ * Works once a minute, and when it is called. Several nodes can work at the same time: each erasure is leased by one of
+ * them. An erasure runs until no call with the number is left, so it waits for calls that are live.
+ */
+export function startEraser(options: EraserOptions): Eraser & Disposable {
+  const { sql, objects, node, clock, logger } = options;
+  let isClosed = false;
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+
+  async function round(): Promise<void> {
+    const done: string[] = [];
+    while (!isClosed) {
+      const erasure = await claimErasure(sql, { now: new Date(clock.now()), leaseMs: LEASE_MS, except: done });
+      if (erasure === null) break;
+      done.push(erasure.id);
+      await erase(erasure).catch((error) => {
+        logger.warn({ erasureId: erasure.id, err: error }, 'erasure failed, and will be repeated');
+      });
+    }
+    await purge();
+  }
+
+  async function erase(erasure: RunningErasure): Promise<void> {
+    let isComplete = true;
+    for (let after: string | null = null; ; ) {
+      const batch = await callsWithNumber(sql, erasure, { after, limit: BATCH });
+      for (const { callId } of batch) {
+        if (isClosed) return await releaseErasure(sql, erasure.id);
+        if (!(await eraseOne(erasure, callId))) isComplete = false;
+        after = callId;
+      }
+      if (batch.length < BATCH) break;
+    }
+    while (!isClosed && (await eraseDeliveriesNaming(sql, erasure, { limit: BATCH })) === BATCH);
+    if (isClosed || !isComplete) await releaseErasure(sql, erasure.id);
+    else await complete(erasure);
+  }
+
+  /** False for a call that is in use. */
+  async function eraseOne({ id }: RunningErasure, callId: string): Promise<boolean> {
+    try {
+      await inTransaction(sql, async (tx) => {
+        const erased = await eraseCall(tx, { callId, now: new Date(clock.now()) });
+        if (erased !== null) await addErased(tx, id, erased);
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof TandemError && error.code === 'CALL_IN_USE') return false;
+      throw error;
+    }
+  }
+
+  async function complete({ id, workspaceId }: RunningErasure): Promise<void> {
+    const now = new Date(clock.now());
+    await inTransaction(sql, async (tx) => {
+      const row = await completeErasure(tx, { id, now });
+      if (row === null) return;
+      await recordAudit(tx, {
+        ...{ workspaceId, actor: null, action: 'erasure.completed', target: { type: 'erasure', id }, now },
+        details: { last4: row.last4, deleted: { ...row.deleted } },
+      });
+    });
+  }
+
+  async function purge(): Promise<void> {
+    const settledBefore = new Date(clock.now() - SETTLED_AFTER_MS);
+    const ofNode = objects.isShared ? null : node;
+    for (let batch: ErasedRecording[] = []; !isClosed; ) {
+      batch = await erasedRecordings(sql, { node: ofNode, settledBefore, limit: BATCH });
+      for (const recording of batch) {
+        await deleteFiles(options, recording);
+        const isSettled = recording.erasedAt < settledBefore;
+        await markPurged(sql, { id: recording.id, now: new Date(clock.now()), isSettled });
+      }
+      if (batch.length < BATCH) return;
+    }
+  }
+
+  function work(): Promise<void> {
+    if (running === null) {
+      running = round().finally(() => {
+        running = null;
+      });
+      return running;
+    }
+    // What was requested after the round began may have been missed by it.
+    next ??= running
+      .catch(() => {})
+      .then(() => {
+        next = null;
+        return work();
+      });
+    return next;
+  }
+
+  const sweeper = startSweeper({ sweep: work, failure: 'erasing failed', everyMs: EVERY_MS, clock, logger });
+  return {
+    work,
+    [Symbol.dispose]() {
+      isClosed = true;
+      sweeper.close();
+    },
+  };
+}
+
+async function deleteFiles(
+  { objects, recordingsDir }: EraserOptions,
+  { id, workspaceId, objectKey }: ErasedRecording,
+): Promise<void> {
+  const forms = [true, false];
+  const stored = objectKey === null ? forms.map((isSealed) => audioKey({ workspaceId, id, isSealed })) : [objectKey];
+  for (const key of stored.flatMap(keysOfRecording)) await objects.delete(key);
+  for (const isSealed of forms) await rm(growingFile(recordingsDir, { id, isSealed }), { force: true });
+}

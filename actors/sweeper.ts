@@ -1,0 +1,21 @@
+import type { Clock } from '../runtime/clock.ts';
+import { repeat } from '../runtime/waiting.ts';
+import type { Logger } from './logger.ts';
+
+export interface SweeperOptions {
+  /** One round. A failed one is logged, and the next comes as usual. */
+  sweep: () => Promise<void>;
+  /** Logged with the failure: a constant. */
+  failure: string;
+  everyMs: number;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Sweeps now, and again after each interval, until `close`. */
+export function startSweeper({ sweep, failure, everyMs, clock, logger }: SweeperOptions): { close(): void } {
+  const closing = new AbortController();
+  const warn = (error: unknown) => logger.warn({ err: error }, failure);
+  void repeat(() => sweep().catch(warn), { everyMs, clock, signal: closing.signal });
+  return { close: () => closing.abort() };
+}

@@ -1,0 +1,85 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { Tx } from '../database.ts';
+import { type CallRow, isFinalState } from './call-row.ts';
+import { deleteDeliveries } from './retention.ts';
+
+/** Number of deleted rows. */
+export interface Erased {
+  calls: number;
+  events: number;
+  recordings: number;
+  transcripts: number;
+  sipMessages: number;
+  deliveries: number;
+  evaluations: number;
+}
+
+export const NOTHING_ERASED: Erased = {
+  calls: 0,
+  events: 0,
+  recordings: 0,
+  transcripts: 0,
+  sipMessages: 0,
+  deliveries: 0,
+  evaluations: 0,
+};
+
+/**
+ * Deletes a call and everything that was stored of it, in the caller's transaction; objects of its recording are deleted
+ * afterwards, by `erasedRecordings`. Ledger and usage log are append-only: their entries keep the id of the call, a random
+ * one that leads to nothing any more. Null if the call does not exist.
+ * @throws TandemError `CALL_IN_USE` while the call is live, its recording or transcript is unfinished, or it is judged
+ */
+export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: Date }): Promise<Erased | null> {
+  const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for update`;
+  if (!call) return null;
+  await requireAtRest(tx, call);
+  const evaluations = await eraseEvaluations(tx, callId);
+  const sent = await tx<{ id: string }[]>`select id from deliveries where call_id = ${callId}`;
+  const deliveries = await deleteDeliveries(
+    tx,
+    sent.map(({ id }) => id),
+  );
+  await tx`delete from call_transcript_segments where call_id = ${callId}`;
+  const transcripts = await tx`delete from call_transcripts where call_id = ${callId}`;
+  const sipMessages = await tx`delete from sip_messages where call_id = ${callId}`;
+  const events = await tx`delete from call_events where call_id = ${callId}`;
+  // A deleted one without a key has no objects any more.
+  await tx`
+    insert into erased_recordings (id, workspace_id, object_key, owner_node, erased_at)
+    select id, workspace_id, object_key, ${call.ownerNode}, ${now} from recordings
+    where call_id = ${callId} and (status <> 'deleted' or object_key is not null)
+    on conflict do nothing`;
+  const recordings = await tx`delete from recordings where call_id = ${callId}`;
+  await tx`delete from calls where call_id = ${callId}`;
+  return {
+    ...{ calls: 1, events: events.count, recordings: recordings.count, transcripts: transcripts.count },
+    ...{ sipMessages: sipMessages.count, deliveries, evaluations },
+  };
+}
+
+async function requireAtRest(tx: Tx, { callId, state }: CallRow): Promise<void> {
+  if (!isFinalState(state)) throw inUse('The call has not ended. Hang it up first.');
+  const [busy] = await tx<{ what: string }[]>`
+    select 'recording' as what from recordings where call_id = ${callId} and status in ('recording', 'processing')
+    union all
+    select 'transcript' from call_transcripts where call_id = ${callId} and status = 'in_progress'
+    union all
+    select 'evaluation' from judge_evaluations where call_id = ${callId} and state = 'judging'
+    limit 1`;
+  if (busy) throw inUse(`The ${busy.what} of the call is not finished. Try again in a few seconds.`);
+}
+
+/** What a judge said of a call quotes its parties. */
+async function eraseEvaluations(tx: Tx, callId: string): Promise<number> {
+  await tx`
+    update judge_batches b set total = greatest(0, total - 1)
+    from judge_batch_items i where i.batch_id = b.id and i.call_id = ${callId}`;
+  await tx`delete from judge_batch_items where call_id = ${callId}`;
+  const { count } = await tx`delete from judge_evaluations where call_id = ${callId}`;
+  return count;
+}
+
+function inUse(message: string): TandemError {
+  return new TandemError('CALL_IN_USE', message);
+}

@@ -1,0 +1,142 @@
+import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../database.ts';
+import { type Erased, NOTHING_ERASED } from './call-erasure.ts';
+import { isUuid } from './identifiers.ts';
+import { deleteDeliveries } from './retention.ts';
+
+/** A request to delete the data about a phone number in a workspace. */
+export interface ErasureRow {
+  id: string;
+  workspaceId: string;
+  /** Null once it is completed. */
+  e164: string | null;
+  last4: string;
+  status: 'running' | 'completed';
+  deleted: Erased;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+export async function createErasure(
+  tx: Tx,
+  { id, workspaceId, e164, now }: { id: string; workspaceId: string; e164: string; now: Date },
+): Promise<ErasureRow> {
+  const row = { id, workspaceId, e164, last4: lastDigits(e164), status: 'running', createdAt: now };
+  const [created] = await tx<ErasureRow[]>`
+    insert into erasures ${tx({ ...row, deleted: tx.json(NOTHING_ERASED as never) } as never)} returning *`;
+  return created!;
+}
+
+/** What may be noted of a number that is erased. */
+export function lastDigits(e164: string): string {
+  return e164.slice(-4);
+}
+
+export async function getErasure(
+  sql: SqlOrTx,
+  { id, workspaceId }: { id: string; workspaceId: string },
+): Promise<ErasureRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<ErasureRow[]>`select * from erasures where id = ${id} and workspace_id = ${workspaceId}`;
+  return row ?? null;
+}
+
+export type RunningErasure = ErasureRow & { e164: string };
+
+/** Takes the oldest one that no node works on. */
+export async function claimErasure(
+  sql: SqlOrTx,
+  { now, leaseMs, except }: { now: Date; leaseMs: number; except: readonly string[] },
+): Promise<RunningErasure | null> {
+  const [row] = await sql<RunningErasure[]>`
+    update erasures set leased_until = ${new Date(now.getTime() + leaseMs)}
+    where id = (
+      select id from erasures
+      where status = 'running' and (leased_until is null or leased_until <= ${now}) and id <> all(${except}::uuid[])
+      order by created_at for update skip locked limit 1)
+    returning *`;
+  return row ?? null;
+}
+
+export async function releaseErasure(sql: SqlOrTx, id: string): Promise<void> {
+  await sql`update erasures set leased_until = null where id = ${id} and status = 'running'`;
+}
+
+/** Calls with the number as a party or as a further leg, up to the request, in order of creation. */
+export async function callsWithNumber(
+  sql: SqlOrTx,
+  { workspaceId, e164, createdAt }: RunningErasure,
+  { after, limit }: { after: string | null; limit: number },
+): Promise<{ callId: string }[]> {
+  return await sql<{ callId: string }[]>`
+    select call_id from calls
+    where workspace_id = ${workspaceId} and created_at <= ${createdAt}
+      and (customer_number = ${e164} or agent_number = ${e164} or legs @> ${sql.json([{ number: e164 }])}::jsonb)
+      ${after === null ? sql`` : sql`and call_id > ${after}`}
+    order by call_id limit ${limit}`;
+}
+
+/** Deletes some deliveries that name the number, sent or not. */
+export async function eraseDeliveriesNaming(
+  sql: Sql,
+  { id, workspaceId, e164, createdAt }: RunningErasure,
+  { limit }: { limit: number },
+): Promise<number> {
+  return await inTransaction(sql, async (tx) => {
+    const naming = await tx<{ id: string }[]>`
+      select id from deliveries
+      where workspace_id = ${workspaceId} and created_at <= ${createdAt} and position(${e164} in body) > 0
+      limit ${limit}`;
+    const deliveries = await deleteDeliveries(
+      tx,
+      naming.map((row) => row.id),
+    );
+    await addErased(tx, id, { ...NOTHING_ERASED, deliveries });
+    return deliveries;
+  });
+}
+
+export async function addErased(tx: Tx, id: string, erased: Erased): Promise<void> {
+  const [row] = await tx<{ deleted: Erased }[]>`select deleted from erasures where id = ${id} for update`;
+  if (!row) return;
+  const kinds = Object.keys(NOTHING_ERASED) as (keyof Erased)[];
+  const total = Object.fromEntries(kinds.map((kind) => [kind, (row.deleted[kind] ?? 0) + erased[kind]]));
+  await tx`update erasures set deleted = ${tx.json(total)} where id = ${id}`;
+}
+
+/** Forgets the number. Null if it was completed before. */
+export async function completeErasure(tx: Tx, { id, now }: { id: string; now: Date }): Promise<ErasureRow | null> {
+  const [row] = await tx<ErasureRow[]>`
+    update erasures set status = 'completed', e164 = null, completed_at = ${now}, leased_until = null
+    where id = ${id} and status = 'running' returning *`;
+  return row ?? null;
+}
+
+export interface ErasedRecording {
+  id: string;
+  workspaceId: string;
+  objectKey: string | null;
+  erasedAt: Date;
+}
+
+/**
+ * Recordings of deleted calls whose objects are to be deleted: once as soon as possible, and again after `settledBefore`,
+ * because an upload or encoding may have been under way. `node`: only those of calls that this node ran.
+ */
+export async function erasedRecordings(
+  sql: SqlOrTx,
+  { node, settledBefore, limit }: { node: string | null; settledBefore: Date; limit: number },
+): Promise<ErasedRecording[]> {
+  return await sql<ErasedRecording[]>`
+    select id, workspace_id, object_key, erased_at from erased_recordings
+    where (purged_at is null or erased_at < ${settledBefore}) ${node === null ? sql`` : sql`and owner_node = ${node}`}
+    order by erased_at, id limit ${limit}`;
+}
+
+/** Its objects were deleted: a first time, or for good. */
+export async function markPurged(
+  sql: SqlOrTx,
+  { id, now, isSettled }: { id: string; now: Date; isSettled: boolean },
+): Promise<void> {
+  if (isSettled) await sql`delete from erased_recordings where id = ${id}`;
+  else await sql`update erased_recordings set purged_at = ${now} where id = ${id}`;
+}
