@@ -13,6 +13,7 @@ import { topUp, walletOf } from '../../../storage/ledger.ts';
 import { admitCall, getCallById } from '../../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../../storage/queries/recordings.ts';
 import type { S3Config } from '../../../storage/s3/bucket-settings.ts';
+import { eventually } from '../../eventually.ts';
 import { onEveryServer } from '../every-server.ts';
 import { hasS3Server, startS3Server } from '../s3/s3-server.ts';
 import { admission, NOW, seedTrunk, seedWorkspace, USD } from '../seed.ts';
@@ -142,24 +143,28 @@ onEveryServer('a backup', (database) => {
     });
   });
 
-  it('is one snapshot, however the database changes while it is written', async () => {
+  it('is one snapshot, also when the database changes between two tables', async () => {
     const { sql } = database();
     const { workspaceId } = await seedCall(sql, randomBytes(10));
-    let isChanged = false;
-    const changing: Pick<KeptObjects, 'stat' | 'read'> = {
-      read: objects.read,
-      async stat(key) {
-        // Its rows are in the backup by now.
-        await topUp(sql, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: 'late', at: NOW });
-        isChanged = true;
-        return await objects.stat(key);
-      },
-    };
-    const { manifest } = await backUp({
-      ...{ sql, objects: changing, file, node: null, secretKey: null, withKey: false, tandemVersion: '1', now: NOW },
-      onProgress: () => {},
+    const [locked, changed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = sql.begin(async (tx) => {
+      await tx`lock table calls in access exclusive mode`;
+      locked.resolve();
+      await changed.promise;
     });
-    expect({ isChanged, entries: manifest.ledger.entries }).toEqual({ isChanged: true, entries: 2 });
+    await locked.promise;
+    const backingUp = back(sql);
+    // By then it has read the balances, and not yet the ledger entries.
+    await eventually(async () => {
+      const waiting = await sql`
+        select 1 from pg_locks l join pg_database d on d.oid = l.database
+        where not l.granted and l.relation = 'calls'::regclass and d.datname = current_database()`;
+      expect(waiting).toHaveLength(1);
+    });
+    await topUp(sql, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: 'late', at: NOW });
+    changed.resolve();
+    await holding;
+    expect((await backingUp).manifest.ledger.entries).toBe(2);
     await emptyDatabase(database(), async (target) => {
       await restoreInto(target);
       expect((await walletOf(target, workspaceId)).balanceNano).toBe(10n * USD);

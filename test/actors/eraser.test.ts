@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startEraser } from '../../actors/privacy/eraser.actor.ts';
+import { keysOfRecording } from '../../actors/recordings/recording-names.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
+import { eraseCall } from '../../storage/queries/call-erasure.ts';
+import { createErasure, getErasure } from '../../storage/queries/erasures.ts';
+import { createRecording } from '../../storage/queries/recordings.ts';
+import { eventually } from '../eventually.ts';
+import { NOW } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
+import { type Caller, seedCaller } from './seeds.ts';
+
+const HOUR_MS = 3_600_000;
+const NUMBER = '+919810004711';
+
+let database: TestDatabase;
+let sql: Sql;
+let folder: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = database.sql;
+  folder = await mkdtemp(join(tmpdir(), 'tandem-eraser-'));
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A node with a folder of its own, which has swept once. */
+async function startNode(node: string, clock = createTestClock()) {
+  const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
+  const objects = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
+  const eraser = startEraser({ sql, objects, node, recordingsDir, clock, logger: createTestLogger() });
+  await eventually(() => expect(clock.waiting()).toEqual([60_000]));
+  return { objects, recordingsDir, clock, eraser, [Symbol.dispose]: () => eraser[Symbol.dispose]() };
+}
+
+async function put(objects: ObjectStore, key: string): Promise<void> {
+  const sourcePath = join(folder, randomUUID());
+  await writeFile(sourcePath, 'audio');
+  await objects.putFile({ key, sourcePath });
+}
+
+const left = async (objects: ObjectStore, key: string) =>
+  (await Promise.all(keysOfRecording(key).map((each) => objects.stat(each)))).filter((stat) => stat !== null).length;
+
+/** A finished call whose recording failed after it was uploaded, so that no key is known. */
+async function seedDeletedCall(caller: Caller, ownerNode: string): Promise<{ id: string; key: string }> {
+  const { callId, workspaceId } = await caller.admit({ ownerNode });
+  const id = randomUUID();
+  await createRecording(sql, { id, callId, workspaceId, now: NOW });
+  await sql`update recordings set status = 'failed' where id = ${id}`;
+  await sql`update calls set state = 'completed' where call_id = ${callId}`;
+  await inTransaction(sql, (tx) => eraseCall(tx, { callId, now: NOW }));
+  return { id, key: `recordings/${workspaceId}/${id}.wav` };
+}
+
+describe('the files of deleted calls', () => {
+  it('are deleted by the node that has them, in every form, and once more after an hour', async () => {
+    const caller = await seedCaller(sql);
+    using mine = await startNode('node-1');
+    using other = await startNode('node-2');
+    const { id, key } = await seedDeletedCall(caller, 'node-1');
+    const growing = join(mine.recordingsDir, `${id}.wav.sealed`);
+    await writeFile(growing, 'audio');
+    for (const each of [...keysOfRecording(key), ...keysOfRecording(`${key}.sealed`)]) await put(mine.objects, each);
+    await other.eraser.work();
+    expect(await left(mine.objects, key)).toBeGreaterThan(1);
+    await mine.eraser.work();
+    expect([await left(mine.objects, key), await left(mine.objects, `${key}.sealed`)]).toEqual([0, 0]);
+    expect(await readdir(mine.recordingsDir)).toEqual([]);
+
+    // An encoding that was under way.
+    await put(mine.objects, keysOfRecording(key)[1]!);
+    mine.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS - 1));
+    await mine.eraser.work();
+    expect(await left(mine.objects, key)).toBe(1);
+    mine.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS + 1));
+    await mine.eraser.work();
+    expect(await left(mine.objects, key)).toBe(0);
+    expect(await sql`select 1 from erased_recordings`).toHaveLength(0);
+  });
+});
+
+describe('an erasure', () => {
+  it('is done once by two nodes, and taken over from one that died with it', async () => {
+    const caller = await seedCaller(sql, { channels: 500 });
+    const { workspaceId } = caller;
+    for (let count = 0; count < 15; count += 1) await caller.admit({ customerNumber: NUMBER });
+    await sql`update calls set state = 'completed' where workspace_id = ${workspaceId}`;
+    const [id, lost] = [randomUUID(), randomUUID()];
+    await inTransaction(sql, (tx) => createErasure(tx, { id: lost, workspaceId, e164: '+919810004712', now: NOW }));
+    await sql`update erasures set leased_until = ${new Date(NOW.getTime() + HOUR_MS)} where id = ${lost}`;
+    using one = await startNode('node-1');
+    using two = await startNode('node-2');
+    await inTransaction(sql, (tx) => createErasure(tx, { id, workspaceId, e164: NUMBER, now: NOW }));
+    await Promise.all([one, two, one].map(({ eraser }) => eraser.work()));
+    expect(await getErasure(sql, { id, workspaceId })).toMatchObject({
+      ...{ status: 'completed', e164: null, last4: '4711' },
+      deleted: { calls: 15 },
+    });
+    expect(await getErasure(sql, { id: lost, workspaceId })).toMatchObject({ status: 'running' });
+    two.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS));
+    await two.eraser.work();
+    expect(await getErasure(sql, { id: lost, workspaceId })).toMatchObject({ status: 'completed', e164: null });
+  });
+});
