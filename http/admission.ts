@@ -15,6 +15,7 @@ import type { HttpContext } from './context.ts';
 import { applyPermission } from './permissions.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { toRefusal } from './refusals.ts';
+import { authenticateStreamToken } from './stream-tokens.ts';
 import { validationFailed } from './validation.ts';
 
 export interface AdmissionOptions {
@@ -31,6 +32,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
   const { sql, limits, sessionTokens, logger } = context;
   app.decorateRequest('identity', null);
   app.decorateRequest('principal', null);
+  app.decorateRequest('streamedCallId', null);
   app.addHook('onRoute', applyPermission);
 
   app.addHook('onRequest', async (request, reply) => {
@@ -66,6 +68,8 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
   /** Authenticates a request, or returns the error. A request with invalid credentials counts against its address. */
   async function identify(request: FastifyRequest): Promise<Arrival | TandemError> {
     try {
+      const streaming = await streamTokenOf(request);
+      if (streaming !== null) return streaming;
       const identity = await authenticate(request.headers.authorization, {
         sql,
         tokens: sessionTokens,
@@ -80,6 +84,17 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
       if (refusal.status === 500) onFailure(request, refusal);
       return refusal;
     }
+  }
+
+  /** Null: the request has no stream token. */
+  async function streamTokenOf(request: FastifyRequest): Promise<Arrival | null> {
+    const { token } = request.query as { token?: unknown };
+    const { acceptsStreamToken = false } = request.routeOptions.config;
+    if (!acceptsStreamToken || typeof token !== 'string' || request.headers.authorization !== undefined) return null;
+    const signed = { sql, secret: context.urlSigningSecret, now: context.now() };
+    const { identity, workspaceId, callId } = await authenticateStreamToken(token, signed);
+    request.streamedCallId = callId;
+    return { identity, principal: await enterWorkspace(identity, { sql, workspaceId }) };
   }
 
   async function consume(

@@ -7,7 +7,7 @@ import { findMembership } from '../storage/queries/memberships.ts';
 import { findSession } from '../storage/queries/sessions.ts';
 import type { Plan, Role } from '../storage/queries/workspaces.ts';
 import type { Access, Credentials, Permission, Scope } from './permissions.ts';
-import type { SessionTokens } from './session-tokens.ts';
+import type { SessionTokens, VerifiedToken } from './session-tokens.ts';
 
 /** The authenticated user, independent of a workspace. */
 export interface Caller {
@@ -187,6 +187,10 @@ async function authenticateKey(
     throw new TandemError('UNAUTHORIZED', 'The API key is invalid, has expired or was deleted. Use another one.');
   }
   touchApiKey(sql, { ...key, now }).catch(onTouchFailed);
+  return identityOfKey(key);
+}
+
+export function identityOfKey(key: ApiKeyBearer): Identity {
   const caller: Caller = {
     userId: key.createdByUserId,
     placedVia: 'api_key',
@@ -203,6 +207,10 @@ async function authenticateSession(credential: string, { sql, tokens, now }: Aut
   const { userId, sessionId, expiresAt } = await tokens.verify(credential, now);
   const session = await findSession(sql, { id: sessionId, userId, now });
   if (session === null) throw new TandemError('UNAUTHORIZED', 'The session has ended. Log in again.');
+  return identityOfSession({ userId, sessionId, expiresAt });
+}
+
+export function identityOfSession({ userId, sessionId, expiresAt }: VerifiedToken): Identity {
   const caller: Caller = {
     userId,
     placedVia: 'session',

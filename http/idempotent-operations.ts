@@ -22,6 +22,7 @@ const IGNORING: ReadonlySet<string> = new Set([
   'POST /dialer/recordings/:id/playback-url',
   'POST /dialer/do-not-call/check',
   'POST /phone/tokens',
+  'POST /dialer/click2call/:id/stream-token',
 ]);
 
 /** Marks the routes that accept an Idempotency-Key. Runs after `applyPermission`. */

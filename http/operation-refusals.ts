@@ -217,6 +217,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   ],
   getCall: CALL,
   listCallEvents: CALL,
+  createStreamToken: CALL,
   streamCallEvents: CALL,
   hangUpCall: [...CALL, 'NODE_UNREACHABLE'],
   deleteCall: ['CALL_NOT_FOUND', 'CALL_IN_USE'],

@@ -89,6 +89,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/click2call/:id': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/events': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/stream': allow('member', 'calls:read'),
+  'POST /dialer/click2call/:id/stream-token': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/sip': allow('admin', 'calls:read'),
   'GET /dialer/click2call/:id/sip.pcapng': allow('admin', 'calls:read'),
   'DELETE /dialer/click2call/:id': allow('admin', 'privacy:manage'),

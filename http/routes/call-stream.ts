@@ -7,9 +7,10 @@ import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { abortWithClient } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
-import { mayAccessMedia } from '../playback.ts';
+import { baseUrlOf, mayAccessMedia } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
-import { REFUSALS, responseOf } from '../schemas/envelope.ts';
+import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { mintStreamToken } from '../stream-tokens.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 export interface StreamRouteOptions {
@@ -40,10 +41,34 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     signal.addEventListener('abort', release, { once: true });
   }
 
+  app.post(
+    '/dialer/click2call/:id/stream-token',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: ['click-to-call'],
+        operationId: 'createStreamToken',
+        summary: 'Create a token for the event stream of a call',
+        description:
+          'Returns a token that opens the event stream of this call from a browser, as often as needed within five minutes: `new EventSource(url)`. It stops working when the API key or session that created it ends. Tandem extension.',
+        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        response: { 201: successOf(TokenSchema, 'The token.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const principal = principalOf(request);
+      const { callId } = await findCall(request.params.id, principal);
+      const signing = { secret: context.urlSigningSecret, now: context.now() };
+      const { token, expiresAt } = mintStreamToken({ callId, principal }, signing);
+      const url = `${baseUrlOf(context, request)}/dialer/click2call/${callId}/stream?token=${token}`;
+      return reply.code(201).send(success({ token, expires_at: expiresAt.toISOString(), url }));
+    },
+  );
+
   app.get(
     '/dialer/click2call/:id/stream',
     {
-      config: { access: 'member' },
+      config: { access: 'member', acceptsStreamToken: true },
       exposeHeadRoute: false,
       schema: {
         tags: ['click-to-call'],
@@ -52,6 +77,14 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         description:
           'Sends the events of the call as Server-Sent Events until its terminal event. The id of each event is its sequence: reconnect with Last-Event-ID to receive only later events. Returns 204, which stops an EventSource, if the client has already received the terminal event.',
         params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        querystring: Type.Object({
+          token: Type.Optional(
+            Type.String({
+              description:
+                'Token of POST /dialer/click2call/{id}/stream-token, instead of the Authorization header, which an EventSource cannot send.',
+            }),
+          ),
+        }),
         headers: Type.Object({
           'last-event-id': Type.Optional(Type.String({ description: 'Sequence of the last event received.' })),
         }),
@@ -70,6 +103,9 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     async (request, reply) => {
       const principal = principalOf(request);
       const call = await findCall(request.params.id, principal);
+      if (request.streamedCallId !== null && request.streamedCallId !== call.callId) {
+        throw new TandemError('FORBIDDEN', 'The stream token was created for another call.');
+      }
       // A sequence from the future must not suppress the events that will get it.
       const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
@@ -102,6 +138,23 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     },
   );
 }
+
+const TokenSchema = Type.Object(
+  {
+    token: Type.String({ description: 'Token for the query of the stream.' }),
+    expires_at: TimeSchema,
+    url: Type.String({ description: 'URL of the stream, with the token.' }),
+  },
+  {
+    examples: [
+      {
+        token: 'st_eyJjYWxsSWQiOiJjYWxsXzEifQ.c2lnbmF0dXJl',
+        expires_at: '2026-01-31T09:35:00.000Z',
+        url: 'https://voice.example.com/dialer/click2call/call_1/stream?token=st_eyJjYWxsSWQiOiJjYWxsXzEifQ.c2lnbmF0dXJl',
+      },
+    ],
+  },
+);
 
 const STREAM_EXAMPLE = `id: ${CALL_EVENT_EXAMPLE.sequence}\nevent: ${CALL_EVENT_EXAMPLE.event}\ndata: ${JSON.stringify(CALL_EVENT_EXAMPLE)}\n\n`;
 

@@ -397,6 +397,7 @@ it('is declared by every POST that creates or charges, and by no other', async (
       'muteCallLeg',
       'pauseCallRecording',
       'createPhoneToken',
+      'createStreamToken',
       'receiveStripeEvent',
       'register',
       'resetPassword',

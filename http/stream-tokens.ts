@@ -1,0 +1,93 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { TandemError } from '../machines/errors.ts';
+import type { Sql } from '../storage/database.ts';
+import { findApiKeyById } from '../storage/queries/api-keys.ts';
+import { findSession } from '../storage/queries/sessions.ts';
+import { type Identity, identityOfKey, identityOfSession, type Principal } from './auth.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Accepts `?token=` of `mintStreamToken` instead of the Authorization header. */
+    acceptsStreamToken?: boolean;
+  }
+  interface FastifyRequest {
+    /** The only call that the credentials of this request may stream. Null: any. */
+    streamedCallId: string | null;
+  }
+}
+
+/** Long enough to reconnect a few times; a page gets a new one when an EventSource closes. */
+const STREAM_TOKEN_MS = 5 * 60_000;
+
+interface TokenOptions {
+  secret: Buffer;
+  now: Date;
+}
+
+/**
+ * Mints a token that streams one call, because an EventSource cannot send headers. It names the credentials that it was
+ * minted with and ends with them, so nothing is stored.
+ */
+export function mintStreamToken(
+  { callId, principal }: { callId: string; principal: Principal },
+  { secret, now }: TokenOptions,
+): { token: string; expiresAt: Date } {
+  const expiresAt = new Date(Math.floor((now.getTime() + STREAM_TOKEN_MS) / 1000) * 1000);
+  const { workspaceId, userId, apiKeyId, sessionId, expiresAt: credentialsExpire } = principal;
+  const claims = { callId, workspaceId, userId, apiKeyId, sessionId, expires: expiresAt.getTime() };
+  const payload = Buffer.from(JSON.stringify({ ...claims, credentialsExpire: credentialsExpire?.getTime() ?? null }));
+  const text = payload.toString('base64url');
+  return { token: `st_${text}.${signatureOf(text, secret).toString('base64url')}`, expiresAt };
+}
+
+/**
+ * The credentials that the token was minted with, as they are now.
+ * @throws TandemError UNAUTHORIZED if the token is invalid or has expired, or its API key or session has ended.
+ */
+export async function authenticateStreamToken(
+  token: string,
+  { sql, secret, now }: TokenOptions & { sql: Sql },
+): Promise<{ identity: Identity; workspaceId: string; callId: string }> {
+  const claims = readToken(token, secret);
+  if (claims === null || claims.expires <= now.getTime()) throw refused();
+  const { callId, workspaceId, userId, apiKeyId, sessionId, credentialsExpire } = claims;
+  if (apiKeyId !== null) {
+    const key = await findApiKeyById(sql, { id: apiKeyId, now });
+    if (key === null) throw refused();
+    return { identity: identityOfKey(key), workspaceId, callId };
+  }
+  const session = sessionId === null ? null : await findSession(sql, { id: sessionId, userId, now });
+  if (session === null) throw refused();
+  const expiresAt = new Date(credentialsExpire ?? claims.expires);
+  return { identity: identityOfSession({ userId, sessionId: session.id, expiresAt }), workspaceId, callId };
+}
+
+interface Claims {
+  callId: string;
+  workspaceId: string;
+  userId: number;
+  apiKeyId: number | null;
+  sessionId: string | null;
+  /** Unix milliseconds. */
+  expires: number;
+  credentialsExpire: number | null;
+}
+
+function readToken(token: string, secret: Buffer): Claims | null {
+  const [, text, signature] = /^st_([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
+  if (text === undefined || signature === undefined) return null;
+  const given = Buffer.from(signature, 'base64url');
+  const expected = signatureOf(text, secret);
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+  return JSON.parse(Buffer.from(text, 'base64url').toString()) as Claims;
+}
+
+function signatureOf(text: string, secret: Buffer): Buffer {
+  return createHmac('sha256', secret).update(`tandem-stream\n${text}`).digest();
+}
+
+function refused(): TandemError {
+  const message =
+    'The stream token is invalid or has expired. Create one with POST /dialer/click2call/{id}/stream-token.';
+  return new TandemError('UNAUTHORIZED', message);
+}
