@@ -30,6 +30,7 @@ export interface RecordingDesk {
 
 export interface RecordingDeskOptions {
   sql: Sql;
+  node: string;
   objects: ObjectStore;
   /** Where recordings grow while their call runs. */
   recordingsDir: string;
@@ -112,6 +113,7 @@ async function storeRecording(
   const patch = stored
     ? ({
         status: 'uploaded',
+        node: options.node,
         objectKey: stored.key,
         sizeBytes: stored.sizeBytes,
         durationMs: Math.round(stored.durationMs),

@@ -12,6 +12,7 @@ const BENCHMARKS = [
   'transcoding',
   'dtmf',
   'api',
+  'placements',
   'ledger',
   'correction',
   'memory',

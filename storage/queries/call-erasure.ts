@@ -47,7 +47,7 @@ export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: 
   // A deleted one without a key has no objects any more.
   await tx`
     insert into erased_recordings (id, workspace_id, object_key, owner_node, erased_at)
-    select id, workspace_id, object_key, ${call.ownerNode}, ${now} from recordings
+    select id, workspace_id, object_key, coalesce(node, ${call.ownerNode}), ${now} from recordings
     where call_id = ${callId} and (status <> 'deleted' or object_key is not null)
     on conflict do nothing`;
   const recordings = await tx`delete from recordings where call_id = ${callId}`;

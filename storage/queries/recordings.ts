@@ -6,7 +6,7 @@ export interface RecordingRow {
   id: string;
   callId: string;
   workspaceId: string;
-  /** On whose disk it grows. Null for those of older versions: the owner of the call. */
+  /** On whose disk it is, while it grows and in a store that is not shared. Null in older versions: the owner of the call. */
   node: string | null;
   status: RecordingStatus;
   /** Key in the object store; null until the file is there, and once it was deleted. */
@@ -42,6 +42,8 @@ export async function createRecording(sql: SqlOrTx, input: CreateRecordingInput)
 }
 
 export interface RecordingPatch {
+  /** The node that has stored it. */
+  node?: string;
   status?: RecordingStatus;
   objectKey?: string | null;
   sizeBytes?: number | null;

@@ -54,7 +54,7 @@ const left = async (objects: ObjectStore, key: string) =>
 async function seedDeletedCall(caller: Caller, ownerNode: string): Promise<{ id: string; key: string }> {
   const { callId, workspaceId } = await caller.admit({ ownerNode });
   const id = randomUUID();
-  await createRecording(sql, { id, callId, workspaceId, now: NOW });
+  await createRecording(sql, { id, callId, workspaceId, node: ownerNode, now: NOW });
   await sql`update recordings set status = 'failed' where id = ${id}`;
   await sql`update calls set state = 'completed' where call_id = ${callId}`;
   await inTransaction(sql, (tx) => eraseCall(tx, { callId, now: NOW }));

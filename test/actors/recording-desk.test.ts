@@ -312,7 +312,7 @@ async function openDesk({
   const clock = createTestClock();
   const logger = createTestLogger();
   const desk = createRecordingDesk({
-    ...{ sql, objects, recordingsDir, clock, logger },
+    ...{ sql, node: 'node-1', objects, recordingsDir, clock, logger },
     sealingKeys,
     tempDir,
     exporter: { export: exportPeaks },

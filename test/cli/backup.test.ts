@@ -156,9 +156,10 @@ async function seedCall(): Promise<void> {
     );
     const id = randomUUID();
     const objectKey = `recordings/${workspaceId}/${id}.wav`;
-    await createRecording(sql, { id, callId: call.callId, workspaceId, now: at });
+    await createRecording(sql, { id, callId: call.callId, workspaceId, node: call.ownerNode, now: at });
     await settleCall(sql, {
       callId: call.callId,
+      ownerBoot: call.ownerBoot,
       move: {
         event: 'call.completed',
         state: 'completed',
