@@ -114,13 +114,24 @@ async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): 
       select jsonb_agg(jsonb_build_object('word', alike.word, 'units', alike.units))
       from (
         select known.word, sum(known.units)::int as units
-        from memory_words known
-        where kept.units = 0 and char_length(kept.word) between 4 and 40
-          and known.collection_id = any(${collectionIds as string[]}::uuid[]) and known.word % kept.word
-        group by known.word order by similarity(known.word, kept.word) desc, 1 limit 12
+        from (
+          select other.word, other.units, 1 as likeness from memory_words other
+          where kept.units = 0 and char_length(kept.word) between 4 and 40
+            and other.collection_id = any(${collectionIds as string[]}::uuid[]) and other.word = any(swapped.words)
+          union all
+          select other.word, other.units, similarity(other.word, kept.word) from memory_words other
+          where kept.units = 0 and char_length(kept.word) between 4 and 40
+            and other.collection_id = any(${collectionIds as string[]}::uuid[]) and other.word % kept.word
+            and other.word <> all(swapped.words)
+        ) known
+        group by known.word order by max(known.likeness) desc, 1 limit 12
       ) alike
     ), '[]') as alike
-    from kept`;
+    -- With two neighbouring letters swapped, words of up to six letters have too few trigrams in common to be found by these.
+    from kept cross join lateral (
+      select array_agg(overlay(kept.word placing reverse(substr(kept.word, place, 2)) from place)) as words
+      from generate_series(1, char_length(kept.word) - 1) as place
+    ) swapped`;
 }
 
 interface WeighedWord {

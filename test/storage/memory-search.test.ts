@@ -34,6 +34,10 @@ onEveryServer('the search for words', (database) => {
     for (const typed of ['kubernets', 'kuberneets', 'kubernetis', 'kubrenetes']) {
       expect(await search(typed), typed).toEqual(['Kubernetes restarts pods']);
     }
+    // Too few trigrams in common: `fliter` and `filter` have three of eleven.
+    for (const typed of ['fliter', 'cofefe', 'lieks']) {
+      expect(await search(typed), typed).toEqual(['Asha likes filter coffee in Mumbai']);
+    }
     expect(await search('coffe mumbay')).toEqual(['Asha likes filter coffee in Mumbai']);
     expect(await search('kube')).toEqual([]);
   });
