@@ -9,10 +9,11 @@ export type SttMessage =
       diarize: boolean;
       /** Whether context opened refinement. */
       llm_refinement: boolean;
+      /** In effect, not only new ones. The same below. */
       warning_codes: string[];
       config: ConfigOnWire;
     }
-  | { type: 'config_updated'; config: ConfigOnWire }
+  | { type: 'config_updated'; warning_codes: string[]; config: ConfigOnWire }
   | { type: 'speech_started'; sentence_id: string; start: number }
   | TranscriptionMessage
   | {

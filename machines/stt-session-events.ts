@@ -92,11 +92,11 @@ export type SttSessionEvent =
       type: 'end.requested';
       ending: Extract<SttEnding, { kind: 'disconnected' | 'credentials' | 'shutdown' | 'overloaded' }>;
     }
-  /** `ignoresTerms`: the terms were given to a model that has no use for them. */
+  /** `ignoresTerms`: the terms were given to a model that has no use for them. The same below. */
   | { type: 'pipeline.opened'; ignoresTerms: boolean }
   /** It did not open; the code is one of the catalogue. */
   | { type: 'pipeline.refused'; code: string; message: string }
-  | { type: 'pipeline.configured'; settings: SttSettings }
+  | { type: 'pipeline.configured'; settings: SttSettings; ignoresTerms: boolean }
   | { type: 'pipeline.config_refused'; code: string; message: string }
   /** All that was sent has been heard. */
   | { type: 'pipeline.heard'; snrDb: number | null };

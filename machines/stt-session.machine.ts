@@ -111,9 +111,13 @@ export const sttSessionMachine = setup({
         config: configOnWire(settings!, talk),
       },
     })),
-    emitConfigUpdated: emit(({ context }) => ({
+    emitConfigUpdated: emit(({ context: { settings, talk, warnings } }) => ({
       type: 'told' as const,
-      message: { type: 'config_updated' as const, config: configOnWire(context.settings!, context.talk) },
+      message: {
+        type: 'config_updated' as const,
+        warning_codes: [...warnings],
+        config: configOnWire(settings!, talk),
+      },
     })),
     emitInterim: emit(({ event }) => ({
       type: 'told' as const,
@@ -133,8 +137,10 @@ export const sttSessionMachine = setup({
       };
     }),
     storeWarnings: assign(({ context, event }) => {
-      assertEvent(event, 'pipeline.opened');
-      return event.ignoresTerms ? { warnings: [...context.warnings, 'keywords_not_boosted'] } : {};
+      assertEvent(event, ['pipeline.opened', 'pipeline.configured']);
+      // Another language may have another model.
+      const others = context.warnings.filter((code) => code !== 'keywords_not_boosted');
+      return { warnings: event.ignoresTerms ? [...others, 'keywords_not_boosted'] : others };
     }),
     storeSettings: assign((_, { settings }: { settings: SttSettings }) => ({ settings })),
     storeSpeakingId: assign({
@@ -286,6 +292,7 @@ export const sttSessionMachine = setup({
                 'pipeline.configured': {
                   actions: [
                     { type: 'storeSettings', params: ({ event }) => ({ settings: event.settings }) },
+                    'storeWarnings',
                     'emitConfigUpdated',
                   ],
                 },

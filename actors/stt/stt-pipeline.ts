@@ -62,7 +62,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       });
       if (signal.aborted) return;
       intake.open(ears, format);
-      tell({ type: 'pipeline.opened', ignoresTerms: !stream.boostsKeywords && input.terms.length > 0 });
+      tell({ type: 'pipeline.opened', ignoresTerms: ignoresTerms(stream) });
     }
 
     async function obey(command: PipelineCommand): Promise<void> {
@@ -81,7 +81,11 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
         ...(enhancement !== undefined && { enhancement }),
       });
       settings = changed;
-      tell({ type: 'pipeline.configured', settings });
+      tell({ type: 'pipeline.configured', settings, ignoresTerms: ignoresTerms(stream) });
+    }
+
+    function ignoresTerms({ boostsKeywords }: RecognitionStream): boolean {
+      return !boostsKeywords && input.terms.length > 0;
     }
 
     function onFailure(command: PipelineCommand['type'], error: unknown): void {

@@ -78,6 +78,26 @@ describe('a live transcription', () => {
     }
   });
 
+  it('warns its client of terms when a change of the language picks a model that has no use for them', async () => {
+    const { session, recognition, told, until } = await openSession();
+    session.send({ type: 'start', settings: SETTINGS, talk: TALK });
+    await until('session_started');
+    recognition.stream.boostsKeywords = false;
+    for (const count of [1, 2]) {
+      session.send({ type: 'config', change: { languages: ['hi'] } });
+      await until('config_updated', count);
+    }
+    recognition.stream.boostsKeywords = true;
+    session.send({ type: 'config', change: { languages: ['en'] } });
+    await until('config_updated', 3);
+    expect(told).toMatchObject([
+      { type: 'session_started', warning_codes: [] },
+      { type: 'config_updated', warning_codes: ['keywords_not_boosted'] },
+      { type: 'config_updated', warning_codes: ['keywords_not_boosted'] },
+      { type: 'config_updated', warning_codes: [] },
+    ]);
+  });
+
   it('refuses audio that comes before it was started, and takes it afterwards, in whatever format each comes', async () => {
     const { session, listening, until } = await openSession();
     expect(session.audio(new Uint8Array([1, 2]), LINEAR_16K)).toBe(false);

@@ -54,7 +54,11 @@ const EVENTS: Record<string, SttSessionEvent> = {
   opened: { type: 'pipeline.opened', ignoresTerms: false },
   'refused.language': { type: 'pipeline.refused', code: 'unsupported_language', message: 'No engine knows it.' },
   'refused.shutdown': { type: 'pipeline.refused', code: 'SHUTTING_DOWN', message: 'Shutting down.' },
-  configured: { type: 'pipeline.configured', settings: { ...SETTINGS, utteranceEndMs: 2_000 } },
+  configured: {
+    type: 'pipeline.configured',
+    settings: { ...SETTINGS, utteranceEndMs: 2_000 },
+    ignoresTerms: false,
+  },
   unconfigured: { type: 'pipeline.config_refused', code: 'unsupported_language', message: 'No engine knows it.' },
   speech: { type: 'speech.started', utteranceId: 1, atMs: 480 },
   hypothesis: {
