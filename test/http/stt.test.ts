@@ -120,6 +120,15 @@ describe('POST /stt', () => {
     expect(existsSync(uploadPath)).toBe(false);
   });
 
+  it('includes words if include_confidence alone is set', async () => {
+    await post([AUDIO, field('include_confidence', 'true')]);
+    await post([AUDIO, field('include_confidence', 'false')]);
+    expect(fixture.transcriber.requests).toMatchObject([
+      { includeWords: true, includeConfidence: true },
+      { includeWords: false, includeConfidence: false },
+    ]);
+  });
+
   it('leaves everything open when there is nothing but a file, or fields are empty', async () => {
     await post([AUDIO]);
     await post([AUDIO, field('language', ''), field('diarize', ''), field('max_speakers', ''), field('keywords', ',')]);

@@ -99,6 +99,14 @@ describe('the Accept header', () => {
   });
 });
 
+it('reports the charge to a member, and not the balance of the wallet', async () => {
+  const as = await fixture.addMemberWith('member');
+  const { status, headers } = await fixture.call('POST', '/tts-stream', { as, body: { text: 'Hello there.' } });
+  expect(status).toBe(200);
+  expect(headers).toMatchObject({ 'x-credit-charged': '0.000165' });
+  expect(headers).not.toHaveProperty('x-credit-balance');
+});
+
 describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path) => {
   it('streams audio as lines of JSON and ends with the words, their times and the cost', async () => {
     const { status, headers, raw } = await fixture.call('POST', path, { body: { text: 'Hello there.' } });

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { AvailableVoice } from '../../../speech/speech-synthesis.ts';
 import { eventually } from '../../eventually.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
 import {
@@ -38,6 +39,17 @@ describe('voices of the catalogue', () => {
     expect(await desk.get({ workspaceId, voiceId: 'en-us' })).toMatchObject({ id: usual.id, isCustom: false });
   });
 
+  it('have a gender, also where their engine does not state one', async () => {
+    const unstated: AvailableVoice = { ...PLAIN, engine: 'sherpa-onnx', name: 'vits-te', language: 'te', gender: null };
+    fixture.synthesis.available = [PLAIN, unstated];
+    const { workspaceId } = await fixture.caller();
+    const desk = fixture.open();
+    const tiers = await Promise.all((['quality', 'fast'] as const).map((tier) => desk.list({ workspaceId, tier })));
+    const genders = new Map(tiers.flat().map(({ name, gender }) => [name, gender]));
+    expect(genders.size).toBeGreaterThan(1);
+    expect([...new Set(genders.values())].toSorted()).toEqual(['female', 'male']);
+  });
+
   it('cannot be changed, given samples or deleted', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
@@ -56,9 +68,10 @@ describe('a voice that is cloned', () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
-    expect(voice).toMatchObject({ status: 'processing', tier: 'fast', isCustom: true, approximate: null });
+    const gender = expect.stringMatching(/^(female|male)$/);
+    expect(voice).toMatchObject({ status: 'processing', tier: 'fast', isCustom: true, approximate: null, gender });
     const ready = await fixture.becomes(desk, voice, by, 'ready');
-    expect(ready).toMatchObject({ approximate: true, error: null });
+    expect(ready).toMatchObject({ approximate: true, error: null, gender });
     const { workspaceId } = by;
     const spoken = await desk.resolve({ workspaceId, voiceId: voice.id });
     expect(spoken).toMatchObject({ id: voice.id, recipe: { engine: 'espeak-ng' } });

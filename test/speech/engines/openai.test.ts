@@ -339,6 +339,18 @@ describe('a server that fails', () => {
     expect(`${message}${stack}${String(cause)}${JSON.stringify(failure)}`).not.toContain(API_KEY);
   });
 
+  it.each([200, 307, 400, 401, 404, 429, 500, 503])('with status %s is not quoted', async (status) => {
+    const said = 'the caller likes tulips';
+    const error = { message: said, type: said, param: said, code: said, details: { said }, retry_after: said };
+    for (const body of [JSON.stringify({ error, detail: said, text: 7 }), `{"text": "${said}`, said]) {
+      const { baseUrl } = await serverThat((response) => response.writeHead(status, said).end(body));
+      const failure = await recognise(await recognizerFor(baseUrl)).catch((error: unknown) => error);
+      expect(failure).toMatchObject({ name: 'RecognizerError' });
+      const { message, stack, cause } = failure as Error;
+      expect(`${message}${stack}${String(cause)}${JSON.stringify(failure)}`).not.toContain('tulips');
+    }
+  });
+
   it('to be there', async () => {
     const { baseUrl } = await serverThat(() => {});
     await open.pop()![Symbol.asyncDispose]();
