@@ -2,6 +2,7 @@ import type { RecognisedWord } from '../machines/utterances.ts';
 import { splitWords } from './engines/timed-words.ts';
 import { lettersOf } from './phonetic-likeness.ts';
 import type { Keyword } from './recognizer.ts';
+import { type Difference, wordDifferences } from './word-differences.ts';
 
 /** Whether a word of a keyword was recognised, so that it may be there because of the boost. */
 export function hasKeywords(words: readonly RecognisedWord[], keywords: readonly Keyword[]): boolean {
@@ -23,7 +24,7 @@ export interface MarkOptions {
  */
 export function markBoosted(words: readonly RecognisedWord[], options: MarkOptions): RecognisedWord[] {
   const { unboosted, keywords, by = 'time' } = options;
-  const gaps = by === 'order' ? differences(words, unboosted) : [];
+  const gaps = by === 'order' ? wordDifferences(words, unboosted) : [];
   const letters = lettersOfKeywords(keywords);
   const marked: RecognisedWord[] = [];
   for (let from = 0; from < words.length; ) {
@@ -31,11 +32,11 @@ export function markBoosted(words: readonly RecognisedWord[], options: MarkOptio
       marked.push(words[from++]!);
       continue;
     }
-    const length = words.slice(from).findIndex(({ word }) => !letters.has(lettersOf(word)));
-    const run = words.slice(from, length === -1 ? words.length : from + length);
-    const to = from + run.length;
+    let to = from + 1;
+    while (to < words.length && letters.has(lettersOf(words[to]!.word))) to += 1;
+    const run = words.slice(from, to);
     const heard = by === 'time' ? heardWithin(run, unboosted) : heardBetween(words, { from, to, unboosted, gaps });
-    marked.push(...markedRun(run, heard));
+    for (const word of markedRun(run, heard)) marked.push(word);
     from = to;
   }
   return marked;
@@ -43,56 +44,14 @@ export function markBoosted(words: readonly RecognisedWord[], options: MarkOptio
 
 function markedRun(run: readonly RecognisedWord[], heard: readonly RecognisedWord[]): RecognisedWord[] {
   const textOf = (words: readonly RecognisedWord[]) => words.map(({ word }) => word).join(' ');
-  if (lettersOf(textOf(run)) === lettersOf(textOf(heard))) return [...run];
-  if (run.length !== heard.length) return run.map((word) => ({ ...word, original: textOf(heard) }));
+  const original = textOf(heard);
+  if (lettersOf(textOf(run)) === lettersOf(original)) return [...run];
+  if (run.length !== heard.length) return run.map((word) => ({ ...word, original }));
   return run.map((word, index) => {
     const { word: original } = heard[index]!;
     return lettersOf(original) === lettersOf(word.word) ? word : { ...word, original };
   });
 }
-
-/** Where two lists of words differ: `words` from `from` to `to` are `unboosted` from `heardFrom` to `heardTo`. */
-interface Difference {
-  from: number;
-  to: number;
-  heardFrom: number;
-  heardTo: number;
-}
-
-/** Between the words that both have, by the longest common subsequence. At most `MOST_COMPARED` words of each. */
-function differences(words: readonly RecognisedWord[], unboosted: readonly RecognisedWord[]): Difference[] {
-  const a = words.slice(0, MOST_COMPARED).map(({ word }) => lettersOf(word));
-  const b = unboosted.slice(0, MOST_COMPARED).map(({ word }) => lettersOf(word));
-  const width = b.length + 1;
-  /** At `[i * width + j]`: how many words the rests of both from `i` and `j` have in common. */
-  const common = new Uint16Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--) {
-      common[i * width + j] =
-        a[i] === b[j]
-          ? common[(i + 1) * width + j + 1]! + 1
-          : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
-    }
-  }
-  const found: Difference[] = [];
-  let [i, j, from, heardFrom] = [0, 0, 0, 0];
-  const close = () => {
-    if (i > from || j > heardFrom) found.push({ from, to: i, heardFrom, heardTo: j });
-  };
-  while (i < a.length && j < b.length) {
-    if (a[i] === b[j]) {
-      close();
-      [from, heardFrom] = [++i, ++j];
-    } else if (common[(i + 1) * width + j]! >= common[i * width + j + 1]!) i += 1;
-    else j += 1;
-  }
-  [i, j] = [words.length, unboosted.length];
-  close();
-  return found;
-}
-
-/** A file is recognised in utterances of half a minute. */
-const MOST_COMPARED = 500;
 
 /** What was heard in the place of the run: the run itself, but for what differs. */
 function heardBetween(

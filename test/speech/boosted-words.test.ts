@@ -48,6 +48,25 @@ describe('words that come of the boost', () => {
     expect(inOrder(['Dashwood', 'and', 'zoe'], ['dashwood', 'hand', 'Zoe'])).toEqual([]);
   });
 
+  it('have their own original late in a long text', () => {
+    const long = Array.from({ length: 700 }, (_, at) => `word${at}`);
+    const options = { unboosted: said('dash', ...long, 'so', 'we'), keywords: KEYWORDS, by: 'order' as const };
+    const marked = markBoosted(said('dashwood', ...long, 'zoe'), options);
+    expect(marked.filter(({ original }) => original !== null)).toMatchObject([
+      { word: 'dashwood', original: 'dash' },
+      { word: 'zoe', original: 'so we' },
+    ]);
+  });
+
+  it.each([
+    ['has more words than anybody says', Array.from({ length: 60_000 }, (_, at) => `word${at}`)],
+    ['has longer words than there are', Array.from({ length: 300 }, (_, at) => `${at}`.repeat(5_000))],
+  ])('stay unmarked where the text without it %s', (_, heard) => {
+    const words = said(...Array.from({ length: 20_000 }, () => ['zoe', 'and']).flat());
+    const marked = markBoosted(words, { unboosted: said(...heard), keywords: KEYWORDS, by: 'order' });
+    expect(marked.every(({ original }) => original === null)).toBe(true);
+  });
+
   it('have an empty original where nothing else is heard', () => {
     expect(originals(said('hello', 'zoe'), said('hello'))[1]).toEqual(['zoe', '']);
   });
