@@ -68,9 +68,12 @@ export class OpenAiRecognizer implements Recognizer {
       // Servers refuse what is shorter.
       if (samples < LEAST_SAMPLES) return toRecognition({ text: '' }, context);
       const prompt = promptOf(options.keywords);
-      const recognition = toRecognition(await this.#transcribe(utterance, { prompt }), context);
-      const isPrompted = prompt !== '' && hasKeywords(recognition.words, options.keywords);
-      return isPrompted ? await this.#marked(recognition, utterance, context) : recognition;
+      const { signal } = utterance.abort;
+      const startedMs = performance.now();
+      const recognition = toRecognition(await this.#transcribe(utterance, { prompt, signal }), context);
+      if (prompt === '' || !hasKeywords(recognition.words, options.keywords)) return recognition;
+      const withinMs = Math.max(LEAST_MARKING_MS, 2 * (performance.now() - startedMs));
+      return await this.#marked(recognition, utterance, { context, withinMs });
     } catch (error) {
       throw serverRefusal(error, this.#server.secret);
     } finally {
@@ -92,15 +95,16 @@ export class OpenAiRecognizer implements Recognizer {
     return this.#utterance;
   }
 
-  /** With the words marked that the server writes only because of the prompt. */
+  /** With the words marked that the server writes only because of the prompt, if it answers in time. */
   async #marked(
     recognition: Recognition,
     utterance: OpenUtterance,
-    context: TranscriptionContext,
+    { context, withinMs }: { context: TranscriptionContext; withinMs: number },
   ): Promise<Recognition> {
     const { keywords } = utterance.options;
+    const signal = AbortSignal.any([utterance.abort.signal, AbortSignal.timeout(withinMs)]);
     try {
-      const unboosted = toRecognition(await this.#transcribe(utterance, { prompt: '' }), context).words;
+      const unboosted = toRecognition(await this.#transcribe(utterance, { prompt: '', signal }), context).words;
       const words = markBoosted(recognition.words, { unboosted, keywords, by: 'order' });
       return { ...recognition, words };
     } catch (error) {
@@ -110,7 +114,10 @@ export class OpenAiRecognizer implements Recognizer {
     }
   }
 
-  async #transcribe({ options, blocks, abort }: OpenUtterance, { prompt }: { prompt: string }): Promise<unknown> {
+  async #transcribe(
+    { options, blocks }: OpenUtterance,
+    { prompt, signal }: { prompt: string; signal: AbortSignal },
+  ): Promise<unknown> {
     const { client, tellsWords } = this.#server;
     const request = {
       file: new File([encodeWav(blocks)], 'utterance.wav', { type: 'audio/wav' }),
@@ -118,7 +125,6 @@ export class OpenAiRecognizer implements Recognizer {
       ...(options.language !== null && { language: options.language }),
       ...(prompt !== '' && { prompt }),
     };
-    const { signal } = abort;
     if (tellsWords) {
       try {
         const verbose = { ...request, response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'] };
@@ -146,6 +152,8 @@ type VerboseRequest = OpenAI.Audio.TranscriptionCreateParamsNonStreaming<'verbos
 /** Servers take files of 25 MB. */
 const MOST_SAMPLES = 24_000_000 / Int16Array.BYTES_PER_ELEMENT;
 const LEAST_SAMPLES = RECOGNITION_RATE_HZ / 10;
+/** The text waits for its marks as long as two requests took, and at least this long. */
+const LEAST_MARKING_MS = 1_000;
 /** Whisper reads the last 224 tokens of it. */
 const MOST_PROMPT_CHARACTERS = 800;
 

@@ -167,6 +167,15 @@ describe('an answer with words', () => {
     expect(words).toMatchObject([{ word: 'tandem', original: null }]);
   });
 
+  it('does not wait long for the second request', async () => {
+    const { baseUrl } = await serverThat((response, { form }) => {
+      if (form.has('prompt')) json(response, 200, { text: 'tandem' });
+    });
+    const keywords = [{ term: 'tandem', weight: 1 }];
+    const { words } = await recognise(await recognizerFor(baseUrl), { ...UTTERANCE, keywords });
+    expect(words).toMatchObject([{ word: 'tandem', original: null }]);
+  });
+
   it('is asked for without a language or a prompt when there are none', async () => {
     const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
     await recognise(await recognizerFor(baseUrl, { apiKey: null }));
