@@ -41,7 +41,10 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       const format = formatOf(settings);
       requireSpeakersInOrder(settings);
       stream = await recognition.open({
-        onEvent: (event) => tell('lagMs' in event ? { ...event, lagMs: event.lagMs + intake.behindMs } : event),
+        onEvent: (event) => {
+          if (event.type === 'recognition.failed') tell({ ...event, ...failureOf(event) });
+          else tell('lagMs' in event ? { ...event, lagMs: event.lagMs + intake.behindMs } : event);
+        },
         signal,
         ...(recognitionSettings(settings) as RecognitionSettings),
         streamId: sessionId,
@@ -100,6 +103,15 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
 
     function reasonOf(error: unknown): { code: string; message: string } {
       if (error instanceof TandemError) return { code: error.code, message: error.message };
+      return internal(error);
+    }
+
+    /** How an engine broke names files and models of this server. */
+    function failureOf({ code, message }: { code: string; message: string }): { code: string; message: string } {
+      return code === 'INTERNAL' ? internal(new Error(message)) : { code, message };
+    }
+
+    function internal(error: unknown): { code: string; message: string } {
       logger.error({ sessionId, err: error }, 'STT session failed');
       return { code: 'INTERNAL', message: 'Something went wrong here. Connect again.' };
     }

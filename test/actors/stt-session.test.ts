@@ -78,6 +78,22 @@ describe('a live transcription', () => {
     }
   });
 
+  it('keeps the details of a broken engine from its client, and logs them', async () => {
+    const { session, recognition, told, logger } = await startedSession();
+    const message = 'cannot open /srv/models/stt/secret-model/encoder.onnx';
+    recognition.stream.tell({ type: 'recognition.failed', code: 'INTERNAL', message, retryAfterS: null });
+    await session.ended;
+    expect(told).toContainEqual({
+      type: 'error',
+      code: 'INTERNAL',
+      message: 'Something went wrong here. Connect again.',
+    });
+    expect(JSON.stringify(told)).not.toContain('secret-model');
+    expect(logger.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ err: new Error(message) }) }),
+    );
+  });
+
   it('warns its client of terms when a change of the language picks a model that has no use for them', async () => {
     const { session, recognition, told, until } = await openSession();
     session.send({ type: 'start', settings: SETTINGS, talk: TALK });
@@ -506,13 +522,14 @@ async function openSession({ balanceNano = 10n * USD, refine = null, webhook = f
   const speech = createFakeSpeech();
   const clock = createTestClock();
   const deliverer = createFakeDeliverer();
+  const logger = createTestLogger();
   const stt = createLiveStt({
     ...speech,
     sql: begin ? sqlWithFaults(sql, begin) : sql,
     refine,
     deliverer,
     clock,
-    logger: createTestLogger(),
+    logger,
   });
   const open = () => {
     const told: SttMessage[] = [];
@@ -534,6 +551,7 @@ async function openSession({ balanceNano = 10n * USD, refine = null, webhook = f
     ...speech,
     stt,
     clock,
+    logger,
     sql,
     workspaceId,
     open,
