@@ -129,6 +129,40 @@ describe('the recognizers', () => {
     expect(speakers.flatMap(({ outcomes }) => outcomes)).toEqual(['1', '2', '3', '4'].map((text) => [0, text]));
   });
 
+  it.each([1, 2])('lose no utterance of four that share one when it dies, with %s at most', async (processes) => {
+    const engine = createFakeEngine({
+      utterancesAtOnce: 4,
+      script: ({ type, instance, words }) => {
+        if (type === 'write' && instance === 0 && words.includes(9)) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes });
+    const speakers = await Promise.all(Array.from({ length: 4 }, () => fixture.open('live')));
+    const utterances = [];
+    for (const [index, speaker] of speakers.entries()) {
+      const utterance = speaker.begin();
+      speaker.go(utterance, [index + 1]);
+      utterances.push(utterance);
+    }
+    await engine.steps.count(4, ({ type }) => type === 'write');
+    for (const [index, speaker] of speakers.entries()) {
+      speaker.go(utterances[index]!, [9]);
+      speaker.end(utterances[index]!);
+      speaker.say([index + 5]);
+      speaker.hangUp();
+    }
+    await Promise.all(speakers.map(({ closed }) => closed));
+    expect(speakers.map(({ outcomes }) => outcomes)).toEqual(
+      [1, 2, 3, 4].map((word) => [
+        [0, `${word} 9`],
+        [1, `${word + 4}`],
+      ]),
+    );
+    expect(fixture.broken).toHaveLength(1);
+    const { engines } = await fixture.desk.describe();
+    expect(engines).toMatchObject([{ busy: 0 }]);
+  });
+
   it('are not shared with an utterance that broke one, so that it breaks no other twice', async () => {
     const engine = createFakeEngine({
       utterancesAtOnce: 4,
