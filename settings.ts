@@ -178,6 +178,16 @@ export const VARIABLES = {
     { fallback: 1, min: 0, max: 999_999_999 },
     'Capture agent id of this server at the HEP collector.',
   ),
+  sipTrustedProxies: {
+    name: 'SIP_TRUSTED_PROXIES',
+    about:
+      'SIP proxies whose Via headers are trusted to name the source of a call, such as a dispatcher before several nodes.',
+    expects: 'a comma-separated list of addresses and networks such as 10.0.0.0/8',
+    shownDefault: 'none',
+    secret: false,
+    fallback: [],
+    parse: (text) => parseList(text, (item) => (isIP(item) !== 0 || ipaddr.isValidCIDR(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
   sipTlsPort: integerVariable(
     'SIP_TLS_PORT',
     { fallback: 5061, min: 0, max: 65_535 },

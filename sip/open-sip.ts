@@ -21,6 +21,8 @@ export interface SipSettings extends SipTlsSettings {
   readonly sipTransports: readonly ('udp' | 'tcp')[];
   /** From each source. */
   readonly sipMessagesPerSecond: number;
+  /** Addresses and networks. */
+  readonly sipTrustedProxies: readonly string[];
 }
 
 export interface OpenSipOptions {
@@ -53,7 +55,7 @@ export async function openSip(settings: SipSettings, { logger, onLost, onMessage
   const connectInBackground = settings.drachtioHost !== null;
   const outlivesUs = settings.drachtioHost !== null;
   const gateway = await createDrachtioGateway({
-    ...{ ...control, connectInBackground, outlivesUs, logger },
+    ...{ ...control, connectInBackground, outlivesUs, trustedProxies: settings.sipTrustedProxies, logger },
     ...(tracer && { tracer }),
     // The embedded server reports what it sees itself, and more.
     ...(tracer && settings.drachtioHost !== null && { onFrame: frameReader(tracer) }),

@@ -30,7 +30,7 @@ export class ReceivedCall implements InboundCall {
   constructor(
     request: SrfReceivedRequest,
     reply: SrfReply,
-    { answer, traceAs }: Pick<InboundCall, 'answer' | 'traceAs'>,
+    { source, answer, traceAs }: Pick<InboundCall, 'source' | 'answer' | 'traceAs'>,
   ) {
     this.#reply = reply;
     this.#answer = answer;
@@ -38,7 +38,7 @@ export class ReceivedCall implements InboundCall {
     this.called = userOf(request.uri);
     this.caller = callerOf(request);
     this.authorization = request.get('Authorization');
-    this.source = { host: request.source_address, port: request.source_port };
+    this.source = source;
     request.on('cancel', () => {
       if (this.#isOver) return;
       this.#isOver = true;

@@ -6,6 +6,7 @@ import { endLostLeg } from './lost-leg.ts';
 import { printableFault } from './printable-fault.ts';
 import { ReceivedCall } from './received-call.ts';
 import { Registration } from './registration.ts';
+import { sourceOf } from './request-source.ts';
 import { SipError, type SipErrorCode } from './sip-error.ts';
 import type {
   DialRequest,
@@ -31,6 +32,8 @@ export interface DrachtioGatewayOptions {
   secret: string;
   /** Our host in From and P-Asserted-Identity. Default: the address the server sends from. */
   sipHost?: string;
+  /** Proxies whose Via headers name the source of a call: addresses and networks. Default: none. */
+  trustedProxies?: readonly string[];
   logger?: GatewayLogger;
   /** Learns which SIP dialogs belong to which leg. */
   tracer?: Pick<CallTracer, 'bind'>;
@@ -321,6 +324,7 @@ export class DrachtioGateway implements SipGateway {
     this.#counters.received++;
     if (rejectsShortSession(request, reply)) return;
     const call = new ReceivedCall(request, reply, {
+      source: sourceOf(request, this.#options.trustedProxies ?? []),
       answer: (asked) => this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
       traceAs: (leg) => this.#options.tracer?.bind(request.get('Call-ID') ?? '', leg),
     });

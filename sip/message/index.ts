@@ -1,4 +1,5 @@
 export { parseCSeq } from './cseq.ts';
+export { splitList } from './lexing.ts';
 export { formatNameAddr, parseNameAddr, tagOf } from './name-addr.ts';
 export { SipParseError } from './parse-error.ts';
 export { parseMessage } from './parse-message.ts';

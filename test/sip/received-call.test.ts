@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ReceivedCall } from '../../sip/received-call.ts';
 
 const ASSERTED = '<sip:+919800000001@carrier.example>';
+const SOURCE = { host: '192.0.2.7', port: 5060 };
 
 /** The number of the caller of an INVITE with these headers. */
 function callerOf(headers: Record<string, string>): string {
@@ -9,12 +10,12 @@ function callerOf(headers: Record<string, string>): string {
     uri: 'sip:+911140000001@192.0.2.1',
     get: (name: string) => headers[name],
     on: () => {},
-    ...{ source_address: '192.0.2.7', source_port: 5060 },
   };
   const answer = () => {
     throw new Error('not answered here');
   };
-  return new ReceivedCall(request as never, { send: () => {} } as never, { answer, traceAs: () => {} }).caller;
+  return new ReceivedCall(request as never, { send: () => {} } as never, { source: SOURCE, answer, traceAs: () => {} })
+    .caller;
 }
 
 describe('the caller of a received call', () => {
