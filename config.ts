@@ -70,6 +70,9 @@ const OWN_PREFIX = /^TANDEM_/;
 const DOT_ENV_PREFIX =
   /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|RETENTION|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION|METRICS)_/;
 
+/** Names that docker-compose.yml reads from the same file. */
+const COMPOSE_NAMES = ['TANDEM_DOMAIN'];
+
 function requireKnownArguments(argv: readonly string[]): void {
   const unknown = argv.find((argument) => !HELP_ARGUMENTS.has(argument));
   if (unknown !== undefined) throw new ConfigError(`Unknown argument ${quote(unknown)}: the only one is --help.`);
@@ -85,7 +88,7 @@ function readDotEnv(path: string): Record<string, string | undefined> {
 }
 
 function refuseUnknownNames(env: Readonly<Record<string, unknown>>, dotEnv: Readonly<Record<string, unknown>>): void {
-  const known = Object.values(VARIABLES).map(({ name }) => name);
+  const known = [...Object.values(VARIABLES).map(({ name }) => name), ...COMPOSE_NAMES];
   const unknown =
     Object.keys(env).find((name) => OWN_PREFIX.test(name) && !known.includes(name)) ??
     Object.keys(dotEnv).find((name) => DOT_ENV_PREFIX.test(name) && !known.includes(name));

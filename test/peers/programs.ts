@@ -4,8 +4,17 @@ import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Debian programs that are run as the other end of a call, or that watch the server. */
-export type PeerProgram = 'sipp' | 'baresip' | 'kamailio' | 'linphonec' | 'prometheus' | 'promtool';
+/** Debian programs that are run as the other end of a call, beside the server, or to watch it. */
+export type PeerProgram =
+  | 'sipp'
+  | 'baresip'
+  | 'kamailio'
+  | 'linphonec'
+  | 'prometheus'
+  | 'promtool'
+  | 'caddy'
+  | 'redis-server'
+  | 'sh';
 
 /** False where the program is not installed: then its tests are reported as skipped, by name. */
 export function peerAvailable(program: PeerProgram): boolean {

@@ -58,13 +58,16 @@ export interface SippCallOptions {
   /** User part of the request URI. */
   number: string;
   transport?: 'udp' | 'tcp';
+  /** Address that it calls from. Default 127.0.0.1. */
+  host?: string;
 }
 
 /** Has sipp call once. Rejects with sipp's own words when the call went against the scenario. */
-export async function callWithSipp({ scenario, target, number, transport = 'udp' }: SippCallOptions): Promise<void> {
+export async function callWithSipp(options: SippCallOptions): Promise<void> {
+  const { scenario, target, number, transport = 'udp', host = HOST } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sipp-'));
   const args = [`${target.host}:${target.port}`, '-s', number, '-m', '1'];
-  const { peer } = await runScenario(folder, { scenario, steps: CALLING_SCENARIOS[scenario], transport, args });
+  const { peer } = await runScenario(folder, { scenario, steps: CALLING_SCENARIOS[scenario], transport, host, args });
   const code = await peer.exited;
   const errors = await readFile(join(folder, 'errors.log'), 'utf8').catch(() => '');
   await peer.stop();
@@ -78,10 +81,11 @@ interface RunOptions {
   scenario: string;
   steps: readonly string[];
   transport: 'udp' | 'tcp';
+  host?: string;
   args: readonly string[];
 }
 
-async function runScenario(folder: string, { scenario, steps, transport, args }: RunOptions) {
+async function runScenario(folder: string, { scenario, steps, transport, host = HOST, args }: RunOptions) {
   const file = join(folder, `${scenario}.xml`);
   await writeFile(file, scenarioFile(scenario, steps));
   const port = await freePorts(2);
@@ -89,7 +93,7 @@ async function runScenario(folder: string, { scenario, steps, transport, args }:
     cwd: folder,
     args: [
       ...args,
-      ...['-sf', file, '-i', HOST, '-mi', HOST, '-p', String(port), '-t', transport === 'tcp' ? 't1' : 'u1'],
+      ...['-sf', file, '-i', host, '-mi', host, '-p', String(port), '-t', transport === 'tcp' ? 't1' : 'u1'],
       ...['-nostdin', '-recv_timeout', '15000', '-timeout', '30', '-timeout_error'],
       ...['-trace_err', '-error_file', 'errors.log'],
     ],

@@ -1,0 +1,208 @@
+import { execFile, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../eventually.ts';
+import { composition } from '../packaging/composition.ts';
+import { ROOT } from '../packaging/repository.ts';
+import { type Dispatcher, startDispatcher } from '../peers/dispatcher.ts';
+import { peerAvailable } from '../peers/programs.ts';
+import { callWithSipp } from '../peers/sipp.ts';
+import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { API_KEY, clean, cleanUp, fund, type Ready, startReady } from './ready-server.ts';
+import { inheritedEnvironment } from './server-process.ts';
+
+/**
+ * The processes of the profile `scale` with the settings of docker-compose.yml, but for addresses. The embedded SIP server in
+ * processes of its own stands in for drachtio-server.
+ */
+
+const DID = '+911140000001';
+/** The carrier is not at the address of the dispatcher, so a call is only taken if the nodes learn where it came from. */
+const CARRIER_HOST = '127.0.0.9';
+const RTP_PORTS = [
+  { RTP_PORT_MIN: '38000', RTP_PORT_MAX: '38199' },
+  { RTP_PORT_MIN: '38200', RTP_PORT_MAX: '38399' },
+] as const;
+const { services } = composition({ COMPOSE_PROFILES: 'scale', SIP_PORT: '5062' });
+const SERVICES = [services.tandem!, services['tandem-2']!] as const;
+
+const canRun = peerAvailable('kamailio') && peerAvailable('sipp') && (await redisIsReachable());
+
+describe.skipIf(!canRun)('two nodes behind kamailio', () => {
+  let database: TestDatabase;
+  let sipServers: SipServerProcess[];
+  let nodes: Ready[];
+  let dispatcher: Dispatcher;
+  let agent: Softphone;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    clean.push(() => database.drop());
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-scale-'));
+    clean.push(() => rm(folder, { recursive: true, force: true }));
+    sipServers = await Promise.all(SERVICES.map(({ environment = {} }) => startSipServer(environment)));
+    nodes = await Promise.all([0, 1].map((index) => startNode(index, { folder, database })));
+    dispatcher = await startDispatcher(sipServers.map(({ sipPort }) => `127.0.0.1:${sipPort}`));
+    clean.push(() => dispatcher.stop());
+
+    agent = await startSoftphone({ name: 'agent', user: '+919811111111' });
+    const carrier = await startLoopbackCarrier({
+      host: CARRIER_HOST,
+      routes: new Map([[agent.user, agent.address]]),
+    });
+    clean.push(() => Promise.all([agent.stop(), carrier.stop()]));
+    const { api, workspaceId } = nodes[0]!;
+    await api.post('/dialer/trunks', { name: 'Carrier', sip_uri: carrier.sipUri, channels: 10, numbers: [DID] });
+    await api.post('/dialer/numbers', { e164: DID });
+    const rule = { action: 'forward', endpoint: { type: 'phone', number: agent.user } };
+    await api.put(`/dialer/numbers/${encodeURIComponent(DID)}/inbound`, rule);
+    await fund(database.sql, workspaceId);
+    await untilFlags(['AP', 'AP']);
+  });
+  afterAll(cleanUp);
+
+  it('get inbound calls in turn, from the carrier that the dispatcher names', async () => {
+    expect(new Set(await ownersOfCalls(2)).size).toBe(2);
+  });
+
+  it('hang up on the carrier through the dispatcher', async () => {
+    const called = callWithSipp({
+      ...{ scenario: 'calls-and-is-hung-up', target: dispatcher.address, number: DID, host: CARRIER_HOST },
+    });
+    await eventually(async () => {
+      expect(await database.sql`select 1 from calls where state = 'bridged'`).toHaveLength(1);
+    });
+    agent.hangup();
+    await called;
+  });
+
+  it('get no requests that neither begin a call nor belong to one of theirs', async () => {
+    expect(await statusOf({ method: 'OPTIONS' })).toBe(200);
+    expect(await statusOf({ method: 'MESSAGE' })).toBe(405);
+    expect(await statusOf({ method: 'BYE', inDialog: true })).toBe(481);
+    const route = (server: string) =>
+      `Route: <sip:127.0.0.1:${dispatcher.address.port};lr;server=${Buffer.from(server).toString('hex')}>\r\n`;
+    expect(await statusOf({ method: 'BYE', inDialog: true, headers: route('sip:127.0.0.1:9') })).toBe(403);
+  });
+
+  it('keep their objects in one folder', async () => {
+    const [one, two] = nodes.map(({ dataDir }) => join(dataDir, 'objects')) as [string, string];
+    await writeFile(join(one, 'object'), 'of the first');
+    expect(await readFile(join(two, 'object'), 'utf8')).toBe('of the first');
+  });
+
+  it('leave all calls to the other one while a SIP server is frozen, and share them again when it wakes', async () => {
+    sipServers[0]!.child.kill('SIGSTOP');
+    await untilFlags(['IP', 'AP']);
+    const [owner, ...owners] = await ownersOfCalls(2);
+    expect(owners).toEqual([owner]);
+    sipServers[0]!.child.kill('SIGCONT');
+    await untilFlags(['AP', 'AP']);
+    expect(new Set(await ownersOfCalls(2)).size).toBe(2);
+  });
+
+  it('leave a call to the other one when a SIP server is killed just before', async () => {
+    sipServers[0]!.child.kill('SIGKILL');
+    const owners = await ownersOfCalls(2);
+    expect(new Set(owners).size).toBe(1);
+    await untilFlags(['IP', 'AP']);
+  });
+
+  async function startNode(index: number, { folder, database: { url } }: { folder: string; database: TestDatabase }) {
+    const { environment = {}, command } = SERVICES[index]!;
+    const { TANDEM_DATA_DIR = '' } = environment;
+    const dataDir = TANDEM_DATA_DIR.replace(/^\/data/, folder);
+    // What the command of the service does before it starts the server.
+    const script = command?.[2]?.replace('exec node main.ts', '') ?? '';
+    await promisify(execFile)('sh', ['-c', script], { env: { ...process.env, TANDEM_DATA_DIR: dataDir } });
+    return await startReady(dataDir, {
+      ...environment,
+      ...{ HOST: '127.0.0.1', PORT: '0', TANDEM_DATA_DIR: dataDir, MODELS_DIR: join(folder, 'models') },
+      ...{ TANDEM_API_KEY: API_KEY, DATABASE_URL: url, REDIS_URL: new URL('/13', REDIS_URL).href },
+      ...{ DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(sipServers[index]!.controlPort) },
+      ...{ SIP_TRUSTED_PROXIES: '127.0.0.1', RTP_HOST: '127.0.0.1', WEBRTC_PORT: '0', ...RTP_PORTS[index] },
+    });
+  }
+
+  /** Places calls one after the other; returns the node of each. */
+  async function ownersOfCalls(count: number): Promise<string[]> {
+    const before = await database.sql`select 1 from calls`;
+    for (let call = 0; call < count; call += 1) {
+      await callWithSipp({
+        ...{ scenario: 'calls-and-hangs-up', target: dispatcher.address, number: DID, host: CARRIER_HOST },
+      });
+    }
+    return await eventually(async () => {
+      const rows = await database.sql<{ ownerNode: string; state: string }[]>`
+        select owner_node as "ownerNode", state from calls order by created_at offset ${before.length}`;
+      expect(rows.map(({ state }) => state)).toEqual(Array.from({ length: count }, () => 'completed'));
+      return rows.map(({ ownerNode }) => ownerNode);
+    });
+  }
+
+  /** `AP`: active and pinged; `IP`: inactive and pinged. */
+  async function untilFlags(flags: string[]): Promise<void> {
+    await eventually(async () => {
+      const listed = await dispatcher.sipServers();
+      expect(sipServers.map(({ sipPort }) => listed[`127.0.0.1:${sipPort}`])).toEqual(flags);
+    });
+  }
+
+  /** The final status of a request to the dispatcher. */
+  async function statusOf({ method, inDialog = false, headers = '' }: RequestParts): Promise<number> {
+    const socket = createSocket('udp4');
+    try {
+      socket.bind(0, CARRIER_HOST);
+      await once(socket, 'listening');
+      const { host, port } = dispatcher.address;
+      const id = Math.random().toString(36).slice(2);
+      const request = [
+        `${method} sip:${DID}@${host}:${port} SIP/2.0\r\n`,
+        `Via: SIP/2.0/UDP ${CARRIER_HOST}:${socket.address().port};branch=z9hG4bK${id}\r\n`,
+        `${headers}Max-Forwards: 70\r\nFrom: <sip:a@${CARRIER_HOST}>;tag=${id}\r\n`,
+        `To: <sip:${DID}@${host}>${inDialog ? ';tag=x' : ''}\r\n`,
+        `Call-ID: ${id}\r\nCSeq: 1 ${method}\r\nContent-Length: 0\r\n\r\n`,
+      ];
+      socket.send(request.join(''), port, host);
+      const [answer] = (await once(socket, 'message')) as [Buffer];
+      return Number(/^SIP\/2\.0 (\d{3})/.exec(answer.toString('latin1'))?.[1]);
+    } finally {
+      socket.close();
+    }
+  }
+});
+
+interface RequestParts {
+  method: string;
+  inDialog?: boolean;
+  /** Lines with their ends. */
+  headers?: string;
+}
+
+interface SipServerProcess {
+  child: ReturnType<typeof spawn>;
+  sipPort: number;
+  controlPort: number;
+}
+
+async function startSipServer({ DRACHTIO_SECRET = '' }: Record<string, string>): Promise<SipServerProcess> {
+  const child = spawn(process.execPath, [join(ROOT, 'test/process/sip-server-process.ts')], {
+    env: { ...inheritedEnvironment(), DRACHTIO_SECRET },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  clean.push(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  return { child, ...(JSON.parse(line) as { sipPort: number; controlPort: number }) };
+}
