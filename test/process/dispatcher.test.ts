@@ -39,17 +39,18 @@ const canRun = peerAvailable('kamailio') && peerAvailable('sipp') && (await redi
 describe.skipIf(!canRun)('two nodes behind kamailio', () => {
   let database: TestDatabase;
   let sipServers: SipServerProcess[];
-  let nodes: Ready[];
+  let nodes: ScaledNode[];
+  let folder: string;
   let dispatcher: Dispatcher;
   let agent: Softphone;
 
   beforeAll(async () => {
     database = await createTestDatabase();
     clean.push(() => database.drop());
-    const folder = await mkdtemp(join(tmpdir(), 'tandem-scale-'));
+    folder = await mkdtemp(join(tmpdir(), 'tandem-scale-'));
     clean.push(() => rm(folder, { recursive: true, force: true }));
     sipServers = await Promise.all(SERVICES.map(({ environment = {} }) => startSipServer(environment)));
-    nodes = await Promise.all([0, 1].map((index) => startNode(index, { folder, database })));
+    nodes = await Promise.all([0, 1].map((index) => startNode(index)));
     dispatcher = await startDispatcher(sipServers.map(({ sipPort }) => `127.0.0.1:${sipPort}`));
     clean.push(() => dispatcher.stop());
 
@@ -77,9 +78,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     const called = callWithSipp({
       ...{ scenario: 'calls-and-is-hung-up', target: dispatcher.address, number: DID, host: CARRIER_HOST },
     });
-    await eventually(async () => {
-      expect(await database.sql`select 1 from calls where state = 'bridged'`).toHaveLength(1);
-    });
+    await ownerOfBridgedCall();
     agent.hangup();
     await called;
   });
@@ -109,6 +108,26 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     expect(new Set(await ownersOfCalls(2)).size).toBe(2);
   });
 
+  it('take the calls of one that drains, which lets its own call end and starts again', async () => {
+    const called = callWithSipp({
+      ...{ scenario: 'calls-and-is-hung-up', target: dispatcher.address, number: DID, host: CARRIER_HOST },
+    });
+    const talking = agent.calls.length;
+    const owner = await ownerOfBridgedCall();
+    const draining = nodes.find(({ node }) => node === owner)!;
+    draining.server.child.kill('SIGTERM');
+    await draining.server.logged('draining: live calls may finish, a second signal ends them');
+    expect(await ownersOfCalls(2)).not.toContain(owner);
+    agent.calls[talking]!.hangup();
+    await called;
+    expect(await draining.server.exited).toBe(0);
+    const index = nodes.indexOf(draining);
+    await untilFlags(index === 0 ? ['IP', 'AP'] : ['AP', 'IP']);
+    nodes[index] = await startNode(index);
+    await untilFlags(['AP', 'AP']);
+    expect(new Set(await ownersOfCalls(2)).size).toBe(2);
+  });
+
   it('leave a call to the other one when a SIP server is killed just before', async () => {
     sipServers[0]!.child.kill('SIGKILL');
     const owners = await ownersOfCalls(2);
@@ -116,19 +135,29 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     await untilFlags(['IP', 'AP']);
   });
 
-  async function startNode(index: number, { folder, database: { url } }: { folder: string; database: TestDatabase }) {
+  async function startNode(index: number): Promise<ScaledNode> {
     const { environment = {}, command } = SERVICES[index]!;
     const { TANDEM_DATA_DIR = '' } = environment;
     const dataDir = TANDEM_DATA_DIR.replace(/^\/data/, folder);
     // What the command of the service does before it starts the server.
     const script = command?.[2]?.replace('exec node main.ts', '') ?? '';
     await promisify(execFile)('sh', ['-c', script], { env: { ...process.env, TANDEM_DATA_DIR: dataDir } });
-    return await startReady(dataDir, {
+    const ready = await startReady(dataDir, {
       ...environment,
       ...{ HOST: '127.0.0.1', PORT: '0', TANDEM_DATA_DIR: dataDir, MODELS_DIR: join(folder, 'models') },
-      ...{ TANDEM_API_KEY: API_KEY, DATABASE_URL: url, REDIS_URL: new URL('/13', REDIS_URL).href },
+      ...{ TANDEM_API_KEY: API_KEY, DATABASE_URL: database.url, REDIS_URL: new URL('/13', REDIS_URL).href },
       ...{ DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(sipServers[index]!.controlPort) },
       ...{ SIP_TRUSTED_PROXIES: '127.0.0.1', RTP_HOST: '127.0.0.1', WEBRTC_PORT: '0', ...RTP_PORTS[index] },
+    });
+    return { ...ready, node: (await readFile(join(dataDir, 'node-id'), 'utf8')).trim() };
+  }
+
+  async function ownerOfBridgedCall(): Promise<string> {
+    return await eventually(async () => {
+      const rows = await database.sql<{ ownerNode: string }[]>`
+        select owner_node as "ownerNode" from calls where state = 'bridged'`;
+      expect(rows).toHaveLength(1);
+      return rows[0]!.ownerNode;
     });
   }
 
@@ -179,6 +208,11 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     }
   }
 });
+
+interface ScaledNode extends Ready {
+  /** Its name in the database. */
+  node: string;
+}
 
 interface RequestParts {
   method: string;
