@@ -55,8 +55,9 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
     const settled = await resolve(options, orphan);
     if (settled === null) continue;
     publish(settled.event.callId, settled.event);
-    if (settled.delivery) await deliverer.enqueue(settled.delivery.id);
-    for (const id of settled.webhookDeliveries) await deliverer.enqueue(id);
+    // The next call does not wait for a queue that is away; the sweeper finds what was not queued.
+    if (settled.delivery) void deliverer.enqueue(settled.delivery.id);
+    for (const id of settled.webhookDeliveries) void deliverer.enqueue(id);
   }
   // What was understood is kept; the rest of what was said went with the process.
   await failAbandonedTranscripts(sql, { lost, callIds: orphans.map(({ callId }) => callId), now });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { rm, stat } from 'node:fs/promises';
+import { copyFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
@@ -37,7 +37,7 @@ export interface RecordingDeskOptions {
   sealingKeys: SealingKeys;
   /** Computes the peaks of a recording before it is stored. */
   exporter: Pick<RecordingExporter, 'export'>;
-  /** Holds the peaks until they are stored. */
+  /** Holds peaks, and recordings of other nodes, until they are stored. */
   tempDir: string;
   clock: Clock;
   logger: Logger;
@@ -119,7 +119,8 @@ async function storeRecording(
         durationMs: Math.round(stored.durationMs),
       } as const)
     : ({ status: 'failed' } as const);
-  await updateRecording(sql, { id, now: new Date(clock.now()), patch });
+  // Two nodes look for the file of one that started again while it was taken over. One finds it.
+  await updateRecording(sql, { id, now: new Date(clock.now()), patch, unlessStored: stored === null });
   return { stored: stored !== null };
 }
 
@@ -134,15 +135,21 @@ async function storeFile(
 ): Promise<{ key: string; sizeBytes: number; durationMs: number } | null> {
   const { objects, sealingKeys, logger } = options;
   const key = audioKey(recording);
-  const sourcePath = growingFile(recording.folder, recording);
-  if (!(await exists(sourcePath))) return await storedBefore(options, key);
+  const foundPath = growingFile(recording.folder, recording);
+  if (!(await exists(foundPath))) return await storedBefore(options, key);
   const unlock = (header: Uint8Array) => sealingKeys.open(header, sealedName(key));
+  const isOurs = recording.folder === options.recordingsDir;
+  const sourcePath = isOurs ? foundPath : join(options.tempDir, `${randomUUID()}.taken`);
   try {
+    // A node that was frozen still has its file open, and writes to it when it wakes up.
+    if (!isOurs) await copyFile(foundPath, sourcePath);
     const length = await repairRecording(sourcePath, recording.isSealed ? unlock : null);
     await storePeaks(options, { id: recording.id, key, sourcePath });
     const stored = await objects.putFile({ key, sourcePath });
+    if (!isOurs) await rm(foundPath, { force: true });
     return { key, sizeBytes: length?.bytes ?? stored.sizeBytes, durationMs: length?.durationMs ?? 0 };
   } catch (error) {
+    if (!isOurs) await rm(sourcePath, { force: true });
     if (!(error instanceof SealedFileError) || error.code !== 'SEALED_FILE_DAMAGED') throw error;
     // Repeating does not help. The file stays for whoever can.
     logger.error({ recordingId: recording.id, err: error }, 'encrypted recording is damaged');

@@ -33,6 +33,11 @@ export interface OpenDatabaseOptions {
   max?: number;
   /** How long to wait for the first connection. Default 5 000 ms. */
   connectTimeoutMs?: number;
+  /**
+   * How long a transaction may wait for its process. Then the server rolls it back, so that a process that is frozen or cut
+   * off does not keep the locks that others need to settle its calls. Default 5 000 ms.
+   */
+  idleInTransactionMs?: number;
   logger?: StorageLogger;
 }
 
@@ -96,7 +101,7 @@ const EXACT_JSON = {
 };
 
 function openPool(
-  { url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions,
+  { url, max = 10, connectTimeoutMs = 5_000, idleInTransactionMs = 5_000, logger }: OpenDatabaseOptions,
   { name, onLost }: { name: string; onLost: (pool: Sql) => void },
 ): Sql {
   try {
@@ -111,7 +116,12 @@ function openPool(
       // Column names only: the keys inside metadata are the client's and stay as they are.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
-      connection: { application_name: name, TimeZone: 'UTC', client_min_messages: 'warning' },
+      connection: {
+        application_name: name,
+        TimeZone: 'UTC',
+        client_min_messages: 'warning',
+        idle_in_transaction_session_timeout: idleInTransactionMs,
+      },
     });
     return pool;
   } catch (error) {

@@ -1,9 +1,10 @@
 import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
 import type { PublicCallEvent } from '../call-view.ts';
 import type { Logger } from '../logger.ts';
-import { type NodeCommands, openNodeCommands, unreachable } from './node-commands.ts';
+import { ACKNOWLEDGED_WITHIN_MS, type NodeCommands, openNodeCommands, unreachable } from './node-commands.ts';
 
 /**
  * This node among the others: commands to the owner of a call, and the events of calls that run elsewhere. The relay opens
@@ -80,18 +81,23 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
       if (signal.aborted) leave();
     },
     async send(boot, command, args) {
-      const { commands } = await open();
-      return await commands.send(boot, command, args);
+      // A relay whose Redis is away opens when that is back.
+      const opened = await within(open(), { ms: ACKNOWLEDGED_WITHIN_MS, clock }).catch((cause) => {
+        throw unreachable(cause);
+      });
+      if (opened === LATE) throw unreachable();
+      return await opened.commands.send(boot, command, args);
     },
     serve(how) {
       execute = how;
       nodes.onRenewed((peers) => {
         if (peers.length > 0) void open().catch(() => {});
+        void link?.then(({ commands }) => commands.keepOnly(new Set(peers.map((peer) => peer.boot)))).catch(() => {});
       });
     },
     async close() {
-      const opened = await link?.catch(() => null);
-      if (!opened) return;
+      const opened = link && (await within(link, { ms: ACKNOWLEDGED_WITHIN_MS, clock }).catch(() => null));
+      if (!opened || opened === LATE) return;
       await opened.commands.close();
       await opened.relay.close();
     },

@@ -10,8 +10,11 @@ import type { Logger } from '../logger.ts';
  * command that is not acknowledged within a second is refused.
  */
 export interface NodeCommands {
-  /** @throws TandemError what the other node threw; NODE_UNREACHABLE; INTERNAL if the answer does not come in time */
+  /** @throws TandemError what the other node threw; NODE_UNREACHABLE, also when the node is lost meanwhile; INTERNAL if the answer does not come in time */
   send(boot: string, command: string, args: unknown): Promise<unknown>;
+  /** Refuses the requests to nodes that are not among these: nobody answers them any more. */
+  keepOnly(boots: ReadonlySet<string>): void;
+  /** Takes no more commands, and resolves when those that were acknowledged are answered, after five seconds at most. */
   close(): Promise<void>;
 }
 
@@ -24,18 +27,23 @@ export interface NodeCommandsOptions {
   logger: Logger;
 }
 
-const ACKNOWLEDGED_WITHIN_MS = 1_000;
+export const ACKNOWLEDGED_WITHIN_MS = 1_000;
 /** Above what the slowest command takes: a sound that is fetched and decoded. */
 const ANSWERED_WITHIN_MS = 60_000;
 /** A node that was frozen does not carry out what its clients gave up long ago. Clocks of nodes may differ by less. */
 const OLDEST_COMMAND_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 5_000;
 
 export async function openNodeCommands(options: NodeCommandsOptions): Promise<NodeCommands> {
   const { relay, boot, clock, logger } = options;
   const waiting = new Map<string, Waiting>();
+  const answering = new Set<Promise<void>>();
 
   const unsubscribe = [
-    await relay.subscribe(commandsOf(boot), (message) => void answer(message as Command)),
+    await relay.subscribe(commandsOf(boot), (message) => {
+      const answered = answer(message as Command).finally(() => answering.delete(answered));
+      answering.add(answered);
+    }),
     await relay.subscribe(answersOf(boot), (message) => {
       const { id, ...outcome } = message as Answer;
       if (outcome.type === 'acknowledged') waiting.get(id)?.acknowledged.resolve();
@@ -62,7 +70,9 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
   return {
     async send(to, command, args) {
       const id = randomUUID();
-      const entry: Waiting = { acknowledged: Promise.withResolvers(), answered: Promise.withResolvers() };
+      const entry: Waiting = { to, acknowledged: Promise.withResolvers(), answered: Promise.withResolvers() };
+      // Rejected also while nobody waits for it yet.
+      entry.answered.promise.catch(() => {});
       waiting.set(id, entry);
       try {
         const message: Command = { id, from: boot, command, args, sentAtMs: clock.now() };
@@ -83,8 +93,14 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
         waiting.delete(id);
       }
     },
+    keepOnly(boots) {
+      for (const { to, answered } of waiting.values()) if (!boots.has(to)) answered.reject(unreachable());
+    },
     async close() {
-      await Promise.allSettled(unsubscribe.map((end) => end()));
+      const [stopTakingCommands, ...others] = unsubscribe;
+      await stopTakingCommands!().catch(() => {});
+      await within(Promise.allSettled(answering), { ms: CLOSE_TIMEOUT_MS, clock });
+      await Promise.allSettled(others.map((end) => end()));
     },
   };
 }
@@ -108,6 +124,7 @@ type Outcome =
 type Answer = { id: string } & (Outcome | { type: 'acknowledged' });
 
 interface Waiting {
+  to: string;
   acknowledged: PromiseWithResolvers<void>;
   answered: PromiseWithResolvers<Outcome>;
 }

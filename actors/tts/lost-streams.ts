@@ -24,7 +24,7 @@ export async function failLostStreams(options: LostStreamsOptions): Promise<numb
   for (const stream of lost) {
     try {
       const ending = { outcome: 'failed', error: 'INTERRUPTED', refunds: 'undelivered' } as const;
-      for (const id of await closeStream(sql, stream, { ending, now })) await deliverer.enqueue(id);
+      for (const id of await closeStream(sql, stream, { ending, now })) void deliverer.enqueue(id);
       ended += 1;
     } catch (error) {
       logger.error({ streamId: stream.id, err: error }, 'synthesis request of a lost process could not be settled');

@@ -70,6 +70,9 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
   let steadySinceMs: number | null = null;
   let renewedAtMs = clock.monotonicMs();
   let running: Promise<void> | null = null;
+  /** By boot: taken over and not settled yet. Kept here, as a node that starts again while it is settled leaves no other trace. */
+  const unsettled = new Map<string, LostNode>();
+  let settling: Promise<void> | null = null;
 
   const { seenAt } = await joinNodes(sql, { ...identity, recordingsDir, leaseMs, now: new Date(clock.now()) });
 
@@ -88,19 +91,31 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
     peers = (await liveNodes(sql)).filter((row) => row.node !== node);
     for (const listener of listeners) listener(peers);
     // After a failure of the database, every node gets the time to renew its lease before one is taken for lost.
-    if (isStarted && nowMs - steadySinceMs >= leaseMs) await takeOver();
+    if (isStarted && nowMs - steadySinceMs >= leaseMs) takeOver();
   }
 
-  async function takeOver(): Promise<void> {
-    for (const lost of await takeOverLostNodes(sql, identity)) {
-      logger.warn({ lostNode: lost.node, seenAt: lost.seenAt }, 'taking over a node whose lease expired');
-      try {
-        for (const settle of settlers) await settle(lost);
-        await markNodeSettled(sql, { ...lost, now: new Date(clock.now()) });
-      } catch (error) {
-        // Repeated after the next renewal.
-        logger.error({ lostNode: lost.node, err: error }, 'settling what a lost node left failed');
-      }
+  /** Beside the renewals, which must not wait: a settlement can take longer than a lease. */
+  function takeOver(): void {
+    settling ??= (async () => {
+      for (const lost of await takeOverLostNodes(sql, identity)) unsettled.set(lost.boot, lost);
+      for (const lost of unsettled.values()) await settle(lost);
+    })()
+      .catch((error) => logger.warn({ err: error }, 'looking for lost nodes failed'))
+      .finally(() => {
+        settling = null;
+      });
+  }
+
+  async function settle(lost: LostNode): Promise<void> {
+    if (closing.signal.aborted) return;
+    logger.warn({ lostNode: lost.node, seenAt: lost.seenAt }, 'taking over a node whose lease expired');
+    try {
+      for (const settler of settlers) await settler(lost);
+      await markNodeSettled(sql, { ...lost, takenOverBy: node, now: new Date(clock.now()) });
+      unsettled.delete(lost.boot);
+    } catch (error) {
+      // Repeated after the next renewal.
+      logger.error({ lostNode: lost.node, err: error }, 'settling what a lost node left failed');
     }
   }
 
@@ -141,6 +156,7 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
       if (closing.signal.aborted) return;
       closing.abort();
       await renewing;
+      await settling;
       await leaveNodes(sql, identity).catch((error) => logger.warn({ err: error }, 'giving up the lease failed'));
     },
   };

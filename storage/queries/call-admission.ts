@@ -11,6 +11,7 @@ import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
+import { holdsLease } from './nodes.ts';
 import type { Plan } from './workspaces.ts';
 
 /** Calls one workspace may place in any 60 seconds, by its plan. */
@@ -91,7 +92,7 @@ export interface AdmitCallResult {
  * Decides whether a call may be placed and, if so, stores it as `pending` with its first event and its hold: one
  * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
  * behind and does not consume the reference.
- * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`,
+ * @throws TandemError `SHUTTING_DOWN`, `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`,
  * `REFERENCE_CONFLICT`, `CARRIER_LINE_DOWN`,
  * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, those of `requireCallPermission`,
  * `no_free_channel`, `RECHARGE_REQUIRED`.
@@ -99,6 +100,7 @@ export interface AdmitCallResult {
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
   return await inTransaction(sql, async (tx) => {
     const found = await lockAndRead(tx, input);
+    requireLease(found);
     const trunk = requireTrunk(input, found);
     const replayed = callUnderReference(input, found);
     if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
@@ -130,8 +132,9 @@ async function lockAndRead(tx: Tx, input: AdmitCallInput) {
     where t.status = 'active' and t.deleted_at is null ${trunkId === null ? tx`` : tx`and t.id = ${trunkId}`}
     order by t.created_at, t.id limit 1`;
   const chosen = tx`(select t.id ${trunks})`;
-  const [[workspace], [trunk], accounts, [call], [blocking], numbers, permission, channelsInUse, prices] =
+  const [mayOwn, [workspace], [trunk], accounts, [call], [blocking], numbers, permission, channelsInUse, prices] =
     await Promise.all([
+      holdsLease(tx, { node: input.ownerNode, boot: input.ownerBoot }),
       tx<{ plan: Plan; recordingBeep: boolean }[]>`
         select plan, recording_beep from workspaces where id = ${workspaceId} for no key update`.execute(),
       tx<TrunkForCall[]>`
@@ -151,7 +154,7 @@ async function lockAndRead(tx: Tx, input: AdmitCallInput) {
       priceBookOf(tx, workspaceId),
     ]);
   if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
-  return { ...workspace, trunk, accounts, call, blocking, numbers, permission, channelsInUse, prices };
+  return { ...workspace, mayOwn, trunk, accounts, call, blocking, numbers, permission, channelsInUse, prices };
 }
 
 /** Stands for an id that is none. */
@@ -164,6 +167,14 @@ interface TrunkForCall {
   pricePerMinuteNano: bigint;
   trunkDefaultCallerId: string | null;
   workspaceDefaultCallerId: string | null;
+}
+
+/** A boot whose calls another node has taken over would leave one that nobody runs. @throws TandemError `SHUTTING_DOWN` */
+function requireLease({ mayOwn }: Found): void {
+  if (mayOwn) return;
+  throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', {
+    retryAfterS: LINE_RETRY_AFTER_S,
+  });
 }
 
 /** @throws TandemError `DIALER_NOT_PROVISIONED` */

@@ -9,7 +9,7 @@ import {
   type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
-import { isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
+import { holdsLease, isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
@@ -157,18 +157,22 @@ export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknow
 /**
  * Takes over the calls of a lost owner: each becomes `unknown`, with a `call.unknown` event unless it already was, and
  * belongs to this boot from now on. Returns all that still have to be resolved, in order of creation, with the events
- * that were added; their event log tells how far they had come.
+ * that were added; their event log tells how far they had come. They include those that this boot took over before and did
+ * not resolve. Nothing happens if this boot has lost its own lease.
  */
 export async function markOrphansUnknown(
   sql: SqlOrTx,
   { lost, owner, seenAt, now }: { lost: LostOwner; owner: NodeIdentity; seenAt: Date | null; now: Date },
 ): Promise<{ orphans: CallRow[]; events: CallEventRow[] }> {
   return await inTransaction(sql, async (tx) => {
+    const taken: { orphans: CallRow[]; events: CallEventRow[] } = { orphans: [], events: [] };
+    if (!(await holdsLease(tx, owner))) return taken;
+    // No call is `unknown` to the boot that runs it.
     const found = await tx<CallRow[]>`
       select * from calls
-      where ${isOwnedBy(tx, lost)} and state in ('pending', 'initiated', 'bridged', 'unknown')
+      where (${isOwnedBy(tx, lost)} and state in ('pending', 'initiated', 'bridged', 'unknown'))
+        or (owner_node = ${owner.node} and owner_boot = ${owner.boot} and state = 'unknown')
       order by created_at, call_id for no key update`;
-    const taken: { orphans: CallRow[]; events: CallEventRow[] } = { orphans: [], events: [] };
     for (const orphan of found) {
       const isNew = orphan.state !== 'unknown';
       if (isNew) {

@@ -100,9 +100,25 @@ export async function takeOverLostNodes(sql: SqlOrTx, { node }: { node: string }
     returning node, boot, seen_at, recordings_dir`;
 }
 
-/** Nothing that this boot left is unsettled any more. */
-export async function markNodeSettled(sql: SqlOrTx, { node, boot, now }: NodeIdentity & { now: Date }): Promise<void> {
-  await sql`update nodes set settled_at = ${now} where node = ${node} and boot = ${boot}`;
+/** Nothing that this boot left is unsettled any more. Nothing happens if the taker was itself taken over meanwhile. */
+export async function markNodeSettled(
+  sql: SqlOrTx,
+  { node, boot, takenOverBy, now }: NodeIdentity & { takenOverBy: string; now: Date },
+): Promise<void> {
+  await sql`
+    update nodes set settled_at = ${now}
+    where node = ${node} and boot = ${boot} and taken_over_by = ${takenOverBy}`;
+}
+
+/**
+ * Whether a boot may own something new. Until the transaction ends no other node takes this one over, so whatever it
+ * stores is seen by the settlement of that takeover. The lock does not keep renewals waiting. A node without a row is
+ * none of an installation: its boot may.
+ */
+export async function holdsLease(tx: SqlOrTx, { node, boot }: NodeIdentity): Promise<boolean> {
+  const [row] = await tx<{ boot: string; takenOverBy: string | null }[]>`
+    select boot, taken_over_by from nodes where node = ${node} for key share`;
+  return row === undefined || (row.boot === boot && row.takenOverBy === null);
 }
 
 function leaseEnd(sql: SqlOrTx, leaseMs: number) {

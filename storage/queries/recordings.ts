@@ -50,17 +50,22 @@ export interface RecordingPatch {
   durationMs?: number | null;
 }
 
-/** Also keeps `calls.recording_status` in step. Null when there is no such recording. */
+/**
+ * Also keeps `calls.recording_status` in step. Null when there is no such recording, or, `unlessStored`, when it is in the
+ * object store or was deleted from it.
+ */
 export async function updateRecording(
   sql: SqlOrTx,
-  { id, now, patch }: { id: string; now: Date; patch: RecordingPatch },
+  { id, now, patch, unlessStored = false }: { id: string; now: Date; patch: RecordingPatch; unlessStored?: boolean },
 ): Promise<RecordingRow | null> {
   const changes = { ...Object.fromEntries(Object.entries(patch).filter(([, v]) => v !== undefined)), updatedAt: now };
   return await inTransaction(sql, async (tx) => {
     // The call first, as a settlement that changes both does: the other order could deadlock with it.
     await tx`
       select 1 from calls c join recordings r on r.call_id = c.call_id where r.id = ${id} for no key update of c`;
-    const [row] = await tx<StoredRecording[]>`update recordings set ${tx(changes)} where id = ${id} returning *`;
+    const [row] = await tx<StoredRecording[]>`
+      update recordings set ${tx(changes)}
+      where id = ${id} ${unlessStored ? tx`and status not in ('uploaded', 'deleted')` : tx``} returning *`;
     if (!row) return null;
     await tx`
       update calls set recording_status = ${row.status} where call_id = ${row.callId} and recording_id = ${row.id}`;

@@ -90,6 +90,31 @@ describe('what an earlier boot left behind', () => {
     expect(ended).toEqual([handle]);
   });
 
+  it('settles a call also when the attempt before failed after it had been taken over', async () => {
+    const node = await openNode();
+    const { callId } = await node.orphan('bridged');
+    const { endLegs } = node.sip;
+    node.sip.endLegs = () => {
+      throw new Error('the database is away');
+    };
+    await expect(node.reconcile()).rejects.toThrow('the database is away');
+    node.sip.endLegs = endLegs;
+    await node.reconcile();
+    expect(await getCallById(database.sql, callId)).toMatchObject({ state: 'completed' });
+  });
+
+  it('settles the next call while the queue of callbacks is away', async () => {
+    const node = await openNode();
+    const calls = [
+      await node.orphan('bridged', { admit: CALLBACK }),
+      await node.orphan('pending', { admit: CALLBACK }),
+    ];
+    node.deliverer.enqueue = () => new Promise(() => {});
+    expect(await node.reconcile()).toMatchObject({ calls: 2 });
+    const states = await Promise.all(calls.map(async ({ callId }) => (await getCallById(database.sql, callId))?.state));
+    expect(states).toEqual(['completed', 'failed']);
+  });
+
   it('bills a call that was bridged until its server was last known to live', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK });

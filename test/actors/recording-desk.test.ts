@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -70,6 +70,31 @@ describe('the recording desk', () => {
     expect(row).toMatchObject({ sizeBytes: 1_644, durationMs: 50 });
     const wav = parseWav(await readFile(join(desk.objectsDir, row?.objectKey ?? '')));
     expect(wav).toMatchObject({ ...STEREO, durationMs: 50 });
+  });
+
+  it('leaves alone the file that a frozen node has open, and stores what was in it', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null);
+    const theirs = await mkdtemp(join(folder, 'theirs-'));
+    const file = await open(join(theirs, `${recording.recordingId}.wav`), 'w');
+    await file.write(WHOLE_WAV);
+    desk.store({ ...recording, folder: theirs });
+    await desk.becomes(recording, 'uploaded');
+    await file.write(AUDIO);
+    await file.close();
+    const key = `recordings/${recording.workspaceId}/${recording.recordingId}.wav`;
+    expect(await readFile(join(desk.objectsDir, key))).toEqual(WHOLE_WAV);
+    expect(await readdir(theirs)).toEqual([]);
+  });
+
+  it('does not make a recording failed that another node has stored meanwhile', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null, { status: 'uploaded', objectKey: 'theirs' });
+    const patch = { status: 'failed' } as const;
+    expect(
+      await updateRecording(database.sql, { id: recording.recordingId, now: NOW, patch, unlessStored: true }),
+    ).toBeNull();
+    expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({ status: 'uploaded' });
   });
 
   it('makes a recording failed of which there is no file', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import {
   admitCall,
@@ -16,6 +17,7 @@ import {
   settleCall,
 } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
+import { joinNodes, takeOverLostNodes } from '../../storage/queries/nodes.ts';
 import { rentNumber } from '../../storage/queries/numbers.ts';
 import { setDefaultCallerId, shareTrunk, updateTrunk } from '../../storage/queries/trunks.ts';
 import { onEveryServer } from './every-server.ts';
@@ -353,7 +355,11 @@ onEveryServer('calls', (database) => {
     const { orphans, events } = await takenBy('new', later(9));
     expect(orphans).toMatchObject([{ callId: lost.call.callId, state: 'unknown', seq: 3, ownerBoot: 'new' }]);
     expect(events).toMatchObject([{ callId: lost.call.callId, event: 'call.unknown', sequence: 3 }]);
-    expect(await takenBy('new', later(9))).toEqual({ orphans: [], events: [] });
+    // Until it is resolved, the same boot gets it again.
+    expect(await takenBy('new', later(9))).toMatchObject({
+      orphans: [{ callId: lost.call.callId, seq: 3 }],
+      events: [],
+    });
     expect((await listCallEvents(sql, { callId: lost.call.callId })).at(-1)).toMatchObject({
       event: 'call.unknown',
       detail: expect.stringContaining('bridged'),
@@ -366,6 +372,37 @@ onEveryServer('calls', (database) => {
     expect(again.events.map(({ callId }) => callId)).not.toContain(lost.call.callId);
     expect(await settleCall(sql, completion(lost.call.callId, { ownerBoot: 'new' }))).toBeNull();
     expect(await settleCall(sql, completion(lost.call.callId, { ownerBoot: 'newest' }))).not.toBeNull();
+  });
+
+  it('gives a boot that lost its lease no calls, neither new ones nor those of others', async () => {
+    const { sql, workspaceId } = await ready();
+    const join = (node: string, boot: string) =>
+      joinNodes(sql, { node, boot, recordingsDir: '/', leaseMs: 60_000, now: NOW });
+    await join('frozen', 'before');
+    const owner = { ownerNode: 'frozen', ownerBoot: 'before' };
+    const { call } = await admitCall(sql, admission({ workspaceId, ...owner }));
+    await sql`update nodes set taken_over_by = 'another' where node = 'frozen'`;
+    await expect(admitCall(sql, admission({ workspaceId, ...owner }))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+    await join('frozen', 'after');
+    await expect(admitCall(sql, admission({ workspaceId, ...owner }))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+    const lost = { node: call.ownerNode, boot: call.ownerBoot };
+    const taken = await markOrphansUnknown(sql, {
+      ...{ lost, owner: { node: 'frozen', boot: 'before' }, seenAt: NOW, now: NOW },
+    });
+    expect(taken).toEqual({ orphans: [], events: [] });
+    expect((await admitCall(sql, admission({ workspaceId, ...owner, ownerBoot: 'after' }))).outcome).toBe('admitted');
+  });
+
+  it('keeps a boot from being taken over until the call that it admits is stored', async () => {
+    const { sql, workspaceId } = await ready();
+    const leaseMs = -60_000;
+    await joinNodes(sql, { node: 'busy', boot: 'boot', recordingsDir: '/', leaseMs, now: NOW });
+    const ownerNode = 'busy';
+    await inTransaction(sql, async (tx) => {
+      await admitCall(tx, admission({ workspaceId, ownerNode, ownerBoot: 'boot' }));
+      expect(await takeOverLostNodes(sql, { node: 'heir' })).toEqual([]);
+    });
+    expect(await takeOverLostNodes(sql, { node: 'heir' })).toMatchObject([{ node: 'busy' }]);
   });
 
   it('finds a recording by call, reference or recording id, within the workspace only', async () => {

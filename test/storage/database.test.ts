@@ -73,6 +73,23 @@ onEveryServer('the database', (database) => {
     expect(await inTransaction(sql, (tx) => tx`select 1 from users`)).toHaveLength(0);
   });
 
+  it('rolls back a transaction whose process is frozen, so that its locks are free', async () => {
+    const { sql, url } = database();
+    await sql`insert into users (email, created_at) values ('a@example.com', now())`;
+    const frozen = connect({ url, max: 1, idleInTransactionMs: 100 });
+    opened.push({ close: () => frozen.end() });
+    const isLocked = Promise.withResolvers<void>();
+    const transaction = inTransaction(frozen, async (tx) => {
+      await tx`select 1 from users for update`;
+      isLocked.resolve();
+      await new Promise(() => {});
+    });
+    transaction.catch(() => {});
+    await isLocked.promise;
+    expect(await sql`update users set email = 'b@example.com' returning email`).toHaveLength(1);
+    await expect(transaction).rejects.toThrow();
+  });
+
   it('answers after every one of many cuts: no connection is left that swallows queries', {
     timeout: 60_000,
   }, async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { openNodeDirectory } from '../../storage/nodes/node-directory.ts';
-import type { LostNode, NodeReport } from '../../storage/queries/nodes.ts';
+import { type LostNode, markNodeSettled, type NodeReport } from '../../storage/queries/nodes.ts';
 import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
@@ -69,6 +69,65 @@ onEveryServer('the node directory', (database) => {
     await Promise.all([lost.directory.start(), heir.directory.start()]);
     await lost.directory.close();
     await eventually(() => expect(failures).toBe(3));
+  });
+
+  it('repeats it also if the lost node has started again meanwhile', async () => {
+    const lost = await openNode('lost');
+    const heir = await openNode('heir');
+    const settled: string[] = [];
+    let failures = 0;
+    heir.directory.onLost(async ({ boot }) => {
+      failures += 1;
+      if (failures === 1) {
+        await openNode('lost', { node: lost.directory.node });
+        throw new Error('the database is away');
+      }
+      settled.push(boot);
+    });
+    await Promise.all([lost.directory.start(), heir.directory.start()]);
+    await lost.directory.close();
+    await eventually(() => expect(settled).toEqual([lost.directory.boot]));
+  });
+
+  it('renews its own lease while it settles what a lost node left', async () => {
+    const lost = await openNode('lost');
+    const [heir, watcher] = [await openNode('heir'), await openNode('watcher')];
+    const isSettling = Promise.withResolvers<void>();
+    const settled = Promise.withResolvers<void>();
+    onTestFinished(() => settled.resolve());
+    const settle = async () => {
+      isSettling.resolve();
+      await settled.promise;
+    };
+    heir.directory.onLost(settle);
+    await Promise.all([lost.directory.start(), heir.directory.start()]);
+    await lost.directory.close();
+    await isSettling.promise;
+    await watcher.directory.start();
+    const leaseOf = async () => {
+      const [row] = await database().sql`select lease_until from nodes where node = ${heir.directory.node}`;
+      return (row!.leaseUntil as Date).getTime();
+    };
+    const before = await leaseOf();
+    await eventually(async () => expect(await leaseOf()).toBeGreaterThan(before + LEASE_MS));
+    expect([heir, watcher].flatMap(({ expelled }) => expelled)).toEqual([]);
+    expect(watcher.settled).toEqual([]);
+  });
+
+  it('does not call settled what it lost to another node itself', async () => {
+    const { sql } = database();
+    const lost = await openNode('lost');
+    await lost.directory.close();
+    const settledAt = async () => {
+      const [row] = await sql`select settled_at from nodes where node = ${lost.directory.node}`;
+      return row!.settledAt;
+    };
+    await sql`update nodes set taken_over_by = 'second' where node = ${lost.directory.node}`;
+    const { node, boot } = lost.directory;
+    await markNodeSettled(sql, { node, boot, takenOverBy: 'first', now: new Date() });
+    expect(await settledAt()).toBeNull();
+    await markNodeSettled(sql, { node, boot, takenOverBy: 'second', now: new Date() });
+    expect(await settledAt()).toBeInstanceOf(Date);
   });
 
   it('passes on what a lost node had taken over and not settled', async () => {

@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import assert from 'node:assert/strict';
 import type { Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 
@@ -30,12 +30,13 @@ export async function requireSoundBooks(sql: Sql, workspaceId: string): Promise<
       (select count(*)::int from entries e where e.workspace_id = ${workspaceId} and (
         (e.kind = 'charge' and not exists (select 1 from usage_logs l where l.entry_id = e.id)) or
         (e.kind in ('top_up', 'reversal') and not exists (select 1 from payments p where p.entry_id = e.id)))) as untold`;
-  expect(books).toEqual({ unbalanced: 0, drifted: 0, orphans: 0, overRefunded: 0, wrongChain: 0, untold: 0 });
+  const sound = { unbalanced: 0, drifted: 0, orphans: 0, overRefunded: 0, wrongChain: 0, untold: 0 };
+  assert.deepEqual({ ...books }, sound);
   const [held] = await sql<{ openNano: bigint }[]>`
     select coalesce(sum(amount_nano), 0)::bigint as open_nano from holds
     where workspace_id = ${workspaceId} and status = 'open'`;
   const wallet = await walletOf(sql, workspaceId);
-  expect(wallet.heldNano).toBe(held?.openNano);
+  assert.equal(wallet.heldNano, held?.openNano);
   const reversals = await sql`select 1 from entries where workspace_id = ${workspaceId} and kind = 'reversal'`;
-  if (reversals.length === 0) expect(wallet.availableNano).toBeGreaterThanOrEqual(0n);
+  if (reversals.length === 0) assert.ok(wallet.availableNano >= 0n);
 }

@@ -8,6 +8,7 @@ import type { NodeDialer } from '../../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../../actors/dialer.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { systemClock } from '../../../runtime/clock.ts';
+import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 import { getCallById } from '../../../storage/queries/calls.ts';
 import type { NodeReport, NodeRow } from '../../../storage/queries/nodes.ts';
 import { eventually } from '../../eventually.ts';
@@ -61,6 +62,24 @@ describe('a placement', () => {
     expect(nodes[0]!.local.placed[0]).toMatchObject({ referenceId: 'order-1' });
   });
 
+  it('is made here if the other node is lost while it places the call', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    nodes[1]!.local.onPlace = () => {
+      nodes[0]!.lose(nodes[1]!.boot);
+      return new Promise(() => {});
+    };
+    const { request } = await caller();
+    expect(await nodes[0]!.dialer.place(request())).toMatchObject({ placed: true });
+    expect(placedOn(nodes)).toEqual([1, 0]);
+  });
+
+  it('is made here while the relay between the nodes cannot be opened', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }], { openRelay: () => new Promise(() => {}) });
+    const { request } = await caller();
+    expect(await nodes[0]!.dialer.place(request())).toMatchObject({ placed: true });
+    expect(placedOn(nodes)).toEqual([1, 0]);
+  });
+
   it('passes a refusal of the other node on, with its code, details and Retry-After', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     const refusal = new TandemError('C2C_RATE_LIMITED', 'Slow down.', { retryAfterS: 12, details: { limit: 20 } });
@@ -101,6 +120,23 @@ describe('a command for a call', () => {
     await expect(nodes[0]!.dialer.hangup(lost.target)).rejects.toMatchObject(refused);
   });
 
+  it('is answered before its node closes', async () => {
+    const { nodes } = openNodes([{}, {}]);
+    const { target } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    const started = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<void>();
+    nodes[1]!.local.onHangup = () => {
+      started.resolve();
+      return finish.promise;
+    };
+    const answer = nodes[0]!.dialer.hangup(target);
+    await started.promise;
+    const closed = nodes[1]!.close();
+    finish.resolve();
+    expect(await answer).toMatchObject({ call_id: target.callId });
+    await closed;
+  });
+
   it('stays here for calls of this node, finished ones and those of other workspaces', async () => {
     const { nodes } = openNodes([{}, {}]);
     const own = await liveCall({ ownerBoot: nodes[0]!.boot });
@@ -137,7 +173,7 @@ describe('events of a call that another node runs', () => {
 
 type FakeLocal = ReturnType<typeof fakeLocal>;
 
-function openNodes(reports: Partial<NodeReport>[]) {
+function openNodes(reports: Partial<NodeReport>[], relay: { openRelay?: () => Promise<NodeRelay> } = {}) {
   const hub = new RelayHub();
   const boots = reports.map(() => randomUUID());
   const rows = reports.map(
@@ -145,30 +181,42 @@ function openNodes(reports: Partial<NodeReport>[]) {
       ({ ...IDLE, ...report, node: `node-${index}`, boot: boots[index]!, leaseUntil: new Date(0) }) as NodeRow,
   );
   const nodes = rows.map((row, index) => {
-    const peers = rows.filter((each) => each !== row);
+    let peers = rows.filter((each) => each !== row);
+    const listeners: ((rows: NodeRow[]) => void)[] = [];
     const directory = {
       node: row.node,
       boot: row.boot,
       peers: () => peers,
-      onRenewed: (tell: (rows: NodeRow[]) => void) => tell(peers),
+      onRenewed(tell: (rows: NodeRow[]) => void) {
+        listeners.push(tell);
+        tell(peers);
+      },
     };
     const logger = createTestLogger();
     const cluster = createCluster({
-      ...{ nodes: directory, openRelay: async () => hub.connect(row.boot), clock: systemClock, logger },
+      ...{ nodes: directory, openRelay: async () => hub.connect(row.boot), clock: systemClock, logger, ...relay },
     });
     const feed = createCallFeed({ onPublished: cluster.publish });
     const local = fakeLocal(row, feed);
     const dialer = createClusterDialer({
       ...{ local: local as unknown as NodeDialer, cluster, nodes: directory, feed, sql: database.sql, logger },
     });
-    return { index, boot: row.boot, local, dialer, feed };
+    const lose = (boot: string) => {
+      peers = peers.filter((peer) => peer.boot !== boot);
+      for (const tell of listeners) tell(peers);
+    };
+    return { index, boot: row.boot, local, dialer, feed, lose, close: cluster.close };
   });
   return { hub, nodes };
 }
 
 /** The dialer of one node, which places calls by storing them. */
 function fakeLocal(row: NodeRow, feed: CallFeed) {
-  const state = { refusal: null as TandemError | null, onHangup: async () => {}, hangups: [] as object[] };
+  const nothing = async (): Promise<void> => {};
+  const state = {
+    refusal: null as TandemError | null,
+    ...{ onPlace: nothing, onHangup: nothing, hangups: [] as object[] },
+  };
   const placed: PlaceCallRequest[] = [];
   return Object.assign(state, {
     placed,
@@ -176,6 +224,7 @@ function fakeLocal(row: NodeRow, feed: CallFeed) {
     watch: feed.watch,
     async place(request: PlaceCallRequest) {
       if (state.refusal) throw state.refusal;
+      await state.onPlace();
       placed.push(request);
       const { call } = await liveCall({ ownerBoot: row.boot });
       return { placed: true, replayed: false, call: presentCall(call) };
