@@ -20,11 +20,12 @@ const LIMITS = {
   inAll: 8,
   /** One decides while the next one is on its way to the database. */
   perLane: 2,
-  /** A tenth of a second's work. */
-  waitingPerLane: 15,
-  waiting: 60,
+  /** A burst of a hundred placements is admitted; what exceeds that is refused at once. */
+  waitingPerLane: 100,
+  waiting: 400,
 };
-const LONGEST_WAIT_MS = 1_000;
+/** For when the database is slow. A caller still gets to know of the call before the placement times out. */
+const LONGEST_WAIT_MS = 5_000;
 const RETRY_AFTER_S = 1;
 
 export function createPlacementQueue({ clock }: { clock: Clock }): PlacementQueue {

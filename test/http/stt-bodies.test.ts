@@ -69,13 +69,14 @@ describe.each(['/stt', '/v1/transcribe'])('audio as the body of POST %s', (path)
   );
 
   it.each([
-    ['lang=en', 'lang is not a known field.'],
-    ['file=x', 'file is not a known field.'],
-    ['diarize=perhaps', 'diarize must be true or false.'],
-    ['language=en&language=hi', 'language must be sent only once.'],
+    ['lang=en', /^lang is not a known query parameter\./],
+    ['file=x', /^file is not a known query parameter\./],
+    ['diarize=perhaps', /^diarize must be true or false\.$/],
+    ['language=en&language=hi', /^language must be sent only once\.$/],
   ])('is rejected with the query %s', async (query, message) => {
     const { status, body } = await post(Buffer.from('RIFF'), { query });
-    expect([status, body.code, body.message]).toEqual([400, 'VALIDATION_FAILED', message]);
+    expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(body.message).toMatch(message);
     expect(fixture.transcriber.requests).toEqual([]);
     await everythingIsOver();
   });

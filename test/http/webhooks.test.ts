@@ -67,7 +67,7 @@ describe('POST /webhooks', () => {
     ['a url that is no text', { url: 7 }, 'url'],
     ['no events', { events: undefined }, 'events'],
     ['an empty list', { events: [] }, 'events'],
-    ['an unknown event', { events: ['stt.completed', 'call.completed'] }, 'events.1'],
+    ['an unknown event', { events: ['stt.completed', 'call.unheard'] }, 'events.1'],
     ['an event that is no text', { events: [null] }, 'events.0'],
     ['a short secret', { secret: 'x'.repeat(15) }, 'secret'],
     ['a long secret', { secret: 'x'.repeat(257) }, 'secret'],
@@ -241,7 +241,7 @@ describe('POST /webhooks/:id/test', () => {
     const { id } = (await create()).body.data;
     const asked = await fixture.call('POST', `/webhooks/${id}/test`, { body: { event: 'tts.completed' } });
     expect(asked.body.data.event).toBe('tts.completed');
-    const unknown = await fixture.call('POST', `/webhooks/${id}/test`, { body: { event: 'call.completed' } });
+    const unknown = await fixture.call('POST', `/webhooks/${id}/test`, { body: { event: 'call.unheard' } });
     expect([unknown.status, unknown.body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 

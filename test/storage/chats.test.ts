@@ -132,7 +132,7 @@ onEveryServer('completions', (database) => {
       await insertCompletion(tx, { ...row, id: 'alive', ownerBoot: 'b-2', chatId: null });
       await insertCompletion(tx, { ...row, id: 'elsewhere', ownerBoot: 'b-1', ownerNode: 'm', chatId: null });
     });
-    const lost = () => lostCompletions(sql, { node: 'n', boot: 'b-2' });
+    const lost = () => lostCompletions(sql, { node: 'n', exceptBoot: 'b-2' });
     expect((await lost()).map(({ id }) => id)).toEqual(['lost']);
     const isBusy = (since: Date) => isChatAnswering(sql, { ...whose, id: 'chat_1' }, { since });
     expect([await isBusy(later(-1)), await isBusy(NOW)]).toEqual([true, false]);

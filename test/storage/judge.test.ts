@@ -148,7 +148,7 @@ onEveryServer('evaluations', (database) => {
   it('are lost with the boot that judged them', async () => {
     const { sql, evaluation } = await seeded(database().sql);
     await inTransaction(sql, (tx) => openEvaluation(tx, evaluation));
-    const lost = async (node: string, boot: string) => (await lostEvaluations(sql, { node, boot })).length;
+    const lost = async (node: string, exceptBoot: string) => (await lostEvaluations(sql, { node, exceptBoot })).length;
     expect([await lost('n', 'b'), await lost('m', 'c'), await lost('n', 'c')]).toEqual([0, 0, 1]);
   });
 });
