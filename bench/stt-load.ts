@@ -5,10 +5,10 @@ import { usageNow } from './stt-usage.ts';
 
 /** More and more live sessions side by side, until finals come late. */
 
-/** From here on interims are left out, and whoever waits for a final notices. */
-const LATE_FROM_MS = 2_000;
+/** What a session that is held may expect of its latest final, beyond `utterance_end_ms`. */
+const LATE_FROM_MS = 700;
 /** Numbers of sessions that are tried, one after the other. */
-const LADDER = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+const LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
 export interface LoadOptions extends SessionOptions {
   line: Line;
@@ -39,8 +39,9 @@ export interface Step {
   failure: string | null;
 }
 
-export function isHeld({ latestFinalMs, failure }: Step): boolean {
-  return failure === null && latestFinalMs <= LATE_FROM_MS;
+/** All finals came in time, and interims were not left out to get there. */
+export function isHeld({ latestFinalMs, isShedding, failure }: Step): boolean {
+  return failure === null && !isShedding && latestFinalMs <= LATE_FROM_MS;
 }
 
 export async function raiseSessions(options: LoadOptions): Promise<LoadFigures> {

@@ -211,9 +211,9 @@ function reportLoad({ steps, ...load }: LoadFigures, batch: BatchFigures, decodi
 }
 
 function outcomeOf(step: Step): string {
-  if (!isHeld(step)) return step.failure ?? 'late';
+  if (!isHeld(step)) return step.failure ?? (step.isShedding ? 'late, interims left out' : 'late');
   if (step.answers.length === 0) return 'no final yet';
-  return step.isShedding ? 'held, interims left out' : 'held';
+  return 'held';
 }
 
 function reportSoak({ long, brief, mainRssBytes, engineRssBytes, engineProcesses }: SoakFigures): void {
