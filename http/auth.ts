@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import type { Sql } from '../storage/database.ts';
 import { fingerprintOf } from '../storage/queries/api-key-secret.ts';

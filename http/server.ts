@@ -12,6 +12,7 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { limitBodyTime } from './body-deadline.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
+import { compressResponses } from './compression.ts';
 import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { hasOneHost } from './host-header.ts';
@@ -179,6 +180,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     onFailure: (request, failure) => logFailure(request.id, failure),
   });
   acceptIdempotencyKeys(app as unknown as FastifyInstance, context);
+  // After the hook that stores responses for repetitions.
+  compressResponses(app as unknown as FastifyInstance);
   // Before the body is read: a body that cannot be parsed would hide that the path is unknown.
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) refuseUnknown(request, reply);
