@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import { type Principal, roleAllows, scopesAllow } from './auth.ts';
 import { PERMISSIONS } from './permissions.ts';
 import { nanoToDecimal } from './schemas/money.ts';
@@ -27,13 +26,3 @@ export function billingHeaders(
     'x-billing-tx': entryId,
   };
 }
-
-/** The same headers for the document. */
-export const BILLING_HEADERS = {
-  'x-credit-balance': Type.String({
-    description:
-      'Wallet balance after the charge, in USD. Only for owners, with a key that may read the wallet, and only if something was charged.',
-  }),
-  'x-credit-charged': Type.String({ description: 'Charged amount, in USD.' }),
-  'x-billing-tx': Type.String({ description: 'Id of the entry in the usage log.' }),
-};

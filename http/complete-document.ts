@@ -1,10 +1,10 @@
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import { OPTIONAL_BODIES } from './empty-body.ts';
 import { exampleOf, type JsonSchema } from './example-of.ts';
-import { IDEMPOTENCY_KEY } from './idempotent-operations.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
 import { errorBody } from './refusals.ts';
+import { HEADER_TRAITS, type HeaderTraits, headersOf, isReplayed, RESPONSE_HEADERS } from './response-headers.ts';
 
 interface Media {
   schema?: JsonSchema;
@@ -13,12 +13,13 @@ interface Media {
 }
 interface ApiResponse {
   description?: string;
+  headers?: Record<string, { $ref: string }>;
   content?: Record<string, Media>;
 }
 interface Operation {
+  [HEADER_TRAITS]?: HeaderTraits;
   operationId?: string;
   security?: unknown[];
-  parameters?: { in: string; name: string }[];
   requestBody?: { content: Record<string, Media>; required?: boolean };
   responses: Record<string, ApiResponse | { $ref: string }>;
 }
@@ -29,7 +30,8 @@ interface ApiDocument {
 
 /**
  * Completes the document: adds missing examples, and replaces the generic error responses of the routes with one
- * response per status that lists its codes. Common responses are defined once, in `components`.
+ * response per status that lists its codes, and declares the headers of each response. Common responses and all headers are
+ * defined once, in `components`.
  */
 export function completeDocument<Document extends object>(document: Document): Document {
   const { paths = {}, components = {} } = document as ApiDocument;
@@ -46,11 +48,16 @@ export function completeDocument<Document extends object>(document: Document): D
       for (const one of [...media, ...Object.values(operation.requestBody?.content ?? {})]) {
         addExample(one, components.schemas ?? {});
       }
-      Object.assign(operation.responses, refusalResponses({ method, path, operation }, sharedRefusals));
+      const traits = operation[HEADER_TRAITS] ?? {};
+      delete operation[HEADER_TRAITS];
+      for (const [status, response] of Object.entries(operation.responses) as [string, ApiResponse][]) {
+        response.headers = headersOf(traits, { status: Number(status) });
+      }
+      Object.assign(operation.responses, refusalResponses({ method, path, operation, traits }, sharedRefusals));
     }
   }
   const responses = Object.fromEntries(Object.entries(sharedRefusals).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return { ...document, components: { ...components, responses } };
+  return { ...document, components: { ...components, headers: RESPONSE_HEADERS, responses } };
 }
 
 function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
@@ -61,29 +68,34 @@ function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
 
 /** Error responses by status. Those with at most two codes are added to `shared`. */
 function refusalResponses(
-  { method, path, operation }: { method: string; path: string; operation: Operation },
+  { method, path, operation, traits }: { method: string; path: string; operation: Operation; traits: HeaderTraits },
   shared: Record<string, ApiResponse>,
 ): Record<string, ApiResponse | { $ref: string }> {
-  const { operationId = '', parameters = [] } = operation;
+  const { operationId = '' } = operation;
   const codes = refusalsOf({
     operationId,
     isPublic: operation.security?.length === 0,
     mayHaveBody: method !== 'get',
-    isIdempotent: parameters.some(({ name }) => name === IDEMPOTENCY_KEY),
+    isIdempotent: traits.idempotent === true,
   });
   const byStatus = Object.groupBy(codes, (code) => ERROR_CATALOGUE[code].status);
   const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, statusCodes]) => {
     const isOpenai = isOpenaiPath(path);
-    const response = refusalResponse(statusCodes, { isOpenai });
+    const headers = headersOf(traits, { status: Number(status), codes: statusCodes });
+    const response = refusalResponse(statusCodes, { isOpenai, headers });
     if (statusCodes.length > 2) return [status, response] as const;
-    const name = [...(isOpenai ? ['Openai'] : []), ...statusCodes].join('.');
+    const isRepeatable = traits.idempotent === true && statusCodes.some(isReplayed);
+    const name = [...(isOpenai ? ['Openai'] : []), ...(isRepeatable ? ['Repeatable'] : []), ...statusCodes].join('.');
     shared[name] = response;
     return [status, { $ref: `#/components/responses/${name}` }] as const;
   });
   return Object.fromEntries(entries);
 }
 
-function refusalResponse(codes: readonly ErrorCode[], { isOpenai }: { isOpenai: boolean }): ApiResponse {
+function refusalResponse(
+  codes: readonly ErrorCode[],
+  { isOpenai, headers }: { isOpenai: boolean; headers: ApiResponse['headers'] },
+): ApiResponse {
   const [bodyOf, name] = isOpenai ? ([openaiErrorBody, 'OpenaiError'] as const) : ([errorBody, 'Error'] as const);
   const examples = codes.map((code) => {
     const { message, details } = exampleRefusal(code);
@@ -91,6 +103,7 @@ function refusalResponse(codes: readonly ErrorCode[], { isOpenai }: { isOpenai: 
   });
   return {
     description: `Error ${codes.map((code) => `\`${code}\``).join(' or ')}.`,
+    headers,
     content: {
       'application/json': { schema: { $ref: `#/components/schemas/${name}` }, examples: Object.fromEntries(examples) },
     },

@@ -3,6 +3,7 @@ import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fasti
 import { completeDocument } from './complete-document.ts';
 import { withIdempotencyKey } from './idempotent-operations.ts';
 import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
+import { withHeaderTraits } from './response-headers.ts';
 import { CallEventSchema, CallSchema } from './schemas/call.ts';
 import { ErrorSchema, OpenaiErrorSchema } from './schemas/envelope.ts';
 import { WorkspaceIdSchema } from './schemas/workspace.ts';
@@ -28,7 +29,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
         '',
         'A successful response is `{success: true, data}`. An error is `{success: false, error, message, code, request_id}`:',
         'branch on `code`, which never changes, and show `message` to people.',
-        'Every response carries `x-request-id` and the `X-RateLimit-*` headers.',
+        'Each response lists the headers that it can have. Those of CORS, caching and compression are left out.',
         '',
         'The server checks a request in this order: credentials, rate limit, role and scope, body, parameters, and then the',
         'rules of the operation. Placing a call checks its fields in the order listed and reports the first invalid one.',
@@ -90,7 +91,8 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       withRequirements(withDefaults(schema), route.config),
       route.config?.idempotent,
     );
-    return withWildcard({ schema: withCredentials(documented, { url, ...route.config }), url });
+    const withHeaders = withHeaderTraits(documented, route.config);
+    return withWildcard({ schema: withCredentials(withHeaders, { url, ...route.config }), url });
   },
 };
 

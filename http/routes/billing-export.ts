@@ -17,7 +17,7 @@ export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpCont
   app.get(
     '/billing/export.csv',
     {
-      config: { access: 'owner' },
+      config: { access: 'owner', sends: ['content-disposition'] },
       exposeHeadRoute: false,
       schema: {
         tags: ['billing'],

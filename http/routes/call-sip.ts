@@ -56,7 +56,7 @@ export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOption
   app.get(
     '/dialer/click2call/:id/sip.pcapng',
     {
-      config: { access: 'admin' },
+      config: { access: 'admin', sends: ['content-disposition'] },
       exposeHeadRoute: false,
       schema: {
         tags: ['click-to-call'],

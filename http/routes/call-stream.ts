@@ -68,7 +68,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
   app.get(
     '/dialer/click2call/:id/stream',
     {
-      config: { access: 'member', acceptsStreamToken: true },
+      config: { access: 'member', acceptsStreamToken: true, streams: 'always' },
       exposeHeadRoute: false,
       schema: {
         tags: ['click-to-call'],

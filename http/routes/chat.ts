@@ -34,7 +34,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/v1/chat/completions',
     {
-      config: { access: 'writer' },
+      config: { access: 'writer', billed: true, streams: 'on request' },
       bodyLimit: BODY_LIMIT_BYTES,
       schema: {
         tags: TAGS,

@@ -14,12 +14,12 @@ import {
 } from '../../storage/queries/judge-batches.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf, requireCredentials } from '../auth.ts';
-import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
+import { billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { abortWithClient } from '../credential-watch.ts';
 import { readCandidate, requireValidCandidate } from '../judged-candidate.ts';
 import { mayAccessMedia } from '../playback.ts';
-import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
   BatchBody,
   BatchSchema,
@@ -42,10 +42,7 @@ import { requireRubric } from './judge-rubrics.ts';
 const TAGS = ['judge'];
 /** Fits an hour of transcript with word timestamps. */
 const BODY_LIMIT_BYTES = 2 ** 20;
-const EVALUATED = responseOf({
-  ...(successOf(EvaluationSchema, 'The evaluation.') as object),
-  headers: BILLING_HEADERS,
-});
+const EVALUATED = successOf(EvaluationSchema, 'The evaluation.');
 
 export function judgeRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, judge, limits, numberPlan } = context;
@@ -84,7 +81,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/judge/evaluate',
     {
-      config: { access: 'writer' },
+      config: { access: 'writer', billed: true },
       bodyLimit: BODY_LIMIT_BYTES,
       schema: {
         tags: TAGS,

@@ -49,7 +49,7 @@ export function mediaRoutes(app: HttpApp, context: HttpContext): void {
   app.route({
     method: 'GET',
     url: '/media/*',
-    config: { access: 'public' },
+    config: { access: 'public', sends: ['content-disposition', 'etag', 'last-modified', 'accept-ranges'] },
     exposeHeadRoute: false,
     schema: {
       ...input,

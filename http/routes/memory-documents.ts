@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Type } from 'typebox';
 import type { PendingDocument } from '../../actors/documents/document-desk.ts';
 import { callerOf, principalOf } from '../auth.ts';
-import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
+import { billingHeaders } from '../billing-headers.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { acceptForms, receiveForm, type UploadedFile } from '../multipart.ts';
@@ -38,7 +38,7 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
     scope.post<{ Body: Record<string, string | string[]> }>(
       '/memory/documents/extract',
       {
-        config: { access: 'member', receiveBody: receive },
+        config: { access: 'member', receiveBody: receive, billed: true },
         // `readDocumentForm` parses and validates the strings of the form.
         validatorCompiler: () => () => true,
         schema: {
@@ -51,7 +51,6 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
           response: {
             202: responseOf({
               description: STORED,
-              headers: BILLING_HEADERS,
               content: { 'application/json': { schema: successOf(ExtractedDocumentSchema, STORED) } },
             }),
             ...REFUSALS,

@@ -2,19 +2,10 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { MemoryCaller, MemoryStatus, MemoryType } from '../../actors/memory/memory-desk.ts';
 import { principalOf } from '../auth.ts';
-import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
+import { billingHeaders } from '../billing-headers.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import {
-  PAGE_QUERY,
-  pageOf,
-  paginationOf,
-  REFUSALS,
-  type ResponseSchema,
-  responseOf,
-  success,
-  successOf,
-} from '../schemas/envelope.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
   ContextBody,
   ListFiltersSchema,
@@ -57,7 +48,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/memory/ingest',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       bodyLimit: INGEST_LIMIT_BYTES,
       schema: {
         tags: TAGS,
@@ -65,7 +56,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'Ingest a text',
         description: INGEST_DESCRIPTION,
         body: IngestBody,
-        response: { 202: billed(IngestedSchema, 'The memory was stored and queued for processing.'), ...REFUSALS },
+        response: { 202: successOf(IngestedSchema, 'The memory was stored and queued for processing.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -79,7 +70,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/memory/ingest/batch',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       bodyLimit: BATCH_LIMIT_BYTES,
       schema: {
         tags: TAGS,
@@ -87,7 +78,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'Ingest up to 100 texts',
         description: BATCH_DESCRIPTION,
         body: IngestBatchBody,
-        response: { 202: billed(BatchIngestedSchema, 'One result per memory, in the order sent.'), ...REFUSALS },
+        response: { 202: successOf(BatchIngestedSchema, 'One result per memory, in the order sent.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -101,7 +92,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/memory/search',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       schema: {
         tags: TAGS,
         operationId: 'searchMemory',
@@ -109,7 +100,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Searches the memories you can access by meaning and by keyword, and tolerates typos. Quoted phrases must occur; words after a minus must not. Billed per character of the query. A search that fails or is `degraded` is free.',
         body: SearchBody,
-        response: { 200: billed(FoundSchema, 'Search results, one per memory.'), ...REFUSALS },
+        response: { 200: successOf(FoundSchema, 'Search results, one per memory.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -124,7 +115,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/memory/context',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       bodyLimit: CONTEXT_LIMIT_BYTES,
       schema: {
         tags: TAGS,
@@ -133,7 +124,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Searches memories and returns the relevant ones as text for a prompt. Memories with less than half of the best score are left out. Send `query`, or the `messages` of a conversation. Billed like a search. The text marks its content as data, so that the model does not follow instructions in it.',
         body: ContextBody,
-        response: { 200: billed(ContextSchema, 'The context, of at most `max_tokens` tokens.'), ...REFUSALS },
+        response: { 200: successOf(ContextSchema, 'The context, of at most `max_tokens` tokens.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -206,7 +197,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.patch(
     '/memory/:id',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       bodyLimit: INGEST_LIMIT_BYTES,
       schema: {
         tags: TAGS,
@@ -215,7 +206,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         description: UPDATE_DESCRIPTION,
         params: IdParams,
         body: UpdateBody,
-        response: { 200: billed(MemorySchema, 'The memory, which is `pending` if its text is new.'), ...REFUSALS },
+        response: { 200: successOf(MemorySchema, 'The memory, which is `pending` if its text is new.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -245,7 +236,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/memory/:id/retry',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       schema: {
         tags: TAGS,
         operationId: 'retryMemory',
@@ -253,7 +244,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Processes a failed memory again. Charged like its ingestion, because the first charge was refunded.',
         params: IdParams,
-        response: { 202: billed(MemoryStatusSchema, 'The memory is pending again.'), ...REFUSALS },
+        response: { 202: successOf(MemoryStatusSchema, 'The memory is pending again.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -303,15 +294,6 @@ export function memoryCallerOf(request: FastifyRequest): MemoryCaller {
 
 function keyOf(request: FastifyRequest): { memoryId: string; by: MemoryCaller } {
   return { memoryId: (request.params as { id: string }).id, by: memoryCallerOf(request) };
-}
-
-/** Schema of a success that can have a charge. */
-function billed(data: Parameters<typeof successOf>[0], description: string): ResponseSchema {
-  return responseOf({
-    description,
-    headers: BILLING_HEADERS,
-    content: { 'application/json': { schema: successOf(data, description) } },
-  });
 }
 
 const INGEST_DESCRIPTION = [

@@ -11,7 +11,7 @@ import {
 } from '../../storage/queries/numbers.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { principalOf } from '../auth.ts';
-import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
+import { billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { requireTrunk } from '../playback.ts';
 import { recordAction } from '../recorded-action.ts';
@@ -21,7 +21,6 @@ import {
   pageOf,
   paginationOf,
   REFUSALS,
-  responseOf,
   success,
   successOf,
   TimeSchema,
@@ -94,7 +93,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/dialer/numbers',
     {
-      config: { access: 'writer' },
+      config: { access: 'writer', billed: true },
       schema: {
         tags: TAGS,
         operationId: 'rentNumber',
@@ -103,7 +102,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
           'Rents a number until you release it. The first month is charged now, and each following month when it begins.',
         body: Type.Object({ e164: E164Schema }, { additionalProperties: false }),
         response: {
-          201: responseOf({ ...successOf(NumberSchema, 'The number was rented.'), headers: BILLING_HEADERS }),
+          201: successOf(NumberSchema, 'The number was rented.'),
           ...REFUSALS,
         },
       },

@@ -19,7 +19,7 @@ export function openaiEmbeddingRoutes(app: HttpApp, { memory, limits, closing }:
   app.post(
     '/v1/embeddings',
     {
-      config: { access: 'member' },
+      config: { access: 'member', billed: true },
       bodyLimit: BODY_LIMIT_BYTES,
       validatorCompiler: () => (body: unknown) => {
         const error = checkEmbeddingsBody(body);

@@ -19,7 +19,7 @@ export function openaiSpeechRoutes(app: HttpApp, context: HttpContext): void {
   app.post(
     '/v1/audio/speech',
     {
-      config: { access: 'writer' },
+      config: { access: 'writer', billed: true, streams: 'always' },
       schema: {
         tags: ['speech'],
         operationId: 'createSpeech',

@@ -25,7 +25,7 @@ export function openaiTranscriptionRoutes(app: HttpApp, context: HttpContext): v
     scope.post<{ Body: FormFields }>(
       '/v1/audio/transcriptions',
       {
-        config: { access: 'writer', receiveBody: uploads.receiveBody },
+        config: { access: 'writer', receiveBody: uploads.receiveBody, billed: true },
         // `parseOpenaiTranscriptionForm` parses and validates the strings of the form.
         validatorCompiler: () => () => true,
         schema: {

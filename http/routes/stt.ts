@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { acceptAudioBodies } from '../audio-body.ts';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import type { FormFields } from '../form-fields.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
@@ -46,7 +45,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
       scope.post<{ Body: FormFields }>(
         url,
         {
-          config: { access: 'writer', receiveBody: uploads.receiveBody },
+          config: { access: 'writer', billed: true, receiveBody: uploads.receiveBody },
           // `parseTranscriptionForm` parses and validates the strings of the form.
           validatorCompiler: () => () => true,
           schema: {
@@ -56,7 +55,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
             description: DESCRIPTION,
             querystring: TranscriptionQuerySchema,
             body: BODIES as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
-            response: { 200: responseOf({ ...TranscriptSchema, headers: BILLING_HEADERS }), ...REFUSALS },
+            response: { 200: responseOf(TranscriptSchema), ...REFUSALS },
           },
         },
         async (request, reply) => {

@@ -2,10 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { SpokenText } from '../../actors/tts/tts-desk.ts';
 import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-import { SpeakBody, spokenLines } from '../schemas/tts.ts';
+import { SpeakBody, SpokenLines } from '../schemas/tts.ts';
 import { speechAudio } from '../speech-audio.ts';
 import { speechFormatFor } from '../speech-format.ts';
 import { speechLines } from '../speech-lines.ts';
@@ -39,9 +38,10 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
     );
   };
 
-  app.post('/tts-stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeech') }, speak);
-  app.post('/v1/stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeechByAlias') }, speak);
-  app.post('/tts-synthesize', { config: { access: 'writer' }, schema: speakSchema('synthesizeSpeech') }, speak);
+  const config = { access: 'writer', billed: true, streams: 'always' } as const;
+  app.post('/tts-stream', { config, schema: speakSchema('streamSpeech') }, speak);
+  app.post('/v1/stream', { config, schema: speakSchema('streamSpeechByAlias') }, speak);
+  app.post('/tts-synthesize', { config, schema: speakSchema('synthesizeSpeech') }, speak);
 
   app.get(
     '/tts/languages',
@@ -83,7 +83,7 @@ function speakSchema(operationId: keyof typeof SUMMARIES) {
     description:
       'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end: as lines of JSON, or as the audio alone if the `Accept` header prefers an audio type, such as `audio/mpeg`. The text is charged before synthesis and refunded if synthesis fails midway. If the server crashes midway, the part that was not delivered is refunded. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
     body: SpeakBody,
-    response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
+    response: { 200: SpokenLines, ...REFUSALS },
   };
 }
 

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import { nullable, responseOf, TimeSchema } from './envelope.ts';
 
 const CHAT_ID = 'chat_3f0a9f0e-8f0b-4c1e-9a59-3c7a5f6f2f11';
@@ -96,7 +95,6 @@ const FRAMES = [
 export const CompletionResponse = responseOf({
   description:
     'JSON or Server-Sent Events. The stream consists of a frame with the `chat_id` of a new chat, chunks of the answer, a chunk with the `finish_reason`, a chunk with the usage (if requested), a `done` frame with the charge, and `[DONE]`. If generation fails midway, an `error` frame ends the stream without `[DONE]`, and nothing is charged. Lines that start with a colon are heartbeats.',
-  headers: BILLING_HEADERS,
   content: {
     'application/json': { schema: CompletionSchema },
     'text/event-stream': {

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { EmbeddedTexts } from '../../actors/memory/text-embedding.ts';
 import type { TandemError } from '../../machines/errors.ts';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import { compileCheck, type InvalidField, validationFailed } from '../validation.ts';
 import { responseOf } from './envelope.ts';
 
@@ -124,5 +123,4 @@ export const EmbeddingsResponse = responseOf({
     },
     { description: 'The embeddings, in the order of the input.' },
   ),
-  headers: BILLING_HEADERS,
 });

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { OPENAI_VOICE_NAMES } from '../../speech/voices/catalogue.ts';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import { responseOf } from './envelope.ts';
 
 /** Formats that the encoders produce, with their media types. AAC and FLAC are not among them. */
@@ -69,7 +68,6 @@ export const OpenaiSpeechBody = Type.Object(
 export const OpenaiSpeechResponse = responseOf({
   description:
     'The audio, streamed while it is synthesised. If synthesis fails midway, the connection breaks off and the charge is refunded.',
-  headers: BILLING_HEADERS,
   content: Object.fromEntries(
     Object.values(OPENAI_SPEECH_FORMATS).map(({ mediaType }) => [
       mediaType,

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import type { PublicLanguage, PublicTranscript } from '../../actors/stt/transcriber.ts';
-import { BILLING_HEADERS } from '../billing-headers.ts';
 import { type FieldKinds, type FormFields, readForm } from '../form-fields.ts';
 import { SUBTITLE_MEDIA_TYPES, subtitlesOf } from '../subtitles.ts';
 import { validationFailed } from '../validation.ts';
@@ -177,7 +176,6 @@ const textExample = (example: string) => ({ schema: Type.String({ examples: [exa
 
 export const OpenaiTranscriptionResponse = responseOf({
   description: 'The transcript, in the requested `response_format`.',
-  headers: BILLING_HEADERS,
   content: {
     'application/json': {
       schema: Type.Union([Type.Object({ text: TextSchema, usage: UsageSchema }), VerboseSchema]),

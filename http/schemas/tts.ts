@@ -120,18 +120,15 @@ const LINES = [
 ];
 
 /** Describes the NDJSON response. */
-export function spokenLines(headers: Record<string, unknown>) {
-  return responseOf({
-    description:
-      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. For SSML with `mark`, the `complete` line has `result.timestampInfo.marks`: `[{name, time_seconds}]`. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',
-    headers,
-    content: {
-      'application/x-ndjson': {
-        schema: Type.String({ examples: [`${LINES.map((line) => JSON.stringify(line)).join('\n')}\n`] }),
-      },
-      ...Object.fromEntries(
-        Object.values(SPEECH_MEDIA_TYPES).map(([type]) => [type, { schema: Type.String({ format: 'binary' }) }]),
-      ),
+export const SpokenLines = responseOf({
+  description:
+    'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. For SSML with `mark`, the `complete` line has `result.timestampInfo.marks`: `[{name, time_seconds}]`. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',
+  content: {
+    'application/x-ndjson': {
+      schema: Type.String({ examples: [`${LINES.map((line) => JSON.stringify(line)).join('\n')}\n`] }),
     },
-  });
-}
+    ...Object.fromEntries(
+      Object.values(SPEECH_MEDIA_TYPES).map(([type]) => [type, { schema: Type.String({ format: 'binary' }) }]),
+    ),
+  },
+});

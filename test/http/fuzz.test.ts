@@ -9,7 +9,13 @@ import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
 import { bodyFor, knownValues, nastyText, valueFor } from './fuzz-values.ts';
 import { sessionOf } from './identity-fixture.ts';
 import { formOf, partsOf } from './multipart-body.ts';
-import { committedDocument, examplesOf, type NamedOperation, operationsOf } from './openapi-document.ts';
+import {
+  committedDocument,
+  examplesOf,
+  type NamedOperation,
+  operationsOf,
+  undeclaredHeaders,
+} from './openapi-document.ts';
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 const RUNS = 50;
@@ -256,6 +262,7 @@ function expectDocumented({ operationId, responses }: NamedOperation, { status, 
   if (body?.code === 'METHOD_NOT_ALLOWED' || isNowhere(body)) return;
   const response = responses[String(status)];
   expect(response, `${operationId} answered ${status} ${body?.code} ${body?.message}`).toBeDefined();
+  expect(undeclaredHeaders(response!, headers), `${operationId} answered ${status} ${body?.code}`).toEqual([]);
   const media = response?.content?.['application/json'];
   if (media?.schema !== undefined && body !== null) expect(errorsOf(media.schema, body), operationId).toEqual([]);
   if (status < 400) return;

@@ -31,6 +31,7 @@ interface Media {
 }
 export interface Response {
   description: string;
+  headers?: Record<string, { description: string; schema: Schema }>;
   content?: Record<string, Media>;
 }
 export interface Operation {
@@ -80,6 +81,24 @@ export function operationsOf({ paths }: ApiDocument): NamedOperation[] {
 export function examplesOf({ schema = {}, example, examples }: Media): { schema: Schema; value: unknown }[] {
   const values = Object.values(examples ?? {}).map(({ value }) => value);
   return [...(example === undefined ? [] : [example]), ...values].map((value) => ({ schema, value }));
+}
+
+/** Headers that the document must declare where they are sent. Those of CORS and caching depend on the settings. */
+const DECLARED =
+  /^(x-|ratelimit|idempotency-|retry-after$|content-(disposition|range)$|etag$|last-modified$|accept-ranges$|location$|link$|deprecation$|sunset$|www-authenticate$)/;
+
+/** Names of the headers that were sent without being declared, or with another value than the document allows. */
+export function undeclaredHeaders({ headers: declared = {} }: Response, sent: Record<string, unknown>): string[] {
+  return Object.entries(sent)
+    .filter(([name]) => DECLARED.test(name))
+    .filter(([name, value]) => !allows(declared[name]?.schema, String(value)))
+    .map(([name, value]) => `${name}: ${value}`);
+}
+
+function allows(schema: Schema | undefined, value: string): boolean {
+  if (schema === undefined) return false;
+  if (schema.type === 'integer') return /^\d+$/.test(value);
+  return schema.const === undefined || schema.const === value;
 }
 
 function resolve(value: unknown, root: unknown): unknown {
