@@ -39,8 +39,8 @@ const COMMON = {
   'x-ratelimit-limit': count('Requests per minute, or per day if that limit is closer.', 60),
   'x-ratelimit-remaining': count('Requests left until the reset.', 59),
   'x-ratelimit-reset': count('When the limit resets, in Unix seconds.', 1_769_850_000),
-  'x-content-type-options': always('Tells browsers not to guess the media type.', 'nosniff'),
-  'x-frame-options': always('Tells browsers not to show the response in a frame.', 'DENY'),
+  'x-content-type-options': always('Keeps browsers from guessing the media type.', 'nosniff'),
+  'x-frame-options': always('Keeps browsers from showing the response in a frame.', 'DENY'),
 } as const;
 
 /** Responses that report a charge. */
