@@ -1,4 +1,5 @@
 import { type ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
+import { isStorageOutage } from '../storage/database.ts';
 
 /** The error envelope. */
 export interface ErrorBody {
@@ -51,7 +52,7 @@ export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}):
   }
   const known = FRAMEWORK_ERRORS[code];
   if (known) return new TandemError(known.code, known.message, { cause: thrown });
-  if (isStorageOutage(code)) {
+  if (isStorageOutage(thrown)) {
     return new TandemError('STORAGE_UNAVAILABLE', 'The database cannot be reached. Try again shortly.', {
       cause: thrown,
     });
@@ -101,13 +102,3 @@ const FRAMEWORK_ERRORS: Readonly<Record<string, { code: ErrorCode; message: stri
   FST_ERR_BAD_URL: { code: 'VALIDATION_FAILED', message: 'The URL is invalid. Percent-encode it as UTF-8.' },
   FST_ERR_MAX_PARAM_LENGTH: { code: 'NOT_FOUND', message: 'No such path. GET /openapi.json lists all operations.' },
 };
-
-/** Error codes for a failed connection, of the client library, the system and PostgreSQL (SQLSTATE). */
-function isStorageOutage(code: string): boolean {
-  return (
-    /^(CONNECTION_|CONNECT_TIMEOUT)/.test(code) ||
-    /^(ECONN|EPIPE|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code) ||
-    // 08: connection; 53: resources; 57P: shutting down or starting; 40: serialisation, deadlock; 55P03: lock timeout.
-    /^(08|53|40)[0-9A-Z]{3}$|^57P0[0-9]$|^57014$|^55P03$/.test(code)
-  );
-}

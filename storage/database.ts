@@ -182,6 +182,18 @@ function isConnectionLoss(error: unknown): boolean {
   return typeof code === 'string' && (/^CONNECT(ION)?_/.test(code) || typeof errno === 'number' || code === 'EPIPE');
 }
 
+/** Whether an error means that the database cannot be used now: the same request may succeed later. */
+export function isStorageOutage(error: unknown): boolean {
+  const code = String((error as { code?: unknown } | null)?.code ?? '');
+  return (
+    /^(CONNECTION_|CONNECT_TIMEOUT)/.test(code) ||
+    /^(ECONN|EPIPE|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code) ||
+    // 08: connection; 53: resources; 57P: shutting down or starting; 40: serialisation, deadlock; 55P03: lock timeout;
+    // 25P03: a transaction that was idle for too long.
+    /^(08|53|40)[0-9A-Z]{3}$|^57P0[0-9]$|^57014$|^55P03$|^25P03$/.test(code)
+  );
+}
+
 function isPool(sql: SqlOrTx): sql is Sql {
   return 'begin' in sql;
 }

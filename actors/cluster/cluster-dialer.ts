@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { TandemError } from '../../machines/errors.ts';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import { type CallRow, getCall, getCallById, isFinalState, listCallEvents } from '../../storage/queries/calls.ts';
@@ -183,7 +183,14 @@ const HANDLERS: { [K in CommandName]: Handler<K> } = {
   refreshRecording: (local, { callId }) => local.refreshRecording(callId),
 };
 
+const OTHER_NODES_TROUBLE: ReadonlySet<ErrorCode> = new Set([
+  'NODE_UNREACHABLE',
+  'SHUTTING_DOWN',
+  'STORAGE_UNAVAILABLE',
+  'CARRIER_LINE_DOWN',
+]);
+
 /** The call was not placed by the other node, and may be by this one. */
 function isOtherNodesTrouble({ code }: TandemError): boolean {
-  return code === 'NODE_UNREACHABLE' || code === 'SHUTTING_DOWN' || code === 'CARRIER_LINE_DOWN';
+  return OTHER_NODES_TROUBLE.has(code);
 }

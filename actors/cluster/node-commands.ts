@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
+import { isStorageOutage } from '../../storage/database.ts';
 import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
 import type { Logger } from '../logger.ts';
 
@@ -133,6 +134,10 @@ function failureOf(error: unknown, { command, logger }: { command: string; logge
   if (error instanceof TandemError) {
     const { code, message, details = null, retryAfterS } = error;
     return { type: 'failed', code, message, details, retryAfterS };
+  }
+  if (isStorageOutage(error)) {
+    const message = 'The database cannot be reached. Try again shortly.';
+    return { type: 'failed', code: 'STORAGE_UNAVAILABLE', message, details: null, retryAfterS: RETRY_AFTER_S };
   }
   logger.error({ err: error, command }, 'a command of another node failed');
   return { type: 'failed', code: 'INTERNAL', message: 'Something went wrong.', details: null, retryAfterS: null };

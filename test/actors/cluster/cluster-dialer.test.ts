@@ -80,6 +80,16 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([1, 0]);
   });
 
+  it('is made here if the other node cannot reach the database', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    nodes[1]!.local.onPlace = async () => {
+      throw Object.assign(new Error('the connection was closed'), { code: 'CONNECTION_CLOSED' });
+    };
+    const { request } = await caller();
+    expect(await nodes[0]!.dialer.place(request())).toMatchObject({ placed: true });
+    expect(placedOn(nodes)).toEqual([1, 0]);
+  });
+
   it('passes a refusal of the other node on, with its code, details and Retry-After', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     const refusal = new TandemError('C2C_RATE_LIMITED', 'Slow down.', { retryAfterS: 12, details: { limit: 20 } });
