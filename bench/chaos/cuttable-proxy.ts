@@ -1,0 +1,46 @@
+import { createServer, connect as dial, type Socket } from 'node:net';
+
+/** A TCP proxy whose connections can be cut, and refused for a while. */
+export interface CuttableProxy {
+  readonly port: number;
+  /** Cuts all connections, and refuses new ones until the returned function is called. */
+  block(): () => void;
+  close(): Promise<void>;
+}
+
+export async function openCuttableProxy(target: { host: string; port: number }): Promise<CuttableProxy> {
+  const sockets = new Set<Socket>();
+  let blocks = 0;
+  const server = createServer((near) => {
+    if (blocks > 0) return void near.destroy();
+    const far = dial(target);
+    for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: (server.address() as { port: number }).port,
+    block() {
+      blocks += 1;
+      cut();
+      return () => {
+        blocks -= 1;
+      };
+    },
+    async close() {
+      const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+      cut();
+      await closed;
+    },
+  };
+}

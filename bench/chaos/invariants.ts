@@ -1,0 +1,106 @@
+import { parseWav } from '../../media/wav.ts';
+import { requireSoundBooks } from '../../test/storage/sound-books.ts';
+import { post, type Town } from './town.ts';
+
+/** A recording may miss what its server had not written, and the moments before it began. */
+const RECORDING_TOLERANCE_MS = 3_000;
+const TERMINAL = ['call.completed', 'call.not_answered', 'call.failed', 'call.temporaryfailed', 'call.rejected'];
+
+/** Calls that are not final, and recordings that are not settled. */
+export async function unsettled({ sql }: Town): Promise<string[]> {
+  const calls = await sql<{ callId: string; state: string }[]>`
+    select call_id, state from calls where state not in ('completed', 'failed', 'rejected')`;
+  const recordings = await sql<{ id: string; status: string }[]>`
+    select id, status from recordings where status not in ('uploaded', 'failed', 'deleted')`;
+  return [
+    ...calls.map(({ callId, state }) => `call ${callId} is ${state}`),
+    ...recordings.map(({ id, status }) => `recording ${id} is ${status}`),
+  ];
+}
+
+/** Whatever does not hold once everything has settled, a line each. */
+export async function brokenInvariants(
+  town: Town,
+  { round, nodesWereLost }: { round: string; nodesWereLost: boolean },
+): Promise<string[]> {
+  const { sql, workspaceId, agent, customers } = town;
+  const broken = await unsettled(town);
+  const logs = await sql<{ callId: string; seq: number; events: string[]; last: number }[]>`
+    select c.call_id, c.seq, array_agg(e.event order by e.sequence) as events, max(e.sequence)::int as last
+    from calls c join call_events e on e.call_id = c.call_id
+    where c.reference_id like ${`${round}-%`} group by c.call_id, c.seq`;
+  for (const { callId, seq, events, last } of logs) {
+    if (last !== events.length || seq !== last)
+      broken.push(`events of ${callId} have gaps: ${events.length} of ${last}`);
+    const terminal = events.filter((event) => TERMINAL.includes(event));
+    if (terminal.length !== 1 || !TERMINAL.includes(events.at(-1)!)) {
+      broken.push(`call ${callId} has ${terminal.length} terminal events: ${events.join(' ')}`);
+    }
+  }
+  await requireSoundBooks(sql, workspaceId).catch((error: Error) => broken.push(`books: ${error.message}`));
+  const holds = await sql<{ id: string }[]>`select id from holds where status = 'open'`;
+  if (holds.length > 0) broken.push(`${holds.length} holds without a live call`);
+  broken.push(...(await brokenRecordings(town, round)));
+  for (const phone of [agent, ...customers]) {
+    const busy = phone.calls.filter(({ state }) => state !== 'ended' && state !== 'refused');
+    // Only the SIP server that sent an INVITE may cancel it (RFC 3261 section 9.1), and it died with its node.
+    const rings = nodesWereLost ? busy.filter(({ state }) => state === 'proceeding') : [];
+    for (const call of rings) call.reject(480);
+    if (rings.length > 0) console.log(`  ${rings.length} calls went on ringing at phone "${phone.name}"`);
+    if (rings.length === busy.length) continue;
+    broken.push(`phone "${phone.name}" is still in ${busy.length - rings.length} calls`);
+  }
+  return broken;
+}
+
+async function brokenRecordings({ sql, nodes }: Town, round: string): Promise<string[]> {
+  const broken: string[] = [];
+  const rows = await sql<
+    { id: string; callId: string; durationMs: bigint; talkSeconds: number; error: string | null }[]
+  >`
+    select r.id, r.call_id, r.duration_ms, c.talk_seconds, c.error from recordings r join calls c on c.call_id = r.call_id
+    where r.status = 'uploaded' and c.reference_id like ${`${round}-%`}`;
+  for (const { id, callId, durationMs, talkSeconds, error } of rows) {
+    const node = nodes.find(({ isUp }) => isUp)!;
+    try {
+      const answer = await post(node.url, `/dialer/click2call/${callId}/recording`);
+      if (!answer.ok) throw new Error(`${answer.status} ${(await answer.text()).slice(0, 200)}`);
+      const { data } = (await answer.json()) as { data: { recording: { playback_url: string } } };
+      const wav = parseWav(Buffer.from(await (await fetch(data.recording.playback_url)).arrayBuffer()));
+      if (Math.abs(wav.durationMs - Number(durationMs)) > 1) {
+        broken.push(`recording ${id} has ${wav.durationMs} ms, and its row says ${durationMs}`);
+      }
+      const missingMs = Math.abs(talkSeconds * 1_000 - wav.durationMs);
+      if (error !== 'server_lost' && missingMs > RECORDING_TOLERANCE_MS) {
+        broken.push(`recording ${id} has ${wav.durationMs} ms of a talk of ${talkSeconds} s`);
+      }
+    } catch (cause) {
+      broken.push(`recording ${id} cannot be played: ${(cause as Error).message}`);
+    }
+  }
+  return broken;
+}
+
+/** Callbacks that are not delivered, or that came under more than one id. */
+export async function brokenCallbacks({ sql, receiver }: Town): Promise<string[]> {
+  const due = await sql<{ callId: string; status: string; eventId: string }[]>`
+    select call_id, status, event_id from deliveries where kind = 'callback'`;
+  const settled = await sql<{ callId: string }[]>`
+    select call_id from calls where state in ('completed', 'failed') and callback_url is not null`;
+  const broken = settled
+    .filter(({ callId }) => due.filter((row) => row.callId === callId).length !== 1)
+    .map(({ callId }) => `call ${callId} has not exactly one callback`);
+  const ids = new Map<string, Set<string>>();
+  for (const { body } of receiver.received) {
+    const callId = body.data.call.call_id;
+    ids.set(callId, (ids.get(callId) ?? new Set()).add(body.event_id));
+  }
+  for (const { callId, status, eventId } of due) {
+    const received = [...(ids.get(callId) ?? [])];
+    if (status !== 'delivered') broken.push(`the callback of ${callId} is ${status}`);
+    else if (received.length !== 1 || received[0] !== eventId) {
+      broken.push(`the callback of ${callId} came under ${received.length} ids`);
+    }
+  }
+  return broken;
+}

@@ -1,0 +1,22 @@
+/** Random numbers from a seed: the same ones for the same seed (mulberry32). */
+export interface Random {
+  /** In [0, 1). */
+  next(): number;
+  between(low: number, high: number): number;
+  pick<T>(items: readonly T[]): T;
+}
+
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+  return {
+    next,
+    between: (low, high) => low + next() * (high - low),
+    pick: (items) => items[Math.floor(next() * items.length)]!,
+  };
+}
