@@ -1,9 +1,9 @@
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
-import { repeat } from '../runtime/waiting.ts';
 import type { Sql } from '../storage/database.ts';
 import { collectRent, numbersWithRentDue } from '../storage/queries/number-rent.ts';
 import type { Logger } from './logger.ts';
+import { startSweeper } from './sweeper.ts';
 
 /** Collects the monthly rent of numbers as it falls due. */
 export interface NumberRent {
@@ -42,10 +42,13 @@ export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS
     }
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'charging number rent failed');
-  void repeat(() => collectAll().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
+  const failure = 'charging number rent failed';
+  const sweeper = startSweeper({ sweep: collectAll, failure, everyMs: intervalMs, clock, logger });
   return {
     collectAll,
-    close: () => closing.abort(),
+    close() {
+      closing.abort();
+      sweeper.close();
+    },
   };
 }

@@ -97,7 +97,10 @@ export interface Telephony extends AsyncDisposable {
   readonly recordings: RecordingLibrary;
 }
 
-/** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones, and those of other nodes once their lease has expired. */
+/**
+ * Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones, and
+ * those of other nodes once their lease has expired.
+ */
 export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
   const { storage, engines, inspect, resolve, services, observer, ...given } = options;
   const { folder, sql, objects, secrets, nodes } = storage;

@@ -1,7 +1,7 @@
 import { TandemError } from '../machines/errors.ts';
 import { BackOff } from '../runtime/back-off.ts';
 import type { Clock } from '../runtime/clock.ts';
-import { pause, repeat, within } from '../runtime/waiting.ts';
+import { pause, within } from '../runtime/waiting.ts';
 import type { RegisterOutcome, SipGateway, TrunkSign } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { type Gateway, gatewaysOf } from '../storage/queries/trunk-gateways.ts';
@@ -14,6 +14,7 @@ import {
 import type { TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Logger } from './logger.ts';
+import { startSweeper } from './sweeper.ts';
 import { trunkEndpoint } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 
@@ -213,12 +214,13 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     return syncing;
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'trunks to register could not be read');
-  void repeat(() => sync().catch(warn), { everyMs: SYNC_INTERVAL_MS, clock, signal: closing.signal });
+  const failure = 'trunks to register could not be read';
+  const sweeper = startSweeper({ sweep: sync, failure, everyMs: SYNC_INTERVAL_MS, clock, logger });
   return {
     sync,
     async close() {
       closing.abort();
+      sweeper.close();
       await syncing.catch(() => {});
       await Promise.all([...keepers].map(([id, keeper]) => leaveTrunk(id, keeper)));
     },

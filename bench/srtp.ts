@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { routingOf } from '../actors/call-routing.ts';
 import type { SrtpKeys, SrtpSuite } from '../machines/events.ts';
-import type { Datagrams } from '../media/datagrams/datagrams.ts';
 import { Endpoint } from '../media/datagrams/endpoint.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
 import { SendRing } from '../media/relay/send-ring.ts';
@@ -12,6 +11,7 @@ import { RelaySession } from '../media/relay/session.ts';
 import { buildRtpPacket } from '../media/rtp/packet.ts';
 import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../media/srtp/crypto-suites.ts';
 import { SrtpSender } from '../media/srtp/srtp-sender.ts';
+import { MemoryDatagrams } from './memory-datagrams.ts';
 
 /**
  * What SRTP adds to a relayed packet. Packets of G.711 go through a session of two parties in memory, plain and with
@@ -69,18 +69,7 @@ for (const { name } of CONTENDERS.slice(1)) {
 
 /** Microseconds of CPU to relay a packet, without sockets. */
 async function relay([spoken, heard]: Suites): Promise<number> {
-  const receivers = new Map<number, (datagram: Buffer, source: Endpoint) => void>();
-  let sent = 0;
-  const datagrams: Datagrams = {
-    name: 'memory',
-    bind: async ({ port, receive }) => {
-      receivers.set(port, receive);
-      return { port, send: () => (sent += 1), close: async () => {} };
-    },
-    received: 0,
-    dump: () => null,
-    close() {},
-  };
+  const datagrams = new MemoryDatagrams();
   let nowMs = 0;
   const session = await RelaySession.open({
     clock: { nowMs: () => nowMs, unixMs: () => nowMs },
@@ -98,13 +87,14 @@ async function relay([spoken, heard]: Suites): Promise<number> {
   session.setRouting(routingOf('bridged'));
   const packets = packetsOf(PACKETS, keys);
   const source = Endpoint.of('127.0.0.1', PHONES.agent);
-  const receive = receivers.get(40_000)!;
+  const receive = datagrams.receiverAt(40_000);
   const before = process.cpuUsage();
   for (const packet of packets) {
     nowMs += PACKET_MS;
     receive(packet, source);
   }
   const { user, system } = process.cpuUsage(before);
+  const { sent } = datagrams;
   if (sent !== PACKETS) throw new Error(`${sent} of ${PACKETS} packets were relayed`);
   await session.close();
   return (user + system) / PACKETS;

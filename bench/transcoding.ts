@@ -4,7 +4,6 @@ import { CODECS, type Codec, type RemoteMedia } from '../machines/events.ts';
 import { encodeG711 } from '../media/codecs/g711.ts';
 import { G722Encoder } from '../media/codecs/g722.ts';
 import { OpusEncoder } from '../media/codecs/opus.ts';
-import type { Datagrams } from '../media/datagrams/datagrams.ts';
 import { Endpoint } from '../media/datagrams/endpoint.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
 import { SendRing } from '../media/relay/send-ring.ts';
@@ -12,6 +11,7 @@ import { RelaySession } from '../media/relay/session.ts';
 import { buildRtpPacket } from '../media/rtp/packet.ts';
 import { openLibopus, openSpandsp } from './c-codecs.ts';
 import { FRAME_SAMPLES, speech } from './codec-contest.ts';
+import { MemoryDatagrams } from './memory-datagrams.ts';
 
 /**
  * CPU to transcode a packet of 20 ms, from receiving to sending, without sockets: jitter buffer, decoder, filters between
@@ -81,18 +81,7 @@ function inCOf([spoken, heard]: Pair): number | null {
 }
 
 async function relay([spoken, heard]: Pair): Promise<number> {
-  const receivers = new Map<number, (datagram: Buffer, source: Endpoint) => void>();
-  let sent = 0;
-  const datagrams: Datagrams = {
-    name: 'memory',
-    bind: async ({ port, receive }) => {
-      receivers.set(port, receive);
-      return { port, send: () => (sent += 1), close: async () => {} };
-    },
-    received: 0,
-    dump: () => null,
-    close() {},
-  };
+  const datagrams = new MemoryDatagrams();
   let nowMs = 0;
   let tick: (() => void) | null = null;
   const pacer = new FramePacer({
@@ -119,12 +108,13 @@ async function relay([spoken, heard]: Pair): Promise<number> {
   session.setRouting(routingOf('bridged'));
   const packets = packetsIn(spoken);
   const source = Endpoint.of('127.0.0.1', PHONES.agent);
-  const receive = receivers.get(40_000)!;
+  const receive = datagrams.receiverAt(40_000);
   const us = await timed((frame) => {
     nowMs += PACKET_MS;
     receive(packets[frame]!, source);
     tick?.();
   });
+  const { sent } = datagrams;
   // The first frames wait in the jitter buffer.
   if (sent < PACKETS - 10) throw new Error(`${sent} packets were sent for ${PACKETS}`);
   await session.close();

@@ -25,7 +25,8 @@ export interface LivePatch {
 
 /**
  * Stores moves of a live call in one transaction: the event rows, the state after the last of them, and the patch.
- * Returns the stored events and the webhook deliveries to enqueue, or false when the call is final (or gone) and nothing was changed. A final state is for
+ * Returns the stored events and the webhook deliveries to enqueue, or false when the call is final (or gone) and nothing was
+ * changed. A final state is for
  * `settleCall` alone.
  */
 export async function recordMoves(
