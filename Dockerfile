@@ -7,11 +7,21 @@
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# npm runs the postinstall script in this folder, which fetches the WebRTC worker.
+COPY client/package.json ./client/
+# npm runs the postinstall scripts in these folders. One fetches the WebRTC worker; the other builds nothing without Vite.
 COPY media/webrtc ./media/webrtc
+COPY console/postinstall.ts ./console/
 # A checkout gets its runtime from the `node` package. Here the base image provides it.
 RUN npm ci --omit=dev --no-audit --no-fund \
  && rm -rf node_modules/node node_modules/.bin/node
+
+# The console needs Vite and React to be built, but not to run.
+FROM node:24.21.0-bookworm-slim AS console
+WORKDIR /app
+COPY package.json package-lock.json ./
+COPY client ./client
+COPY console ./console
+RUN npm ci --ignore-scripts --no-audit --no-fund && node console/build.ts
 
 FROM node:24.21.0-bookworm-slim
 # A running container installs nothing, so remove the package managers that an attacker could use.
@@ -26,6 +36,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 # .dockerignore lists the copied files. Root owns them, so the process cannot change them.
 COPY . .
+COPY --from=console /app/console/dist ./console/dist
 
 # The operator sets SIP_HOST and RTP_HOST, the address at which carriers reach this container.
 ENV NODE_ENV=production \

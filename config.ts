@@ -5,9 +5,8 @@ import type { Variable } from './setting-kinds.ts';
 import { VARIABLES } from './settings.ts';
 
 /**
- * Reads the whole configuration from the environment and, where that is silent, from a `.env` file. An empty value
- * counts as unset.
- * @throws ConfigError with one line naming the first variable (or argument) that is unknown or malformed.
+ * Reads all settings from the environment, then from a `.env` file. An empty value counts as unset.
+ * @throws ConfigError with one line that names the first unknown or malformed variable or argument
  */
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -27,22 +26,21 @@ export function loadConfig(
   return config;
 }
 
-/** Every setting under its own name, parsed. The table in `settings.ts` tells type, default and meaning. */
+/** Every parsed setting, by name. The table in `settings.ts` has type, default and meaning. */
 export type Config = {
   readonly [Key in keyof typeof VARIABLES]: (typeof VARIABLES)[Key] extends Variable<infer Value> ? Value : never;
 };
 
-/** One line for a person: which variable, and what would be right. */
+/** One line for the operator: the variable, and which values are valid. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Whether the command line asks for `describeConfig()` instead of a start. */
+/** Whether the arguments include `--help` or an alias of it. */
 export function wantsHelp(argv: readonly string[]): boolean {
   return argv.some((argument) => HELP_ARGUMENTS.has(argument));
 }
 
-/** What `npm start -- --help` prints. */
 export function describeConfig(): string {
   const variables: Variable<unknown>[] = Object.values(VARIABLES);
   const width = Math.max(...variables.map(({ name }) => name.length)) + 2;
@@ -64,13 +62,13 @@ export function describeConfig(): string {
 }
 
 const HELP_ARGUMENTS = new Set(['--help', '-h']);
-/** Names in the environment that can only be meant for us. */
+/** Environment variables with this prefix belong to Tandem, so an unknown one is an error. */
 const OWN_PREFIX = /^TANDEM_/;
-/** Names in `.env`, a file written for us, that can only be meant for us. */
+/** Prefixes of Tandem's own names in `.env`. An unknown name with one of them is an error. */
 const DOT_ENV_PREFIX =
   /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|MEMORY|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG|RECORDING|RETENTION|NUMBER|TRUNK|QUOTA|DAILY|BLOCKED|DESTINATION|METRICS)_/;
 
-/** Names that docker-compose.yml reads from the same file. */
+/** docker-compose.yml reads these names from the same `.env` file. */
 const COMPOSE_NAMES = ['TANDEM_DOMAIN'];
 
 function requireKnownArguments(argv: readonly string[]): void {

@@ -5,16 +5,15 @@ export type { Logger } from 'pino';
 
 export interface CreateLoggerOptions {
   level: Level | 'silent';
-  /** Where lines go. Default: standard output, pretty on a terminal and JSON otherwise. */
+  /** Default: standard output, pretty on a terminal and JSON otherwise. */
   destination?: DestinationStream;
-  /** Shows what is under `pii`. Default false: it is left out. */
+  /** Shows fields under `pii`. Default false: they are omitted. */
   showPii?: boolean;
 }
 
 /**
- * The logger of the process. Messages are constant strings, data goes into fields, and whatever tells who somebody
- * is or what they said goes under `pii`, which is left out of the output. Credentials are masked wherever the
- * well-known field names carry them.
+ * Creates the logger of the process. Messages are constant strings with data in fields. Put data that identifies
+ * people, or that they said, under `pii`, which is omitted from the output. Credentials in the usual fields are masked.
  */
 export function createLogger({ level, destination, showPii = false }: CreateLoggerOptions): Logger {
   const options: LoggerOptions = {
@@ -32,14 +31,14 @@ export function createLogger({ level, destination, showPii = false }: CreateLogg
 }
 
 /**
- * An error without its message: messages of databases and parsers repeat the input, phone numbers included. Class,
- * code and stack frames tell where it came from; log the message itself as `pii: { message }`.
+ * Returns an error without its message, because messages of databases and parsers repeat the input, phone numbers
+ * included. Keeps class, code and stack frames. Log the message itself as `pii: { message }`.
  */
 export function describeError(error: unknown): unknown {
   return describeCauses(error, MAX_CAUSES);
 }
 
-/** Causes may form a circle. */
+/** A chain of causes may be circular. */
 const MAX_CAUSES = 5;
 
 function describeCauses(error: unknown, left: number): unknown {
@@ -70,7 +69,7 @@ const SECRET_FIELDS = [
 /** pino matches whole paths, so each name is listed at the top and one and two levels below it. */
 const SECRET_PATHS = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
 
-/** Below the top level, and in the bindings of child loggers, personal data is masked rather than left out. */
+/** In nested fields and in bindings of child loggers, personal data is masked instead of omitted. */
 const PII_PATHS = ['pii', '*.pii', '*.*.pii'];
 
 function withoutPii(fields: Record<string, unknown>): Record<string, unknown> {

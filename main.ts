@@ -10,6 +10,7 @@ import { createMetrics } from './actors/observability/metrics.prom-client.ts';
 import { observeEngines, observeMedia, observeSip } from './actors/observability/observed-ports.ts';
 import { openObservability } from './actors/observability/open-observability.ts';
 import { createReadiness } from './actors/observability/readiness.actor.ts';
+import { createSystemHealth } from './actors/observability/system-health.actor.ts';
 import { openLanguage } from './actors/open-language.ts';
 import { openSpeech } from './actors/open-speech.ts';
 import { openTelephony } from './actors/open-telephony.ts';
@@ -18,6 +19,7 @@ import { startRetention } from './actors/retention.ts';
 import type { ServiceDns } from './actors/service-dns.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
+import { diagnoseRunning } from './diagnosis/diagnose-running.ts';
 import { signedMediaUrl } from './http/playback.ts';
 import { readInboundAnswer } from './http/schemas/inbound-rule.ts';
 import { normaliseCallable } from './http/schemas/phone-number.ts';
@@ -31,57 +33,61 @@ import { openMedia } from './media/open-media.ts';
 import { systemClock as clock } from './runtime/clock.ts';
 import { replaceFetchTransport } from './runtime/fetch-transport.ts';
 import { createSealingKeys } from './runtime/sealed-file/format.ts';
+import { TANDEM_VERSION } from './runtime/version.ts';
 import { openSip } from './sip/open-sip.ts';
 import { SipError } from './sip/sip-error.ts';
 import { openHepSender } from './sip/trace/hep-sender.ts';
 import type { CallMessage } from './sip/trace/wire-message.ts';
 import { openSpeechEngines } from './speech/open-speech-engines.ts';
 import type { DataFolder } from './storage/data-folder.ts';
+import type { ObjectStore } from './storage/objects.ts';
 import { openStorage } from './storage/open-storage.ts';
+import { createLoginLink, OWNER_LINK_MS } from './storage/queries/login-links.ts';
+import { hasPassword } from './storage/queries/users.ts';
 import { derivedKey, URL_SIGNING } from './storage/secrets.ts';
 
-/** A running Tandem. */
 export interface Tandem {
-  /** e.g. `http://127.0.0.1:8080` */
+  /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
-  /** Where the embedded SIP server receives SIP; null with a drachtio-server. */
+  /** Address of the embedded SIP server; null with a drachtio-server. */
   readonly sip: { host: string; port: number } | null;
   readonly workspaceId: string;
   readonly ownerUserId: number;
-  /** The API key that this start minted; null when one exists or is configured. */
+  /** The API key created by this start; null if one exists or is configured. */
   readonly mintedApiKey: string | null;
-  /** The steps of the start, in order, with their durations. */
+  /** Creates a one-time login for the owner and returns its path; null once the owner has a password. */
+  createOwnerLogin(): Promise<string | null>;
+  /** Steps of the start in order, with their durations. */
   readonly steps: { name: string; ms: number }[];
   readonly dataFolder: DataFolder;
   readonly databaseUrl: string;
   /** Probes every trunk now instead of at the next interval. */
   probeTrunks(): Promise<void>;
-  /** Current measurements of a live call's legs; null when the call is not live here. */
+  /** Current quality of a live call's legs; null if the call is not live on this node. */
   qualityOf(callId: string): Promise<PublicCall['quality']>;
-  /** Drains: live calls may continue for `graceMs`; then everything closes in reverse order of its start. */
+  /** Drains: live calls continue for up to `graceMs`, then everything closes in reverse order of its start. */
   stop(options?: { graceMs?: number }): Promise<void>;
-  /** Resolves with the reason when a part that cannot be replaced is lost; the owner should stop and start again. */
+  /** Resolves with the reason when an irreplaceable part is lost. The owner should then stop and start again. */
   readonly broken: Promise<string>;
 }
 
 export interface StartOptions {
   logger: Logger;
-  /** Called after each step of the start. */
   onStep?: (step: { name: string; ms: number }) => void;
   /** Resolves the hosts of callbacks and trunks. Default: DNS. */
   resolve?: Resolve;
   /** Queries NAPTR and SRV records of trunks. Default: DNS. */
   services?: ServiceDns;
-  /** Prepare speech engines in the background, so that the first request is fast. Default true. */
+  /** Loads speech engines in the background, so that the first request is fast. Default true. */
   warmUp?: boolean;
 }
 
-/** Leaves the CPU to the first requests, and saves it when the server stops at once. */
+/** Leaves the CPU to the first requests. A server that stops at once never warms up. */
 const WARM_UP_DELAY_MS = 1_000;
 
 /**
- * Opens every wing in the order of dependence, and HTTP last, after the calls of earlier boots were reconciled. If one
- * fails to open, those before it are closed again.
+ * Opens every part after those it depends on. HTTP comes last, after reconciling the calls of earlier boots. If one
+ * part fails to open, the others are closed again.
  */
 export async function startTandem(
   config: Config,
@@ -103,11 +109,11 @@ export async function startTandem(
   try {
     await replaceFetchTransport();
     if (config.llmBaseUrl ?? config.llmModelPath) loadTokenizer();
-    // Speech engines take a while to load; they do so while storage and SIP start.
+    // Engines load while storage and SIP start.
     const startingEngines = inBackground(openSpeechEngines(config, { logger }));
     opened.defer(async () => (await startingEngines.catch(() => null))?.[Symbol.asyncDispose]());
     const { observer, counted, tracing } = opened.use(await openObservability(config, { logger }));
-    const storage = opened.use(await openStorage(config, { logger, onLost }));
+    const storage = opened.use(await openStorage(config, { version: TANDEM_VERSION, logger, onLost }));
     const { folder, databaseUrl, sql, objects, secrets, jobs, limits, owner } = storage;
     step('storage');
 
@@ -189,11 +195,11 @@ export async function startTandem(
         ...(services && { services }),
       }),
     );
-    const { dialer, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
+    const { dialer, liveCalls, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
     const days = {
       ...{ deliveries: config.deliveryDays, call_events: config.callEventDays, transcripts: config.transcriptDays },
-      sip_messages: config.sipTraceDays,
+      ...{ sip_messages: config.sipTraceDays, quality: config.qualityDays },
     };
     opened.use(startRetention({ sql, days, clock, logger }));
     const eraser = opened.use(startEraser({ ...folder, sql, objects, clock, logger }));
@@ -206,9 +212,17 @@ export async function startTandem(
       ...{ sql, jobs, sip: sip.gateway, mediaPlane, engines, dialer: telephony.ownDialer },
       dataDir: folder.path,
     });
-    const metrics = createMetrics({ ...{ counted, calls: registry, mediaPlane, jobs, sql, readiness, logger } });
+    const metrics = createMetrics({
+      ...{ counted, calls: registry, mediaPlane, jobs, sql, readiness, logger },
+      recognition: engines.recognition,
+    });
+    const systemHealth = createSystemHealth({
+      ...{ sql, self: folder, readiness, mediaPlane, engines, models, jobs, clock, logger },
+      ...{ modelsDir: config.modelsDir, version: TANDEM_VERSION },
+      diagnose: () => diagnoseRunning(config, { sql, engines, models }),
+    });
     const http = createHttpServer({
-      ...{ readiness, metrics, tracing },
+      ...{ readiness, systemHealth, metrics, tracing },
       metricsAccess: { token: config.metricsToken, allowCidrs: config.metricsAllowCidrs },
       ...{
         sql,
@@ -216,7 +230,9 @@ export async function startTandem(
         secrets,
         limits,
         trunkTargets,
+        trunkProber: trunkWatch,
         dialer,
+        liveCalls,
         phones,
         numberVerifier,
         recordings,
@@ -239,6 +255,8 @@ export async function startTandem(
       corsOrigins: config.corsOrigins,
       trustedProxies: config.trustedProxies,
       stripeWebhookSecret: config.stripeWebhookSecret,
+      objectOrigin: await presignedOrigin(objects),
+      hasLanguageModel: (config.llmBaseUrl ?? config.llmModelPath) !== null,
     });
     opened.defer(() => http.close());
     await http.listen({ host: config.host, port: config.port }).catch(nameThePort({ PORT: config.port }));
@@ -258,6 +276,11 @@ export async function startTandem(
       ...{ steps, databaseUrl, url: ownUrl, sip: sip.address, dataFolder: folder, broken: broken.promise },
       ...{ workspaceId: owner.workspaceId, ownerUserId: owner.userId, mintedApiKey: owner.mintedApiKey },
       qualityOf: async (callId) => (await registry.get(callId)?.media?.quality()) ?? null,
+      async createOwnerLogin() {
+        if (await hasPassword(sql, owner.userId)) return null;
+        const link = { userId: owner.userId, lifetimeMs: OWNER_LINK_MS, now: new Date() };
+        return `/console/login?token=${(await createLoginLink(sql, link)).token}`;
+      },
       probeTrunks: () => trunkWatch.probeAll(),
       async stop({ graceMs = 0 } = {}) {
         await telephony.ownDialer.drain(graceMs);
@@ -270,7 +293,13 @@ export async function startTandem(
   }
 }
 
-/** Measures the steps of the start. */
+/** Origin of presigned object URLs, for the console's content security policy. Null: this server delivers objects. */
+async function presignedOrigin(objects: ObjectStore): Promise<string | null> {
+  const now = new Date();
+  const url = await objects.presign({ key: 'recordings/any.wav', now, expiresAt: new Date(now.getTime() + 60_000) });
+  return url === null ? null : new URL(url).origin;
+}
+
 function stopwatch(onStep: StartOptions['onStep']) {
   const steps: Tandem['steps'] = [];
   let lastStepAt = performance.now();
@@ -284,7 +313,7 @@ function stopwatch(onStep: StartOptions['onStep']) {
   return { steps, step };
 }
 
-/** Avoids an unhandled rejection of a promise that is awaited later, or whose failure shows elsewhere. */
+/** Avoids an unhandled rejection of a promise that is awaited later or whose failure shows elsewhere. */
 function inBackground<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
@@ -295,10 +324,7 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' && host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/**
- * A port that cannot be had is the operator's to change, so the error names the setting: the one whose port the message
- * ends with, or the first.
- */
+/** Names the setting of an unavailable port: the one whose port ends the message, or the first. */
 function nameThePort(ports: Record<string, number>): (error: Error) => never {
   return (error) => {
     const isPortTrouble = /EADDRINUSE|EACCES|EADDRNOTAVAIL/.test(
@@ -311,7 +337,7 @@ function nameThePort(ports: Record<string, number>): (error: Error) => never {
   };
 }
 
-/** @throws ConfigError for a drachtio-server that refuses our secret */
+/** @throws ConfigError if the drachtio-server rejects our secret */
 function nameTheSecret(error: unknown): void {
   if (!(error instanceof SipError) || error.code !== 'server.secret_refused') return;
   throw new ConfigError(
@@ -319,22 +345,22 @@ function nameTheSecret(error: unknown): void {
   );
 }
 
-/** Live calls may go on for this long after a SIGTERM or SIGINT; a second signal hangs them up at once. */
+/** Longest that live calls continue after SIGTERM or SIGINT. A second signal hangs them up at once. */
 const DRAIN_MS = 30_000;
 
 export interface ServeOptions {
   argv: readonly string[];
-  /** Default: made of the configured level, on standard output. */
+  /** Default: logs to standard output at the configured level. */
   createLogger?: typeof createLogger;
-  /** Told once everything is up. Default: prints the key that was minted, if one was. */
-  onReady?: (tandem: Tandem) => void;
+  /** Called once everything is up. Default: prints the new API key and how to open the console. */
+  onReady?: (tandem: Tandem, config: Config) => Promise<void> | void;
 }
 
-/** `npm start`: runs until a signal, a lost part or a failed start; the exit code tells which. */
+/** Implements `npm start`: runs until a signal, a lost part or a failed start. The exit code tells them apart. */
 export async function serve({
   argv,
   createLogger: makeLogger = createLogger,
-  onReady = printMintedKey,
+  onReady = printAccess,
 }: ServeOptions): Promise<void> {
   if (wantsHelp(argv)) {
     process.stdout.write(describeConfig());
@@ -345,7 +371,7 @@ export async function serve({
   const signals = listenForSignals();
   const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
-  onReady(tandem);
+  await onReady(tandem, config);
 
   const lost = tandem.broken.then((reason) => {
     logger.fatal({ reason }, 'lost a part that cannot be replaced while running');
@@ -359,11 +385,21 @@ export async function serve({
   process.exit(exitCode);
 }
 
-function printMintedKey({ mintedApiKey }: Tandem): void {
-  if (mintedApiKey) process.stdout.write(`\nYour API key, shown this once: ${mintedApiKey}\n\n`);
+/**
+ * Prints the API key and the console link. It does not log them, because the logger may send lines elsewhere. It prints
+ * even if standard output is not a terminal, because most people look in `docker logs`. The link works once and expires
+ * after a day. None is created with TANDEM_OWNER_PASSWORD, or once the owner has set a password.
+ */
+async function printAccess(tandem: Tandem, { publicUrl }: Config): Promise<void> {
+  const base = publicUrl?.replace(/\/$/, '') ?? tandem.url;
+  const lines = tandem.mintedApiKey ? [`Your API key, shown this once: ${tandem.mintedApiKey}`, ''] : [];
+  lines.push(`Console: ${base}/`);
+  const login = await tandem.createOwnerLogin();
+  if (login !== null) lines.push(`Log in once, within a day: ${base}${login}`);
+  process.stdout.write(`\n${lines.join('\n')}\n\n`);
 }
 
-/** From now on SIGTERM and SIGINT are counted instead of ending the process, also while it starts. */
+/** Counts SIGTERM and SIGINT, also during the start, instead of letting them end the process. */
 function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
@@ -379,7 +415,7 @@ function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
 
 if (import.meta.main) {
   serve({ argv: process.argv.slice(2) }).catch((error: unknown) => {
-    // One line that says what to do; everything else is a defect and shows its stack.
+    // An expected error says what to do. Any other is a defect and needs its stack.
     const isExpected = error instanceof ConfigError || error instanceof TandemError;
     process.stderr.write(`${isExpected ? error.message : ((error as Error).stack ?? error)}\n`);
     process.exit(1);

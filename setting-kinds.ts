@@ -3,17 +3,16 @@ import ipaddr from 'ipaddr.js';
 import type { CountryCode } from 'libphonenumber-js/core';
 import metadata from 'libphonenumber-js/min/metadata';
 
-/** One setting, and how its text becomes a value. */
 export interface Variable<Value> {
   name: string;
   about: string;
   /** Completes the sentence "<NAME> must be ...". */
   expects: string;
   shownDefault: string;
-  /** Its value is never repeated in an error. */
+  /** Errors never repeat the value of a secret. */
   secret: boolean;
   fallback: Value;
-  /** Undefined: malformed. */
+  /** Returns undefined for malformed text. */
   parse: (text: string) => Value | undefined;
 }
 
@@ -30,7 +29,7 @@ export function optionalText(name: string, about: string): Variable<string | nul
   return optional(name, { about, expects: '1 to 1024 characters on one line', parse: parseText });
 }
 
-/** What a server of others asks for. */
+/** API key of an external server. */
 export function keyVariable(name: string): Variable<string | null> {
   const parse = (text: string) => (/^\S{1,1024}$/.test(text) ? text : undefined);
   return optional(name, {
@@ -92,7 +91,7 @@ export function choiceVariable<Choice extends string>(
   };
 }
 
-/** URLs may carry a password, so they count as secret. The text is kept without a slash at its end. */
+/** URL without trailing slashes. It may contain a password, so it is secret. */
 export function urlVariable(name: string, protocols: readonly string[], about: string): Variable<string | null> {
   const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ');
   const parse = (text: string) => {
@@ -102,7 +101,7 @@ export function urlVariable(name: string, protocols: readonly string[], about: s
   return optional(name, { about, expects: `a URL that starts with ${schemes}`, parse, secret: true });
 }
 
-/** An http URL that paths are put behind. Everybody may see it. */
+/** http URL to which paths are appended. It is not secret. */
 export function originVariable(name: string, about: string): Variable<string | null> {
   const variable = urlVariable(name, ['http:', 'https:'], about);
   const parse = (text: string) => (/[?#@]/.test(text) ? undefined : variable.parse(text));
@@ -111,7 +110,7 @@ export function originVariable(name: string, about: string): Variable<string | n
 
 // Parsers: undefined means malformed ----------------------------------------------------------------------------------
 
-/** As W3C Baggage writes it, which OpenTelemetry uses for headers. */
+/** Parses a header in W3C Baggage format, which OpenTelemetry uses. */
 export function parseHeader(text: string): [name: string, value: string] | undefined {
   const [, name, encoded] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+)=([!-~]+)$/.exec(text) ?? [];
   try {
@@ -127,7 +126,7 @@ export function parseHost(text: string): string | undefined {
 }
 
 function parseText(text: string): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: rejects control characters
   return text.length <= 1024 && !/[\u0000-\u001f]/.test(text) ? text : undefined;
 }
 
@@ -135,23 +134,20 @@ export function isProxy(text: string): boolean {
   return text === 'loopback' || text === 'uniquelocal' || isIP(text) !== 0 || ipaddr.isValidCIDR(text);
 }
 
-/** Exactly as a browser sends it: no path, no slash at the end, in lower case. */
+/** Whether the text is an origin exactly as browsers send it: lower case, without path and trailing slash. */
 export function isOrigin(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : null;
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') && url.origin === text;
 }
 
 export function parseKey(text: string): Buffer | undefined {
-  // Node skips over characters that are not base64, so the text is checked first.
+  // Node ignores characters that are not base64, so check the text first.
   if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;
   const key = Buffer.from(text, 'base64');
   return key.length === 32 ? key : undefined;
 }
 
-/**
- * `name=model`: a name has no `=`, a model may. A name that is given twice is a mistake, and so is one that stands for
- * another name: names stand for ids.
- */
+/** Parses `name=model` pairs. Only the model may contain `=`. Rejects repeated names and aliases of aliases. */
 export function parseAliases(text: string): Map<string, string> | undefined {
   const pairs = text.split(',').map((item) => /^([\w.:/-]{1,128})\s*=\s*([^\s,]{1,256})$/.exec(item.trim()));
   const aliases = new Map<string, string>();
@@ -165,13 +161,13 @@ export function parseAliases(text: string): Map<string, string> | undefined {
   return [...aliases].some(standsForName) ? undefined : aliases;
 }
 
-/** Nano-dollars. */
+/** Returns nano-dollars. */
 export function parseUsd(text: string): bigint | undefined {
   const [, whole, fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, '0'));
 }
 
-/** `+91:60` */
+/** Parses `+91:60`. */
 export function parseDestinationLimit(text: string): { prefix: string; callsPerMinute: number } | undefined {
   const [, prefix, count] = /^(\+[1-9]\d{0,14}):(\d{1,5})$/.exec(text) ?? [];
   const callsPerMinute = Number(count);
@@ -182,7 +178,7 @@ export function parseDestinationLimit(text: string): { prefix: string; callsPerM
 
 export type PlanName = 'free' | 'starter' | 'pro' | 'enterprise';
 
-/** `60` for every plan, or `pro:60,enterprise:600`. A plan that is not named has `fallback`. */
+/** Parses `60`, for every plan, or `pro:60,enterprise:600`. Missing plans get `fallback`. */
 export function parsePlanLimits(text: string, fallback: number): Record<PlanName, number> | undefined {
   const ofEvery = countOf(text);
   const limits = { free: fallback, starter: fallback, pro: fallback, enterprise: fallback };
@@ -196,13 +192,13 @@ export function parsePlanLimits(text: string, fallback: number): Record<PlanName
   return limits;
 }
 
-/** From 1 to 100000. */
+/** Accepts 1 to 100000. */
 function countOf(text: string): number | undefined {
   const count = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   return count >= 1 && count <= 100_000 ? count : undefined;
 }
 
-/** `host:port`, with an IPv6 address in brackets. */
+/** Parses `host:port`, with IPv6 addresses in brackets. */
 export function parseHostPort(text: string): { host: string; port: number } | undefined {
   const [, name = '', digits] = /^(\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(text) ?? [];
   const host = parseHost(name.replace(/^\[|\]$/g, ''));
@@ -210,14 +206,14 @@ export function parseHostPort(text: string): { host: string; port: number } | un
   return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
-/** A percentage: `all` is 100, `off` is 0. */
+/** Parses a percentage: `all` is 100, `off` is 0. */
 export function parseShare(text: string): number | undefined {
   if (text === 'all') return 100;
   if (text === 'off') return 0;
   return /^[1-9]\d?%$/.test(text) ? Number.parseInt(text, 10) : undefined;
 }
 
-/** Only countries with numbers that the library knows: `UK` is a mistake for `GB`. */
+/** Accepts only country codes that libphonenumber knows: `UK` is a mistake for `GB`. */
 export function parseNumberPlan(text: string): 'any' | CountryCode[] | undefined {
   if (text.toLowerCase() === 'any') return 'any';
   const isCountry = (code: string): code is CountryCode => Object.hasOwn(metadata.countries, code);

@@ -162,6 +162,11 @@ export const VARIABLES = {
     { fallback: 0, min: 0, max: 3650 },
     'Days that the transcripts of calls are kept; 0 keeps them for ever.',
   ),
+  qualityDays: integerVariable(
+    'RETENTION_QUALITY_DAYS',
+    { fallback: 30, min: 0, max: 3650 },
+    'Days that the media quality of calls over time is kept; 0 keeps it for ever.',
+  ),
   recordingDays: integerVariable(
     'RETENTION_RECORDINGS_DAYS',
     { fallback: 0, min: 0, max: 3650 },

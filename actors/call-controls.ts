@@ -7,13 +7,16 @@ import { TandemError } from '../machines/errors.ts';
 import type { LegId } from '../machines/events.ts';
 import type { CallJournal } from './call-journal.ts';
 
-/** The requests to control one call, each resolved when what became of it is stored. */
+/** Requests to control one call. Each resolves once its outcome is stored. */
 export interface CallControls {
   /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND, TOO_MANY_LEGS, no_free_channel, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, PLAYBACK_NOT_FOUND, CONTROL_BUSY, INTERNAL */
   request(control: CallControl): Promise<void>;
-  /** Whether these legs talk now, for what is prepared before it is requested. @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND */
+  /**
+   * Checks that these legs are talking, before a request for them is prepared. @throws TandemError CALL_NOT_LIVE,
+   * LEG_NOT_FOUND
+   */
   requireTalk(legs: readonly LegId[]): void;
-  /** Refuses what is still waiting: the call is over. */
+  /** Rejects waiting requests, because the call is over. */
   end(): void;
 }
 

@@ -13,7 +13,7 @@ import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 import { dialOverTrunk, type TrunkDialingParts, trunkEndpoint } from './trunk-dialing.ts';
 
-/** The leg machine's `dialog` port: one INVITE over the call's trunk or one browser, and the dialog that comes of it. */
+/** The leg machine's `dialog` port: one INVITE, over the call's trunk or to one browser, and its dialog. */
 export function dialogPort(options: DialogPortOptions) {
   const { phones, sql, secrets, registry, logger } = options;
   return fromCallback<EventObject, DialogInput>(({ input, receive, sendBack }) => {
@@ -24,15 +24,23 @@ export function dialogPort(options: DialogPortOptions) {
     let hangup: Extract<DialogCommand, { type: 'hangup' }> | null = null;
     let dialog: LegDialog | null = null;
 
-    /** For the process after this one, should this one die. A call can go on without. */
+    let stored = Promise.resolve();
+
+    /** Lets the next process end this leg after a crash. The call can continue without it. */
     function onHandle(handle: LegHandle): void {
       const { callId, ownerBoot: boot } = call!.row;
-      storeLegHandle(sql, { callId, boot, leg: input.leg, handle }).catch((error) =>
-        logger.warn({ callId, leg: input.leg, err: error }, 'what ends a leg after a crash could not be stored'),
-      );
+      // In order: over two connections, the handle of the INVITE could replace that of the dialog.
+      stored = stored
+        .then(() => storeLegHandle(sql, { callId, boot, leg: input.leg, handle }))
+        .catch((error) =>
+          logger.warn({ callId, leg: input.leg, err: error }, 'what ends a leg after a crash could not be stored'),
+        );
     }
 
-    /** The trunk decides: a customer who may transfer can make the workspace pay for calls anywhere. */
+    /**
+     * Only the trunk's setting allows REFER, because a customer who may transfer can make the workspace pay for calls
+     * anywhere.
+     */
     function referralsOf({ refer }: TrunkRow): Pick<DialRequest, 'onReferral'> {
       if (refer === 'none') return {};
       return {

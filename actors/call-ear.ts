@@ -7,14 +7,14 @@ import type { RecognitionEvent } from '../machines/utterances.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import { type MediaSession, TAP_FORMAT } from '../media/media-plane.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
+import type { CallHypotheses } from './call-hypotheses.ts';
 import type { Logger } from './logger.ts';
 
-/** Silence after which somebody on the telephone has finished speaking. */
+/** Silence that ends an utterance on the telephone. */
 const UTTERANCE_END_MS = 700;
-/** Nobody says more between two pauses; what an engine writes is not to be trusted. */
+/** An utterance is never longer; do not trust the engine's output. */
 const LONGEST_TEXT = 10_000;
 
-/** How what a leg says is recognised. */
 export const LIVE_RECOGNITION = {
   mode: 'live',
   languages: null,
@@ -23,16 +23,27 @@ export const LIVE_RECOGNITION = {
   diarization: null,
 } as const;
 
-/** What the ears of a call listen to. */
 export interface Tapped {
   session: Pick<MediaSession, 'stopTap'>;
   taps: Record<LegId, Tap>;
+  hypotheses: CallHypotheses;
+  /** Called while `hypotheses` are on. */
+  onHypothesis: (hypothesis: EarHypothesis) => void;
+}
+
+/** Partial transcript of a leg. */
+export interface EarHypothesis {
+  leg: LegId;
+  text: string;
+  /** Since the bridge; null if the engine reports no times. */
+  startMs: number | null;
+  endMs: number | null;
 }
 
 export interface Tap {
-  /** The other end of the tap's port. */
+  /** Receiving end of the tap's port. */
   inlet: MessagePort;
-  /** When the tap began, since the bridge. */
+  /** Start of the tap, since the bridge. */
   beganMs: number;
 }
 
@@ -43,13 +54,13 @@ interface EarPortOptions {
   tappedOf: (callId: string) => Tapped | undefined;
 }
 
-/** The transcript machine's `ear` port: a recogniser behind a listener behind the tap of one leg. */
+/** The transcript machine's `ear` port: taps one leg, listens to it and recognises its speech. */
 export function earPort({ listening, recognition, logger, tappedOf }: EarPortOptions) {
   return fromCallback<EarCommand, EarInput>(({ input: { callId, leg }, receive, sendBack }) => {
-    const tell = (report: EarReport) => sendBack(report);
+    const send = (report: EarReport) => sendBack(report);
     const tapped = tappedOf(callId);
     const tap = tapped?.taps[leg];
-    const report = (reason: string) => tell({ type: 'ear.failed', leg, reason });
+    const report = (reason: string) => send({ type: 'ear.failed', leg, reason });
     if (!tapped || !tap) {
       report('INTERNAL');
       return;
@@ -58,11 +69,13 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
     const { signal } = abort;
     const streamId = `${callId}/${leg}`;
 
-    function hear(event: RecognitionEvent): void {
+    function onRecognition(event: RecognitionEvent): void {
       if (event.type === 'utterance.recognised') {
         const segment = segmentOf(leg, event, tap!.beganMs);
-        if (segment.text !== '') tell({ type: 'ear.said', segment });
-      } else if (event.type === 'recognition.ended') tell({ type: 'ear.ended', leg });
+        if (segment.text !== '') send({ type: 'ear.said', segment });
+      } else if (event.type === 'utterance.hypothesis') {
+        if (tapped!.hypotheses.isOn) tapped!.onHypothesis(hypothesisOf(leg, event, tap!.beganMs));
+      } else if (event.type === 'recognition.ended') send({ type: 'ear.ended', leg });
       else if (event.type === 'recognition.overloaded') report('OVERLOADED');
       else if (event.type === 'recognition.failed') report(event.code);
     }
@@ -71,9 +84,12 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
       const stream = await recognition.open({
         streamId,
         ...LIVE_RECOGNITION,
-        onEvent: hear,
+        // The placement was rejected if there was no capacity to transcribe it live.
+        isPromised: true,
+        onEvent: onRecognition,
         signal,
       });
+      tapped!.hypotheses.add(stream, signal);
       return await listening.open({
         sessionId: streamId,
         format: TAP_FORMAT,
@@ -100,7 +116,7 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
       opening
         .then(
           async (session) => {
-            // The listener has all that was said before it finishes.
+            // By then the listener has received all audio.
             await tapped.session.stopTap(leg);
             await session.finish();
           },
@@ -113,6 +129,20 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
       tap.inlet.close();
     };
   });
+}
+
+function hypothesisOf(
+  leg: LegId,
+  { text, words }: Extract<RecognitionEvent, { type: 'utterance.hypothesis' }>,
+  beganMs: number,
+): EarHypothesis {
+  const [first, last] = [words[0], words.at(-1)];
+  return {
+    leg,
+    text: storable(text).trim(),
+    startMs: first === undefined ? null : beganMs + first.startMs,
+    endMs: last === undefined ? null : beganMs + last.endMs,
+  };
 }
 
 function segmentOf(
@@ -138,7 +168,7 @@ function segmentOf(
   };
 }
 
-/** Postgres takes neither NUL nor half a surrogate pair. */
+/** Removes NUL and lone surrogates, which Postgres rejects. */
 function storable(text: string): string {
   return text.replaceAll('\0', '').slice(0, LONGEST_TEXT).toWellFormed();
 }

@@ -3,8 +3,8 @@ import type { PublicCallEvent } from './call-view.ts';
 import type { Logger } from './logger.ts';
 
 /**
- * Stored events of live calls, for the watchers in this process; `onPublished` sends them to other nodes. Nothing is
- * published before it is stored. Publishing never throws: a listener that does is removed, the others stay.
+ * Publishes stored events of live calls to watchers in this process; `onPublished` sends them to other nodes. Publish
+ * only stored events. `publish` never throws: a listener that throws is removed.
  */
 export interface CallFeed {
   publish(callId: string, event: PublicCallEvent): void;

@@ -8,7 +8,7 @@ import { priceOf, speechPriceOf } from '../storage/queries/call-settlement.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallRegistry } from './call-registry.ts';
 
-/** The call machine's `extendFunding` port: makes the hold grow by another minute of talk, as far as the wallet permits. */
+/** The call machine's `extendFunding` port: extends the hold by another minute of talk, up to the wallet's balance. */
 export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: CallRegistry; clock: Clock }) {
   return fromPromise<Funding, { callId: string }>(async ({ input: { callId } }) => {
     const call = registry.get(callId);
@@ -29,18 +29,17 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
       // Two legs may join in the same millisecond.
       operationKey: `call:${callId}:grow:${talkedMs}:${wantedTotalNano}`,
     });
-    // What is left is talked up by all of them at once.
+    // All legs consume the remainder together.
     const leftMs = fundedMs(amountNano, row) - talkedMs - guests.billedSeconds * 1000;
     return { fundedForMs: Math.max(0, Math.floor(leftMs / (1 + guests.talking))) };
   });
 }
 
-/** Talk that is added to the hold each time. */
+/** Seconds of talk added to the hold each time. */
 const GROWTH_S = 60;
 
 /**
- * Milliseconds of talk that an amount pays for, beside what the agent is told; a free trunk funds more than any call may
- * last.
+ * Returns the milliseconds of talk that an amount covers, after announcement and whisper. A free trunk covers any call.
  */
 export function fundedMs(amountNano: bigint, row: Funded): number {
   if (row.pricePerMinuteNano === 0n) return Number.MAX_SAFE_INTEGER;

@@ -18,47 +18,42 @@ import { addSegment, failTranscript, openTranscript, UNPAID } from '../storage/q
 import type { Logger } from './logger.ts';
 
 /**
- * Writes the moves of one call to its event log, in the order they happened, each stamped with the moment it
- * happened. Moves that pile up while a transaction runs share the next one. While storage is away nothing is lost:
- * writing is retried until it succeeds or the call's signal aborts. Only what was said is given up when storage is
- * there and does not take it: the call, which is settled after its last move, must not wait for its transcript.
+ * Writes the moves of one call to its event log, in order and with their times. Moves that queue up during a
+ * transaction share the next one. If storage is away, it retries until it succeeds or the call's signal aborts. Only
+ * transcript moves are given up after repeated refusals by a working database, because settlement waits for the last
+ * move.
  */
 export interface CallJournal {
   append(move: CallMove): void;
-  /** Resolves when everything appended so far is committed. */
+  /** Resolves when all appended moves are committed. */
   drained(): Promise<void>;
-  /** When the legs were bridged; null before. */
+  /** Null before the bridge. */
   bridgedAt(): Moment | null;
-  /** The recording that was started; null without one. */
+  /** Null without a recording. */
   recordingId(): string | null;
-  /** How long the legs that were added have talked, each until it left or `now`. */
+  /** Talk time of added legs, each until it left or `now`. */
   guestsTalk(now: Moment): GuestsTalk;
 }
 
 export interface GuestsTalk {
-  /** Of all together, every second begun of each. */
+  /** Total of all legs, each rounded up to whole seconds. */
   billedSeconds: number;
-  /** How many talk now. */
   talking: number;
 }
 
 export interface CallJournalOptions {
   sql: Sql;
   callId: string;
-  /** The boot that runs the call. */
   boot: string;
-  /** Sequence of the latest event stored before the journal was opened; nobody but the owner of the call adds any. */
+  /** Sequence of the last event stored before the journal was opened. Only the call's owner appends events. */
   lastSequence: number;
   clock: Clock;
   logger: Logger;
   signal: AbortSignal;
-  /** What was dialed for a leg that was added. */
   endpointOf: (legId: LegId) => LegEndpoint | null;
-  /** Told of every event after it was committed. */
   onCommitted: (events: CallEventRow[]) => void;
-  /** Called with webhook deliveries that were committed. */
   onDeliveries: (deliveryIds: readonly string[]) => void;
-  /** Told when the call is not ours any more: another boot took it over, or it is final already. */
+  /** Called when this boot no longer owns the call: another one took it over, or it is final. */
   onLost: () => void;
 }
 
@@ -67,7 +62,7 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
   let writing: Promise<void> | null = null;
   let bridgedAt: Moment | null = null;
   let recordingId: string | null = null;
-  /** When the legs that were added joined and left. */
+  /** When added legs joined and left. */
   const presence = new Map<unknown, { joinedMs: number; leftMs: number | null }>();
   let { lastSequence } = options;
 
@@ -77,7 +72,7 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
       queue = [];
       const events = await commitUntilStored(options, { batch, lastSequence });
       lastSequence = events.at(-1)?.sequence ?? lastSequence;
-      if (events.length > 0) tell(options, events);
+      if (events.length > 0) notify(options, events);
     }
     writing = null;
   }
@@ -117,7 +112,7 @@ type StampedMove = CallMove & { at: Date };
 const RETRY_DELAYS_MS = [50, 200, 1_000, 5_000];
 const MOST_REFUSALS = 3;
 
-/** A move of the transcript could not be stored, which may be its own fault. */
+/** A transcript move was not stored, perhaps because of its own content. */
 class TranscriptRefusedError extends Error {
   override readonly name = 'TranscriptRefusedError';
   readonly move: StampedMove;
@@ -133,7 +128,7 @@ interface Commit {
   lastSequence: number;
 }
 
-/** Returns what was stored: nothing when the call is final already or another's, or aborted. */
+/** Returns the stored events: none if the call is final, taken over or aborted. */
 async function commitUntilStored(
   options: CallJournalOptions,
   { batch, lastSequence }: Commit,
@@ -155,7 +150,8 @@ async function commitUntilStored(
       if (error instanceof TranscriptRefusedError) {
         const refused = (refusals.get(error.move) ?? 0) + 1;
         refusals.set(error.move, refused);
-        if (refused >= MOST_REFUSALS) moves = moves.flatMap((move) => (move === error.move ? insteadOf(move) : move));
+        if (refused >= MOST_REFUSALS)
+          moves = moves.flatMap((move) => (move === error.move ? failureInsteadOf(move) : move));
       }
       const delayMs = RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length - 1)] as number;
       await pause(delayMs, options).catch(() => {});
@@ -168,13 +164,13 @@ async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { b
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId, { ownerBoot: boot });
     if (call === null) return null;
-    // An earlier try did commit, only its answer was lost.
+    // An earlier attempt committed, but its response was lost.
     if (call.seq > lastSequence) {
       return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }), webhookDeliveries: [] };
     }
     const moves: StampedMove[] = [];
     for (const move of batch) {
-      const storing = withWhatItTells(tx, { call, move, sequence: call.seq + moves.length + 1 });
+      const storing = storeEffects(tx, { call, move, sequence: call.seq + moves.length + 1 });
       const kept = await storing.catch((cause) => {
         throw move.event.startsWith('transcript.') ? new TranscriptRefusedError(move, cause) : cause;
       });
@@ -187,10 +183,10 @@ async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { b
 }
 
 /**
- * Stores what commits with a move beside its event. Returns the move as it turned out: what was said and is not paid
- * for ends the transcript, and nothing is told of one that is over; null then.
+ * Stores the rows that belong to a move in its transaction. Returns the move to log: an unpaid segment becomes the
+ * failure of the transcript. Null: the transcript is already over, so log nothing.
  */
-async function withWhatItTells(
+async function storeEffects(
   tx: Tx,
   { call, move, sequence }: { call: CallRow; move: StampedMove; sequence: number },
 ): Promise<StampedMove | null> {
@@ -220,14 +216,14 @@ async function withWhatItTells(
   }
 }
 
-/** Adds the role of a leg that was added, whose id alone says little. */
+/** Adds the role of an added leg, because its id alone means little. */
 function withRole(move: StampedMove, { legs }: CallRow): StampedMove {
   const added = legs.find(({ legId }) => legId === move.data?.leg_id);
   return added === undefined ? move : { ...move, data: { ...move.data, role: added.role } };
 }
 
-/** What is tried once a move of the transcript was given up: to say so, and if that is refused as well, nothing. */
-function insteadOf(move: StampedMove): StampedMove[] {
+/** Replaces a transcript move that was given up by a failure. If that is refused too, logs nothing. */
+function failureInsteadOf(move: StampedMove): StampedMove[] {
   return move.event === 'transcript.failed' ? [] : [failureOf(move, 'INTERNAL')];
 }
 
@@ -235,8 +231,8 @@ function failureOf(move: StampedMove, reason: string): StampedMove {
   return { ...move, event: 'transcript.failed', detail: reason, leg: null, segment: null };
 }
 
-/** What is stored is stored, whatever a listener makes of it. */
-function tell({ callId, logger, onCommitted }: CallJournalOptions, events: CallEventRow[]): void {
+/** A listener must not undo what is stored. */
+function notify({ callId, logger, onCommitted }: CallJournalOptions, events: CallEventRow[]): void {
   try {
     onCommitted(events);
   } catch (error) {

@@ -4,35 +4,44 @@ import type { ControlRefusal, Talk, TalkControl } from '../machines/call-control
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import { TandemError } from '../machines/errors.ts';
 import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
-import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
+import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
-import type { CallRegistry } from './call-registry.ts';
+import type { CallQualityLog, QualityWatch } from './call-quality.ts';
+import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
 import { UnspokenError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 import { growingFile, sealedName } from './recordings/recording-names.ts';
 
 /**
- * The call machine's `media` port: opens a session of the media plane, carries out commands strictly one after the
- * other, and passes the edges the workers post on to the call.
+ * The call machine's `media` port: opens a media session, runs its commands strictly in order and passes events of the
+ * media workers to the call.
  */
-export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, logger }: MediaPortOptions) {
+export function mediaPort({
+  mediaPlane,
+  registry,
+  quality: qualityLog,
+  recordingsDir,
+  sealingKeys,
+  onMeasured,
+  logger,
+}: MediaPortOptions) {
   return fromCallback<MediaCommand, { callId: string }>(({ input: { callId }, receive, sendBack }) => {
-    const tell = (event: CallEvent) => sendBack(event);
+    const send = (event: CallEvent) => sendBack(event);
     const call = registry.get(callId);
     if (!call) throw new Error('a call without a registry entry has no media');
     let recordingId: string | null = null;
-    /** What was measured of legs that have left. */
+    /** Quality of legs that have left. */
     const removed: Record<LegId, LegQuality> = {};
     let hasRecordingFailed = false;
     let session: MediaSession | null = null;
-    /** What is being said, or about to be; a path that is set ends it. */
-    let saying: { speech: SpeechName; isWithMedia: boolean } | null = null;
-    /** Ends with the tone that announces the recording, if there is one. A whisper and played sounds wait for it. */
+    let watch: QualityWatch | null = null;
+    /** The announcement or whisper that is playing or being prepared. Setting a path ends it. */
+    let currentSpeech: { speech: SpeechName; isWithMedia: boolean } | null = null;
+    /** Resolves when the recording tone, if any, has ended. Whispers and sounds wait for it. */
     let beeping: Promise<void> = Promise.resolve();
     const playbacks = new CallPlaybacks();
-    /** The key presses to each leg that are being sent. */
     const pressing = new Map<LegId, { last: Promise<unknown>; waiting: number }>();
 
     async function open(): Promise<void> {
@@ -42,64 +51,67 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
           parties: CALL_PARTIES,
           signal: call!.abort.signal,
           onEvent: pass,
+          onMeasured: (measurement) => onMeasured(call!, measurement),
         });
         call!.media = session;
-        tell({
+        watch = qualityLog.watch({ callId, media: session, signal: call!.abort.signal });
+        send({
           type: 'media.opened',
           local: { agent: session.localOf('agent'), customer: session.localOf('customer') },
         });
       } catch (error) {
         logger.warn({ callId, err: error }, 'no media session could be opened');
-        tell({ type: 'media.unavailable', detail: 'no media port is free' });
+        send({ type: 'media.unavailable', detail: 'no media port is free' });
       }
     }
 
     function pass(event: MediaEvent<PartyId>): void {
       if (event.type === 'recording.failed') hasRecordingFailed = true;
-      if (event.type !== 'playback.started') tell(event);
+      if (event.type !== 'playback.started') send(event);
       else if (event.playbackId !== undefined) playbacks.begin(event.playbackId);
-      else if (saying !== null && event.leg === 'agent') tell({ type: 'speech.started', speech: saying.speech });
+      else if (currentSpeech !== null && event.leg === 'agent')
+        send({ type: 'speech.started', speech: currentSpeech.speech });
     }
 
-    /** Not waited for: a command that ends it must not come after it. */
-    async function say(media: MediaSession, speech: SpeechName): Promise<void> {
+    /** Do not await it, or the command that ends it would queue behind it. */
+    async function playSpeech(media: MediaSession, speech: SpeechName): Promise<void> {
       const turn = { speech, isWithMedia: false };
-      saying = turn;
+      currentSpeech = turn;
       try {
         const samples = await call!.speech.take(speech);
         await beeping;
-        if (saying !== turn) return;
+        if (currentSpeech !== turn) return;
         turn.isWithMedia = true;
         const end = await media.play('agent', { samples, sampleRateHz: 16_000, over: speech === 'whisper' });
-        if (saying !== turn) return;
-        saying = null;
-        if (end === 'played') tell({ type: 'speech.finished', speech });
-        else tell({ type: 'speech.failed', speech, detail: 'another sound took its place' });
+        if (currentSpeech !== turn) return;
+        currentSpeech = null;
+        if (end === 'played') send({ type: 'speech.finished', speech });
+        else send({ type: 'speech.failed', speech, detail: 'another sound took its place' });
       } catch (error) {
-        if (saying !== turn) return;
-        saying = null;
+        if (currentSpeech !== turn) return;
+        currentSpeech = null;
         if (!(error instanceof UnspokenError))
           logger.error({ callId, speech, err: error }, 'announcement or whisper failed');
         const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
-        tell({ type: 'speech.failed', speech, detail });
+        send({ type: 'speech.failed', speech, detail });
       }
     }
 
-    /** Leaves alone what else the agent hears. */
-    async function stopSaying(media: MediaSession): Promise<void> {
-      const isWithMedia = saying?.isWithMedia === true;
-      saying = null;
+    /** Keeps other sounds that the agent hears. */
+    async function stopSpeech(media: MediaSession): Promise<void> {
+      const isWithMedia = currentSpeech?.isWithMedia === true;
+      currentSpeech = null;
       if (isWithMedia) await media.stopPlaying('agent');
     }
 
-    /** Not waited for: a disk that is slow to open a file must not delay what follows, such as a re-INVITE. */
+    /** Do not await it: a disk slow to open a file must not delay later commands, such as a re-INVITE. */
     async function record(media: MediaSession): Promise<void> {
       const id = randomUUID();
       const filePath = growingFile(recordingsDir, { id, isSealed: sealingKeys.isOn });
       const seal = sealingKeys.create(sealedName(filePath));
       await media.startRecording({ filePath, seal, channels: RECORDING_CHANNELS });
       recordingId = id;
-      tell({ type: 'recording.started', recordingId: id });
+      send({ type: 'recording.started', recordingId: id });
     }
 
     async function beep(media: MediaSession): Promise<void> {
@@ -114,17 +126,17 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       if (call!.row.recordingBeep) beeping = recording.then(() => beep(media));
     }
 
-    /** Not waited for, as key presses take seconds; those of a leg follow one another. */
+    /** Do not await it: key presses take seconds. Those of one leg run in order. */
     async function carryOut(media: MediaSession, { controlId, control, talk }: ControlCommand): Promise<void> {
       try {
         const refusal = await perform(media, control, talk);
         if (refusal === null) {
-          tell({ type: 'control.done', controlId, control });
+          send({ type: 'control.done', controlId, control });
           if (control.type === 'play') void awaitEnd(control.playbackId);
-        } else tell({ type: 'control.failed', controlId, control, refusal });
+        } else send({ type: 'control.failed', controlId, control, refusal });
       } catch (error) {
         logger.warn({ callId, control: control.type, err: error }, 'call control failed');
-        tell({ type: 'control.failed', controlId, control, refusal: 'INTERNAL' });
+        send({ type: 'control.failed', controlId, control, refusal: 'INTERNAL' });
       }
     }
 
@@ -156,26 +168,26 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     }
 
     async function play(media: MediaSession, control: Extract<TalkControl, { type: 'play' }>) {
-      // Else one would end the other.
+      // Otherwise one sound would end the other.
       await beeping;
       const samples = call!.sounds.get(control.playbackId);
       return samples === undefined ? 'INTERNAL' : await playbacks.play(media, control, samples);
     }
 
-    /** Not waited for: it may take hours. */
+    /** Do not await it: a sound may last hours. */
     async function awaitEnd(playbackId: string): Promise<void> {
       const end = await playbacks.end(playbackId);
-      if (end !== null) tell({ type: 'playback.ended', playbackId, end });
+      if (end !== null) send({ type: 'playback.ended', playbackId, end });
     }
 
-    /** Not waited for: whoever is added must not delay those who talk. */
+    /** Do not await it: adding a leg must not delay the others. */
     async function addParty(media: MediaSession, legId: LegId): Promise<void> {
       try {
-        tell({ type: 'guest.opened', legId, local: await media.addParty(legId) });
+        send({ type: 'guest.opened', legId, local: await media.addParty(legId) });
       } catch (error) {
         logger.warn({ callId, err: error }, 'no media port for another leg');
         const isFull = error instanceof TandemError && error.code === 'no_free_channel';
-        tell({ type: 'guest.unavailable', legId, refusal: isFull ? 'no_free_channel' : 'INTERNAL' });
+        send({ type: 'guest.unavailable', legId, refusal: isFull ? 'no_free_channel' : 'INTERNAL' });
       }
     }
 
@@ -185,6 +197,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     }
 
     async function finish(media: MediaSession): Promise<MediaReport> {
+      await watch?.end();
       const { agent = null, customer = null, ...guests } = await media.quality();
       const summary = await media.stopRecording();
       await media.close();
@@ -194,21 +207,21 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       };
     }
 
-    /** One of the two that the call is for must be connected; any other leg that cannot be is hung up. */
+    /** If agent or customer cannot be connected, the call ends. Any other leg is hung up. */
     async function connect(media: MediaSession, leg: LegId, remote: RemoteMedia): Promise<void> {
       try {
         await media.connectParty(leg, remote);
-        if (!isLegName(leg)) tell({ type: 'guest.connected', legId: leg });
+        if (!isLegName(leg)) send({ type: 'guest.connected', legId: leg });
       } catch (error) {
         if (isLegName(leg)) throw error;
         logger.warn({ callId, err: error }, 'another leg could not be connected');
-        tell({ type: 'guest.unconnected', legId: leg });
+        send({ type: 'guest.unconnected', legId: leg });
       }
     }
 
-    async function obey(command: MediaCommand): Promise<void> {
+    async function execute(command: MediaCommand): Promise<void> {
       if (session === null) {
-        if (command.type === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
+        if (command.type === 'finish') send({ type: 'media.finished', report: NOTHING_MEASURED });
         return;
       }
       switch (command.type) {
@@ -222,11 +235,11 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         case 'route':
           return await session.setRouting(talkRouting(command.talk));
         case 'say':
-          return void say(session, command.speech);
+          return void playSpeech(session, command.speech);
         case 'stop-saying':
-          return await stopSaying(session);
+          return await stopSpeech(session);
         case 'path':
-          saying = null;
+          currentSpeech = null;
           await session.stopPlaying('agent');
           return await session.setRouting(routingOf(command.path));
         case 'record':
@@ -236,23 +249,23 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         case 'control':
           return void carryOut(session, command);
         case 'finish':
-          saying = null;
-          return tell({ type: 'media.finished', report: await finish(session) });
+          currentSpeech = null;
+          return send({ type: 'media.finished', report: await finish(session) });
       }
     }
 
     function onFailure(command: MediaCommand['type'], error: unknown): void {
       logger.error({ callId, command, err: error }, 'media command failed');
       if (command === 'record') {
-        // The worker that could not open the file has reported why.
-        if (!hasRecordingFailed) tell({ type: 'recording.failed', detail: 'the recording could not be started' });
-      } else if (command === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
-      else if (command === 'connect') tell({ type: 'media.lost', detail: 'a leg could not be connected' });
+        // The worker that could not open the file has reported the reason.
+        if (!hasRecordingFailed) send({ type: 'recording.failed', detail: 'the recording could not be started' });
+      } else if (command === 'finish') send({ type: 'media.finished', report: NOTHING_MEASURED });
+      else if (command === 'connect') send({ type: 'media.lost', detail: 'a leg could not be connected' });
     }
 
     let queue = open();
     receive((command) => {
-      queue = queue.then(() => obey(command)).catch((error) => onFailure(command.type, error));
+      queue = queue.then(() => execute(command)).catch((error) => onFailure(command.type, error));
     });
     return () => {
       void queue
@@ -262,17 +275,18 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
   });
 }
 
-/** Requests to press keys on a leg that wait for those before them. */
+/** Key press requests that may wait per leg. */
 const MOST_WAITING_PRESSES = 8;
 
 type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
 
-interface MediaPortOptions {
+export interface MediaPortOptions {
   mediaPlane: MediaPlane;
   registry: CallRegistry;
-  /** Where recordings grow while their call runs. */
+  quality: Pick<CallQualityLog, 'watch'>;
   recordingsDir: string;
   sealingKeys: SealingKeys;
+  onMeasured: (call: LiveCall, measurement: MediaMeasurement) => void;
   logger: Logger;
 }
 

@@ -4,13 +4,15 @@ import type { MediaSession, PlaybackEnd, SendingEnd } from '../media/media-plane
 
 type PlayControl = Extract<CallControl, { type: 'play' }>;
 
-/** The sounds that controls play to the legs of one call, from the request to their end. */
+/** Sounds that controls play to the legs of one call, from request to end. */
 export class CallPlaybacks {
   readonly #playing = new Map<string, Playing>();
-  /** The one that each leg hears. */
-  readonly #heardBy = new Map<LegId, string>();
+  readonly #playbackOf = new Map<LegId, string>();
 
-  /** Resolves when the first leg hears it, or why none does. The samples go to the media and must not be used again. */
+  /**
+   * Resolves once the first leg hears the sound, or with the reason that none does. Transfers the samples: do not use
+   * them again.
+   */
   async play(
     media: Pick<MediaSession, 'play'>,
     { playbackId, legs, isLooped }: PlayControl,
@@ -18,8 +20,8 @@ export class CallPlaybacks {
   ): Promise<ControlRefusal | null> {
     const begun = Promise.withResolvers<ControlRefusal | null>();
     const ends = legs.map(async (leg, i) => {
-      this.#heardBy.set(leg, playbackId);
-      // The media takes what it is given. The last leg gets the samples themselves, so that none are kept here.
+      this.#playbackOf.set(leg, playbackId);
+      // `play` takes ownership of its samples. The last leg gets the original, so that no copy remains here.
       const own = i === legs.length - 1 ? samples : samples.slice();
       const sound = {
         samples: own,
@@ -30,12 +32,12 @@ export class CallPlaybacks {
         playbackId,
       };
       const end = await media.play(leg, sound).catch(() => null);
-      if (this.#heardBy.get(leg) === playbackId) this.#heardBy.delete(leg);
+      if (this.#playbackOf.get(leg) === playbackId) this.#playbackOf.delete(leg);
       return end;
     });
     const ended = Promise.all(ends).then((all) => {
       this.#playing.delete(playbackId);
-      // Nothing happens if a leg has heard it.
+      // No effect if a leg has started to hear it.
       begun.resolve(refusalOf(all));
       return endOf(all);
     });
@@ -43,12 +45,12 @@ export class CallPlaybacks {
     return await begun.promise;
   }
 
-  /** The first of it is on its way to a leg. */
+  /** Marks the playback as begun: its first packet is on the way to a leg. */
   begin(playbackId: string): void {
     this.#playing.get(playbackId)?.begin();
   }
 
-  /** Resolves with how it ended; null when `stop` ended it, or it is over already. */
+  /** Resolves with how the playback ended; null if `stop` ended it or it is already over. */
   async end(playbackId: string): Promise<PlaybackEnd | null> {
     const playing = this.#playing.get(playbackId);
     if (playing === undefined) return null;
@@ -56,13 +58,12 @@ export class CallPlaybacks {
     return playing.isStopped ? null : end;
   }
 
-  /** Resolves when no leg hears it any more. */
   async stop(media: Pick<MediaSession, 'stopPlaying'>, playbackId: string): Promise<ControlRefusal | null> {
     const playing = this.#playing.get(playbackId);
     if (playing === undefined || playing.isStopped) return 'PLAYBACK_NOT_FOUND';
     playing.isStopped = true;
-    // A leg that hears another sound by now keeps it.
-    const hearing = playing.legs.filter((leg) => this.#heardBy.get(leg) === playbackId);
+    // Legs that now hear another sound keep it.
+    const hearing = playing.legs.filter((leg) => this.#playbackOf.get(leg) === playbackId);
     await Promise.all(hearing.map((leg) => media.stopPlaying(leg)));
     await playing.ended;
     return null;
@@ -72,18 +73,17 @@ export class CallPlaybacks {
 interface Playing {
   legs: readonly LegId[];
   ended: Promise<PlaybackEnd>;
-  /** A control has asked for its end. */
   isStopped: boolean;
   begin: () => void;
 }
 
-/** Why nothing began: a sound that another one ended had no fault. */
+/** Reason that no leg heard it. Being replaced by another sound is not a failure. */
 function refusalOf(ends: readonly (SendingEnd | null)[]): ControlRefusal {
   if (ends.includes('not-listening')) return 'LEG_NOT_LISTENING';
   return ends.includes('stopped') ? 'CONTROL_BUSY' : 'INTERNAL';
 }
 
-/** Whoever did not listen does not count; null is a failure. */
+/** Ignores legs that did not listen. Null is a failure. */
 function endOf(ends: readonly (SendingEnd | null)[]): PlaybackEnd {
   return ends.some((end) => end === 'stopped' || end === null) ? 'stopped' : 'played';
 }

@@ -11,45 +11,43 @@ import type { CallSpeech } from './call-speech.ts';
 import type { NewLeg } from './dialer.ts';
 
 /**
- * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its
- * AbortController, which is aborted when the call leaves the registry, however it ended.
+ * Live calls of this process, one root actor each. A call's sockets, timers and files depend on its AbortController,
+ * which is aborted when the call leaves the registry for any reason.
  */
 export interface CallRegistry {
   add(call: LiveCall): void;
   get(callId: string): LiveCall | undefined;
   list(): LiveCall[];
-  /** Ends the call's life here: aborts its signal and forgets it. Idempotent. */
+  /** Aborts the call's signal and removes it. Idempotent. */
   remove(callId: string): void;
-  /** Resolves once no call is left. */
+  /** Resolves once no call remains. */
   idle(): Promise<void>;
 }
 
 export interface LiveCall {
-  /** As it was admitted: numbers, limits and prices do not change afterwards. */
+  /** As admitted: numbers, limits and prices never change. */
   readonly row: CallRow;
   readonly admittedAt: Moment;
   readonly actor: ActorRefFrom<typeof callMachine>;
   readonly journal: CallJournal;
   readonly abort: AbortController;
-  /** What the agent is told. */
   readonly speech: CallSpeech;
   media: MediaSession | null;
-  /** The call of a peer that this is, until the customer's leg answers it. Null: the customer is dialed. */
+  /** The inbound call, until it is answered on the customer's leg. Null: the customer is dialed. */
   readonly inbound: InboundCall | null;
-  /** The legs that were added. */
   readonly guests: Map<LegId, NewLeg>;
-  /** By playback: what is to be played, until it is. Linear, 16 kHz, mono. */
+  /** Samples to play, by playback, until they start. Linear, 16 kHz, mono. */
   readonly sounds: Map<string, Int16Array<ArrayBuffer>>;
   /** When clearing began; null while the call is up. */
   clearedAt: Moment | null;
   /**
-   * Resolves when it has happened and is stored, or was in effect before.
+   * Resolves once the control is carried out and stored, or was already in effect.
    * @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, INTERNAL
    */
   control(control: CallControl): Promise<void>;
-  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND unless these legs talk now */
+  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND unless these legs are talking */
   requireTalk(legs: readonly LegId[]): void;
-  /** Resolves when the call is `initiated` and that is stored, or when it is settled without ever having been. */
+  /** Resolves once `initiated` is stored, or once the call is settled without ever reaching it. */
   readonly initiated: Promise<'initiated' | 'settled'>;
   readonly settled: Promise<void>;
 }

@@ -3,15 +3,15 @@ import type { MediaCommand } from '../machines/call-events.ts';
 import type { LegId, LegName } from '../machines/events.ts';
 import type { HeardParty, LoopedSound, Routing } from '../media/media-plane.ts';
 
-/** The two parties of a click-to-call, as the media plane names them. */
+/** Parties of a click-to-call, by their names in the media plane. */
 export const CALL_PARTIES = ['agent', 'customer'] as const;
 
-/** The left channel is the agent's, the right one the customer's. */
+/** The agent is on the left channel, the customer on the right. */
 export const RECORDING_CHANNELS = { agent: 0, customer: 1 } as const;
 
 type Path = Extract<MediaCommand, { type: 'path' }>['path'];
 
-/** Who hears whom in each phase of a call. Only a talk ends when a party falls silent. */
+/** Audio routing in each phase of a call. Silence ends the call only during a talk. */
 const ROUTINGS: Readonly<Record<Path, Routing>> = {
   idle: { hears: {}, watched: [] },
   ringback: { hears: { agent: 'ringback' }, watched: [] },
@@ -20,8 +20,8 @@ const ROUTINGS: Readonly<Record<Path, Routing>> = {
 };
 
 /**
- * Who hears whom while they talk. Third parties are recorded with the customer, and supervisors with the agent, while
- * everybody hears them.
+ * Audio routing of a talk. All parties hear third parties and supervisors. On the recording, third parties share the
+ * customer's channel and supervisors the agent's.
  */
 export function talkRouting(talk: Talk): Routing {
   const present = CALL_PARTIES.filter((leg) => !talk.left.includes(leg));
@@ -34,30 +34,32 @@ export function talkRouting(talk: Talk): Routing {
     else if (mode === 'barge') recordedBeside[leg] = RECORDING_CHANNELS.agent;
   }
   return {
-    hears: Object.fromEntries(parties.map((leg) => [leg, heardBy(leg, parties, talk)])),
-    // A supervisor who only listens may have a phone that sends nothing.
+    hears: Object.fromEntries(parties.map((leg) => [leg, sourcesFor(leg, parties, talk)])),
+    // The phone of a listening supervisor may send nothing.
     watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
     recordedBeside,
-    // A transcript has what all parties hear.
+    // Transcripts contain only what all parties hear.
     tapMuted: Object.keys(talk.guests).filter((leg) => talk.guests[leg] !== null && talk.guests[leg] !== 'barge'),
   };
 }
 
-/** The target of a blind transfer has its place from its first word on; one that is consulted first may not get it. */
+/**
+ * The target of a blind transfer takes over its place on the recording at once. A consulted target may never get it.
+ */
 function placeOnRecording(leg: LegId, { standIns, transfer }: Talk): LegName | undefined {
   return transfer?.mode === 'blind' && transfer.target === leg ? transfer.place : standIns[leg];
 }
 
-function heardBy(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['hears'][string] {
+function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['hears'][string] {
   if (isHeld(leg, talk)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
-  const heard: HeardParty[] = parties
+  const sources: HeardParty[] = parties
     .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isMeantFor(leg, other, talk))
     .map((party) => ({ party }));
-  // Silence rather than nothing: many phones end a call without packets.
-  return heard.length === 0 ? soundFor(leg, talk) : heard;
+  // Silence instead of no packets, because many phones end a call without them.
+  return sources.length === 0 ? soundFor(leg, talk) : sources;
 }
 
-/** What a leg hears that hears no other: who waits for a transfer is told so. */
+/** Sound for a leg that hears no other leg: hold music or ringback during a transfer. */
 function soundFor(leg: LegId, { transfer }: Talk): LoopedSound {
   if (leg === transfer?.staying) return 'hold-music';
   return leg === transfer?.leaving ? 'ringback' : 'silence';
@@ -67,7 +69,7 @@ function isHeld(leg: LegId, talk: Talk): boolean {
   return (talk.held[leg] ?? null) !== null;
 }
 
-/** Whether what `speaker` says is meant for `listener`: always, unless it is a supervisor, or a transfer keeps them apart. */
+/** Whether `listener` may hear `speaker`: yes, unless a supervisor mode or a transfer separates them. */
 function isMeantFor(listener: LegId, speaker: LegId, talk: Talk): boolean {
   const { guests, standIns } = talk;
   const mode = guests[speaker] ?? 'barge';
@@ -75,7 +77,7 @@ function isMeantFor(listener: LegId, speaker: LegId, talk: Talk): boolean {
   return mode === 'barge' && !areApart(listener, speaker, talk);
 }
 
-/** The leg that leaves and its successor talk alone. Supervisors hear both sides, and both hear them. */
+/** The leaving leg and its successor talk in private. Supervisors hear both sides and both sides hear them. */
 function areApart(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
   const isSupervised = (guests[listener] ?? null) !== null || (guests[speaker] ?? null) !== null;
   if (transfer === null || isSupervised) return false;

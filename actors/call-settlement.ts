@@ -18,8 +18,8 @@ import { presentCall } from './call-view.ts';
 import { buildCallDelivery } from './callbacks/call-delivery.ts';
 
 /**
- * The call machine's `settle` port: waits until every earlier move is stored, then commits the outcome, the last
- * event, the charge, the state of the recording and the callback in one transaction.
+ * The call machine's `settle` port: waits until all earlier moves are stored. Then it commits outcome, last event,
+ * charge, recording state and callback in one transaction.
  */
 export function settlementPort({ sql, registry, clock, onSettled }: SettlementPortOptions) {
   return fromPromise<void, SettleInput>(async ({ input }) => {
@@ -37,7 +37,7 @@ interface SettlementPortOptions {
   sql: Sql;
   registry: CallRegistry;
   clock: Clock;
-  /** Told after the commit, by the try that gets to know of it. */
+  /** Called after the commit, by the attempt that sees it. */
   onSettled: (result: SettleCallResult, input: SettleInput) => void;
 }
 
@@ -47,7 +47,7 @@ async function commitSettlement(sql: Sql, { row, journal }: LiveCall, settlement
   return await inTransaction(sql, async (tx) => {
     const result = await settleCall(tx, settlement);
     if (!result || id === null) return result;
-    // One that was started when the call was ending already is no move of its log, and has no row yet.
+    // A recording that started while the call was ending is in no stored move and has no row yet.
     if (journal.recordingId() === null) {
       const { callId, workspaceId, ownerNode: node } = row;
       await createRecording(tx, { id, callId, workspaceId, node, now });
@@ -57,7 +57,9 @@ async function commitSettlement(sql: Sql, { row, journal }: LiveCall, settlement
   });
 }
 
-/** What an earlier try did commit although its answer was lost; null when another boot has taken the call over. */
+/**
+ * Finds the result of an attempt that committed although its response was lost. Null: another boot took the call over.
+ */
 async function earlierSettlement(
   sql: Sql,
   { callId, ownerBoot }: Pick<CallRow, 'callId' | 'ownerBoot'>,
@@ -66,7 +68,7 @@ async function earlierSettlement(
   const event = (await listCallEvents(sql, { callId })).at(-1);
   if (!call || !event || call.ownerBoot !== ownerBoot) return null;
   const delivery = (await deliveriesOfCall(sql, callId)).find((row) => row.eventSequence === event.sequence) ?? null;
-  // The sweeper sends those of webhooks.
+  // The sweeper sends webhook deliveries.
   return { call, event, delivery, webhookDeliveries: [] };
 }
 
@@ -104,7 +106,7 @@ function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; 
   };
 }
 
-/** Bills every second begun, and never more than the call was allowed to talk. */
+/** Bills every started second, up to the call's maximum duration. */
 export function billedSeconds({ talkedMs, maxDurationS }: { talkedMs: number; maxDurationS: number }): number {
   return Math.min(maxDurationS, Math.ceil(talkedMs / 1000));
 }

@@ -17,20 +17,20 @@ import { engineRefusal, type ReadScript, scriptOf } from './tts/speech-refusals.
 import { switchedVoices } from './tts/switched-voices.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
-/** What is played to a leg of a live call: a text, which is spoken, or an audio file. */
+/** Source of a sound for live calls: a text to synthesise, or an audio file. */
 export type SoundSource =
   | { kind: 'text'; text: string; voiceId: string | null }
-  /** Fetched anew each time. */
+  /** Fetched for each request. */
   | { kind: 'url'; url: string };
 
 export interface CallSound {
   /** Linear, 16 kHz, mono. */
   samples: Int16Array<ArrayBuffer>;
-  /** Of a text, which are billed when it begins; null for a file. */
+  /** Billed characters of a text, charged when playback begins; null for a file. */
   characters: number | null;
 }
 
-/** Makes the sounds that are played to live calls on request. Nothing is stored and nothing is charged. */
+/** Prepares sounds for live calls on request. It stores and charges nothing. */
 export interface CallSoundDesk {
   /**
    * @throws TandemError `VALIDATION_FAILED`, `INVALID_SSML`, `VOICE_NOT_FOUND`, `VOICE_NOT_READY`, `INSUFFICIENT_CREDITS`,
@@ -45,7 +45,7 @@ export interface CallSoundDeskOptions {
   synthesis: Pick<SpeechSynthesis, 'speak'>;
   voices: Pick<VoiceDesk, 'resolve'>;
   readScript: ReadScript;
-  /** For files while they are decoded. */
+  /** Folder for files that are being decoded. */
   tempDir: string;
   /** Private networks that files may be fetched from. */
   allowCidrs: readonly Cidr[];
@@ -55,9 +55,9 @@ export interface CallSoundDeskOptions {
 export const LONGEST_SOUND_MS = 300_000;
 const MOST_FILE_BYTES = 25_000_000;
 const FETCHED_WITHIN_MS = 15_000;
-/** An engine that takes longer holds up whoever asked for it. */
-const SPOKEN_WITHIN_MS = 30_000;
-/** Each of them runs an engine or a decoder. */
+/** Longest that a request waits for synthesis. */
+const SYNTHESIS_TIMEOUT_MS = 30_000;
+/** Each sound runs an engine or a decoder. */
 const MOST_AT_ONCE = { inAll: 4, perLane: 2, waiting: 64, waitingPerLane: 16 };
 
 export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDesk {
@@ -66,7 +66,7 @@ export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDes
     async make(source, { workspaceId, signal }) {
       const make = () =>
         source.kind === 'text'
-          ? speak(source, { ...options, workspaceId, signal })
+          ? synthesise(source, { ...options, workspaceId, signal })
           : fetchFile(source.url, { ...options, signal });
       try {
         return await gate.run(make, { lane: workspaceId, signal });
@@ -85,7 +85,7 @@ interface MakingOptions extends CallSoundDeskOptions {
   signal: AbortSignal;
 }
 
-async function speak(
+async function synthesise(
   { text, voiceId }: { text: string; voiceId: string | null },
   { sql, synthesis, voices, readScript, workspaceId, signal }: MakingOptions & { workspaceId: string },
 ): Promise<CallSound> {
@@ -94,7 +94,7 @@ async function speak(
   const switched = await switchedVoices(text, { workspaceId, voice, voices });
   const script = scriptOf(text, { language: recipe.language, voiceLanguages: switched.languages, readScript });
   await requireCovered(sql, { workspaceId, script });
-  const late = AbortSignal.timeout(SPOKEN_WITHIN_MS);
+  const late = AbortSignal.timeout(SYNTHESIS_TIMEOUT_MS);
   try {
     const request = { synthesis, longestMs: LONGEST_SOUND_MS, signal: AbortSignal.any([signal, late]) };
     const samples = await speakLinear({ script, recipe, voices: switched.recipes }, request);
@@ -106,7 +106,10 @@ async function speak(
   }
 }
 
-/** It is charged when it begins; a wallet that cannot cover it then is charged nothing. */
+/**
+ * Rejects early what the wallet cannot cover. The charge follows when playback begins; if the wallet cannot cover it
+ * then, nothing is charged.
+ */
 async function requireCovered(sql: Sql, { workspaceId, script }: { workspaceId: string; script: Script }) {
   const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'tts', count: script.characters });
   const { availableNano } = await walletOf(sql, workspaceId);

@@ -15,42 +15,40 @@ import { switchedVoices } from './tts/switched-voices.ts';
 import type { SpeakableVoice, VoiceDesk } from './voices/voice-desk.ts';
 
 /**
- * What the agents of calls are told: an announcement on answering, a whisper when the talk begins. It is read when a
- * call is placed and made while the agent's phone rings, and it is stored nowhere: should the process die, nobody makes
- * the call again.
+ * Synthesises texts for agents: an announcement on answering and a whisper as the talk begins. Texts are read when the
+ * call is placed and synthesised while the agent's phone rings. They are never stored, so a crash loses them.
  */
 export interface CallSpeechDesk {
   /** @throws TandemError `INVALID_ANNOUNCE`, `INVALID_WHISPER`, `VOICE_NOT_FOUND`, `VOICE_NOT_READY` */
   read(request: SpeechRequest): Promise<CallScripts>;
-  /** Nothing is made yet. Aborting ends it. */
+  /** Synthesises nothing before `prepare`. Aborting the signal ends it. */
   of(scripts: CallScripts, call: { callId: string; signal: AbortSignal }): CallSpeech;
 }
 
 export type SpeechRequest = Pick<PlaceCallRequest, 'workspaceId' | 'announce' | 'whisper' | 'voiceId'>;
 
 export interface CallScripts extends Record<SpeechName, CallScript | null> {
-  /** Null: there is no voice to say it. */
+  /** Null: no voice is available. */
   recipe: VoiceRecipe | null;
 }
 
 export interface CallScript {
   script: Script;
-  /** That the text switches to in its markup. */
+  /** Voices that the text's markup switches to. */
   voices: readonly VoiceRecipe[];
 }
 
-/** What the agent of one call is told. */
 export interface CallSpeech {
-  /** Begins to make the announcement, and then, or when that is given up, the whisper. Never throws. */
+  /** Starts to synthesise the announcement, then, once that is done or given up, the whisper. Never throws. */
   prepare(): void;
   /**
-   * Linear, 16 kHz, for the one who says it; waited for a moment. What is too long is cut.
+   * Linear, 16 kHz. Waits briefly for the samples and cuts those that are too long. Call it once per speech.
    * @throws UnspokenError
    */
   take(speech: SpeechName): Promise<Int16Array<ArrayBuffer>>;
 }
 
-/** Why something is not said: a message that a client may read, and that repeats nothing of the text. */
+/** Reason that a speech is not played. Clients may read the message; it contains nothing of the text. */
 export class UnspokenError extends Error {
   override readonly name = 'UnspokenError';
 }
@@ -65,10 +63,10 @@ export interface CallSpeechOptions {
   logger: Logger;
 }
 
-/** An engine that takes longer will not be in time. */
-const MADE_WITHIN_MS = 20_000;
-/** The agent hears nothing meanwhile, or the talk has begun. */
-const TAKEN_WITHIN_MS = 3_000;
+/** A slower engine would miss the moment to speak. */
+const SYNTHESIS_TIMEOUT_MS = 20_000;
+/** Meanwhile the agent hears nothing, or the talk has already begun. */
+const TAKE_TIMEOUT_MS = 3_000;
 
 export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk {
   return {
@@ -87,35 +85,35 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
     },
 
     of(scripts, call) {
-      let unmade = scripts;
-      const making = new Map<SpeechName, Making>();
+      let unprepared = scripts;
+      const syntheses = new Map<SpeechName, Synthesis>();
       return {
         prepare() {
-          const wanted = unmade;
-          // The text is kept no longer than it is needed; the call may last for hours.
-          unmade = NOTHING_TO_SAY;
-          // One after the other: when many calls begin at once, all want their announcements before any whisper.
+          const prepared = unprepared;
+          // Do not keep the texts: the call may last for hours.
+          unprepared = NOTHING_TO_SAY;
+          // In order: when many calls begin at once, all announcements come before any whisper.
           let before: Promise<unknown> = Promise.resolve();
           for (const speech of ['announcement', 'whisper'] as const) {
-            if (wanted[speech] === null) continue;
-            const made = startMaking(wanted, speech, { ...options, ...call, before });
-            making.set(speech, made);
-            before = made.samples.catch(noMatter);
+            if (prepared[speech] === null) continue;
+            const started = startSynthesis(prepared, speech, { ...options, ...call, before });
+            syntheses.set(speech, started);
+            before = started.samples.catch(ignore);
           }
         },
         async take(speech) {
-          const made = making.get(speech);
-          if (made === undefined) throw new UnspokenError('it was not prepared');
-          making.delete(speech);
-          const timer = options.clock.setTimeout(made.giveUp, TAKEN_WITHIN_MS);
-          return await made.samples.finally(() => options.clock.clearTimeout(timer));
+          const started = syntheses.get(speech);
+          if (started === undefined) throw new UnspokenError('it was not prepared');
+          syntheses.delete(speech);
+          const timer = options.clock.setTimeout(started.giveUp, TAKE_TIMEOUT_MS);
+          return await started.samples.finally(() => options.clock.clearTimeout(timer));
         },
       };
     },
   };
 }
 
-/** A voice that was asked for must be there; without one the call can still be made. */
+/** A requested voice must exist. Without a default voice, the call is placed without speech. */
 async function voiceFor({ workspaceId, voiceId, announce, whisper }: SpeechRequest, { voices }: CallSpeechOptions) {
   try {
     return await voices.resolve({ workspaceId, voiceId, text: announce ?? whisper ?? '' });
@@ -147,32 +145,32 @@ interface ReadingOptions extends CallSpeechOptions {
   voice: SpeakableVoice | null;
 }
 
-interface Making {
+interface Synthesis {
   /** Rejects with UnspokenError. */
   samples: Promise<Int16Array<ArrayBuffer>>;
-  /** It is too late now: nobody makes it any further. */
+  /** Aborts the synthesis, because it is too late. */
   giveUp: () => void;
 }
 
-function startMaking(
+function startSynthesis(
   scripts: CallScripts,
   speech: SpeechName,
-  { before, ...options }: Omit<MakingOptions, 'late'> & { before: Promise<unknown> },
-): Making {
+  { before, ...options }: Omit<SynthesisOptions, 'late'> & { before: Promise<unknown> },
+): Synthesis {
   const late = new AbortController();
   const giveUp = () => late.abort(new UnspokenError('it was not made in time'));
   const samples = before.then(async () => {
-    const timer = options.clock.setTimeout(giveUp, MADE_WITHIN_MS);
+    const timer = options.clock.setTimeout(giveUp, SYNTHESIS_TIMEOUT_MS);
     return await make(scripts, speech, { ...options, late: late.signal }).finally(() => {
       options.clock.clearTimeout(timer);
     });
   });
-  // Whoever takes it gets to know; nobody may.
-  samples.catch(noMatter);
+  // `take` may never be called; avoids an unhandled rejection.
+  samples.catch(ignore);
   return { samples, giveUp };
 }
 
-interface MakingOptions extends CallSpeechOptions {
+interface SynthesisOptions extends CallSpeechOptions {
   callId: string;
   signal: AbortSignal;
   late: AbortSignal;
@@ -182,28 +180,28 @@ interface MakingOptions extends CallSpeechOptions {
 async function make(
   scripts: CallScripts,
   speech: SpeechName,
-  options: MakingOptions,
+  options: SynthesisOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
-  const { [speech]: said, recipe } = scripts;
-  if (said === null) throw new UnspokenError('there is nothing to say');
+  const { [speech]: script, recipe } = scripts;
+  if (script === null) throw new UnspokenError('there is nothing to say');
   if (recipe === null) throw new UnspokenError('there is no voice to say it');
   const { logger, callId } = options;
   const signal = AbortSignal.any([options.signal, options.late]);
   try {
     signal.throwIfAborted();
-    return await raceAbort(spoken({ ...said, recipe }, { ...options, signal }), signal);
+    return await raceAbort(speakScript({ ...script, recipe }, { ...options, signal }), signal);
   } catch (error) {
     if (options.signal.aborted) throw new UnspokenError('the call is over', { cause: error });
     const code = error instanceof SynthesizerError ? error.code : (error as Error).name;
-    // Not the error itself: it may repeat the text.
+    // Do not log the error itself: it may repeat the text.
     logger.warn({ callId, speech, code }, 'announcement or whisper could not be synthesised');
     throw error instanceof UnspokenError ? error : new UnspokenError(reasonOf(error), { cause: error });
   }
 }
 
-async function spoken(
+async function speakScript(
   request: CallScript & { recipe: VoiceRecipe },
-  { synthesis, signal }: MakingOptions,
+  { synthesis, signal }: SynthesisOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
   const samples = await speakLinear(request, { synthesis, longestMs: LONGEST_SPEECH_MS, signal });
   if (samples.length === 0) throw new UnspokenError('the speech engine said nothing');
@@ -217,4 +215,4 @@ function reasonOf(error: unknown): string {
   return error.code === 'unavailable' ? 'the speech engine is not available' : 'the speech engine failed';
 }
 
-function noMatter(): void {}
+function ignore(): void {}

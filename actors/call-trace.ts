@@ -5,18 +5,17 @@ import type { Sql } from '../storage/database.ts';
 import { addSipMessages, type StoredSipMessage } from '../storage/queries/sip-messages.ts';
 import type { Logger } from './logger.ts';
 
-/** Keeps the SIP messages of calls. No call waits for it, or fails with it. */
+/** Stores the SIP messages of calls. Calls neither wait for it nor fail with it. */
 export interface CallTrace extends AsyncDisposable {
   /** Never throws. */
   add(message: CallMessage): void;
-  /** Resolves when everything that was added is stored, or given up. */
   flush(): Promise<void>;
   dump(): { waiting: number; lost: number };
 }
 
 export interface CallTraceOptions {
   sql: Sql;
-  /** Share of the calls that are traced. */
+  /** Percentage of calls to trace. */
   percent: number;
   clock: Clock;
   logger: Logger;
@@ -76,14 +75,13 @@ export function openCallTrace({ sql, percent, clock, logger }: CallTraceOptions)
   };
 }
 
-/** What a call may still keep. */
 interface Budget {
   messages: number;
   bytes: number;
   isOpen: boolean;
 }
 
-/** The message that exceeds the budget is the last one, cut off. */
+/** Deducts a message. The one that exceeds the budget is cut off and ends the trace. */
 function charged(message: CallMessage, budget: Budget): StoredSipMessage {
   const { callId, leg, atMs, direction, transport, sipCallId, local, remote, text } = message;
   budget.messages -= 1;
@@ -101,18 +99,18 @@ function charged(message: CallMessage, budget: Budget): StoredSipMessage {
   };
 }
 
-/** Each node decides alike, also after a restart. */
+/** Deterministic by call id, so every node decides alike, also after a restart. */
 function isSampled(callId: string, percent: number): boolean {
   return createHash('sha256').update(callId).digest().readUInt32BE() < (percent / 100) * 2 ** 32;
 }
 
 const MOST_MESSAGES = 500;
 const MOST_BYTES = 1_000_000;
-/** What fits into one IP packet of a capture file. */
+/** Fits into one IP packet of a capture file. */
 const MOST_MESSAGE_BYTES = 65_000;
 const CUT_BYTES = 1_000;
 const MOST_CALLS = 20_000;
-/** Beyond that the database is too slow; calls matter more. */
+/** Drop messages beyond this: the database is too slow, and calls matter more. */
 const MOST_WAITING = 10_000;
 const BATCH = 500;
 const WRITE_EVERY_MS = 250;

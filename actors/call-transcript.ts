@@ -9,31 +9,34 @@ import { within } from '../runtime/waiting.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { concludeTranscript } from '../storage/queries/transcripts.ts';
-import { earPort, LIVE_RECOGNITION, type Tap, type Tapped } from './call-ear.ts';
+import { type EarHypothesis, earPort, LIVE_RECOGNITION, type Tap, type Tapped } from './call-ear.ts';
+import { CallHypotheses } from './call-hypotheses.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { Logger } from './logger.ts';
 
 /**
- * Transcribes live calls, one actor each. A transcript may outlive its call by what takes long to be understood: until
- * the call's last event it tells the call, which tells everybody; what comes later is only stored.
+ * Transcribes live calls, one actor each. Recognition may finish after the call. Until the call's last event, segments
+ * go to the call; later ones are only stored.
  */
 export interface TranscriptDesk {
-  /** A call is about to be bridged: has recognisers loaded meanwhile, so that its first words need not wait. */
+  /** Loads recognisers for a call that is about to be bridged, so that its first words do not wait. */
   expect(): Promise<void>;
-  /** Taps agent and customer of a bridged call and listens to them. Never throws. */
-  begin(call: LiveCall, tell: (report: TranscriptReport) => void): void;
-  /** Listens to a third party too, until it leaves. Idempotent. */
+  /** Taps agent and customer of a bridged call and transcribes them. Never throws. */
+  begin(call: LiveCall, onReport: (report: TranscriptReport) => void): void;
+  /** Transcribes a third party too, until it leaves. Idempotent. */
   join(callId: string, leg: LegId): void;
   leave(callId: string, leg: LegId): void;
-  /** The talk is over: what was said is still awaited. Idempotent. */
+  /** Speech already received is still recognised. Idempotent. */
   finish(callId: string): void;
-  /** The call is told no more; it is over, or so its signal says. Idempotent. */
+  /** Stops reporting to the call. Idempotent. */
   detach(callId: string): void;
-  /** A leg can no longer be listened to, for a reason that is a code. */
+  /** Marks a leg as lost. `reason` is a code. */
   loseLeg(callId: string, leg: LegId, reason: string): void;
-  /** Ends a transcript as failed, for a reason that is a code. Idempotent. */
+  /** Starts or stops partial transcripts of the legs to `onHypothesis`. Idempotent. */
+  setHypotheses(callId: string, isOn: boolean): void;
+  /** Ends a transcript as failed. `reason` is a code. Idempotent. */
   stop(callId: string, reason: string): void;
-  /** Stops all, and waits a moment for them to be stored. */
+  /** Stops all transcripts and waits up to two seconds until they are stored. */
   close(): Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export interface TranscriptDeskOptions {
   sql: Sql;
   listening: ListeningPlane;
   recognition: SpeechRecognition;
+  onHypothesis: (call: LiveCall, hypothesis: EarHypothesis) => void;
   clock: Clock;
   logger: Logger;
 }
@@ -48,9 +52,9 @@ export interface TranscriptDeskOptions {
 interface Entry extends Tapped {
   actor: ActorRefFrom<typeof transcriptMachine>;
   call: LiveCall;
-  /** Null once the call has heard its last of it. */
-  tell: ((report: TranscriptReport) => void) | null;
-  /** What was understood since then. */
+  /** Null once the call takes no more reports. */
+  onReport: ((report: TranscriptReport) => void) | null;
+  /** Segments recognised after that. */
   late: CallSegment[];
   concluded: Promise<void>;
 }
@@ -66,11 +70,12 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       conclude: fromPromise(async ({ input: { callId, error } }) => {
         const entry = entries.get(callId);
         if (!entry) return;
-        // Its event fails the transcript where it is stored.
-        if (entry.tell !== null && error !== null) return entry.tell({ type: 'transcript.failed', reason: error });
+        // The call journal fails the stored transcript when it stores this event.
+        if (entry.onReport !== null && error !== null)
+          return entry.onReport({ type: 'transcript.failed', reason: error });
         await entry.call.journal.drained();
         await concludeTranscript(sql, { callId, late: entry.late, error, now: new Date(clock.now()) });
-        entry.tell?.({ type: 'transcript.ended' });
+        entry.onReport?.({ type: 'transcript.ended' });
       }),
     },
   });
@@ -87,7 +92,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
   function detach(callId: string): void {
     const entry = entries.get(callId);
     if (!entry) return;
-    entry.tell = null;
+    entry.onReport = null;
     entry.actor.send({ type: 'talk.over' });
   }
 
@@ -95,11 +100,11 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
     async expect() {
       const abort = new AbortController();
       const stream = { streamId: 'expected', onEvent() {}, signal: abort.signal, ...LIVE_RECOGNITION };
-      // One for each leg; a recogniser stays loaded for a while after its stream is closed.
+      // One for each leg. A recogniser stays loaded for a while after its stream closes.
       await Promise.allSettled([recognition.open(stream), recognition.open(stream)]);
       abort.abort();
     },
-    begin(call, tell) {
+    begin(call, onReport) {
       const { callId } = call.row;
       const channels = { agent: new MessageChannel(), customer: new MessageChannel() };
       const concluded = Promise.withResolvers<void>();
@@ -107,18 +112,22 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       const entry: Entry = {
         actor,
         call,
-        tell,
+        onReport,
         late: [],
         session: { stopTap: async (leg) => await call.media?.stopTap(leg) },
         taps: { agent: tapAt(channels.agent, 0), customer: tapAt(channels.customer, 0) },
         concluded: concluded.promise,
+        hypotheses: new CallHypotheses((error) => {
+          logger.debug({ callId, err: error }, 'a recogniser could not be configured');
+        }),
+        onHypothesis: (hypothesis) => options.onHypothesis(call, hypothesis),
       };
       entries.set(callId, entry);
       actor.on('said', ({ segment }) => {
-        if (entry.tell === null) entry.late.push(segment);
-        else entry.tell({ type: 'transcript.final', segment });
+        if (entry.onReport === null) entry.late.push(segment);
+        else entry.onReport({ type: 'transcript.final', segment });
       });
-      actor.on('leg.failed', ({ leg, reason }) => entry.tell?.({ type: 'transcript.leg_failed', leg, reason }));
+      actor.on('leg.failed', ({ leg, reason }) => entry.onReport?.({ type: 'transcript.leg_failed', leg, reason }));
       const leave = () => {
         entries.delete(callId);
         concluded.resolve();
@@ -127,12 +136,12 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
         complete: leave,
         error(error) {
           logger.error({ callId, err: error }, 'transcript actor failed');
-          entry.tell?.({ type: 'transcript.failed', reason: 'INTERNAL' });
+          entry.onReport?.({ type: 'transcript.failed', reason: 'INTERNAL' });
           leave();
         },
       });
       call.abort.signal.addEventListener('abort', () => detach(callId), { once: true });
-      tell({ type: 'transcript.started' });
+      onReport({ type: 'transcript.started' });
       actor.start();
       startTaps(entry, { agent: channels.agent.port1, customer: channels.customer.port1 });
     },
@@ -148,6 +157,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
     },
     leave: (callId, leg) => entries.get(callId)?.actor.send({ type: 'leg.left', leg }),
     loseLeg: (callId, leg, reason) => entries.get(callId)?.actor.send({ type: 'ear.failed', leg, reason }),
+    setHypotheses: (callId, isOn) => entries.get(callId)?.hypotheses.set(isOn),
     finish: (callId) => entries.get(callId)?.actor.send({ type: 'talk.over' }),
     detach,
     stop: (callId, reason) => entries.get(callId)?.actor.send({ type: 'stopped', reason }),
@@ -161,17 +171,17 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
   };
 }
 
-/** The call machine's `transcript` port: the desk's transcript of this call, for as long as the call can be told. */
+/** The call machine's `transcript` port: transcribes this call while the call takes reports. */
 export function transcriptPort({ transcripts, registry, logger }: TranscriptPortOptions) {
   return fromCallback<TranscriptCommand, { callId: string }>(({ input: { callId }, receive, sendBack }) => {
-    const tell = (report: TranscriptReport) => sendBack(report);
+    const send = (report: TranscriptReport) => sendBack(report);
     const call = registry.get(callId);
     try {
       if (!call) throw new Error('only a live call is transcribed');
-      transcripts.begin(call, tell);
+      transcripts.begin(call, send);
     } catch (error) {
       logger.error({ callId, err: error }, 'transcript could not start');
-      tell({ type: 'transcript.failed', reason: 'INTERNAL' });
+      send({ type: 'transcript.failed', reason: 'INTERNAL' });
     }
     receive((command) => {
       if (command.type === 'finish') transcripts.finish(callId);

@@ -11,16 +11,16 @@ import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from 
 import { isFinalState } from '../storage/queries/calls.ts';
 import type { TranscriptRow, TranscriptSegmentRow } from '../storage/queries/transcripts.ts';
 
-/** The call object of the API, field by field as in the specification (Call). Times are ISO 8601 with milliseconds. */
+/** Call object of the API, field by field as in the specification (Call). Times are ISO 8601 with milliseconds. */
 export interface PublicCall {
   call_id: string;
   reference_id: string;
   outbound_trunk_id: string;
   did: string;
-  /** Null when the agent is a browser. */
+  /** Null if the agent is a browser. */
   agent_number: string | null;
   customer_number: string | null;
-  /** `inbound`: the customer has called `did` (beyond the specification). */
+  /** `inbound`: the customer called `did` (beyond the specification). */
   direction: 'outbound' | 'inbound';
   state: CallState;
   call_done: boolean;
@@ -39,17 +39,17 @@ export interface PublicCall {
   recording_id: string | null;
   recording_status: string | null;
   recording_available: boolean;
-  /** Whether it was placed with `transcribe: true` (beyond the specification). */
+  /** Whether `transcribe` was true (beyond the specification). */
   transcribe_requested: boolean;
-  /** Whether it was placed with `announce`, and with `whisper` (beyond the specification). */
+  /** Whether `announce` and `whisper` were set (beyond the specification). */
   announce_requested: boolean;
   whisper_requested: boolean;
   callback_url: string | null;
   callback_secret_last4: string | null;
   cost_usd: number | null;
-  /** What the legs cost that were added to the talk, beside `cost_usd` (beyond the specification). */
+  /** Cost of added legs, in addition to `cost_usd` (beyond the specification). */
   legs_cost_usd: number | null;
-  /** What `announce` and `whisper` cost, beside `cost_usd` (beyond the specification). */
+  /** Cost of `announce` and `whisper`, in addition to `cost_usd` (beyond the specification). */
   speech_cost_usd: number | null;
   billing_status: 'billed' | 'failed' | null;
   placed_via: 'api_key' | 'session' | 'inbound';
@@ -57,15 +57,14 @@ export interface PublicCall {
   api_key_name: string | null;
   created_by_user_id: number | null;
   created_at: string;
-  /** In the order in which they were dialed (beyond the specification). */
+  /** In dialing order (beyond the specification). */
   legs: PublicLeg[];
-  /** Of agent and customer, once measured (beyond the specification). */
+  /** Null until measured (beyond the specification). */
   quality: Record<LegName, LegQuality | null> | null;
 }
 
-/** One leg of a call. */
 export interface PublicLeg {
-  /** `agent`, `customer`, or the id of a leg that was added. */
+  /** `agent`, `customer`, or the id of an added leg. */
   leg_id: string;
   role: CallLeg['role'];
   /** Number and user are null for a supervisor. */
@@ -77,14 +76,13 @@ export interface PublicLeg {
   joined_at: string | null;
   left_at: string | null;
   hangup_cause: string | null;
-  /** Once measured, at the end of the call. */
+  /** Null before the end of the call. */
   quality: LegQuality | null;
 }
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
 export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
 
-/** One row of a call's event log as the API shows it. */
 export interface PublicCallEvent {
   sequence: number;
   event: string;
@@ -94,9 +92,9 @@ export interface PublicCallEvent {
   hangup_cause: string | null;
   at: string;
   detail: string | null;
-  /** What the event tells beyond the other fields, such as `{"digit": "5"}` (beyond the specification). */
+  /** Further data, such as `{"digit": "5"}` (beyond the specification). */
   data: Readonly<Record<string, unknown>> | null;
-  /** What was said, with a `transcript.final`, for whoever may read it (beyond the specification). */
+  /** Text of a `transcript.final`, for readers with permission (beyond the specification). */
   transcript: PublicSpoken | null;
   delivery: {
     status: string;
@@ -111,30 +109,29 @@ export interface PublicSpoken {
   text: string;
   start: number;
   end: number;
-  /** 0 to 1; null where the engine has none. */
+  /** 0 to 1. */
   confidence: number | null;
 }
 
 export interface PublicTranscript {
   call_id: string;
-  /** `none`: it was not asked for, or nobody has talked so far. */
+  /** `none`: not requested, or there has been no talk yet. */
   status: 'none' | 'in_progress' | 'completed' | 'failed';
-  /** A code; null unless it failed. What was understood before that stands. */
+  /** Error code; null unless the transcript failed. Earlier segments remain. */
   error: string | null;
-  /** ISO 639-1 of what was said most; null before anything was. */
+  /** ISO 639-1 of the most spoken language; null without segments. */
   language: string | null;
-  /** In the order in which they were said. */
+  /** In speaking order. */
   segments: (PublicSpoken & {
-    /** `agent`, `customer`, or the `leg_id` of a leg that was added. */
+    /** `agent`, `customer`, or the `leg_id` of an added leg. */
     leg: string;
-    /** That the leg has by now: the target of a transfer takes the one of the leg that it replaces. */
+    /** Current role of the leg: the target of a transfer takes that of the leg it replaces. */
     role: CallLeg['role'];
     language: string;
     words: { word: string; start: number; end: number; confidence: number | null }[];
   })[];
 }
 
-/** The call as every endpoint and callback shows it. */
 export function presentCall(row: CallRow): PublicCall {
   return {
     call_id: row.callId,
@@ -195,7 +192,7 @@ function presentLeg(row: CallRow, leg: CallLeg): PublicLeg {
   };
 }
 
-/** Who supervises is for admins, who find it in the audit log. */
+/** Only admins may see who supervises; they find it in the audit log. */
 function endpointOf({ agentNumber, agentUserId, customerNumber }: CallRow, leg: CallLeg): PublicLeg['endpoint'] {
   const isSupervisor = leg.role === 'supervisor';
   const userId = leg.userId ?? (leg.role === 'agent' ? agentUserId : null);
@@ -204,12 +201,12 @@ function endpointOf({ agentNumber, agentUserId, customerNumber }: CallRow, leg: 
   return { type: 'phone', number: isSupervisor ? null : (leg.number ?? own) };
 }
 
-/** Calls that ended before legs could be encrypted have no `encryption` in the database. */
+/** Calls stored before legs could be encrypted lack `encryption`. */
 function qualityOf(stored: LegQuality | null): LegQuality | null {
   return stored && { ...stored, encryption: stored.encryption ?? null };
 }
 
-/** An event as the API shows it; one that was just committed has no callback yet that could have been tried. */
+/** Presents an event. A newly committed one has no callback attempt yet. */
 export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): PublicCallEvent {
   const delivery = 'delivery' in row ? row.delivery : null;
   return {
@@ -232,7 +229,7 @@ export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): Pub
   };
 }
 
-/** `stored` is null for a call without a transcript. */
+/** Presents a transcript. `stored` is null for a call without one. */
 export function presentTranscript(
   { callId, legs }: Pick<CallRow, 'callId' | 'legs'>,
   stored: { transcript: TranscriptRow; segments: TranscriptSegmentRow[] } | null,

@@ -13,7 +13,8 @@ import { type DialogPortOptions, dialogPort } from './call-dialog.ts';
 import type { CallFeed } from './call-feed.ts';
 import { fundedMs, fundingPort } from './call-funding.ts';
 import { openCallJournal } from './call-journal.ts';
-import { mediaPort } from './call-media.ts';
+import { type MediaPortOptions, mediaPort } from './call-media.ts';
+import type { CallQualityLog } from './call-quality.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { settlementPort } from './call-settlement.ts';
 import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
@@ -35,12 +36,14 @@ export interface CallActorsOptions {
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
   registry: CallRegistry;
+  quality: Pick<CallQualityLog, 'watch'>;
   feed: CallFeed;
   deliverer: Deliverer;
   recordings: RecordingDesk;
   transcripts: TranscriptDesk;
   speeches: CallSpeechDesk;
   onReferral: DialogPortOptions['onReferral'];
+  onMeasured: MediaPortOptions['onMeasured'];
   recordingsDir: string;
   sealingKeys: SealingKeys;
   clock: Clock;
@@ -52,11 +55,11 @@ interface Admitted {
   at: Moment;
   heldNano: bigint;
   scripts: CallScripts;
-  /** The call of a peer; it is refused when it ends unanswered. Default: the customer is dialed. */
+  /** The inbound call; refused if the call ends unanswered. Default: the customer is dialed. */
   inbound?: InboundCall | null;
 }
 
-/** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
+/** Provides the call machine with its ports, once. `start` runs a call from its admitted row. */
 export function createCallActors(options: CallActorsOptions): {
   start(row: CallRow, admitted: Admitted): LiveCall;
 } {
@@ -96,7 +99,7 @@ export function createCallActors(options: CallActorsOptions): {
         onCommitted(events) {
           for (const event of events) {
             feed.publish(row.callId, presentCallEvent(event));
-            // It may be the wallet that failed it.
+            // Storing may have failed it, because the wallet is empty.
             if (event.event === 'transcript.failed') transcripts.stop(row.callId, event.detail ?? 'INTERNAL');
           }
           initiated.resolve('initiated');
@@ -104,7 +107,7 @@ export function createCallActors(options: CallActorsOptions): {
         onDeliveries(ids) {
           for (const id of ids) void deliverer.enqueue(id);
         },
-        // Whoever has it now settles it, or has: the talk would go on unbilled.
+        // Another boot settles it or already has. Further talk would not be billed.
         onLost: () => call.actor.send({ type: 'hangup.requested', reason: 'shutdown' }),
       });
       const actor = createActor(machine, {
@@ -165,7 +168,7 @@ export function createCallActors(options: CallActorsOptions): {
       actor.subscribe({
         complete: leave,
         error(error) {
-          // A defect, not an event: the row stays as it is and the next start reconciles it.
+          // A defect. The row stays as it is, and the next start reconciles it.
           logger.error({ callId: row.callId, err: error }, 'call actor failed');
           leave();
         },

@@ -7,6 +7,7 @@ import { type Clock, momentOf } from '../runtime/clock.ts';
 import { Gate } from '../runtime/gate.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 import type { InboundCall, Referral, SipGateway } from '../sip/sip-gateway.ts';
+import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import type { NodeDirectory } from '../storage/nodes/node-directory.ts';
@@ -46,6 +47,7 @@ export interface DialerOptions {
   sql: Sql;
   sip: SipGateway;
   mediaPlane: MediaPlane;
+  recognition: Pick<SpeechRecognition, 'liveLoad'>;
   secrets: SecretBox;
   registry: CallRegistry;
   feed: CallFeed;
@@ -55,11 +57,11 @@ export interface DialerOptions {
   sounds: CallSoundDesk;
   trunkWatch: TrunkWatch;
   phones: Pick<PhoneDesk, 'unavailable'>;
-  /** The operator's. */
+  /** Limits of the operator. */
   callingLimits: CallingLimits;
   /** By plan of the workspace. Default: 20. */
   placementsPerMinute?: PlacementLimits;
-  /** Private networks callbacks may go to. */
+  /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
   /** Normalises a dialed number to +E.164; null if the number plan does not allow it. */
   readDialedNumber: (dialed: string) => string | null;
@@ -71,42 +73,38 @@ export interface DialerOptions {
   logger: Logger;
 }
 
-/** Click-to-call, with what ends it: a drain refuses new calls and lets the live ones finish. */
+/** The dialer of this node, with inbound calls, REFER and draining. */
 export interface NodeDialer extends Dialer {
-  /** Whether `drain` was called. */
   readonly isDraining: boolean;
   /**
-   * From now on placements answer 503. Live calls may talk on for `graceMs`, then they are hung up; resolves when all
+   * Rejects new placements with 503. Live calls may continue for `graceMs`, then they are hung up. Resolves when all
    * are settled.
    */
   drain(graceMs: number): Promise<void>;
-  /** What this node tells the others of itself. */
   report(): NodeReport;
   /**
-   * Admits the call of a peer and dials the agent; the peer is answered when the agent has answered, and refused when the
-   * call ends before that.
+   * Admits an inbound call and dials the agent. The caller is answered when the agent answers, and refused if the call
+   * ends before that.
    * @throws TandemError as `place` does
    */
   receive(request: ReceivedCallRequest, call: InboundCall): Promise<void>;
   /**
-   * Transfers a call blindly for a phone that sent REFER, and reports the outcome to the phone. Resolves with the status of the
-   * response: 202 when the target is being dialed. Never rejects.
+   * Transfers a call blindly for a phone that sent REFER, and reports the outcome to the phone. Resolves with the
+   * status of the response: 202 once the target is being dialed. Never rejects.
    */
   refer(referral: Referral, from: { callId: string; leg: LegId }): Promise<number>;
 }
 
-/** What was asked of a call that was not placed here. */
 export type ReceivedCallRequest = Omit<
   PlaceCallRequest,
   'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId' | 'referenceId' | 'metadata' | 'recordingBeep' | 'onMachine'
 > & {
-  /** What decided about the call, for its event log. */
   decidedBy: InboundDecider;
 };
 
-/** How long a placement waits for its call to be on its way before it answers that the outcome is not known. */
+/** Wait for a placed call to be on its way, before the response that the outcome is unknown. */
 const PLACEMENT_TIMEOUT_MS = 10_000;
-/** How long a hang-up waits for the call to be settled before it answers with the call as it is. */
+/** Wait for a hung-up call to be settled, before responding with its current state. */
 const HANGUP_TIMEOUT_MS = 8_000;
 
 export function createDialer(options: DialerOptions): NodeDialer {
@@ -132,18 +130,29 @@ export function createDialer(options: DialerOptions): NodeDialer {
       }
       throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
     }
-    // Before the call is stored, so that its reference stays free.
+    // Check before storing the call, so that its reference stays free.
     const { workers, load } = options.mediaPlane.capacity();
     if (workers > 0 && load >= 1) throw refused('no_free_channel', 'The media workers are fully loaded. Try again.');
   }
 
-  /** Stores the call and starts its actor, or finds the one its reference is bound to. */
+  /** A transcribed call needs two recognisers from its bridge on, so count those of ringing calls too. */
+  function requireRecognisers(): void {
+    const ringing = registry.list().filter(({ row, actor }) => {
+      return row.transcribeRequested && !actor.getSnapshot().matches({ active: { live: 'bridged' } });
+    });
+    if (options.recognition.liveLoad(2 * (ringing.length + 1)) <= 1) return;
+    const advice = 'Try again, or place the call without transcribe.';
+    throw refused('no_free_channel', `The recognizers are fully loaded by live transcription. ${advice}`);
+  }
+
+  /** Stores the call and starts its actor, or finds the call of a repeated reference. */
   async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
     const at = momentOf(clock);
-    const admission = placements.run(request.workspaceId, () =>
+    const admission = placements.run(request.workspaceId, (turn) =>
       admitCall(sql, {
         ...request,
         ...place,
+        turn,
         createdByUserId: request.userId,
         referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
         ...sealedSecret(request, options.secrets),
@@ -186,7 +195,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
     const isStaff = role === 'supervisor' || replaced?.role === 'agent';
     live.guests.set(legId, leg);
     try {
-      // The channel is taken when the leg is stored; until then nobody else may count. A browser takes none.
+      // Storing the leg takes its channel, so checks for one trunk must not overlap. A browser takes no channel.
       await addingLegs.run(
         async () => {
           if (endpoint.type === 'phone')
@@ -221,23 +230,30 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const scripts = await options.speeches.read(request);
       const callbackUrl =
         request.callbackUrl === null ? null : await checkedUrl(request.callbackUrl, 'callback_url', options);
-      // The look-up may have taken long.
+      // Reading the texts and looking up the host may have taken long.
       requireReady();
+      if (request.transcribe) requireRecognisers();
       const callId = `call_${randomUUID()}`;
-      let isGivenUp = false;
+      const asked: { live: LiveCall | null; isGivenUp: boolean } = { live: null, isGivenUp: false };
       const requestHash = hashOf({ ...request, callbackUrl });
       const admission = admit(request, { callId, callbackUrl, scripts, requestHash });
       admissions.add(admission);
       const placement = admission
         .finally(() => admissions.delete(admission))
         .then(async ({ row, live }): Promise<PlacedCall> => {
-          // Phones ring only for a caller who gets to know of the call.
-          if (isGivenUp) live?.actor.send({ type: 'hangup.requested', reason: 'api' });
+          asked.live = live;
+          // Without a response the client does not know of the call, so no phone may ring.
+          if (asked.isGivenUp) live?.actor.send({ type: 'hangup.requested', reason: 'api' });
           if (live) return await dialed(live, options);
           return { placed: false, replayed: true, call: presentCall(row) };
         });
       if ((await within(placement, { clock, ms: PLACEMENT_TIMEOUT_MS })) !== LATE) return await placement;
-      isGivenUp = true;
+      if (asked.live !== null && hasDialed(asked.live)) {
+        options.logger.warn({ callId }, 'call placed before its first move was stored');
+        return placed({ ...asked.live.row, state: 'initiated' });
+      }
+      asked.isGivenUp = true;
+      asked.live?.actor.send({ type: 'hangup.requested', reason: 'api' });
       options.logger.error({ callId }, 'call placement not confirmed in time');
       throw new TandemError(
         'C2C_OUTCOME_UNKNOWN',
@@ -262,9 +278,9 @@ export function createDialer(options: DialerOptions): NodeDialer {
       );
       admissions.add(admission);
       const { live } = await admission.finally(() => admissions.delete(admission));
-      // Messages of calls that are not stored yet would be lost.
+      // Trace only now: messages of calls that are not stored would be lost.
       if (live) call.traceAs({ callId, leg: 'customer' });
-      // It gave up meanwhile.
+      // The caller hung up meanwhile.
       if (call.abandoned.aborted) live?.actor.send({ type: 'hangup.requested', reason: 'caller' });
     },
 
@@ -291,7 +307,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       if (live === undefined || number === null) return live === undefined ? 481 : 484;
       const legId = `leg_${randomUUID()}`;
       const started = Promise.withResolvers<number>();
-      // Do not wait until it is stored: the target may answer before, and the phone must be notified before its BYE.
+      // Do not wait for storage: the target may answer first, and the phone must be notified before its BYE.
       const watching = live.actor.on('moved', ({ move }) => {
         if (move.data?.leg_id !== legId) return;
         if (move.event === 'transfer.started') started.resolve(202);
@@ -340,7 +356,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       if (row.recordingStatus === 'uploaded' || row.recordingStatus === 'deleted') return false;
       const { recordingId, workspaceId } = row;
       const recording = await getRecording(sql, recordingId);
-      // Its file is on the disk of another node.
+      // The file is on another node's disk.
       if ((recording?.node ?? row.ownerNode) !== options.node) return false;
       await recordings.retry({ recordingId, callId, workspaceId });
       return (await getRecording(sql, recordingId))?.status !== row.recordingStatus;
@@ -383,7 +399,7 @@ interface Admission {
   requestHash?: Buffer;
 }
 
-/** Response to a REFER that is refused; 503 for all other codes. */
+/** SIP status for a rejected REFER; 503 for all other codes. */
 const STATUS_OF_REFUSAL: Partial<Record<ErrorCode, number>> = {
   destination_not_allowed: 403,
   DESTINATION_BLOCKED: 403,
@@ -405,7 +421,7 @@ const NOT_PLACED = {
 } as const;
 
 /**
- * Whether the browser of a user can be dialed.
+ * Checks that the user's browser can be dialed.
  * @throws TandemError WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
  */
 async function requireBrowserOf(
@@ -417,14 +433,16 @@ async function requireBrowserOf(
   throw new TandemError('MEMBER_NOT_FOUND', 'The user of the endpoint is not a member of this workspace.');
 }
 
-/** An admission may be stored although its answer was lost: then somebody has to run the call. Else throws again. */
+/**
+ * Finds an admission that was stored although its response was lost, because that call must run. Otherwise rethrows.
+ */
 async function admittedAnyway(sql: Sql, callId: string, error: unknown): Promise<AdmitCallResult> {
   const call = error instanceof TandemError ? null : await getCallById(sql, callId);
   if (call === null) throw error;
   return { outcome: 'admitted', call, heldNano: null };
 }
 
-/** What was held at admission; when that cannot be read, nothing, so that the hold is looked at once they talk. */
+/** Amount held at admission. Zero if it cannot be read; then the hold is checked as soon as the talk begins. */
 async function heldFor({ callId, holdId }: CallRow, { sql, logger }: DialerOptions): Promise<bigint> {
   if (holdId === null) return 0n;
   try {
@@ -436,18 +454,27 @@ async function heldFor({ callId, holdId }: CallRow, { sql, logger }: DialerOptio
 }
 
 /**
- * Waits for the call to be on its way, and presents it as it is then, whatever happens to it meanwhile; a call that was
- * rejected instead is a refusal, its reference free again.
+ * Waits until the call is on its way and presents that state, regardless of later ones. Throws if the call was
+ * rejected; its reference is then free again.
  */
 async function dialed(call: LiveCall, { sql }: DialerOptions): Promise<PlacedCall> {
-  const placed = (row: CallRow): PlacedCall => ({ placed: true, replayed: false, call: presentCall(row) });
   if ((await call.initiated) === 'initiated') return placed({ ...call.row, state: 'initiated' });
   const row = (await getCallById(sql, call.row.callId)) ?? call.row;
   if (row.state !== 'rejected') return placed(row);
   throw refused('no_free_channel', 'No media port is free. Try again when a call has ended.');
 }
 
-/** What is stored as the callback's URL: checked, and normalised by the URL rules. */
+function placed(row: CallRow): PlacedCall {
+  return { placed: true, replayed: false, call: presentCall(row) };
+}
+
+/** Whether dialing the agent has begun. The journal may not have stored it yet. */
+function hasDialed({ actor }: LiveCall): boolean {
+  const snapshot = actor.getSnapshot();
+  return !snapshot.matches({ active: 'preparing' }) && snapshot.context.outcome?.state !== 'rejected';
+}
+
+/** Checks a callback URL and returns it normalised, as it will be stored. */
 async function checkedUrl(text: string, field: string, { allowCidrs, resolve }: DialerOptions): Promise<string> {
   const refusedAs = { code: 'INVALID_CALLBACK_URL', field } as const;
   try {
@@ -458,9 +485,9 @@ async function checkedUrl(text: string, field: string, { allowCidrs, resolve }: 
   }
 }
 
-/** Digest of what a placement asks for, without who asks. */
+/** Digest of the request's content, without the identity of the client. */
 function hashOf({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...asked }: PlaceCallRequest): Buffer {
-  // A digest of the secret would let it be guessed.
+  // The digest of a whole secret would help to guess it.
   const parts = { ...asked, callbackSecret: asked.callbackSecret?.slice(-4) ?? null };
   return createHash('sha256').update(canonicalJson(parts)).digest();
 }

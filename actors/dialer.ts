@@ -13,43 +13,45 @@ import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 export type { CallControl, SoundSource };
 
 /**
- * Placing and controlling calls, as `http/` sees it. Implemented in `dialer.actor.ts`; HTTP tests use a fake of this interface.
- * Requests arrive parsed: numbers are +E.164, defaults are filled in, metadata is within bounds.
+ * Places and controls calls for `http/`. Implemented in `dialer.actor.ts`; HTTP tests use a fake. Requests are already
+ * parsed: numbers are +E.164, defaults are filled in, metadata is within bounds.
  */
 export interface Dialer {
   /**
-   * Admits a call and dials the agent. Resolves once the call is `initiated` (its INVITE is on its way) or the
-   * reference turns out to be bound to a live call already.
-   * @throws TandemError with the placement codes of `machines/errors.ts`.
+   * Admits a call and dials the agent. Resolves once the call is `initiated`, with its INVITE on the way, or with the
+   * live call of a repeated reference.
+   * @throws TandemError with the placement codes of `machines/errors.ts`
    */
   place(request: PlaceCallRequest): Promise<PlacedCall>;
   /**
-   * Returns a URL of the integrator as it will be requested.
+   * Checks a URL of the integrator and returns it as it will be requested.
    * @param field of the request, named in the error
    * @throws TandemError INVALID_CALLBACK_URL, C2C_CALLBACK_UNREACHABLE
    */
   checkCallbackUrl(url: string, field: string): Promise<string>;
-  /** Asks a live call to end; resolves with the call as it is then. A finished call is returned unchanged. */
+  /** Hangs up a live call and resolves with its current state. Returns a finished call unchanged. */
   hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
   /**
-   * Controls a live call. Resolves with the call once it has happened and is stored.
+   * Controls a live call. Resolves with the call once the control is carried out and stored.
    * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, RECORDING_UNAVAILABLE
    */
   control(target: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall>;
   /**
-   * Dials one more leg: a phone over the trunk of a live call, or a browser. Resolves once it is being dialed; it joins the
+   * Dials another leg: a phone over the live call's trunk, or a browser. Resolves once it is being dialed; it joins the
    * talk when it answers.
-   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, TRANSFER_IN_PROGRESS, TOO_MANY_LEGS, no_free_channel, WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, TRANSFER_IN_PROGRESS, TOO_MANY_LEGS,
+   * no_free_channel, WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
    */
   addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<PublicLeg>;
   /**
-   * Plays a sound to legs of a live call, over what they hear. Resolves with its id when the first of them hears it.
-   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, LEG_NOT_LISTENING, and those of `CallSoundDesk.make`
+   * Plays a sound to legs of a live call, mixed with the talk. Resolves when the first leg hears it.
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, LEG_NOT_LISTENING, and those of
+   * `CallSoundDesk.make`
    */
   play(target: { workspaceId: string; callId: string }, sound: RequestedSound): Promise<{ playbackId: string }>;
-  /** Live events, each after it was committed, in order. The listener is dropped when the signal aborts. */
+  /** Receives live events in order, after their commit, until the signal aborts. */
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
-  /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */
+  /** Searches again for the audio of a finished recorded call (`refresh=1`). True if something changed. */
   refreshRecording(callId: string): Promise<boolean>;
 }
 
@@ -61,13 +63,13 @@ export interface PlaceCallRequest {
   userId: number | null;
   /** +E.164. Null: `agentUserId` is set. */
   agentNumber: string | null;
-  /** The user whose browser is the agent. Null or absent: `agentNumber` is set. */
+  /** User whose browser is the agent. Null or absent: `agentNumber` is set. */
   agentUserId?: number | null;
-  /** +E.164. Null if the caller of an inbound call withheld it. */
+  /** +E.164. Null if an inbound caller withheld it. */
   customerNumber: string | null;
   did: string | null;
   trunkId: string | null;
-  /** As given, or null: then one is minted. */
+  /** Null: one is generated. */
   referenceId: string | null;
   callbackUrl: string | null;
   callbackSecret: string | null;
@@ -75,15 +77,15 @@ export interface PlaceCallRequest {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
-  /** Whether both parties hear a tone when the recording starts. Null or absent: as the workspace is set. */
+  /** Plays a tone to both parties when recording starts. Null or absent: the workspace's setting applies. */
   recordingBeep?: boolean | null;
   transcribe: boolean;
-  /** What to do when a machine answers the customer's number. Null or absent: machine detection is off. */
+  /** Action if a machine answers the customer's number. Null or absent: machine detection is off. */
   onMachine?: 'continue' | 'hangup' | null;
-  /** What the agent is told on answering, and as the talk begins; plain or SSML. Null: nothing. */
+  /** Played to the agent on answering and as the talk begins; plain text or SSML. Null: nothing. */
   announce: string | null;
   whisper: string | null;
-  /** Null: the usual voice. */
+  /** Null: the default voice. */
   voiceId: string | null;
   metadata: Record<string, unknown> | null;
 }
@@ -91,7 +93,7 @@ export interface PlaceCallRequest {
 export interface RequestedSound {
   source: SoundSource;
   legs: readonly LegId[];
-  /** Repeats it until it is stopped. */
+  /** Repeats until stopped. */
   isLooped: boolean;
 }
 
@@ -100,9 +102,9 @@ export interface NewLeg {
   /** Null unless it is a supervisor. */
   mode: SupervisionMode | null;
   endpoint: LegEndpoint;
-  /** The dialog at the endpoint that the leg takes over, as a Replaces header (RFC 3891). Default: none. */
+  /** Dialog that the leg replaces at the endpoint, as a Replaces header (RFC 3891). Default: none. */
   replaces?: string | null;
-  /** The leg whose place it takes. Absent: it joins the others. */
+  /** Leg to replace. Absent: the new leg joins the others. */
   transfer?: { leg: LegId; mode: TransferMode; requestedBy?: TransferRequester };
 }
 

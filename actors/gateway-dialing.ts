@@ -3,19 +3,18 @@ import type { Clock } from '../runtime/clock.ts';
 import type { LegDialog, NextHop, TrunkSign } from '../sip/sip-gateway.ts';
 import type { Gateway } from '../storage/queries/trunk-gateways.ts';
 
-/** A gateway to try. */
 export interface GatewayChoice {
   gateway: Gateway;
-  /** Called with what the INVITE shows of the gateway. */
+  /** Receives what the INVITE reveals about the gateway's health. */
   onSign: (sign: TrunkSign) => void;
   /** Sends OPTIONS to one address of the gateway. True if the gateway used to respond and this address does not. */
   isGone: (hop: NextHop) => Promise<boolean>;
 }
 
 export interface GatewayDialingOptions {
-  /** In the order to try them. At least one. */
+  /** At least one, in the order to try. */
   choices: readonly GatewayChoice[];
-  /** Finds the addresses of a gateway, in the order to try. @throws if the gateway must not be dialed */
+  /** Resolves the addresses of a gateway, in the order to try. @throws if the gateway must not be dialed */
   locate: (gateway: Gateway) => Promise<readonly NextHop[]>;
   /** Sends an INVITE to one address. Null if the leg was hung up meanwhile. @throws if it cannot be dialed */
   dial: (attempt: {
@@ -26,25 +25,25 @@ export interface GatewayDialingOptions {
     onEvent: (event: LegEvent) => void;
     onSign: (sign: TrunkSign) => void;
   }) => Promise<LegDialog | null>;
-  /** Whether another gateway may be tried: not once our own SIP server is gone. */
+  /** Whether another gateway may be tried: false once our own SIP server is lost. */
   mayTryNext: () => boolean;
   onEvent: (event: LegEvent) => void;
-  /** No gateway could be dialed: why the last one could not. */
+  /** Called with the last error if no gateway could be dialed. */
   onError: (error: unknown) => void;
   clock: Clock;
 }
 
-/** The request timed out, or the gateway is overloaded, gone or cannot be resolved: another one may do better. */
+/** Timeout or overload: another gateway may accept the call. */
 const PASSED_ON: ReadonlySet<number> = new Set([408, 503]);
 /**
- * Without a response by then the gateway is asked whether it is there at all. An INVITE over UDP times out only after 32 s
- * (RFC 3261 §17.1.1.2), and a gateway that is there may take long to ring.
+ * Silence after which OPTIONS checks the gateway. An INVITE over UDP times out only after 32 s (RFC 3261 §17.1.1.2),
+ * and a live gateway may take long to ring.
  */
 const SILENCE_MS = 3_000;
 
 /**
- * Dials the addresses of the gateways of a trunk, one after the other, until one takes the call (RFC 3263 §4.3). It goes on
- * only before the callee rings: afterwards a second INVITE would ring twice.
+ * Dials the addresses of a trunk's gateways one after the other until one accepts the call (RFC 3263 §4.3). It stops
+ * trying once the callee rings, because a second INVITE would ring twice.
  */
 export class GatewayDialing implements LegDialog {
   readonly #options: GatewayDialingOptions;
@@ -126,7 +125,7 @@ export class GatewayDialing implements LegDialog {
           onEvent(event);
         },
       });
-      // The next address may have taken over already.
+      // Another address may have taken over already.
       if (!given.signal.aborted) this.#current = dialog;
       if (this.#hangup !== null) this.#current?.hangup(this.#hangup);
     } catch (error) {
@@ -142,7 +141,6 @@ export class GatewayDialing implements LegDialog {
   }
 }
 
-/** The host of a gateway has no address. */
 export class UnresolvedHostError extends Error {
   override readonly name = 'UnresolvedHostError';
 
@@ -152,7 +150,6 @@ export class UnresolvedHostError extends Error {
 }
 
 interface HopPosition {
-  /** Of the gateway. */
   index: number;
   hops: readonly NextHop[];
   at: number;

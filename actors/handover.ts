@@ -1,11 +1,11 @@
 import { raceAbort } from '../runtime/waiting.ts';
-/** Hands things from one who makes them to one who takes them, one at a time: who makes waits for who takes. */
+/** Hands items from a producer to a consumer, one at a time. The producer waits for each to be taken. */
 export class Handover<T> {
   #offered: { item: T; taken: () => void } | null = null;
   #end: { error: unknown } | 'done' | null = null;
   #changed: (() => void) | null = null;
 
-  /** Resolves when the last was taken. @throws the source's error, the signal's reason when aborted */
+  /** Resolves when the last item is taken. @throws the source's error; the signal's reason when aborted */
   async giveAll(source: AsyncIterable<T>, signal: AbortSignal): Promise<void> {
     for await (const item of source) {
       signal.throwIfAborted();
@@ -16,17 +16,17 @@ export class Handover<T> {
     }
   }
 
-  /** There is nothing more to take. */
+  /** Ends the sequence. */
   finish(): void {
     this.#finish('done');
   }
 
-  /** Whoever takes gets the error after what was offered. */
+  /** Makes `take` reject, after the item on offer. */
   fail(error: unknown): void {
     this.#finish({ error });
   }
 
-  /** One taker at a time. Null when there is nothing more. @throws what it failed with */
+  /** Returns the next item, or null at the end. Allows one consumer at a time. @throws the error given to `fail` */
   async take(): Promise<T | null> {
     for (;;) {
       if (this.#offered !== null) {

@@ -30,15 +30,15 @@ export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resol
   dialer: Pick<NodeDialer, 'receive'>;
   numberVerifier: Pick<NodeNumberVerifier, 'claimOf' | 'listen'>;
   trunkTargets: TrunkTargets;
-  /** Resolves the hosts of the URLs that decide about calls. Default: DNS. */
+  /** Resolves the hosts of decision URLs. Default: DNS. */
   resolve?: Resolve;
   logger: Logger;
 }
 
 /**
- * Takes the calls of peers: each is for a rented number, comes from an address of the number's trunk or proves
- * its account, and is refused or connected by the number's rule, or as a URL of the integrator decides. A call to a number that is
- * being verified is listened to instead.
+ * Takes inbound calls to rented numbers. A caller must come from an address of the number's trunk or authenticate with
+ * its account. The number's rule then rejects or connects the call, or asks the integrator's URL. A call to a number
+ * under verification goes to the verifier instead.
  */
 export function takeInboundCalls(options: InboundCallsOptions): void {
   const { sip, sql, dialer, numberVerifier, trunkTargets, secrets, logger } = options;
@@ -66,7 +66,7 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     await dialer.receive({ ...placement, decidedBy }, call);
   }
 
-  /** Forwarding to a number that forwards could go round for ever, each round a call. */
+  /** Prevents forwarding loops, in which each round is a call. */
   async function isAnsweredByRule({ endpoint }: ForwardRule): Promise<boolean> {
     if (endpoint.type !== 'phone') return false;
     const numbers = await findCalledNumbers(sql, [endpoint.number]);
@@ -101,7 +101,7 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     return { callbackUrl, callbackSecret: secrets.open(sealed, callbackSecretContext(workspaceId)) };
   }
 
-  /** Null if the call was refused or challenged: strangers do not learn which numbers there are. */
+  /** Null: the call was refused or challenged. Strangers must not learn which numbers exist. */
   async function calledNumber(call: InboundCall): Promise<CalledNumber | ClaimedNumber | null> {
     const numbers = await numbersCalled(e164Of(call.called));
     for (const number of numbers) if (await isFromTrunk(call, number)) return number;
@@ -126,7 +126,7 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     return false;
   }
 
-  /** The number whose trunk has the account that the call proves. */
+  /** Finds the number whose trunk account the call authenticates with. */
   async function numberByPassword<Called extends Pick<CalledNumber, 'trunk' | 'trunkId'>>(
     call: InboundCall,
     numbers: readonly Called[],
@@ -163,10 +163,10 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
   });
 }
 
-/** At a time. They come before any channel or wallet is looked at, so that a flood of INVITEs is bounded here. */
+/** Concurrent questions. They precede checks of channels and wallets, so this limit bounds a flood of INVITEs. */
 const MOST_QUESTIONS = { inAll: 200, perLane: 50, waiting: 0, waitingPerLane: 0 };
 
-/** What a caller is told of a refusal; of all others, that it may be tried again later. */
+/** Hangup cause by refusal. All others mean that the caller may try again later. */
 const CAUSE_OF: Partial<Record<ErrorCode, HangupCause>> = {
   RECHARGE_REQUIRED: 'FACILITY_REJECTED',
   destination_not_allowed: 'FACILITY_REJECTED',
@@ -176,13 +176,13 @@ const CAUSE_OF: Partial<Record<ErrorCode, HangupCause>> = {
   SHUTTING_DOWN: 'SYSTEM_SHUTDOWN',
 };
 
-/** Compares addresses whatever their notation; a dual-stack socket reports IPv4 peers as ::ffff:a.b.c.d. */
+/** Compares addresses in any notation. A dual-stack socket reports IPv4 peers as ::ffff:a.b.c.d. */
 function isSameAddress(one: string, other: string): boolean {
   if (!ipaddr.isValid(one) || !ipaddr.isValid(other)) return false;
   return ipaddr.process(one).toString() === ipaddr.process(other).toString();
 }
 
-/** A number with its country code; carriers leave out the plus. */
+/** Accepts numbers with country code but without the plus, because carriers omit it. */
 function e164Of(user: string): string | null {
   const digits = /^\+?([1-9]\d{6,14})$/.exec(user)?.[1];
   return digits === undefined ? null : `+${digits}`;

@@ -7,15 +7,14 @@ import type { Cidr } from './callbacks/public-address.ts';
 import { safePost } from './callbacks/safe-request.ts';
 import { signCallback } from './callbacks/signature.ts';
 
-/** Asks a URL of the integrator what is to become of an inbound call. */
 export interface InboundQuestionOptions {
   secrets: SecretBox;
-  /** Private networks that questions may be sent to, as callbacks. */
+  /** Private networks that questions may be sent to, as for callbacks. */
   allowCidrs: readonly Cidr[];
   resolve?: Resolve;
-  /** Reads an answer. Throws for one that is no decision. */
+  /** Throws if the response is not a decision. */
   readAnswer: (answer: unknown) => InboundDecision;
-  /** Milliseconds since the Unix epoch. Default: the system's. */
+  /** Milliseconds since the Unix epoch. Default: the system clock. */
   now?: () => number;
   /** Default: 3,000. */
   timeoutMs?: number;
@@ -24,13 +23,12 @@ export interface InboundQuestionOptions {
 export interface AskedCall {
   workspaceId: string;
   trunkId: string;
-  /** +E.164: the rented number. */
+  /** The rented number, +E.164. */
   did: string;
   /** +E.164. Null if the caller withheld it. */
   from: string | null;
 }
 
-/** Why there is no decision. */
 export type QuestionFault = 'timeout' | 'not_reached' | 'url_refused' | 'status_not_2xx' | 'invalid_answer';
 
 export type QuestionResult = { decision: InboundDecision; fault: null } | { decision: null; fault: QuestionFault };
@@ -39,8 +37,8 @@ const TIMEOUT_MS = 3_000;
 const MOST_ANSWER_BYTES = 16_384;
 
 /**
- * Sends `{event: "call.inbound", id, created_at, data: {from, to, outbound_trunk_id}}`, signed as callbacks are, and reads
- * the decision from the answer. Never rejects.
+ * Sends `{event: "call.inbound", id, created_at, data: {from, to, outbound_trunk_id}}`, signed like callbacks, and
+ * reads the decision from the response. Never rejects.
  */
 export async function askAboutCall(
   { url, secretSealed }: AskRule,

@@ -2,8 +2,8 @@ import type { InspectionEvent } from 'xstate';
 import type { Logger } from './logger.ts';
 
 /**
- * Logs every transition of every actor at debug level: which actor, on what event, into which state. Event payloads
- * and context stay out of the log, they may carry numbers and words of the parties.
+ * Logs every transition at debug level: actor, event type and new state. Payloads and context may contain numbers and
+ * speech, so they are not logged.
  */
 export function inspectTransitions(logger: Logger): (event: InspectionEvent) => void {
   return (event) => {

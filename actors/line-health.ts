@@ -1,7 +1,7 @@
 import type { TrunkSilence } from '../sip/sip-gateway.ts';
 import type { ReachabilityReason, TrunkHealth } from '../storage/queries/reachability.ts';
 
-/** Requests in a row without an answer until a carrier counts as down. */
+/** Consecutive unanswered requests until a carrier counts as down. */
 const MISSES_UNTIL_DOWN = 2;
 
 const REASON_OF_ANSWER = {
@@ -11,9 +11,8 @@ const REASON_OF_ANSWER = {
 } as const satisfies Record<string, ReachabilityReason>;
 
 /**
- * What is known of one carrier. An answer to any request means up, with any status. Two misses in a row mean down, but
- * OPTIONS that time out are no evidence against a carrier that has never answered them: many ignore them. It then takes
- * a call that stays unanswered too.
+ * Health of one carrier. A response to any request, with any status, means up. Two misses in a row mean down. Many
+ * carriers ignore OPTIONS, so unless one has answered OPTIONS before, an unanswered call is needed too.
  */
 export class LineHealth {
   #health: TrunkHealth;
@@ -29,12 +28,12 @@ export class LineHealth {
     return this.#health;
   }
 
-  /** Returns whether anything changed that must be stored. */
+  /** Returns whether a change must be stored. */
   answered(by: keyof typeof REASON_OF_ANSWER): boolean {
     const { state } = this.#health;
     let { answersOptions } = this.#health;
     if (by === 'options') answersOptions = true;
-    // It was alive all the time.
+    // The carrier was up all the time, so it ignores OPTIONS.
     else if (this.#missedOptions > 0) answersOptions = false;
     this.#misses = 0;
     this.#missedOptions = 0;
@@ -43,12 +42,12 @@ export class LineHealth {
     return this.#become({ state: 'up', reason, answersOptions });
   }
 
-  /** Returns whether anything changed that must be stored. */
+  /** Returns whether a change must be stored. */
   missed(by: 'options' | 'call', silence: TrunkSilence): boolean {
     const { state, answersOptions } = this.#health;
     if (by === 'options') this.#missedOptions += 1;
     else this.#hasMissedCall = true;
-    // Calls to a number that leads nowhere must not take a carrier down that answers OPTIONS: those decide.
+    // Calls to wrong numbers must not take down a carrier that answers OPTIONS: only OPTIONS decide.
     this.#misses = by === 'call' && answersOptions === true ? Math.max(1, this.#misses) : this.#misses + 1;
     const isProven = answersOptions === true || this.#hasMissedCall || silence === 'transport_error';
     if (state === 'down') return false;

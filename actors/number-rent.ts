@@ -5,9 +5,7 @@ import { collectRent, numbersWithRentDue } from '../storage/queries/number-rent.
 import type { Logger } from './logger.ts';
 import { startSweeper } from './sweeper.ts';
 
-/** Collects the monthly rent of numbers as it falls due. */
 export interface NumberRent {
-  /** One round over all numbers whose rent is due. */
   collectAll(): Promise<void>;
   close(): void;
 }
@@ -22,9 +20,8 @@ export interface NumberRentOptions {
 const INTERVAL_MS = 3_600_000;
 
 /**
- * Looks at once and then every hour. What is due stands in the database, each month is charged once whichever node
- * comes first, and months that passed while nobody looked are made up for. A wallet that does not cover the rent keeps
- * its number, and is asked again in the next round.
+ * Collects at once and then every hour. Due dates are in the database, so each month is charged once, by whichever node
+ * is first, and missed months are charged later. If the wallet is too low, the number stays and the next round retries.
  */
 export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS }: NumberRentOptions): NumberRent {
   const closing = new AbortController();
@@ -33,7 +30,7 @@ export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS
     const now = new Date(clock.now());
     for (const e164 of await numbersWithRentDue(sql, now)) {
       try {
-        // A month at a time: each is an entry of its own.
+        // One month at a time: each is its own ledger entry.
         while (!closing.signal.aborted && (await collectRent(sql, { e164, now })));
       } catch (error) {
         if (!(error instanceof TandemError && error.code === 'INSUFFICIENT_CREDITS')) throw error;

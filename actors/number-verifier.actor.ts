@@ -27,16 +27,16 @@ export interface NumberVerifierOptions extends TrunkDialingParts {
   trunks: Pick<TrunkWatch, 'isDown' | 'dialing'>;
   sql: Sql;
   mediaPlane: MediaPlane;
-  /** The operator's. */
+  /** Limits of the operator. */
   callingLimits: CallingLimits;
   logger: Logger;
 }
 
-/** The verifier with its other half, which takes the calls that bring the codes back. */
+/** The verifier, with the part that takes the calls that return the codes. */
 export interface NodeNumberVerifier extends NumberVerifier, AsyncDisposable {
-  /** The claim that a call to this number may verify now; null for most numbers. */
+  /** Returns the claim that a call to this number may verify; null for most numbers. */
   claimOf(e164: string): Promise<ClaimedNumber | null>;
-  /** Answers a call over the trunk of the claim and listens for the code. Resolves when the call has ended. */
+  /** Answers a call over the claim's trunk and listens for the code. Resolves when the call has ended. */
   listen(call: InboundCall, claim: ClaimedNumber): Promise<void>;
 }
 
@@ -45,15 +45,15 @@ const CODE_DIGITS = 8;
 const KEY_MS = 120;
 const RING_MS = 30_000;
 const ANSWER_MS = 10_000;
-/** The code is pressed three times, which takes 14 s. */
+/** The code is sent three times, which takes 14 s. */
 const LISTEN_MS = 30_000;
-/** How long a peer may take to answer our BYE. */
+/** Time for a peer to answer our BYE. */
 const SETTLE_MS = 2_000;
 
 /**
- * Verifies that a trunk receives the calls to a number. A call to the number goes out over a trunk of the operator and presses a
- * secret code. If the number belongs to the trunk, the telephone network brings this call back over it, and the code is heard
- * there. The owner of a trunk can forge a call, but does not know the code.
+ * Verifies that a trunk receives a number's calls. It calls the number over a trunk of the operator and sends a secret
+ * code as DTMF. If the number belongs to the trunk, the telephone network routes this call back over it, with the code.
+ * The owner of a trunk can forge a call, but does not know the code.
  */
 export function createNumberVerifier(options: NumberVerifierOptions): NodeNumberVerifier {
   const { sql, sip, mediaPlane, trunks, clock, logger } = options;
@@ -61,7 +61,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
   const running = new Set<Promise<void>>();
   const now = () => new Date(clock.now());
 
-  /** Opens a session of one party for a leg, and ends both after `work`. */
+  /** Opens a session with one leg, and ends both after `work`. */
   async function withLeg<Result>(
     sessionId: string,
     onDigit: (digit: string) => void,
@@ -92,11 +92,11 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
   async function connect(leg: WatchedLeg, session: MediaSession, media: RemoteMedia): Promise<void> {
     leg.onMedia = (changed) => void session.connectParty(PARTY, changed).catch(() => undefined);
     await session.connectParty(PARTY, media);
-    // Media gateways behind NAT send nothing before they have received something.
+    // Media gateways behind NAT send only after receiving something.
     await session.setRouting({ hears: { [PARTY]: 'silence' }, watched: [] });
   }
 
-  /** Calls the number and presses the code. Null if it was pressed. */
+  /** Calls the number and sends the code. Null on success. */
   async function press({
     verification,
     code,
@@ -137,7 +137,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       if (await concludeVerified(sql, { id, now: now() })) logger.info({ verificationId: id }, 'number verified');
     } catch (error) {
       if (!(error instanceof TandemError)) throw error;
-      // The trunk lists it no longer, or the operator has verified it for another one meanwhile.
+      // The trunk no longer lists the number, or the operator has verified it for another trunk meanwhile.
       await concludeFailed(sql, { id, failure: 'refused', now: now() });
     }
   }
@@ -182,10 +182,10 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       const code = trunk && (await listenFor(sql, id));
       if (trunk === null || code === null || closing.signal.aborted) return call.refuse('UNALLOCATED_NUMBER');
       let digits = '';
-      const heard = Promise.withResolvers<'heard'>();
+      const received = Promise.withResolvers<'heard'>();
       const take = (digit: string) => {
         digits = `${digits}${digit}`.slice(-CODE_DIGITS);
-        if (digits === code) heard.resolve('heard');
+        if (digits === code) received.resolve('heard');
       };
       const work = withLeg(`${id}-in-${randomUUID()}`, take, async (leg, session, signal) => {
         leg.dialog = call.answer({
@@ -196,7 +196,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
         const answer = await leg.answered({ ms: ANSWER_MS, clock, signal });
         if ('failure' in answer) return;
         await connect(leg, session, answer.media);
-        const first = await within(Promise.race([heard.promise, leg.over]), { ms: LISTEN_MS, clock, signal });
+        const first = await within(Promise.race([received.promise, leg.over]), { ms: LISTEN_MS, clock, signal });
         if (first === 'heard') await verified(id);
       });
       await follow(work);

@@ -1,11 +1,11 @@
 import type { Tx } from '../storage/database.ts';
 import type { NumberVerification, StartVerificationInput } from '../storage/queries/number-verifications.ts';
 
-/** Verifies by a call that a trunk receives the calls to a number. Implemented in `number-verifier.actor.ts`. */
+/** Verifies by a call that a trunk receives a number's calls. Implemented in `number-verifier.actor.ts`. */
 export interface NumberVerifier {
   /**
-   * Calls the number over a trunk of the operator. Resolves when that is stored, long before the call ends; a verification of this
-   * number and trunk that is under way is returned in place of a new one.
+   * Starts a call to the number over a trunk of the operator. Resolves once that is stored, long before the call ends.
+   * Returns a running verification of the same number and trunk instead of a new one.
    * @param record runs in the transaction of a new verification
    * @throws TandemError as `startVerification` does
    */

@@ -13,7 +13,7 @@ import { type EmbeddingSettings, openMemory } from './memory/open-memory.ts';
 import type { MemoryIndexChoice } from './memory/open-vector-index.ts';
 import type { TextEmbedding } from './memory/text-embedding.ts';
 
-/** As `settings.ts` has them. */
+/** As in `settings.ts`. */
 export interface LanguageDeskSettings extends EmbeddingSettings {
   readonly memoryIndex: MemoryIndexChoice;
 }
@@ -32,10 +32,10 @@ export interface Language extends AsyncDisposable {
   readonly documents: DocumentDesk;
 }
 
-/** How long the start waits for the memory queue; after that, memory requests answer `MEMORY_INFRA_NOT_READY`. */
+/** Longest that the start waits for the memory queue. After that, memory requests answer `MEMORY_INFRA_NOT_READY`. */
 const MEMORY_READY_WITHIN_MS = 3_000;
 
-/** Chat, judge, memory and documents. Releases what earlier boots of this node held on wallets first. */
+/** Opens chat, judge, memory and documents, after releasing wallet holds of this node's earlier boots. */
 export async function openLanguage(settings: LanguageDeskSettings, options: OpenLanguageOptions): Promise<Language> {
   const { storage, ...given } = options;
   const { folder, sql, jobs, limits, nodes } = storage;

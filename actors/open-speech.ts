@@ -44,8 +44,8 @@ export interface Speech extends AsyncDisposable {
 }
 
 /**
- * Voices, synthesis requests, live STT sessions and uploads. Resumes unfinished voices and refunds the synthesis
- * requests of earlier boots first.
+ * Opens voices, synthesis, live STT sessions and uploads, after resuming unfinished voices and refunding synthesis
+ * requests of earlier boots.
  */
 export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
   const { storage, listening, engines, deliverer, clock, logger, audioUrl, refine, inspect } = options;

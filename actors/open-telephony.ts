@@ -14,6 +14,7 @@ import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import type { InboundDecision } from '../storage/queries/inbound-rules.ts';
 import { createCallActors } from './call.actor.ts';
 import { createCallFeed } from './call-feed.ts';
+import { openCallQualityLog } from './call-quality.ts';
 import { type CallRegistry, createCallRegistry } from './call-registry.ts';
 import { createCallSoundDesk } from './call-sound.ts';
 import { createCallSpeechDesk } from './call-speech.ts';
@@ -24,9 +25,12 @@ import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
 import { createCluster } from './cluster/cluster.ts';
 import { createClusterDialer } from './cluster/cluster-dialer.ts';
+import { createClusterPhones } from './cluster/cluster-phones.ts';
 import { createDialer, type NodeDialer } from './dialer.actor.ts';
 import type { Dialer } from './dialer.ts';
 import { takeInboundCalls } from './inbound-calls.ts';
+import { createLiveCalls } from './live/live-calls.actor.ts';
+import type { LiveCalls } from './live/live-calls.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
 import { createNumberVerifier } from './number-verifier.actor.ts';
@@ -57,19 +61,17 @@ export interface OpenTelephonyOptions {
   engines: SpeechEngines;
   voices: Pick<VoiceDesk, 'resolve'>;
   deliverer: Deliverer;
-  /** Encrypt recordings. */
   sealingKeys: SealingKeys;
-  /** Limits of the operator for the calls of every workspace. */
   callingLimits: CallingLimits;
   /** By plan of the workspace. */
   placementsPerMinute: PlacementLimits;
-  /** Reads what the URL of an inbound rule answered. Throws for what is no decision. */
+  /** Parses the response of an inbound rule's URL. Throws if it is not a decision. */
   readInboundAnswer: (answer: unknown) => InboundDecision;
-  /** The longest that recordings are kept, in days; 0: as the workspaces say. */
+  /** Longest retention of recordings, in days. 0: the workspace decides. */
   recordingDays: number;
   /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
-  /** Private networks that trunks of every workspace may lead to. */
+  /** Private networks that trunks of every workspace may connect to. */
   trunkAllowCidrs: readonly Cidr[];
   /** As in `DialerOptions`. */
   readDialedNumber: (dialed: string) => string | null;
@@ -84,13 +86,13 @@ export interface OpenTelephonyOptions {
 }
 
 export interface Telephony extends AsyncDisposable {
-  /** Of all nodes. */
+  /** Covers all nodes. */
   readonly dialer: Dialer;
-  /** Of this node alone. */
+  readonly liveCalls: LiveCalls;
+  /** Covers this node alone. */
   readonly ownDialer: NodeDialer;
   readonly phones: PhoneDesk;
   readonly numberVerifier: NumberVerifier;
-  /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
   readonly trunkTargets: TrunkTargets;
@@ -98,8 +100,8 @@ export interface Telephony extends AsyncDisposable {
 }
 
 /**
- * Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones, and
- * those of other nodes once their lease has expired.
+ * Opens calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots first, and later
+ * those of other nodes whose lease has expired.
  */
 export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
   const { storage, engines, inspect, resolve, services, observer, ...given } = options;
@@ -114,26 +116,41 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => exporter.close());
   const recordings = createRecordingDesk({ ...shared, exporter });
   opening.defer(() => recordings.close());
-  const transcripts = createTranscriptDesk({ ...shared, recognition });
+  const transcripts = createTranscriptDesk({
+    ...{ ...shared, recognition },
+    onHypothesis: (call, hypothesis) => liveCalls.heard(call, hypothesis),
+  });
   opening.defer(() => transcripts.close());
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
   const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
-  const phones = observePhones(createPhoneDesk(given), observer);
+  const { boot } = folder;
+  const ownPhones = observePhones(createPhoneDesk({ ...given, boot }), observer);
+  const phones = createClusterPhones({ local: ownPhones, cluster, nodes, sql, logger });
   const trunkTargets = createTrunkTargets({
     sql,
     allowCidrs: given.trunkAllowCidrs,
     ...(resolve && { resolve }),
     ...(services && { services }),
   });
+  const quality = openCallQualityLog(shared);
+  opening.use(quality);
   const parts = {
-    ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds },
+    ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones: ownPhones, sounds, quality },
     registry: observeRegistry(createCallRegistry(), observer),
-    feed: createCallFeed({ ...shared, onPublished: cluster.publish }),
+    feed: createCallFeed({
+      ...shared,
+      onPublished(callId, event) {
+        cluster.publish(callId, event);
+        liveCalls.changed(callId);
+      },
+    }),
   };
+  const liveCalls = createLiveCalls({ ...parts, cluster });
+  opening.use(liveCalls);
   const trunkWatch = watchTrunks(parts);
   opening.defer(() => trunkWatch.close());
   const actors = createCallActors({
-    ...{ ...parts, trunks: trunkWatch, ...(inspect && { inspect }) },
+    ...{ ...parts, trunks: trunkWatch, onMeasured: liveCalls.measured, ...(inspect && { inspect }) },
     onReferral: (referral, from) => dialer.refer(referral, from),
   });
   const settle = async (lost: Pick<ReconcileOptions, 'lost' | 'seenAt' | 'recordingsDir'>) =>
@@ -151,7 +168,10 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => registrar.close());
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
-  const dialer = observeDialer(createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) }), observer);
+  const dialer = observeDialer(
+    createDialer({ ...parts, recognition, actors, trunkWatch, ...(resolve && { resolve }) }),
+    observer,
+  );
   const numberVerifier = createNumberVerifier({ ...parts, trunks: trunkWatch });
   opening.use(numberVerifier);
   takeInboundCalls({
@@ -164,10 +184,11 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const retention = expireRecordings({ ...shared, mostDays: given.recordingDays });
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
-  const clusterDialer = createClusterDialer({ ...parts, local: dialer, cluster });
+  const clusterDialer = createClusterDialer({ ...parts, phones, local: dialer, cluster });
   const opened = opening.move();
   return {
     dialer: clusterDialer,
+    liveCalls,
     ownDialer: dialer,
     phones,
     numberVerifier,

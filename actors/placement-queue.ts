@@ -1,30 +1,44 @@
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { Gate, GateFullError } from '../runtime/gate.ts';
-import { LATE, within } from '../runtime/waiting.ts';
+import { raceAbort } from '../runtime/waiting.ts';
 
 /**
- * Where placements wait to be admitted. The admissions of a workspace exclude one another in the database, so what cannot
- * be admitted soon is refused here, before anything is stored and any phone rings.
+ * Queue of placements before admission. The database admits one call of a workspace at a time. Rejecting late
+ * placements here happens before anything is stored or any phone rings.
  */
 export interface PlacementQueue {
   /**
-   * Runs an admission when its turn comes.
-   * @throws TandemError PLACEMENTS_OVERLOADED; what `admit` throws
+   * Runs an admission in turn. If it does not claim the placement within five seconds, the placement is rejected. The
+   * admission may still wait for the database, but stores nothing.
+   * @throws TandemError PLACEMENTS_OVERLOADED; errors of `admit`
    */
-  run<T>(workspaceId: string, admit: () => Promise<T>): Promise<T>;
+  run<T>(workspaceId: string, admit: (turn: PlacementTurn) => Promise<T>): Promise<T>;
+}
+
+export interface PlacementTurn {
+  /** Aborts when the placement is rejected. */
+  readonly refused: AbortSignal;
+  /**
+   * Call it before storing anything. Afterwards the placement cannot be rejected. @throws TandemError
+   * PLACEMENTS_OVERLOADED
+   */
+  claim(): void;
 }
 
 const LIMITS = {
-  /** Below the connections of the pool, so that other requests get some. */
+  /** Fewer than the pool's connections, so that other requests get some. */
   inAll: 8,
   /** One decides while the next one is on its way to the database. */
   perLane: 2,
-  /** A burst of a hundred placements is admitted; what exceeds that is refused at once. */
+  /** Admits a burst of a hundred placements; rejects further ones at once. */
   waitingPerLane: 100,
   waiting: 400,
 };
-/** For when the database is slow. A caller still gets to know of the call before the placement times out. */
+/**
+ * Total wait here, for a connection and for locks of other nodes' admissions, in case the database is slow. It leaves
+ * time to store the placement before it times out.
+ */
 const LONGEST_WAIT_MS = 5_000;
 const RETRY_AFTER_S = 1;
 
@@ -32,21 +46,25 @@ export function createPlacementQueue({ clock }: { clock: Clock }): PlacementQueu
   const gate = new Gate(LIMITS);
   return {
     async run(workspaceId, admit) {
-      const gaveUp = new AbortController();
-      const entering = gate.enter({ lane: workspaceId, signal: gaveUp.signal });
-      const release = await within(entering, { ms: LONGEST_WAIT_MS, clock }).catch((error) => {
-        throw error instanceof GateFullError ? overloaded() : error;
-      });
-      if (release === LATE) {
-        gaveUp.abort();
-        // The pass may have come at the same moment.
-        void entering.then((pass) => pass()).catch(() => {});
-        throw overloaded();
-      }
+      const refusal = new AbortController();
+      const { signal: refused } = refusal;
+      const timer = clock.setTimeout(() => refusal.abort(overloaded()), LONGEST_WAIT_MS);
+      const turn: PlacementTurn = {
+        refused,
+        claim() {
+          refused.throwIfAborted();
+          clock.clearTimeout(timer);
+        },
+      };
       try {
-        return await admit();
+        return await raceAbort(
+          gate.run(() => admit(turn), { lane: workspaceId, signal: refused }),
+          refused,
+        );
+      } catch (error) {
+        throw error instanceof GateFullError ? overloaded() : error;
       } finally {
-        release();
+        clock.clearTimeout(timer);
       }
     },
   };

@@ -23,43 +23,41 @@ import type { RecordingDesk } from './recording.actor.ts';
 export interface ReconcileOptions {
   sip: Pick<SipGateway, 'endLegs'>;
   sql: Sql;
-  /** Whose calls are settled. */
   lost: LostOwner;
-  /** Whose they are from then on. */
   owner: NodeIdentity;
-  /** When the lost owner is known to have lived last; null if that is not known. */
+  /** Last known sign of life of the lost owner; null if unknown. */
   seenAt: Date | null;
-  /** The lost owner's recordings folder; null if it is the one of this node, `unreachable` if it cannot be read here. */
+  /** Folder of the lost owner's recordings. Null: this node's folder. `unreachable`: not readable here. */
   recordingsDir: string | null | 'unreachable';
   now: Date;
   deliverer: Pick<Deliverer, 'enqueue'>;
   recordings: Pick<RecordingDesk, 'store'>;
-  /** Called with each event after it is stored. */
   publish: (callId: string, event: CallEventRow) => void;
   logger: Logger;
 }
 
 /**
- * Brings every call of a lost owner to a final state: those of earlier boots of this node before it takes new calls, those of
- * another node when its lease has expired. Their media died with the process, so a call that was bridged was talked until
- * the process was last known to live, and is billed for that; one that was not is a temporary failure and costs nothing.
- * Recordings go on from the bytes that were written; on a disk that cannot be reached they wait for their node.
+ * Brings every call of a lost owner to a final state: of this node's earlier boots before it takes new calls, of
+ * another node once its lease has expired. Media died with the process. So a bridged call counts as talked until the
+ * process's last sign of life, and is billed for that. Any other call is a free temporary failure. Recordings keep the
+ * bytes already written; on an unreachable disk they wait for their node.
  */
 export async function reconcile(options: ReconcileOptions): Promise<{ calls: number; recordings: number }> {
   const { sql, lost, owner, now, recordingsDir, recordings, deliverer, publish, logger } = options;
   const { orphans, events } = await markOrphansUnknown(sql, options);
   for (const event of events) publish(event.callId, event);
   for (const orphan of orphans) {
-    // Their peers may still talk, through a SIP server that outlived us. If this boot dies too, the next one repeats it.
+    // Peers may still be talking through a SIP server that outlived our process. If this boot dies too, the next one
+    // repeats this.
     options.sip.endLegs((await legHandlesOf(sql, orphan.callId)) as LegHandle[]);
     const settled = await resolve(options, orphan);
     if (settled === null) continue;
     publish(settled.event.callId, settled.event);
-    // The next call does not wait for a queue that is away; the sweeper finds what was not queued.
+    // Do not wait for an unavailable queue; the sweeper finds deliveries that were not queued.
     if (settled.delivery) void deliverer.enqueue(settled.delivery.id);
     for (const id of settled.webhookDeliveries) void deliverer.enqueue(id);
   }
-  // What was understood is kept; the rest of what was said went with the process.
+  // Recognised speech is kept; the rest was lost with the process.
   await failAbandonedTranscripts(sql, { lost, callIds: orphans.map(({ callId }) => callId), now });
   const unfinished = recordingsDir === 'unreachable' ? [] : await unfinishedRecordings(sql, { node: lost.node });
   for (const { id, callId, workspaceId } of unfinished) {
@@ -74,7 +72,7 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
   return { calls: orphans.length, recordings: unfinished.length };
 }
 
-/** Returns null if the call was settled or taken over meanwhile. */
+/** Null: the call was settled or taken over meanwhile. */
 async function resolve(options: ReconcileOptions, call: CallRow): Promise<SettleCallResult | null> {
   const { sql, now, owner } = options;
   const wasBridged = call.answerTime !== null;
@@ -119,18 +117,18 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<Settle
 }
 
 /**
- * When the call ended, as well as stamps can tell: they are all that is left of a process that died, and the wall clock
- * may have stepped between two of them. So the end is never before the answer, never after now, and the talk is never
- * longer than the call was allowed, nor than its hold paid for: the hold grew by the monotonic clock, a minute at a time.
+ * Estimates when the call ended, from stored times alone. The wall clock may have stepped, so the end is never before
+ * the answer, and after now only if the answer is. The talk never exceeds the call's limit, nor what its hold paid for:
+ * the hold grew by the monotonic clock, a minute at a time.
  */
 async function lastMoment({ sql, now }: ReconcileOptions, call: CallRow): Promise<Date> {
   const { answerTime, holdId, ownerSeenAt } = call;
   const floor = answerTime ?? call.createdAt;
-  if (ownerSeenAt === null || ownerSeenAt < floor) return floor;
-  const last = ownerSeenAt > now ? now : ownerSeenAt;
+  const last = ownerSeenAt !== null && ownerSeenAt > now ? now : ownerSeenAt;
+  if (last === null || last < floor) return floor;
   if (answerTime === null) return last;
   const heldNano = holdId === null ? 0n : ((await heldBy(sql, holdId)) ?? 0n);
-  // The hold paid for the legs that were added as well.
+  // The hold also paid for added legs.
   const guestsNano = priceOf(guestSecondsOf(call.legs, { from: answerTime, to: last }), call.pricePerMinuteNano);
   const forTalkNano = heldNano > guestsNano ? heldNano - guestsNano : 0n;
   const longestMs = Math.min(call.maxDurationS * 1000, fundedMs(forTalkNano, call));

@@ -18,13 +18,12 @@ import type { RecordingExporter } from './recordings/recording-exporter.ts';
 import { audioKey, formKey, growingFile, sealedName } from './recordings/recording-names.ts';
 import { createPlayableObjects } from './recordings/recording-objects.ts';
 
-/** Brings finished recordings into the object store, one actor each, for as long as that takes. */
 export interface RecordingDesk {
-  /** Starts storing it unless that is under way. */
+  /** Starts to store a recording, unless that is already in progress. */
   store(recording: RecordingInput): void;
-  /** As `store`, now: a wait after a failure is cut short. Resolves when this attempt is over. */
+  /** As `store`, but cuts a wait after a failure short. Resolves when this attempt ends. */
   retry(recording: RecordingInput): Promise<void>;
-  /** Starts no further attempt. Resolves when those under way have ended, after five seconds at most. */
+  /** Starts no further attempts. Waits up to five seconds for those in progress. */
   close(): Promise<void>;
 }
 
@@ -32,12 +31,11 @@ export interface RecordingDeskOptions {
   sql: Sql;
   node: string;
   objects: ObjectStore;
-  /** Where recordings grow while their call runs. */
   recordingsDir: string;
   sealingKeys: SealingKeys;
-  /** Computes the peaks of a recording before it is stored. */
+  /** Computes a recording's waveform peaks before it is stored. */
   exporter: Pick<RecordingExporter, 'export'>;
-  /** Holds peaks, and recordings of other nodes, until they are stored. */
+  /** Folder for peaks and other nodes' recordings until they are stored. */
   tempDir: string;
   clock: Clock;
   logger: Logger;
@@ -93,13 +91,13 @@ export function createRecordingDesk(options: RecordingDeskOptions): RecordingDes
     async close() {
       for (const actor of actors.values()) actor.stop();
       actors.clear();
-      // A failed attempt is made again at the next start.
+      // The next start repeats a failed attempt.
       await within(Promise.allSettled(attempts), { ms: CLOSE_TIMEOUT_MS });
     },
   };
 }
 
-/** Idempotent: a file that was moved before the row could say so is found in the store. */
+/** Idempotent: finds a file in the store that was moved before its row was updated. */
 async function storeRecording(
   options: RecordingDeskOptions,
   { recordingId: id, workspaceId, folder = null }: RecordingInput,
@@ -119,7 +117,7 @@ async function storeRecording(
         durationMs: Math.round(stored.durationMs),
       } as const)
     : ({ status: 'failed' } as const);
-  // Two nodes look for the file of one that started again while it was taken over. One finds it.
+  // Two nodes may look for the file of a node that restarts during its takeover. Only one finds it.
   await updateRecording(sql, { id, now: new Date(clock.now()), patch, unlessStored: stored === null });
   return { stored: stored !== null };
 }
@@ -128,7 +126,7 @@ function isSettled(status: RecordingStatus): boolean {
   return status === 'uploaded' || status === 'deleted';
 }
 
-/** Returns the object, with its size as players see it. Null if there is neither a file nor an object. */
+/** Returns the object with its size for players. Null if neither file nor object exists. */
 async function storeFile(
   options: RecordingDeskOptions,
   recording: { id: string; workspaceId: string; folder: string; isSealed: boolean },
@@ -141,7 +139,7 @@ async function storeFile(
   const isOurs = recording.folder === options.recordingsDir;
   const sourcePath = isOurs ? foundPath : join(options.tempDir, `${randomUUID()}.taken`);
   try {
-    // A node that was frozen still has its file open, and writes to it when it wakes up.
+    // A frozen node still has its file open and writes to it when it wakes up, so copy.
     if (!isOurs) await copyFile(foundPath, sourcePath);
     const length = await repairRecording(sourcePath, recording.isSealed ? unlock : null);
     await storePeaks(options, { id: recording.id, key, sourcePath });
@@ -151,13 +149,13 @@ async function storeFile(
   } catch (error) {
     if (!isOurs) await rm(sourcePath, { force: true });
     if (!(error instanceof SealedFileError) || error.code !== 'SEALED_FILE_DAMAGED') throw error;
-    // Repeating does not help. The file stays for whoever can.
+    // Retrying does not help. Keep the file for manual repair.
     logger.error({ recordingId: recording.id, err: error }, 'encrypted recording is damaged');
     return null;
   }
 }
 
-/** Best effort: a request for the recording computes peaks that are missing. */
+/** Best effort: missing peaks are computed on request. */
 async function storePeaks(
   { objects, exporter, tempDir, logger }: RecordingDeskOptions,
   { id, key, sourcePath }: { id: string; key: string; sourcePath: string },
@@ -174,7 +172,7 @@ async function storePeaks(
   }
 }
 
-/** An attempt before this one moved the file. */
+/** An earlier attempt moved the file. */
 async function storedBefore(
   { objects, sealingKeys }: RecordingDeskOptions,
   key: string,

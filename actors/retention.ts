@@ -4,15 +4,14 @@ import { deleteOldRows, RETAINED_KINDS, type RetainedKind } from '../storage/que
 import type { Logger } from './logger.ts';
 import { startSweeper } from './sweeper.ts';
 
-/** Deletes rows whose days have passed, of all workspaces. */
+/** Deletes expired rows of all workspaces. */
 export interface Retention extends Disposable {
-  /** One round over everything that is due. */
   sweep(): Promise<void>;
 }
 
 export interface RetentionOptions {
   sql: Sql;
-  /** Days that each kind is kept; 0: for ever. */
+  /** Days to keep each kind; 0: for ever. */
   days: Readonly<Record<RetainedKind, number>>;
   clock: Clock;
   logger: Logger;
@@ -20,10 +19,9 @@ export interface RetentionOptions {
 
 const EVERY_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** Rows in one transaction. */
 const BATCH = 500;
 
-/** Sweeps at once and then every hour. Of several nodes, one deletes rows of a kind at a time. */
+/** Sweeps at once and then every hour. Only one node deletes rows of a kind at a time. */
 export function startRetention({ sql, days, clock, logger }: RetentionOptions): Retention {
   let isClosed = false;
 

@@ -2,7 +2,6 @@ import type { Resolver } from 'node:dns/promises';
 import type { SipDns } from '../sip/server-location.ts';
 import { type DnsResolveOptions, queryDns } from './callbacks/dns-resolve.ts';
 
-/** NAPTR and SRV records. */
 export type ServiceDns = Pick<SipDns, 'naptr' | 'srv'>;
 
 /** Queries DNS servers. Gives up after a few seconds, or when aborted. */
@@ -22,5 +21,5 @@ export function createServiceDns(options: DnsResolveOptions = {}): ServiceDns {
   };
 }
 
-/** The name has no such records, or does not exist. Some servers refuse or fail queries of types that they do not know. */
+/** The name has no such records or does not exist. Some servers refuse or fail queries of unknown types. */
 const NO_RECORDS: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND', 'ENOTIMP', 'EREFUSED', 'ESERVFAIL']);

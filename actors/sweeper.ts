@@ -3,16 +3,16 @@ import { repeat } from '../runtime/waiting.ts';
 import type { Logger } from './logger.ts';
 
 export interface SweeperOptions {
-  /** One round. A failed one is logged, and the next comes as usual. */
+  /** A failure is logged; the next sweep follows as usual. */
   sweep: () => Promise<void>;
-  /** Logged with the failure: a constant. */
+  /** Constant log message of a failure. */
   failure: string;
   everyMs: number;
   clock: Clock;
   logger: Logger;
 }
 
-/** Sweeps now, and again after each interval, until `close`. */
+/** Sweeps now and after each interval, until `close`. */
 export function startSweeper({ sweep, failure, everyMs, clock, logger }: SweeperOptions): { close(): void } {
   const closing = new AbortController();
   const warn = (error: unknown) => logger.warn({ err: error }, failure);

@@ -16,13 +16,13 @@ export interface TrunkDialingParts {
 }
 
 export interface TrunkDialRequest extends Omit<DialRequest, 'trunk' | 'onSign'> {
-  /** No gateway could be dialed: why the last one could not. */
+  /** Called with the last error if no gateway could be dialed. */
   onError: (error: unknown) => void;
-  /** Asked before each INVITE. False: none is sent, and the owner has said why. */
+  /** Called before each INVITE. False: send none; the owner has reported the reason. */
   isWanted: () => boolean;
 }
 
-/** Dials a number over a trunk: its gateways and their addresses one after the other, until one takes the call. */
+/** Dials a number over a trunk: tries the addresses of its gateways until one accepts the call. */
 export function dialOverTrunk(
   trunk: TrunkRow,
   { sip, trunks, trunkTargets, secrets, clock }: TrunkDialingParts,
@@ -47,13 +47,13 @@ export function dialOverTrunk(
   return dialing;
 }
 
-/** Learns which carriers live from the calls over them. */
+/** Learns the health of carriers from calls. */
 export interface TrunkObserver {
-  /** A call is dialed over the trunk: the gateways in the order to try them. At least one. */
+  /** Returns the gateways to try for a call, in order. At least one. */
   dialing(trunk: TrunkRow): readonly GatewayChoice[];
 }
 
-/** What the SIP side needs to know of a trunk, its password opened. */
+/** Builds the SIP side's view of a trunk, with its decrypted password. */
 export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
   const { sipUri, transport } = trunk;
   return {

@@ -19,14 +19,13 @@ import { trunkEndpoint } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 
 /**
- * Keeps the trunks with `register` registered at their carriers (RFC 3261 §10): refreshes before the expiry, waits longer
- * after each failure, and removes the registration when the trunk is disabled, deleted or changed, and at shutdown. Of the
- * servers on one database only one registers a trunk.
+ * Keeps trunks with `register` registered at their carriers (RFC 3261 §10). It refreshes before the expiry and backs
+ * off after failures. It unregisters when the trunk is disabled, deleted or changed, and at shutdown. A lease ensures
+ * that only one server registers a trunk.
  */
 export interface TrunkRegistrar {
-  /** Looks now for trunks to register, and for those to leave. */
   sync(): Promise<void>;
-  /** Removes the registrations, which takes at most two seconds. */
+  /** Unregisters everything, within two seconds. */
   close(): Promise<void>;
 }
 
@@ -35,19 +34,18 @@ export interface TrunkRegistrarOptions {
   sql: Sql;
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
-  /** Takes what the REGISTERs show of the trunks. */
+  /** Receives what REGISTERs reveal about the trunks' health. */
   trunks: { registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void };
-  /** Names this server in leases. */
   boot: string;
   clock: Clock;
   logger: Logger;
 }
 
-/** Until a change of a trunk takes effect. */
+/** Longest delay until a changed trunk takes effect. */
 const SYNC_INTERVAL_MS = 5_000;
 const EXPIRES_S = 600;
 const RETRY = { firstMs: 5_000, longestMs: 300_000 };
-/** Registrars lock accounts that insist on a refused password. */
+/** Registrars lock accounts that keep sending a rejected password. */
 const RETRY_REFUSED = { firstMs: 60_000, longestMs: 1_800_000 };
 const OFFLINE_RETRY_MS = 1_000;
 const UNREGISTER_TIMEOUT_MS = 2_000;
@@ -71,7 +69,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     );
   }
 
-  /** Registers one trunk and refreshes it, until it is left. */
+  /** Registers one trunk and refreshes it until `leave` aborts. */
   async function keep(row: TrunkRow, leave: AbortSignal): Promise<void> {
     const registrars = gatewaysOf(row)
       .sort((one, other) => one.priority - other.priority)
@@ -84,7 +82,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     const retryRefused = new BackOff(RETRY_REFUSED);
     let status = NOT_YET;
     let isRegistered = false;
-    /** The one that has the registration, or may have it. */
+    /** Gateway that has the registration, or may have it. */
     let current = registrars[0]!;
 
     async function become(next: RegistrationStatus): Promise<void> {
@@ -92,7 +90,6 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       await store(row.id, next);
     }
 
-    /** At the addresses of one gateway, until one of them responds. */
     async function attemptAt(
       { trunk, registration }: (typeof registrars)[number],
       { expiresS, signal }: { expiresS: number; signal: AbortSignal },
@@ -105,11 +102,11 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       return outcome;
     }
 
-    /** At the first gateway, or the next one if it does not respond or is overloaded. */
+    /** Tries the gateways in order until one responds and is not overloaded. */
     async function attempt(signal: AbortSignal): Promise<RegisterOutcome> {
       for (let index = 0; ; index++) {
         const registrar = registrars[index]!;
-        // Until it responds the registration is where it was.
+        // Without a response, an existing registration stays where it is.
         if (!isRegistered) current = registrar;
         const isLast = index + 1 === registrars.length;
         const outcome = await attemptAt(registrar, { expiresS: EXPIRES_S, signal }).catch((error) => {
@@ -145,7 +142,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
       }
       const lastError = errorOf(outcome);
       if (status.lastError !== lastError) logger.warn({ trunkId: row.id, reason: lastError }, 'trunk not registered');
-      // A refresh that fails leaves the carrier with the old one until it expires.
+      // If a refresh fails, the carrier keeps the old registration until it expires.
       const isStill = status.expiresAt !== null && status.expiresAt.getTime() > now;
       await become({ ...status, ...(!isStill && FAILED), lastError });
       if (outcome.type === 'unanswered') return retry.next();
@@ -201,14 +198,13 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     };
     const leaving = [...keepers].filter((entry) => !isCurrent(entry));
     await Promise.all(leaving.map(([id, keeper]) => leaveTrunk(id, keeper)));
-    // One that was changed has given up its lease with the old settings: the next lines take it again.
+    // Leaving gave up the lease of changed trunks: lease them again with the new settings.
     const isChanged = leaving.some(([id]) => rows.has(id));
     const toKeep = isChanged ? await leaseRegistrations(sql, boot) : [...rows.values()];
     if (closing.signal.aborted) return;
     for (const row of toKeep) if (!keepers.has(row.id)) startKeeper(row);
   }
 
-  /** One after the other. */
   function sync(): Promise<void> {
     syncing = syncing.catch(() => {}).then(syncNow);
     return syncing;
@@ -229,7 +225,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
 
 const FAILED = { state: 'failed', registeredAt: null, expiresAt: null } as const;
 
-/** Early enough for a few retries; a registrar may grant next to nothing. */
+/** Leaves time for a few retries. A registrar may grant a very short expiry. */
 function refreshAfterMs(expiresS: number): number {
   return Math.max(5_000, expiresS * 800);
 }
@@ -238,7 +234,7 @@ function errorOf(outcome: Exclude<RegisterOutcome, { type: 'registered' }>): str
   return outcome.type === 'unanswered' ? outcome.reason : `${outcome.sipStatus} ${outcome.reason}`.trim();
 }
 
-/** What a registration depends on: one that was made with other settings is removed. */
+/** Settings that a registration depends on; if they change, it is removed. */
 function settingsOf(row: TrunkRow): string {
   const { username, passwordEncrypted } = row;
   const addresses = gatewaysOf(row).map(({ sipUri, transport, priority }) => [sipUri, transport, priority]);

@@ -30,7 +30,7 @@ export function createTrunkTargets({
   services = createServiceDns(),
   random = Math.random,
 }: TrunkTargetsOptions): TrunkTargets {
-  /** The first workspace stays the first. */
+  /** Cached: the first workspace never changes. */
   let operator: string | null = null;
 
   async function isOperators({ ownerWorkspaceId }: TrunkTarget): Promise<boolean> {
@@ -39,7 +39,7 @@ export function createTrunkTargets({
   }
 
   async function locate(target: TrunkTarget, isTrusted: boolean, signal?: AbortSignal): Promise<readonly NextHop[]> {
-    /** Names of the operator need no DNS server: /etc/hosts may have them. */
+    /** Names of the operator may be in /etc/hosts, so they need no DNS server. */
     async function optional<Records>(
       name: string,
       query: () => Promise<readonly Records[]>,
@@ -64,7 +64,7 @@ export function createTrunkTargets({
     async locate(target, signal) {
       const isTrusted = await isOperators(target);
       const { host, address: literal } = readTrunkUri(target.sipUri);
-      // 2130706433 and 0x7f.1 are 127.0.0.1 to some resolvers. No top-level domain is a number (RFC 3696 §2).
+      // Some resolvers read 2130706433 and 0x7f.1 as 127.0.0.1. No top-level domain is a number (RFC 3696 §2).
       if (literal === null && /(^|\.)(\d+|0x[\da-f]*)$/i.test(host)) throw notAllowed('has a number for a host name.');
       const hops = await locate(target, isTrusted, signal).catch((cause): readonly NextHop[] => {
         signal?.throwIfAborted();
@@ -82,10 +82,10 @@ export function createTrunkTargets({
   };
 }
 
-/** Never asked of DNS (RFC 6761 §6.3). */
+/** Never queried in DNS (RFC 6761 §6.3). */
 const LOCALHOST = /(^|\.)localhost$/i;
 
-/** IPv4 first, as most carriers answer there. Names of the operator may be in /etc/hosts as well. */
+/** Returns IPv4 first, because most carriers respond there. Names of the operator may also be in /etc/hosts. */
 async function addressesOf(
   name: string,
   { resolve, isTrusted, signal }: { resolve: Resolve; isTrusted: boolean; signal: AbortSignal | undefined },

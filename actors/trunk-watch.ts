@@ -2,33 +2,35 @@ import { isDeepStrictEqual } from 'node:util';
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { pause } from '../runtime/waiting.ts';
-import type { NextHop, SipGateway, TrunkProbe, TrunkSign, TrunkSilence } from '../sip/sip-gateway.ts';
+import type { NextHop, SipGateway, TrunkSign } from '../sip/sip-gateway.ts';
 import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
 import type { Gateway, GatewayAddresses } from '../storage/queries/trunk-gateways.ts';
 import { recordTrunkHealth } from '../storage/queries/trunk-health.ts';
+import type { ProbeOutcome } from '../storage/queries/trunk-probes.ts';
 import { getTrunkById, listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { LineHealth } from './line-health.ts';
 import type { Logger } from './logger.ts';
-import { type TrunkObserver, trunkEndpoint } from './trunk-dialing.ts';
+import type { TrunkObserver } from './trunk-dialing.ts';
+import type { TrunkProber } from './trunk-prober.ts';
+import { createTrunkProbes } from './trunk-probes.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 import { type WatchedLine, WatchedTrunk } from './watched-trunk.ts';
 
 /**
- * Knows which carriers answer: from the calls, and from OPTIONS (RFC 3261 §11) that it sends to each gateway of a trunk
- * at the interval of `healthIntervalS`. What changes is stored with its webhook event.
+ * Tracks which carriers respond, from calls and from OPTIONS (RFC 3261 §11) to each gateway every `healthIntervalS`.
+ * Stores changes with their webhook events.
  */
-export interface TrunkWatch extends TrunkObserver {
+export interface TrunkWatch extends TrunkObserver, TrunkProber {
   /**
-   * Whether placements are refused. A trunk that was never checked, and one without probes, is not down: the call itself
-   * will show it. One that is down lets a call try it every minute, so that a carrier without OPTIONS can come back.
+   * Whether placements are rejected. An unchecked trunk, or one without probes, is not down: the call itself will show
+   * it. A trunk that is down accepts a trial call every minute, so that a carrier without OPTIONS can recover.
    */
   isDown(trunkId: string): boolean;
-  /** REGISTERs are sent to a gateway; the returned listener takes what they show. */
+  /** Returns a listener for what REGISTERs to a gateway reveal. */
   registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void;
-  /** Probes all active trunks now. */
   probeAll(): Promise<void>;
   close(): void;
 }
@@ -39,25 +41,25 @@ export interface TrunkWatchOptions {
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
   deliverer: Pick<Deliverer, 'enqueue'>;
+  node: string;
   clock: Clock;
   logger: Logger;
   /** Chooses among gateways of one priority. Default: Math.random. */
   random?: () => number;
 }
 
-/** Until a new trunk, or a new interval, is seen. */
+/** Longest delay until a new trunk or interval is noticed. */
 const LONGEST_WAIT_MS = 30_000;
 const SHORTEST_WAIT_MS = 1_000;
 const PROBE_TIMEOUT_MS = 5_000;
-/** Addresses of one gateway that are probed at a time. */
-const MOST_PROBED = 8;
-/** A carrier may ask for longer pauses. */
+/** Upper bound of a carrier's Retry-After. */
 const LONGEST_PAUSE_S = 3_600;
 
 export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   const { sip, deliverer, clock, logger, sql, random = Math.random } = options;
   const watched = new Map<string, { address: GatewayAddresses; trunk: WatchedTrunk }>();
   const closing = new AbortController();
+  const probes = createTrunkProbes(options);
 
   function watchedOf(row: TrunkRow): WatchedTrunk {
     const { sipUri, transport, gateways } = row;
@@ -72,10 +74,10 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     return trunk;
   }
 
-  /** Adds to what is known of a gateway, and stores it if it changed. */
+  /** Applies new evidence to a gateway's health and stores a change. */
   function note(trunkId: string, trunk: WatchedTrunk, line: WatchedLine, learn: (health: LineHealth) => boolean): void {
     const current = watched.get(trunkId);
-    // It has moved or was deleted meanwhile.
+    // The trunk was changed or deleted meanwhile.
     if (current?.trunk !== trunk) return;
     const before = trunk.state.state;
     const stateBefore = line.health.current.state;
@@ -102,53 +104,49 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     });
   }
 
-  /** Null if an address of the gateway responds to OPTIONS. */
-  async function silenceOf(
-    row: TrunkRow,
-    { gateway }: WatchedLine,
-    { only, signal }: { only: readonly NextHop[] | null; signal: AbortSignal },
-  ): Promise<TrunkSilence | null> {
-    const target = { ...row, ...gateway };
-    try {
-      const hops = only ?? (await options.trunkTargets.locate(target, signal));
-      return await firstSilence(
-        hops.slice(0, MOST_PROBED).map((hop) => sip.probe(trunkEndpoint(target, options.secrets, hop), signal)),
-      );
-    } catch (error) {
-      const isRefused = error instanceof TandemError && error.code === 'TRUNK_HOST_NOT_ALLOWED';
-      if (signal.aborted || isRefused) return 'transport_error';
-      throw error;
-    }
+  /** Probes a gateway once at a time. Null: it failed for a reason other than the carrier. */
+  function probeLine(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
+    line.probing ??= sendProbe(row, trunk, line).finally(() => {
+      line.probing = null;
+    });
+    return line.probing;
   }
 
-  /** Returns whether the gateway is known to answer OPTIONS, and did not. */
-  async function probe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<boolean> {
-    if (line.isProbing) return false;
-    line.isProbing = true;
+  async function sendProbe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<ProbeOutcome | null> {
     try {
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
-      const silence = await silenceOf(row, line, { only: null, signal });
-      // What was missed because our own SIP server went away says nothing of the carrier.
-      if (closing.signal.aborted || (silence !== null && sip.state !== 'connected')) return false;
-      note(row.id, trunk, line, (health) =>
-        silence === null ? health.answered('options') : health.missed('options', silence),
-      );
+      const outcome = await probes.send(row, line.gateway, { only: null, signal });
+      const { silence } = outcome;
+      // A probe that failed because our own SIP server went away says nothing about the carrier.
+      if (closing.signal.aborted || (silence !== null && sip.state !== 'connected')) return null;
+      if (row.status === 'active' && row.healthMode !== 'none') {
+        note(row.id, trunk, line, (health) =>
+          silence === null ? health.answered('options') : health.missed('options', silence),
+        );
+      }
       await trunk.saving;
-      return silence !== null && line.health.current.answersOptions === true;
+      line.keeping = probes.keep(row.id, outcome);
+      return outcome;
     } catch (error) {
       logger.warn({ trunkId: row.id, err: error }, 'trunk probe failed');
-      return false;
-    } finally {
-      line.isProbing = false;
+      return null;
     }
   }
 
-  /** Returns whether an address of a gateway that used to respond to OPTIONS does not. */
+  /** Returns whether a gateway known to answer OPTIONS did not answer. */
+  async function probe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<boolean> {
+    if (line.probing !== null) return false;
+    const outcome = await probeLine(row, trunk, line);
+    return outcome !== null && outcome.silence !== null && line.health.current.answersOptions === true;
+  }
+
+  /** Returns whether an address stopped answering OPTIONS, at a gateway that answered before. */
   async function isGone({ row, trunk, line, hop }: CheckedHop): Promise<boolean> {
     if (isOnlyAddress(line.gateway)) return await probe(row, trunk, line);
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
-    const silence = await silenceOf(row, line, { only: [hop], signal }).catch(() => null);
-    return silence !== null && sip.state === 'connected' && line.health.current.answersOptions === true;
+    const outcome = await probes.send(row, line.gateway, { only: [hop], signal }).catch(() => null);
+    const isSilent = outcome !== null && outcome.silence !== null;
+    return isSilent && sip.state === 'connected' && line.health.current.answersOptions === true;
   }
 
   async function probeTrunk(row: TrunkRow): Promise<void> {
@@ -157,7 +155,6 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     await Promise.all(trunk.lines.map((line) => probe(row, trunk, line)));
   }
 
-  /** One round over the trunks that are due. */
   async function probeRound({ isForced }: { isForced: boolean }): Promise<void> {
     if (sip.state !== 'connected') return;
     const rows = await listActiveTrunks(sql);
@@ -173,14 +170,21 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     );
   }
 
-  /** A call got no answer: OPTIONS show at once whether the carrier is away. */
+  async function probeLines(row: TrunkRow): Promise<ProbeOutcome[]> {
+    const trunk = watchedOf(row);
+    const outcomes = await Promise.all(trunk.lines.map((line) => probeLine(row, trunk, line)));
+    await Promise.all(trunk.lines.map(({ keeping }) => keeping));
+    return outcomes.filter((outcome) => outcome !== null);
+  }
+
+  /** Probes after an unanswered call: OPTIONS show at once whether the carrier is away. */
   async function probeNow(trunkId: string): Promise<void> {
     const row = await getTrunkById(sql, trunkId);
     if (row === null || row.status !== 'active' || row.healthMode === 'none' || sip.state !== 'connected') return;
     await probeTrunk(row);
   }
 
-  /** Takes what a request to a gateway shows. */
+  /** Returns a listener for what a request to a gateway reveals. */
   function listener({ id }: TrunkRow, trunk: WatchedTrunk, line: WatchedLine, by: 'call' | 'register') {
     return (sign: TrunkSign): void => {
       if (closing.signal.aborted) return;
@@ -229,6 +233,16 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
       return listener(row, trunk, trunk.lines.find(isOf) ?? trunk.lines[0]!, 'register');
     },
     probeAll: () => probeRound({ isForced: true }),
+    async probe(trunkId) {
+      const row = await getTrunkById(sql, trunkId);
+      if (row === null) throw new TandemError('TRUNK_NOT_FOUND', 'No trunk in this workspace has this id.');
+      const outcomes = sip.state === 'connected' ? await probeLines(row) : [];
+      if (outcomes.length === 0) {
+        const message = 'The SIP server is not reachable at the moment. Try again in a few seconds.';
+        throw new TandemError('CARRIER_LINE_DOWN', message, { retryAfterS: 10 });
+      }
+      return outcomes;
+    },
     close: () => closing.abort(),
   };
 }
@@ -240,19 +254,7 @@ interface CheckedHop {
   hop: NextHop;
 }
 
-/** Whether the gateway is an IP address, so that a probe of it is a probe of all its addresses. */
+/** Whether the gateway is an IP address. A probe of it then covers all its addresses. */
 function isOnlyAddress({ sipUri }: Gateway): boolean {
   return readTrunkUri(sipUri).address !== null;
-}
-
-/** Null as soon as one responds; else the silence of the first, when all have failed. */
-async function firstSilence(probes: readonly Promise<TrunkProbe>[]): Promise<TrunkSilence | null> {
-  if (probes.length === 0) return 'transport_error';
-  const answered = probes.map(async (probe) => {
-    if ((await probe).silence !== null) throw new Error('no response');
-  });
-  return await Promise.any(answered).then(
-    () => null,
-    async () => (await probes[0]!).silence,
-  );
 }

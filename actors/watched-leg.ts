@@ -6,21 +6,21 @@ import type { LegDialog } from '../sip/sip-gateway.ts';
 export type UnansweredReason = 'not_answered' | 'busy' | 'refused' | 'interrupted';
 type Answer = { media: RemoteMedia } | { failure: UnansweredReason };
 
-/** A leg outside any call: its events as promises. */
+/** Exposes the events of a leg outside any call as promises. */
 export class WatchedLeg {
   dialog: LegDialog | null = null;
-  /** Where the peer of an answered leg wants its media from now on. */
+  /** Called when the peer of an answered leg changes its media address. */
   onMedia: (media: RemoteMedia) => void = () => undefined;
   readonly #answer = Promise.withResolvers<Answer>();
   readonly #over = Promise.withResolvers<void>();
   readonly #onDigit: (digit: string) => void;
 
-  /** @param onDigit takes the keys that come in INFOs */
+  /** @param onDigit receives DTMF digits from INFO requests */
   constructor(onDigit: (digit: string) => void = () => undefined) {
     this.#onDigit = onDigit;
   }
 
-  /** Resolves when the leg has ended, however it did. */
+  /** Resolves whatever ended the leg. */
   get over(): Promise<void> {
     return this.#over.promise;
   }
@@ -33,7 +33,7 @@ export class WatchedLeg {
     else if (event.type === 'leg.ended' || event.type === 'leg.lost') this.#end('interrupted');
   };
 
-  /** It could not be dialed. */
+  /** Call it if the leg could not be dialed. */
   readonly fail = (): void => this.#end('refused');
 
   /** @throws the signal's reason */

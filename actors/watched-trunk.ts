@@ -2,34 +2,34 @@ import type { Clock } from '../runtime/clock.ts';
 import { orderByWeight } from '../runtime/weighted-order.ts';
 import { type Gateway, gatewaysOf, healthOf } from '../storage/queries/trunk-gateways.ts';
 import type { TrunkState } from '../storage/queries/trunk-health.ts';
+import type { ProbeOutcome } from '../storage/queries/trunk-probes.ts';
 import type { TrunkRow } from '../storage/queries/trunks.ts';
 import { LineHealth } from './line-health.ts';
 
-/** One gateway of a trunk, as a server sees it. */
 export interface WatchedLine {
   gateway: Gateway;
   health: LineHealth;
-  /** When its state changed; null while unknown. */
+  /** When the state changed; null while unknown. */
   since: string | null;
-  /** It asked for no calls until then (Retry-After). */
+  /** The gateway accepts no calls until then (Retry-After). */
   pausedUntilMs: number;
-  isProbing: boolean;
+  probing: Promise<ProbeOutcome | null> | null;
+  /** Resolves when the last probe is stored. Calls do not wait for it. */
+  keeping: Promise<void>;
 }
 
-/** Between calls that try a carrier that is down. */
+/** Interval of trial calls to a carrier that is down. */
 const TRIAL_INTERVAL_MS = 60_000;
 
-/** What one server knows of a trunk and its gateways. */
 export class WatchedTrunk {
   readonly lines: readonly WatchedLine[];
   mode: TrunkRow['healthMode'];
   probeDueMs: number;
-  /** The last change could not be stored. */
   isUnsaved = false;
   /** Changes are stored one after the other. */
   saving: Promise<void> = Promise.resolve();
   readonly #clock: Clock;
-  /** From then on a call may try it although it is down. */
+  /** From then on, a trial call is allowed while the trunk is down. */
   #trialDueMs: number;
 
   constructor(row: TrunkRow, clock: Clock) {
@@ -44,12 +44,13 @@ export class WatchedTrunk {
         health: new LineHealth(stored ?? { state: 'unknown', reason: 'not_checked', answersOptions: null }),
         since: stored?.since ?? null,
         pausedUntilMs: 0,
-        isProbing: false,
+        probing: null,
+        keeping: Promise.resolve(),
       };
     });
   }
 
-  /** Up when one gateway is, down when all are. */
+  /** Up when one gateway is up, down when all are down. */
   get state(): TrunkState {
     const known = this.lines.map(({ gateway: { sipUri, transport }, health, since }) => {
       return { sipUri, transport, since, ...health.current };
@@ -64,17 +65,17 @@ export class WatchedTrunk {
     return this.#clock.monotonicMs() < this.#trialDueMs;
   }
 
-  /** No other call tries it for a while if it is down. */
+  /** Allows no further trial call for an interval. */
   postponeTrial(): void {
     this.#trialDueMs = this.#clock.monotonicMs() + TRIAL_INTERVAL_MS;
   }
 
-  /** Gateways for a call, in the order to try them. Those that are down come last, and those that asked for a pause never. */
+  /** Orders the gateways for a call. Those that are down come last; those with a pause are left out. */
   order(random: () => number): WatchedLine[] {
     const nowMs = this.#clock.monotonicMs();
     const byPause = [...this.lines].sort((a, b) => a.pausedUntilMs - b.pausedUntilMs);
     const open = this.lines.filter(({ pausedUntilMs }) => pausedUntilMs <= nowMs);
-    // A call is not refused for that: the one whose pause ends first takes it.
+    // Do not reject the call: use the gateway whose pause ends first.
     if (open.length === 0) return byPause.slice(0, 1);
     const isDown = ({ health }: WatchedLine) => health.current.state === 'down';
     const ordered = orderByWeight(

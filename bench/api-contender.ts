@@ -9,6 +9,7 @@ import { createApiKey } from '../storage/queries/api-keys.ts';
 import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
 import { FakeDialer } from '../test/http/fake-dialer.ts';
+import { FakeLiveCalls } from '../test/http/fake-live-calls.ts';
 import { FakeLiveStt } from '../test/http/fake-live-stt.ts';
 import { countedOnly, FakeReadiness } from '../test/http/fake-operations.ts';
 import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
@@ -17,13 +18,13 @@ import { FakeVoiceDesk } from '../test/http/fake-voice-desk.ts';
 import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
 import { createTestDatabase } from '../test/storage/test-database.ts';
 
-/** One contender of `api.ts` in its own process, so that its CPU time is its own. */
+/** A contender of `api.ts` in a process of its own, so that its CPU time can be measured alone. */
 
 export type ApiContender = 'constant' | 'tandem';
 
 export type ApiContenderAnswer =
   | { type: 'listening'; port: number; path: string; authorization: string }
-  /** Of the whole process since `start`. */
+  /** CPU of the whole process since `start`. */
   | { type: 'measured'; cpuMs: number };
 
 const contender = process.argv[2] as ApiContender;
@@ -40,20 +41,20 @@ process.on('message', (request: 'start' | 'stop') => {
     return;
   }
   const used = process.cpuUsage(started);
-  tell({ type: 'measured', cpuMs: (used.user + used.system) / 1000 });
+  reply({ type: 'measured', cpuMs: (used.user + used.system) / 1000 });
   stopped.resolve();
 });
-tell({ type: 'listening', port, path, authorization });
+reply({ type: 'listening', port, path, authorization });
 await stopped.promise;
 await server.close();
 if (server !== app) await app.close();
 process.disconnect();
 
-function tell(answer: ApiContenderAnswer): void {
+function reply(answer: ApiContenderAnswer): void {
   process.send!(answer);
 }
 
-/** The API as it is served, with a call to ask for. No limit is reached, but every one is counted. */
+/** Serves the API with one call to query. Limits are counted, but high enough never to be reached. */
 async function openTandem(): Promise<{ app: FastifyInstance; path: string; authorization: string }> {
   const { sql } = database;
   const { workspace, user } = await seedWorkspace(sql);
@@ -75,7 +76,9 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   const httpServer = createHttpServer({
     sql,
     dialer: new FakeDialer(),
+    liveCalls: new FakeLiveCalls(),
     readiness: new FakeReadiness(),
+    systemHealth: {} as never,
     metrics: countedOnly(),
     numberVerifier: {} as never,
     phones: {} as never,
@@ -92,6 +95,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     models: {} as never,
     webhooks,
     trunkTargets: {} as never,
+    trunkProber: {} as never,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,
     urlSigningSecret: Buffer.alloc(32, 2),
@@ -101,7 +105,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   return { app: httpServer, path: `/dialer/click2call/${call.callId}`, authorization: `Bearer ${key}` };
 }
 
-/** The least: the same framework, the same bytes, no question asked. */
+/** The minimum: the same framework and response bytes, without checks. */
 async function openConstant(): Promise<FastifyInstance> {
   const answer = await app.inject({ url: path, headers: { authorization } });
   if (answer.statusCode !== 200) throw new Error(`the call answers ${answer.statusCode}: ${answer.body}`);

@@ -1,15 +1,15 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiContender, ApiContenderAnswer } from './api-contender.ts';
+import { getRequest, keepBusy } from './http-load.ts';
 
 /**
- * What a `GET /dialer/click2call/{id}` costs with its key, limits, role, query and log line over the least that the
- * same framework does: answering the same bytes. Each contender is a process; the reference runs first and last.
- * Usage: node bench/api.ts [connections] [seconds]
+ * Compares `GET /dialer/click2call/{id}`, with key, limits, role, query and log line, with the same framework returning
+ * a constant. Each contender is a process; the reference runs first and last. Usage: node bench/api.ts [connections]
+ * [seconds]
  */
 
 const CONNECTIONS = Number(process.argv[2] ?? 16);
@@ -21,7 +21,7 @@ interface Result {
   requestsPerS: number;
   p50Ms: number;
   p99Ms: number;
-  /** Of the server, per thousand requests. */
+  /** CPU of the server. */
   cpuMsPerThousand: number;
 }
 
@@ -38,12 +38,10 @@ async function measure(contender: ApiContender): Promise<Result> {
   const child = fork(join(import.meta.dirname, 'api-contender.ts'), [contender, folder], { execArgv: [] });
   const exited = once(child, 'exit');
   const { port, path, authorization } = await answerOf('listening');
-  const request = Buffer.from(
-    `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${authorization}\r\naccept: */*\r\n\r\n`,
-  );
-  await load({ port, request, durationMs: WARM_UP_MS });
+  const request = getRequest(path, authorization);
+  await keepBusy({ ports: [port], connections: CONNECTIONS, request, durationMs: WARM_UP_MS });
   child.send('start');
-  const tookMs = await load({ port, request, durationMs: MEASURE_MS });
+  const tookMs = await keepBusy({ ports: [port], connections: CONNECTIONS, request, durationMs: MEASURE_MS });
   const answer = answerOf('measured');
   child.send('stop');
   const { cpuMs } = await answer;
@@ -67,42 +65,6 @@ async function measure(contender: ApiContender): Promise<Result> {
     if (answer.type !== type) throw new RangeError(`the contender answered ${answer.type} instead of ${type}`);
     return answer as Extract<ApiContenderAnswer, { type: Type }>;
   }
-}
-
-/** Keeps every connection busy with one request after the other; how long each took. */
-async function load(options: { port: number; request: Buffer; durationMs: number }): Promise<Float64Array> {
-  const untilMs = performance.now() + options.durationMs;
-  const each = await Promise.all(Array.from({ length: CONNECTIONS }, () => keepAsking({ ...options, untilMs })));
-  return Float64Array.from(each.flat());
-}
-
-/** A client that does next to nothing, so that the servers are what is measured. */
-async function keepAsking(options: { port: number; request: Buffer; untilMs: number }): Promise<number[]> {
-  const socket = connect(options.port, '127.0.0.1').setNoDelay();
-  await once(socket, 'connect');
-  const tookMs: number[] = [];
-  const done = Promise.withResolvers<void>();
-  let received = '';
-  let sentAtMs = performance.now();
-  socket.on('error', done.reject);
-  socket.on('data', (chunk: Buffer) => {
-    received += chunk.toString('latin1');
-    const headerEnd = received.indexOf('\r\n\r\n');
-    if (headerEnd < 0) return;
-    const bodyBytes = Number(/content-length: (\d+)/i.exec(received)?.[1]);
-    if (received.length < headerEnd + 4 + bodyBytes) return;
-    if (!received.startsWith('HTTP/1.1 200')) return done.reject(new Error(received.slice(0, 200)));
-    received = '';
-    const nowMs = performance.now();
-    tookMs.push(nowMs - sentAtMs);
-    if (nowMs >= options.untilMs) return done.resolve();
-    sentAtMs = nowMs;
-    socket.write(options.request);
-  });
-  socket.write(options.request);
-  await done.promise;
-  socket.destroy();
-  return tookMs;
 }
 
 function report(results: Result[]): void {

@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseWav } from '../media/wav.ts';
 
 /**
- * Prompts of a telephone exchange, spoken by Allison Smith at 8 kHz: Debian's `asterisk-core-sounds-en-wav`. Their
- * texts are those that Asterisk publishes with them (core-sounds-en.txt, Digium Inc., CC BY-SA 3.0); sentences of at
- * least four words, without menus of half a minute.
+ * Prompts of a telephone exchange, spoken by Allison Smith at 8 kHz: Debian's `asterisk-core-sounds-en-wav`. The texts
+ * are those that Asterisk publishes (core-sounds-en.txt, Digium Inc., CC BY-SA 3.0). Only sentences of at least four
+ * words, without menus of half a minute.
  */
 
 export interface Prompt {
@@ -17,8 +17,8 @@ export interface Prompt {
 export const PROMPTS_PACKAGE = 'asterisk-core-sounds-en-wav';
 
 /**
- * So many, spread evenly over the list; empty where the package is not installed. The `judging` half played no part in
- * choosing settings of the recogniser, as the other half did.
+ * Returns up to `most` prompts, spread evenly over the list; [] if the package is not installed. The settings of the
+ * recogniser were chosen without the `judging` half.
  */
 export function asteriskPrompts(most: number, half: 'judging' | 'both' = 'both'): Prompt[] {
   if (!existsSync(FOLDER)) return [];

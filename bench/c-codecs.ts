@@ -1,11 +1,11 @@
 import { type CodecContender, FRAME_SAMPLES } from './codec-contest.ts';
 
-/** Codecs in C, called through koffi: what ours are measured by. */
+/** Codecs in C, called through koffi, as references. */
 
 /** 120 ms. */
 const heard = new Int16Array(6 * FRAME_SAMPLES);
 
-/** Debian's libopus0, with the settings of `media/codecs/opus.ts`; null where it is missing. */
+/** Opens Debian's libopus0 with the settings of `media/codecs/opus.ts`; null if it is missing. */
 export async function openLibopus(): Promise<CodecContender | null> {
   try {
     const { default: koffi } = await import('koffi');
@@ -31,7 +31,7 @@ export async function openLibopus(): Promise<CodecContender | null> {
   }
 }
 
-/** G.722 of Debian's libspandsp2; null where it is missing. */
+/** Opens G.722 of Debian's libspandsp2; null if it is missing. */
 export async function openSpandsp(): Promise<CodecContender | null> {
   try {
     const { default: koffi } = await import('koffi');

@@ -1,7 +1,10 @@
-/** CPU of speech codecs a frame of 20 ms at 16 kHz. Contenders take turns on the same frames; the fastest round counts. */
+/**
+ * CPU time of speech codecs per frame of 20 ms at 16 kHz. Contenders alternate on the same frames; the fastest round
+ * counts.
+ */
 
 export interface CodecContender {
-  /** Returns memory that may be reused. */
+  /** The returned memory may be reused. */
   encode(samples: Int16Array): Uint8Array;
   decode(packet: Uint8Array): void;
 }
@@ -10,7 +13,7 @@ const ROUNDS = 8;
 const FRAMES = 400;
 export const FRAME_SAMPLES = 320;
 
-/** Prints what each costs, and the ratio of the first to each of the others. */
+/** Prints the cost of each, and the ratio of the first to each of the others. */
 export function compareCodecs(contenders: Readonly<Record<string, CodecContender>>): void {
   const best = new Map<string, { encodeUs: number; decodeUs: number }>();
   for (let round = 0; round < ROUNDS; round++) {

@@ -1,4 +1,4 @@
-/** Texts as people write them at work, correct as they stand. Errors are put into them by `seed-errors.ts`. */
+/** Correct texts as people write them at work. `seed-errors.ts` adds errors. */
 export const CORRECT_TEXTS: readonly string[] = [
   "I don't think we'll finish before Friday. The supplier hasn't sent the parts, and nobody has answered my last two messages.",
   "Thanks for calling yesterday. I've checked the invoice, and you're right: it was sent twice. We'll refund the second payment by Monday.",

@@ -5,9 +5,9 @@ import { seedErrors } from './seed-errors.ts';
 import { editsBetween, sumOfErrors } from './word-error-rate.ts';
 
 /**
- * What the rules of text correction mend, and what they spoil: words that are not as in the correct text, capitals, marks and
- * apostrophes included, before and after; and of the correct texts themselves, which should stay. Then characters a
- * second of processor time, over a plain pass of one regular expression that exchanges the words of the same dictionary.
+ * Measures what the rules of text correction fix and break: wrong words before and after, including capitals, marks and
+ * apostrophes, also in correct texts, which should stay. Then characters per second of CPU time, compared with one
+ * regular expression that replaces the words of the same dictionary.
  */
 
 const STYLE: CorrectionStyle = {

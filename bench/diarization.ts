@@ -1,11 +1,11 @@
-import { alternating, atSpeed, errorRate, hear, namesIn, samplesOf } from '../test/speech/conversation.ts';
+import { alternating, atSpeed, diarizeWords, errorRate, namesIn, samplesOf } from '../test/speech/conversation.ts';
 import { asteriskPrompts, PROMPTS_PACKAGE } from './asterisk-prompts.ts';
 
 /**
- * How many words the basic diarisation gives to the wrong speaker, in conversations made of recordings of single
- * people: a reader, a card player, the reader again with a longer throat (the same recording played slower: nothing
- * but the voice differs), and the voice of a telephone exchange. Real conversations, where people interrupt each
- * other, are harder. Usage: node bench/diarization.ts
+ * How many words the basic diarisation attributes to the wrong speaker. The conversations combine recordings of single
+ * people: a reader, a card player, the reader with a longer throat (the same recording slowed down, so only the voice
+ * differs), and a telephone exchange. Real conversations, where people interrupt each other, are harder. Usage: node
+ * bench/diarization.ts
  */
 
 const reader = samplesOf('austen-reader');
@@ -33,7 +33,7 @@ for (const [name, voices] of Object.entries(conversations)) {
   const figures: string[] = [];
   for (const count of [null, Object.keys(voices).length]) {
     for (const mode of ['live', 'batch'] as const) {
-      const heard = await hear(alternating(voices), { mode, minSpeakers: count, maxSpeakers: count });
+      const heard = await diarizeWords(alternating(voices), { mode, minSpeakers: count, maxSpeakers: count });
       figures.push(`${(100 * errorRate(heard)).toFixed(1)} % (${namesIn(heard).length})`);
     }
   }

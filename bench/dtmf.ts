@@ -4,9 +4,9 @@ import { dtmfTones } from '../media/dsp/dtmf-tones.ts';
 import { meanPowerOfG711 } from '../media/dsp/level.ts';
 
 /**
- * CPU to look for keys in a packet of 20 ms of G.711. The references are the level of the packet, which the relay
- * measures anyway, and Debian's libspandsp2, in C on decoded samples, through koffi. Contenders take turns; the fastest
- * round counts.
+ * CPU time of DTMF detection in a packet of 20 ms of G.711. References: the level measurement, which the relay does
+ * anyway, and Debian's libspandsp2, in C on decoded samples, through koffi. Contenders alternate; the fastest round
+ * counts.
  */
 
 const ROUNDS = 8;
@@ -59,7 +59,7 @@ function timedNs(packets: number, work: (from: number, to: number) => void): num
   return ((after.user + after.system) * 1000) / packets;
 }
 
-/** Null where the library is missing. */
+/** Null if the library is missing. */
 async function openSpandsp(): Promise<((samples: Int16Array) => void) | null> {
   try {
     const { default: koffi } = await import('koffi');

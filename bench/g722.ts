@@ -3,8 +3,8 @@ import { openSpandsp } from './c-codecs.ts';
 import { type CodecContender, compareCodecs, FRAME_SAMPLES } from './codec-contest.ts';
 
 /**
- * CPU to encode and decode 20 ms of G.722. The reference is Debian's libspandsp2, in C, called through koffi in the same
- * run on the same frames.
+ * CPU time of encoding and decoding 20 ms of G.722. The reference is Debian's libspandsp2, in C through koffi, in the
+ * same run on the same frames.
  */
 
 const heard = new Int16Array(FRAME_SAMPLES);

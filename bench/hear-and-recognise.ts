@@ -6,9 +6,9 @@ import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sample } from './speech-material.ts';
 
-/** Samples through the pipeline that serves clients: listening workers, speech thread, engine processes. */
+/** Runs samples through the production pipeline: listening workers, speech thread, engine processes. */
 
-/** As `/ws/stt` does it, faster than real time. Returns what was understood. */
+/** Recognises like `/ws/stt`, but faster than real time. Returns the text. */
 export async function recogniseLive(
   plane: ListeningPlane,
   recognition: SpeechRecognition,
@@ -19,7 +19,7 @@ export async function recogniseLive(
   );
 }
 
-/** As `POST /stt` does it, from a file in `folder`. */
+/** Recognises like `POST /stt`, from a file in `folder`. */
 export async function recogniseBatch(
   plane: ListeningPlane,
   recognition: SpeechRecognition,
@@ -40,7 +40,7 @@ export async function recogniseBatch(
   });
 }
 
-/** Where the voice detector heard utterances that would be recognised. Needs no engine. */
+/** Returns the utterances that the voice detector would send to an engine. Needs no engine. */
 export async function utterancesIn(plane: ListeningPlane, sample: Sample): Promise<UtteranceSummary[]> {
   const { port1, port2 } = new MessageChannel();
   const summaries: UtteranceSummary[] = [];
@@ -57,7 +57,7 @@ export async function utterancesIn(plane: ListeningPlane, sample: Sample): Promi
 }
 
 const LONGEST_MS = 120_000;
-/** What a client gets who does not ask for another. */
+/** Defaults of the API. */
 const MIN_SPLIT_MS = 20_000;
 const UTTERANCE_END_MS = 1_000;
 

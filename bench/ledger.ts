@@ -10,16 +10,16 @@ import {
 } from '../test/storage/test-database.ts';
 
 /**
- * What a ledger operation costs over the least that moves money: one row updated in a transaction of its own. On the
- * embedded Postgres and, where one is reachable, an external one. Workspaces do not wait for each other, so one and
- * many are measured. Usage: node bench/ledger.ts [seconds per figure]
+ * Compares ledger operations with the minimum that moves money: one row updated in its own transaction. Runs on the
+ * embedded Postgres and, if reachable, an external one. Workspaces do not block each other, so one and many are
+ * measured. Usage: node bench/ledger.ts [seconds per figure]
  */
 
 const MEASURE_MS = 1000 * Number(process.argv[2] ?? 1);
 const WARM_UP_MS = 200;
 const WORKSPACES = 16;
 
-/** What charges are for. */
+/** Purpose of the charges. */
 const USAGE = {
   service: 'stt',
   operation: 'transcribe',
@@ -67,7 +67,7 @@ async function measureOn(server: TestServer): Promise<void> {
   }
 }
 
-/** Each workspace has one client that does one operation after the other. */
+/** Each workspace has one client that runs operations one at a time. */
 async function rateOf(operation: Operation, workspaceIds: string[]): Promise<number> {
   const runFor = async (durationMs: number): Promise<number> => {
     const untilMs = performance.now() + durationMs;

@@ -10,11 +10,10 @@ import { buildPhones, Phones, type PhonesResult, take } from './media-relay/phon
 import { isRtpengineInstalled, Rtpengine } from './media-relay/rtpengine.ts';
 
 /**
- * What a relayed packet costs, and how long it is delayed, against Debian's rtpengine in user space on one thread, or
- * against a bare `dgram` forwarder where rtpengine is missing. Every contender is a process of its own on one core; the
- * phones are a program in C on the other, which sends at spread phases. Contenders take turns, with the reference
- * first in every round, because the machine's mood changes. CPU time is that of the whole process, with the kernel's
- * work for it.
+ * CPU time and delay of a relayed packet, compared with Debian's rtpengine in user space on one thread, or with a bare
+ * `dgram` forwarder if rtpengine is missing. Each contender is a process on one core; the phones are a C program on the
+ * other, which sends at spread phases. Contenders alternate, with the reference first in every round, because the
+ * machine's speed drifts. CPU time covers the whole process, including its kernel time.
  */
 
 const { values: flags } = parseArgs({
@@ -42,7 +41,7 @@ const RTPENGINE = 'rtpengine';
 
 interface Measurement {
   phones: PhonesResult;
-  /** Of the process; of its first thread, which relays. */
+  /** CPU of the process, and of its first thread, which relays. */
   cpuMs: number;
   threadCpuMs: number;
   report: ContenderReport | null;
@@ -121,7 +120,7 @@ async function openContender(name: string, phones: [number, number][]): Promise<
   return { pid: child.pid!, targets, close };
 }
 
-/** Milliseconds on a core so far. */
+/** CPU milliseconds so far. */
 function cpuOf(pid: number): { process: number; thread: number } {
   const of = (thread: string): number =>
     Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
@@ -139,7 +138,7 @@ function print(calls: number, reference: string, measured: Map<string, Measureme
     const busy = mean(all.map(({ threadCpuMs }) => (100 * threadCpuMs) / MEASURE_MS));
     const p50 = mean(all.map(({ phones }) => phones.p50Ms)).toFixed(2);
     const p99 = mean(all.map(({ phones }) => phones.p99Ms)).toFixed(2);
-    // The phones put the time into the payload, which then means something else.
+    // Phones put timestamps into the payload, which transcoding changes.
     const isKept = CONTENDERS[name]?.transcoding !== true;
     const heap = all.flatMap(({ report, phones }) => (report === null ? [] : [heapOf(report, phones)])).at(-1);
     const columns = [

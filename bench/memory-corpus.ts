@@ -9,8 +9,8 @@ const BATCH = 2_000;
 const SIGNAL = new AbortController().signal;
 
 /**
- * Texts of made-up words that occur as unevenly as those of a language do (Zipf), the same in every run. For speed
- * alone: they mean nothing, so they say nothing of what is found.
+ * Reproducible texts of made-up words with a natural distribution (Zipf). Only for measuring speed, because they mean
+ * nothing.
  */
 export function createTexts(seed: number): { next(): string; random(): number } {
   let state = seed;
@@ -25,15 +25,15 @@ export function createTexts(seed: number): { next(): string; random(): number } 
     random,
     next() {
       const length = 25 + Math.floor(random() * 40);
-      // The inverse of a sum of 1/rank, about.
+      // Approximate inverse of a sum of 1/rank.
       return Array.from({ length }, () => words[Math.floor(VOCABULARY ** random()) - 1]!).join(' ');
     },
   };
 }
 
 /**
- * Puts so many memories into the tables at once, as if they had been ingested and processed; which takes the queries
- * that do so one by one some minutes. Once for each collection.
+ * Inserts memories in bulk as if they had been ingested and processed, because one by one takes minutes. Call once per
+ * collection.
  */
 export async function fillCollection(
   sql: Sql,

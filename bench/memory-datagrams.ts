@@ -3,7 +3,7 @@ import type { Endpoint } from '../media/datagrams/endpoint.ts';
 
 export type Receive = (datagram: Buffer, source: Endpoint) => void;
 
-/** Datagrams without sockets, so that only the work on a packet is measured. What is sent is counted. */
+/** Datagrams without sockets, to measure only the work per packet. Counts what is sent. */
 export class MemoryDatagrams implements Datagrams {
   readonly name = 'memory';
   readonly received = 0;
@@ -16,7 +16,6 @@ export class MemoryDatagrams implements Datagrams {
     return { port, send: () => (this.sent += 1), close: async () => {} };
   };
 
-  /** What a packet that arrives at a bound port is given to. */
   receiverAt(port: number): Receive {
     return this.#receivers.get(port)!;
   }

@@ -22,8 +22,8 @@ const SIGNAL = new AbortController().signal;
 const LOGGER = { warn: (fields: object, message: string) => console.error(message, fields) };
 
 /**
- * Search by meaning alone among so many memories: pgvector over the thread that compares all, on the same points of the
- * server at TANDEM_TEST_DATABASE_URL, and how many of the 20 nearest it finds. Without pgvector there nothing is measured.
+ * Searches by meaning among `size` memories: pgvector compared with the thread that compares all points, on the same
+ * data at TANDEM_TEST_DATABASE_URL, and how many of the 20 nearest pgvector finds. Skipped without pgvector.
  */
 export async function measureIndexes(size: number): Promise<void> {
   if (!hasPgvector) {
@@ -49,9 +49,9 @@ export async function measureIndexes(size: number): Promise<void> {
   const table = await openTable(sql, thread);
   console.log(`among ${size} points, by meaning alone, the nearest ${LIMIT}, ${load()}`);
   const exact = await measure(thread);
-  tell('compared in the thread (reference)', exact);
+  print('compared in the thread (reference)', exact);
   const looked = await measure(table);
-  tell('looked up with pgvector', looked);
+  print('looked up with pgvector', looked);
   let found = 0;
   for (const [at, nearest] of looked.answers.entries()) {
     const last = exact.answers[at]!.slice(0, JUDGED).at(-1)!;
@@ -80,7 +80,7 @@ export async function measureIndexes(size: number): Promise<void> {
     return { firstMs, times: times.sort((a, b) => a - b), answers };
   }
 
-  function tell(name: string, { firstMs, times }: { firstMs: number; times: number[] }): void {
+  function print(name: string, { firstMs, times }: { firstMs: number; times: number[] }): void {
     const of = (percent: number) => times[Math.floor((times.length * percent) / 100)]!.toFixed(1).padStart(7);
     const ratio = (times[times.length >> 1]! / exact.times[exact.times.length >> 1]!).toFixed(1);
     const first = (firstMs / 1000).toFixed(1);
@@ -90,14 +90,14 @@ export async function measureIndexes(size: number): Promise<void> {
   }
 }
 
-/** Everything is looked up, however long making the index takes. */
+/** Waits for the index, however long it takes to build. */
 async function openTable(sql: Sql, exact: VectorIndex): Promise<VectorIndex> {
   await preparePgvector(sql);
   const table = createPgvectorTable(sql, { embedder: createOfflineEmbedder().name });
   return createTableIndex({ table, exact, fromUnits: 1, waitMs: Number.POSITIVE_INFINITY, logger: LOGGER });
 }
 
-/** Some words of a text that is there. */
+/** Some words of an existing text. */
 async function queriesFrom(texts: readonly string[], random: () => number): Promise<Uint8Array[]> {
   const embedder = createOfflineEmbedder();
   const queries = Array.from({ length: SEARCHES }, () => {

@@ -1,6 +1,6 @@
 /**
- * Written for this benchmark: what somebody may have had remembered, and a question that it answers, which says it in
- * other words where there are any. They know nothing of how recall works, and recall was not fitted to them.
+ * Passages, and questions that they answer in other words where possible. Written for this benchmark without knowledge
+ * of how recall works; recall was not tuned on them.
  */
 export const QUESTIONS: readonly (readonly [passage: string, question: string])[] = [
   [

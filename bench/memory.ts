@@ -21,11 +21,10 @@ import { measureIndexes } from './memory-index.ts';
 import { QUESTIONS } from './memory-questions.ts';
 
 /**
- * How much of what was remembered is found again, by words, by meaning and by both, over the full text search that one
- * would write in an afternoon; how many memories are taken in; and how long a search takes among 1,000, 10,000 and, when
- * asked for, 100,000 of them, over a scan with `ilike`. On the embedded Postgres, with the embedder that needs no model;
- * search by meaning also with pgvector, where the server at TANDEM_TEST_DATABASE_URL has it, over comparing all points.
- * Usage: node bench/memory.ts [most memories, default 10000]
+ * How much recall finds by words, by meaning and by both, compared with a plain full text search; ingestion rate; and
+ * search time among 1,000, 10,000 and optionally 100,000 memories, compared with an `ilike` scan. Runs on the embedded
+ * Postgres with the offline embedder. Search by meaning also runs on pgvector, if TANDEM_TEST_DATABASE_URL has it,
+ * compared with comparing all points. Usage: node bench/memory.ts [most memories, default 10000]
  */
 
 const SIZES = [1_000, 10_000, 100_000].filter((size) => size <= Number(process.argv[2] ?? 10_000));
@@ -161,7 +160,7 @@ async function measureQuality(): Promise<void> {
   }
 }
 
-/** The third, fifth and seventh longest of its words; in one the second and third letter are swapped. */
+/** The third, fifth and seventh longest words; one has its second and third letter swapped. */
 function partlyRemembered(passage: string, at: number): string {
   const longest = [...new Set(passage.match(/\p{L}+/gu))].sort((a, b) => b.length - a.length || (a < b ? -1 : 1));
   return [2, 4, 6]
@@ -227,7 +226,7 @@ async function measureSearch(size: number): Promise<void> {
   await bench.close();
 }
 
-/** Three to six words of a text, in one of five of which two letters are swapped. */
+/** Three to six words of a text; a fifth of them have two letters swapped. */
 function queryFrom(text: string, random: () => number): string {
   const words = text.split(' ');
   return Array.from({ length: 3 + Math.floor(random() * 4) }, () => words[Math.floor(random() * words.length)]!)

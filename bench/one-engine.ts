@@ -4,7 +4,7 @@ import {
   type EngineSettings,
 } from '../speech/engines/available-engines.ts';
 
-/** Only the engine that is measured, so that no other takes over what it fails at. */
+/** Opens only the measured engine, so that no other takes over its failures. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
   const available = await createAll(settings);
   return { ...available, engines: available.engines.filter(({ name }) => name === process.env.BENCH_STT_ENGINE) };

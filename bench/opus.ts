@@ -3,8 +3,8 @@ import { openLibopus } from './c-codecs.ts';
 import { type CodecContender, compareCodecs, FRAME_SAMPLES } from './codec-contest.ts';
 
 /**
- * CPU to encode and decode 20 ms of Opus as a call has it. The reference is Debian's libopus0, in C, called through koffi in
- * the same run on the same frames, with the same settings.
+ * CPU time of encoding and decoding 20 ms of Opus as in a call. The reference is Debian's libopus0, in C through koffi,
+ * in the same run with the same frames and settings.
  */
 
 const heard = new Int16Array(6 * FRAME_SAMPLES);

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
-import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,16 +9,18 @@ import { apiClient } from '../bin/cli/api-client.ts';
 import { connect, type Sql } from '../storage/database.ts';
 import { runningDatabaseUrl } from '../storage/embedded/running.ts';
 import { topUp } from '../storage/ledger.ts';
+import { startAnsweringPeer } from './answering-peer.ts';
+import { cpuMsOfFamily } from './process-family.ts';
 
 /**
- * Placements of one workspace on one server, at rising rates: how long `POST /dialer/click2call` takes, how soon the agent's
- * INVITE is sent, what is refused and how fast, and what CPU time a call costs (server, its threads and Postgres). The
- * agent is busy, so each call ends at once. The reference is the smallest admission that could exclude others: a
- * transaction that locks one row and inserts another, on the same Postgres in the same run.
+ * Places calls of one workspace on one server at rising rates: latency of `POST /dialer/click2call`, delay of the
+ * agent's INVITE, rejections and their latency, and CPU time per call (server, its threads and Postgres). The agent is
+ * busy, so each call ends at once. The reference is the smallest admission that excludes others: a transaction that
+ * locks one row and inserts another, on the same Postgres in the same run.
  */
 const { values } = parseArgs({
   options: {
-    /** Placements a second, one run for each. */
+    /** Placements per second, one run each. */
     rates: { type: 'string', default: '25,50,100' },
     /** Length of a run. */
     seconds: { type: 'string', default: '3' },
@@ -33,7 +34,12 @@ const AGENT = '+919811111111';
 const REFERENCE_MS = 2_000;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'bench-placements-'));
-const agent = await startBusyAgent();
+/** Time of the agent's INVITE, by Call-ID. */
+const invitedMs = new Map<string, number>();
+const agent = await startAnsweringPeer(({ callId }) => {
+  if (callId !== null && !invitedMs.has(callId)) invitedMs.set(callId, performance.now());
+  return { status: '486 Busy Here' };
+});
 const server = spawn(process.execPath, [join(import.meta.dirname, '../main.ts')], {
   env: {
     PATH: process.env.PATH,
@@ -75,14 +81,14 @@ interface Run {
   ringMs: number[];
   statuses: Map<string, number>;
   cpuMsPerCall: number;
-  /** Admitted in a second. */
+  /** Admitted per second. */
   throughput: number;
 }
 
-/** Sends placements at a constant rate, whether or not earlier ones have been answered. */
+/** Sends placements at a constant rate, without waiting for answers. */
 async function place(url: string, perSecond: number, seconds: number): Promise<Run> {
   const run: Run = { admittedMs: [], refusedMs: [], ringMs: [], statuses: new Map(), cpuMsPerCall: 0, throughput: 0 };
-  const cpuBefore = await cpuMsOfServer();
+  const cpuBefore = await cpuMsOfFamily(server.pid!);
   const startedMs = performance.now();
   const asked: Promise<void>[] = [];
   for (let index = 0; index < perSecond * seconds; index += 1) {
@@ -94,9 +100,9 @@ async function place(url: string, perSecond: number, seconds: number): Promise<R
   await Promise.all(asked);
   const tookS = (performance.now() - startedMs) / 1000;
   run.throughput = run.admittedMs.length / tookS;
-  // The calls end and are settled.
+  // Lets the calls end and settle.
   await pause(1_500);
-  run.cpuMsPerCall = ((await cpuMsOfServer()) - cpuBefore) / Math.max(1, run.admittedMs.length);
+  run.cpuMsPerCall = ((await cpuMsOfFamily(server.pid!)) - cpuBefore) / Math.max(1, run.admittedMs.length);
   return run;
 }
 
@@ -113,7 +119,7 @@ async function placeOne(url: string, run: Run): Promise<void> {
   run.statuses.set(outcome, (run.statuses.get(outcome) ?? 0) + 1);
   if (response.status !== 201) return void run.refusedMs.push(tookMs);
   run.admittedMs.push(tookMs);
-  const rangMs = agent.invitedMs.get(answer.data?.call.call_id ?? '');
+  const rangMs = invitedMs.get(answer.data?.call.call_id ?? '');
   if (rangMs !== undefined) run.ringMs.push(rangMs - sentMs);
 }
 
@@ -131,7 +137,7 @@ function percentile(valuesMs: number[], percent: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] ?? Number.NaN).toFixed(1);
 }
 
-/** How many a second, when two clients take turns at the lock. */
+/** Transactions per second when two clients alternate at the lock. */
 async function bareTransactions(sql: Sql): Promise<number> {
   await sql`create temporary table if not exists unused (id int)`;
   await sql`create table bench_lock (id int primary key, n int); insert into bench_lock values (1, 0)`.simple();
@@ -151,25 +157,6 @@ async function bareTransactions(sql: Sql): Promise<number> {
   return (done * 1000) / REFERENCE_MS;
 }
 
-/** A phone that is always busy (RFC 3261 §21.4.24), and remembers when each call invited it. */
-async function startBusyAgent() {
-  const socket = createSocket('udp4');
-  socket.bind(0, HOST);
-  await once(socket, 'listening');
-  const invitedMs = new Map<string, number>();
-  socket.on('message', (message, from) => {
-    const text = message.toString('latin1');
-    if (!text.startsWith('INVITE') && !text.startsWith('OPTIONS')) return;
-    const headers = text.split('\r\n').filter((line) => /^(Via|From|To|Call-ID|CSeq):/i.test(line));
-    const callId = /^X-Tandem-Call-Id: (\S+)/im.exec(text)?.[1];
-    if (callId !== undefined && !invitedMs.has(callId)) invitedMs.set(callId, performance.now());
-    const status = text.startsWith('INVITE') ? '486 Busy Here' : '200 OK';
-    const tagged = headers.map((line) => (/^To:/i.test(line) && !/;tag=/.test(line) ? `${line};tag=busy` : line));
-    socket.send([`SIP/2.0 ${status}`, ...tagged, 'Content-Length: 0', '', ''].join('\r\n'), from.port, from.address);
-  });
-  return { port: socket.address().port, invitedMs, close: () => socket.close() };
-}
-
 async function whenReady(): Promise<{ url: string; workspaceId: string }> {
   const ready = Promise.withResolvers<{ url: string; workspaceId: string }>();
   let output = '';
@@ -180,23 +167,4 @@ async function whenReady(): Promise<{ url: string; workspaceId: string }> {
   });
   server.once('exit', () => ready.reject(new Error(`the server ended: ${output}`)));
   return await ready.promise;
-}
-
-/** Of the server, its children and theirs, so Postgres counts. */
-async function cpuMsOfServer(): Promise<number> {
-  const stats = await Promise.all(
-    (await readdir('/proc'))
-      .filter((name) => /^\d+$/.test(name))
-      .map(async (pid) => {
-        const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
-        const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-        return { pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) };
-      }),
-  );
-  const family = new Set([server.pid]);
-  for (let before = 0; before < family.size; ) {
-    before = family.size;
-    for (const { pid, parent } of stats) if (family.has(parent)) family.add(pid);
-  }
-  return stats.filter(({ pid }) => family.has(pid)).reduce((sum, { ticks }) => sum + ticks * 10, 0);
 }

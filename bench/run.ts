@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-/** Every benchmark by the name it is asked for. Each runs in a process of its own, so that none warms up another. */
+/** All benchmarks by name. Each runs in its own process, so that none warms up another. */
 const BENCHMARKS = [
   'media-relay',
   'sip',
@@ -13,6 +13,7 @@ const BENCHMARKS = [
   'dtmf',
   'api',
   'placements',
+  'node',
   'ledger',
   'correction',
   'memory',

@@ -1,13 +1,12 @@
 import { seededRandom } from '../runtime/seeded-random.ts';
 
 /**
- * Writes a correct text as somebody types in a hurry: each kind of error at each of its places with the same chance, drawn
- * from a generator that always draws the same.
+ * Adds errors of hurried typing, each kind with the same chance at each place. Reproducible.
  *
- * - a word with a capital loses it; so does I
+ * - a word loses its capital, including I
  * - an apostrophe is left out
- * - a comma is left out, or gets its space before instead of behind
- * - the mark at the end of a sentence is left out at the end of the text, else its space
+ * - a comma is left out, or gets its space before instead of after
+ * - the mark at the end of the text is left out; within the text the space after a mark
  */
 export function seedErrors(text: string, { chance, seed }: { chance: number; seed: number }): string {
   const next = seededRandom(seed);

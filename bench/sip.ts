@@ -9,8 +9,8 @@ import { freePorts } from '../test/free-ports.ts';
 import { peerAvailable, type RunningPeer, runPeer, untilListening } from '../test/peers/programs.ts';
 
 /**
- * Calls set up and torn down over UDP, to the same sipp: by our gateway and SIP server, by another sipp, and by that sipp
- * through kamailio. Then calls that are held.
+ * Sets up and tears down calls over UDP to the same sipp: by our gateway and SIP server, by another sipp, and by that
+ * sipp through kamailio. Then holds calls.
  */
 
 const { values } = parseArgs({
@@ -87,7 +87,7 @@ async function setUpBySipp(name: string, port: number): Promise<Setup> {
   });
   const code = await caller.exited;
   const elapsedMs = performance.now() - startedMs;
-  // 1: some calls failed, as datagrams are lost at full load.
+  // 1: some calls failed, because datagrams are lost at full load.
   if (code !== 0 && code !== 1) throw new Error(`${name}: sipp ended with ${code}: ${caller.output()}`);
   const failed = Number(/Failed call\s*\|[^|]*\|\s*(\d+)/.exec(caller.output())?.[1] ?? 0);
   const file = (await readdir(own)).find((each) => each.endsWith('_rtt.csv'));
@@ -146,7 +146,7 @@ async function openTandem() {
 
 type Tandem = Awaited<ReturnType<typeof openTandem>>;
 
-/** Resolves when the leg is answered, with it and with what resolves when it is over. Rejects if it is refused. */
+/** Resolves with the leg when it is answered; `over` resolves when it ends. Rejects if the call is rejected. */
 function dial({ gateway }: Tandem): Promise<{ leg: LegDialog; over: Promise<string> }> {
   return new Promise((resolve, reject) => {
     const over = Promise.withResolvers<string>();

@@ -12,10 +12,10 @@ import { buildPhones, Phones, type PhonesResult } from './media-relay/phones.ts'
 import { SoakCall, type SoakTally } from './soak/soak-call.ts';
 
 /**
- * Calls at real pace over a bad network: 2 % of the packets are lost, 2 % overtaken, and each phone stalls for 200 ms
- * every 10 s. Each call is recorded, and ends after 20 to 60 s for another one. Media workers die, and the disk is full
- * for the middle third of the time. At the end every counter has to be consistent, and no port, socket, file or memory
- * may be left behind. Prints each check; exits with 1 if one fails.
+ * Calls in real time over a bad network: 2 % of the packets are lost, 2 % reordered, and each phone stalls for 200 ms
+ * every 10 s. Each call is recorded and lasts 20 to 60 s before the next. Media workers die, and the disk is full for
+ * the middle third of the time. At the end all counters must be consistent and no port, socket, file or memory may
+ * leak. Prints each check; exits with 1 if one fails.
  */
 
 const { values: flags } = parseArgs({
@@ -30,10 +30,10 @@ const CALLS = Number(flags.calls);
 const DURATION_MS = 60_000 * Number(flags.minutes);
 const RTP_PORTS = { rtpPortMin: 10_000, rtpPortMax: 10_000 + 8 * CALLS + 199 };
 const FULL_DISK_BYTES = 8_000_000;
-/** The shortest timer of Node has 1 ms; later than that is the loop's delay. */
+/** Node's shortest timer is 1 ms; anything later is event loop delay. */
 const SAMPLE_EVERY_MS = 5;
 const MOST_LOOP_DELAY_MS = 5;
-/** Of the JavaScript heap and the memory outside it, after a collection. */
+/** JavaScript heap and external memory, after a garbage collection. */
 const MOST_GROWTH_BYTES = 16_000_000;
 
 setFlagsFromString('--expose-gc');
@@ -102,9 +102,9 @@ async function run(): Promise<void> {
   const left = readdirSync(folder).filter((name) => name.endsWith('.wav'));
   check('no recording is left', left.length === 0, `${left.length}`);
 
-  /** Tells how far it is, checks the counters of all live sessions, and follows the memory. */
+  /** Prints progress, checks the counters of all live sessions, and tracks the memory. */
   async function observe(signal: AbortSignal): Promise<void> {
-    // Code is compiled and pools are filled after the first minute, or a fifth of a short soak.
+    // After a minute, or a fifth of a short soak, code is compiled and pools are filled.
     const settledMs = Math.min(60_000, DURATION_MS / 5);
     let inconsistent = 0;
     let checked = 0;
@@ -173,7 +173,7 @@ interface LegDump {
   counters: { heldBack: number };
 }
 
-/** What one party of a bridge was heard to say is what the other was sent, or was held back from it. */
+/** Checks that the packets received from one party equal those sent to the other or dropped. */
 function inconsistenciesOf(dump: unknown): { checked: number; wrong: string[] } {
   const { workers } = dump as { workers: { sessions: { parties?: Record<string, LegDump> }[] }[] };
   const wrong: string[] = [];
@@ -215,7 +215,7 @@ function openFiles(): number {
   return readdirSync('/proc/self/fd').length;
 }
 
-/** Samples how late the loop is; the returned function tells. */
+/** Samples the event loop delay; the returned function reports it. */
 function watchLoop(signal: AbortSignal): () => { p99Ms: number; maxMs: number } {
   const late: number[] = [];
   const sample = (dueAt: number): void => {

@@ -3,7 +3,7 @@ import { encodeG711 } from '../media/codecs/g711.ts';
 import { asMulaw8k, spokenUtterances, withNoise } from '../test/speech/spoken.ts';
 import { asteriskPrompts } from './asterisk-prompts.ts';
 
-/** Human speech with known texts, as it is recorded and as it comes over a telephone, with and without noise. */
+/** Human speech with known texts, original and in telephone quality, with and without noise. */
 
 export interface Condition {
   band: 'wide' | 'phone';
@@ -17,19 +17,19 @@ export interface Sample {
   format: AudioFormat;
   bytes: Uint8Array<ArrayBuffer>;
   durationMs: number;
-  /** For each 10 ms, whether there is speech, by the level of the recording without noise. */
+  /** Whether each 10 ms contain speech, by the level of the recording without noise. */
   isSpeech: readonly boolean[];
 }
 
 export interface Collection {
   name: string;
-  /** Whether it was recorded for more than a telephone. */
+  /** Recorded in better than telephone quality. */
   isWide: boolean;
   samplesIn(condition: Condition): Sample[];
 }
 
 export const FRAME_MS = 10;
-/** Silence before and after, in which nothing may be heard. */
+/** Silence before and after, in which nothing may be recognised. */
 export const PAD_MS = 1_500;
 
 export function collections(mostPrompts: number): Collection[] {
@@ -58,7 +58,7 @@ export function sampleOf({ name, text, samples, sampleRateHz }: Recording, { ban
   const pad = (PAD_MS * sampleRateHz) / 1000;
   const clean = new Int16Array(samples.length + 2 * pad);
   clean.set(samples, pad);
-  // The ratio is that of speech to noise, not of a recording that is half silence.
+  // The ratio compares noise with speech, not with a recording that is half silence.
   const dilution = 10 * Math.log10(samples.length / clean.length);
   const heard = snrDb === null ? clean : withNoise(clean, snrDb + dilution, seedOf(name));
   const phone = () => (sampleRateHz === 8_000 ? mulawOf(heard) : asMulaw8k(heard));
@@ -79,7 +79,7 @@ function mulawOf(samples: Int16Array): Uint8Array<ArrayBuffer> {
   return octets;
 }
 
-/** Quieter than this below the loudest is the background of the recording, or the end of a breath. */
+/** Anything quieter, relative to the loudest, is background or the end of a breath. */
 const SPEECH_RANGE_DB = 30;
 
 function speechFrames(samples: Int16Array, sampleRateHz: number): boolean[] {

@@ -14,9 +14,10 @@ import { SrtpSender } from '../media/srtp/srtp-sender.ts';
 import { MemoryDatagrams } from './memory-datagrams.ts';
 
 /**
- * What SRTP adds to a relayed packet. Packets of G.711 go through a session of two parties in memory, plain and with
- * each suite on one leg or both. The reference is the plain relay of the same packets with what receiving and sending
- * cost a bare `dgram` forwarder in the same run. Contenders take turns, because the machine's mood changes.
+ * CPU time that SRTP adds to a relayed packet. G.711 packets pass through an in-memory session of two parties, plain
+ * and with each suite on one leg or both. The reference is the plain relay of the same packets, plus the cost of
+ * receiving and sending in a bare `dgram` forwarder in the same run. Contenders alternate, because the machine's speed
+ * drifts.
  */
 
 const { values: flags } = parseArgs({
@@ -29,7 +30,7 @@ const SSRC = 0x1000;
 const PAYLOAD = new Uint8Array(160).fill(0xd5);
 const PHONES = { agent: 50_000, customer: 50_002 } as const;
 
-/** The party that speaks, then the one that listens; null is plain RTP. */
+/** The sending party's suite, then the receiving party's; null is plain RTP. */
 type Suites = readonly [SrtpSuite | null, SrtpSuite | null];
 
 const PLAIN = 'plain relay';
@@ -46,13 +47,13 @@ const CONTENDERS: readonly { name: string; suites: Suites }[] = [
 const cpuUs = new Map<string, number[]>([FORWARDER, ...CONTENDERS.map(({ name }) => name)].map((name) => [name, []]));
 for (let round = -1; round < ROUNDS; round++) {
   const note = (name: string, us: number): void => {
-    // The first round is for the compiler.
+    // The first round warms up the compiler.
     if (round >= 0) cpuUs.get(name)!.push(us);
   };
   note(FORWARDER, await forward());
   for (const { name, suites } of CONTENDERS) note(name, await relay(suites));
 }
-/** Of the fastest round: what else the machine does only ever adds. */
+/** The fastest round, because other load only adds time. */
 const bestOf = (name: string): number => Math.min(...cpuUs.get(name)!);
 const io = bestOf(FORWARDER);
 const reference = io + bestOf(PLAIN);
@@ -67,7 +68,7 @@ for (const { name } of CONTENDERS.slice(1)) {
   );
 }
 
-/** Microseconds of CPU to relay a packet, without sockets. */
+/** CPU microseconds to relay a packet, without sockets. */
 async function relay([spoken, heard]: Suites): Promise<number> {
   const datagrams = new MemoryDatagrams();
   let nowMs = 0;
@@ -113,7 +114,7 @@ async function connect(session: RelaySession, party: keyof typeof PHONES, srtp: 
   });
 }
 
-/** Microseconds of CPU to receive and send a packet: each comes back to the socket that sent it. */
+/** CPU microseconds to receive and send a packet, which returns to the socket that sent it. */
 async function forward(): Promise<number> {
   const socket = createSocket('udp4');
   socket.bind(0, '127.0.0.1');

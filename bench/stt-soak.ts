@@ -3,7 +3,7 @@ import { beginningFor } from './stt-load.ts';
 import { type Answer, type Line, type SessionOptions, speak, speakBriefly } from './stt-session.ts';
 import { type Slope, slopeOf, usageNow } from './stt-usage.ts';
 
-/** What memory does while sessions go on, and while they are opened and closed one after the other. */
+/** Memory growth during long sessions, and over many short ones. */
 
 export interface SoakOptions extends SessionOptions {
   line: Line;
@@ -20,7 +20,7 @@ export interface SoakFigures {
   engineProcesses: number;
 }
 
-/** In bytes; null when there was too little to tell. */
+/** In bytes; null if there were too few points. */
 export interface MemorySlopes {
   main: Slope | null;
   engine: Slope | null;
@@ -61,13 +61,13 @@ export function shortestOf({ samples }: Line): Uint8Array<ArrayBuffer> {
   return samples.toSorted((a, b) => a.durationMs - b.durationMs)[0]!.bytes;
 }
 
-/** Its first part is for what grows until it is warm. */
+/** The first part is warm-up. */
 const WARM_SHARE = 0.2;
 const POINTS = 200;
 const SHORTEST_INTERVAL_MS = 100;
 const LONGEST_INTERVAL_MS = 5_000;
 
-/** Works side by side for so long, and measures memory over `x` meanwhile. */
+/** Runs the work in parallel for this time and measures memory over `x`. */
 async function during(
   { phase, durationMs, sessions, onProgress, x }: SoakOptions & { phase: 'long' | 'brief'; x: () => number },
   work: (signal: AbortSignal, index: number) => Promise<void>,

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What this process, with all its threads, and the engine processes that it started take of the machine. */
+/** Resources of this process with its threads, and of the engine processes that it started. */
 
 export interface Usage {
   mainRssBytes: number;
   mainCpuMs: number;
-  /** 0 where no engine runs on this machine. */
+  /** 0 if no engine runs on this machine. */
   engineProcesses: number;
   engineRssBytes: number;
   engineCpuMs: number;
@@ -30,14 +30,14 @@ export function usageNow(): Usage {
   return usage;
 }
 
-/** proc_pid_stat(5) counts in hundredths of a second, whatever the kernel's own clock does. */
+/** proc_pid_stat(5) counts in hundredths of a second, whatever the kernel's clock rate. */
 export const TICK_MS = 10;
 
-/** Null of processes that are not ours, or gone meanwhile. */
+/** Null if the process is not ours or has exited. */
 function childUsage(pid: string): { rssBytes: number; cpuMs: number } | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name of the program, in brackets, may hold anything.
+    // The program's name, in brackets, may contain anything.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (Number(fields[1]) !== process.pid) return null;
     const [, residentKb = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
@@ -49,11 +49,11 @@ function childUsage(pid: string): { rssBytes: number; cpuMs: number } | null {
 
 export interface Slope {
   perUnit: number;
-  /** Its standard error, as if the points did not depend on each other: the true one is larger. */
+  /** Standard error under the assumption of independent points: the true one is larger. */
   error: number;
 }
 
-/** By least squares; null of less than three points, or of points that are all at the same place. */
+/** Least squares; null for less than three points, or if all have the same x. */
 export function slopeOf(points: readonly (readonly [x: number, y: number])[]): Slope | null {
   const count = points.length;
   const meanX = points.reduce((sum, [x]) => sum + x, 0) / count;

@@ -35,10 +35,9 @@ speech the final comes, and what memory does. Takes about a minute and a half by
 `;
 
 /**
- * Human speech, mu-law at 8 kHz, at the pace of a telephone through the parts that serve clients: listening workers,
- * speech thread, engine processes. The references of the same run: the same engine on the same audio in batch, as fast
- * as it can, and for what is not the engine the bare decoding of mu-law. CPU times tell more than those of the wall on
- * a machine that does something else too.
+ * Recognises human speech, mu-law at 8 kHz, at telephone pace through the production pipeline: listening workers,
+ * speech thread, engine processes. References in the same run: the same engine and audio in batch at full speed, and
+ * the bare decoding of mu-law for the rest. On a busy machine CPU times are more reliable than wall times.
  */
 
 const options = readOptions();
@@ -47,14 +46,14 @@ const config = loadConfig(process.env);
 const settings = engineSettingsOf(config);
 const MOST_ROUNDS = 5;
 const BETWEEN_ROUNDS_MS = 500;
-/** CPU time is told in steps of 10 ms on some kernels. */
+/** Some kernels report CPU time in steps of 10 ms. */
 const DECODING_MS = 500;
 const PROGRESS_S = 10;
-/** Collectors take their time. */
-const TELLING_S = 600;
+/** Garbage collectors need time. */
+const RELIABLE_S = 600;
 const KB = 1024;
 const MB = 1024 * KB;
-/** Of `answerCells`. */
+/** Columns of `answerCells`. */
 const ANSWER_COLUMNS = ['finals', 'not heard', 'p50', 'ours', 'p99', 'ours'];
 
 const line = telephoneLine();
@@ -100,16 +99,16 @@ async function measureEngine(name: string, decoding: number): Promise<void> {
       onStep: (sessions) => progress(`${name}: ${sessions} sessions side by side`),
     });
     reportLoad(load, batch, decoding);
-    let told = '';
+    let lastStatus = '';
     const soaked = await soak({
       ...parts,
       line,
       sessions: options.sessions,
       durationMs: 1000 * options.seconds,
       onProgress(phase, elapsedMs) {
-        const telling = `${name}: ${phase} sessions, ${PROGRESS_S * Math.floor(elapsedMs / 1000 / PROGRESS_S)} s`;
-        if (telling !== told) progress(telling);
-        told = telling;
+        const status = `${name}: ${phase} sessions, ${PROGRESS_S * Math.floor(elapsedMs / 1000 / PROGRESS_S)} s`;
+        if (status !== lastStatus) progress(status);
+        lastStatus = status;
       },
     });
     reportSoak(soaked);
@@ -121,7 +120,7 @@ async function measureEngine(name: string, decoding: number): Promise<void> {
   }
 }
 
-/** Until all recognizers are loaded, because loading is not what is measured. Returns the models. */
+/** Runs until all recognizers are loaded, because loading is not measured. Returns the models. */
 async function warmUp(name: string, parts: SessionOptions): Promise<readonly string[]> {
   for (let round = 1; ; round++) {
     const brief = { ...parts, octets: shortestOf(line) };
@@ -134,9 +133,9 @@ async function warmUp(name: string, parts: SessionOptions): Promise<readonly str
 }
 
 interface BatchFigures {
-  /** Seconds of CPU of the engine processes per second of speech; null when they are elsewhere. */
+  /** CPU seconds of the engine processes per second of speech; null if they run elsewhere. */
   cpuPerSpeech: number | null;
-  /** Seconds that a process, or a request, is at it per second of speech. */
+  /** Busy seconds of a process, or a request, per second of speech. */
   realTimeFactor: number;
 }
 
@@ -157,7 +156,7 @@ async function measureBatch({ plane, recognition }: SessionOptions): Promise<Bat
   };
 }
 
-/** Milliseconds of CPU per second of audio, in the frames that a stream comes in. */
+/** CPU milliseconds per second of audio, in stream frames. */
 function cpuOfBareDecoding(): number {
   const decoder = new SampleDecoder(FORMAT, 'mixed');
   const decoded = [new Float32Array(FRAME_BYTES)];
@@ -220,7 +219,7 @@ function reportSoak({ long, brief, mainRssBytes, engineRssBytes, engineProcesses
   const { sessions, seconds: duration } = options;
   printRow(['soak', ...ANSWER_COLUMNS]);
   printRow([`${sessions}`, ...answerCells(long.answers)]);
-  const caveat = duration < TELLING_S ? `, of which so short a soak tells nothing yet (--seconds ${TELLING_S})` : '';
+  const caveat = duration < RELIABLE_S ? `, of which so short a soak tells nothing yet (--seconds ${RELIABLE_S})` : '';
   console.log(
     `memory at the end: this process ${megabytes(mainRssBytes)}, ${engineProcesses} engine processes ` +
       `${megabytes(engineRssBytes)}; its growth by least squares and the standard error${caveat}:`,
@@ -262,7 +261,7 @@ function seconds(durationMs: number): string {
   return (durationMs / 1000).toFixed(2);
 }
 
-/** Figures go to the standard output; what a person waits for does not. */
+/** Progress goes to standard error, figures to standard output. */
 function progress(message: string): void {
   process.stderr.write(`${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${message}\n`);
 }

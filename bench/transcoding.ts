@@ -14,9 +14,10 @@ import { FRAME_SAMPLES, speech } from './codec-contest.ts';
 import { MemoryDatagrams } from './memory-datagrams.ts';
 
 /**
- * CPU to transcode a packet of 20 ms, from receiving to sending, without sockets: jitter buffer, decoder, filters between
- * 8 and 16 kHz, encoder. The reference is the relay of a packet as it came with the same codecs in C (Debian's libopus0 and
- * libspandsp2) on the same frames, in the same run. G.711 counts as nothing there: it is a table.
+ * CPU time of transcoding a packet of 20 ms, from receiving to sending, without sockets: jitter buffer, decoder,
+ * resampling between 8 and 16 kHz, encoder. The reference is an unchanged relayed packet plus the same codecs in C
+ * (Debian's libopus0 and libspandsp2) on the same frames, in the same run. G.711 counts as free there, because it is a
+ * table.
  */
 
 const { values: flags } = parseArgs({
@@ -27,7 +28,7 @@ const ROUNDS = Number(flags.rounds);
 const PACKET_MS = 20;
 const PHONES = { agent: 50_000, customer: 50_002 } as const;
 
-/** The codec of the party that speaks, and of the one that listens. */
+/** The sending party's codec, then the receiving party's. */
 type Pair = readonly [Codec, Codec];
 
 const PLAIN: Pair = ['PCMU', 'PCMU'];
@@ -46,11 +47,11 @@ for (const [codec, contender] of Object.entries(C_CODECS)) {
 }
 const payloads = await encodedSpeech();
 
-/** Microseconds of the fastest round, by name: what else the machine does only ever adds. */
+/** Microseconds of the fastest round, by name, because other load only adds time. */
 const best = new Map<string, number>();
 for (let round = -1; round < ROUNDS; round++) {
   const note = (name: string, us: number): void => {
-    // The first round is for the compiler.
+    // The first round warms up the compiler.
     if (round >= 0) best.set(name, Math.min(best.get(name) ?? us, us));
   };
   for (const pair of [PLAIN, ...PAIRS]) note(pair.join(' to '), await relay(pair));
@@ -73,7 +74,7 @@ for (const pair of PAIRS) {
   console.log(`${name.padEnd(13)} ${ours.toFixed(2).padStart(6)} us${reference}  ${ratio}`);
 }
 
-/** What the codecs of a pair cost in C; null without one of the libraries. */
+/** Cost of a pair's codecs in C; null if a library is missing. */
 function inCOf([spoken, heard]: Pair): number | null {
   const decode = isG711(spoken) ? 0 : best.get(`${spoken} decode`);
   const encode = isG711(heard) ? 0 : best.get(`${heard} encode`);
@@ -115,13 +116,13 @@ async function relay([spoken, heard]: Pair): Promise<number> {
     tick?.();
   });
   const { sent } = datagrams;
-  // The first frames wait in the jitter buffer.
+  // The jitter buffer holds the first frames.
   if (sent < PACKETS - 10) throw new Error(`${sent} packets were sent for ${PACKETS}`);
   await session.close();
   return us;
 }
 
-/** Microseconds of CPU for a frame. */
+/** CPU microseconds per frame. */
 async function timed(work: (frame: number) => void): Promise<number> {
   const before = process.cpuUsage();
   for (let frame = 0; frame < PACKETS; frame++) work(frame);
@@ -155,7 +156,7 @@ async function encodedSpeech(): Promise<Record<Codec, readonly Uint8Array[]>> {
   const g711 = (codec: 'PCMU' | 'PCMA') =>
     speech.map((samples) => {
       const octets = new Uint8Array(FRAME_SAMPLES / 2);
-      // Every other sample: the sound is of no matter here.
+      // Every other sample: the sound does not matter here.
       const narrow = samples.filter((_, i) => i % 2 === 0);
       encodeG711(codec, narrow, octets);
       return octets;

@@ -11,14 +11,14 @@ import { BAND_CENTRES_HZ } from '../speech/voices/voice-measures.ts';
 import { spokenUtterances } from '../test/speech/spoken.ts';
 
 /**
- * What it costs to make a file of samples that an engine spoke, and to change their sound, on one core: times real time,
- * and CPU time over that of `lame`, `opusenc` and `ffmpeg` doing the same in the same run, where they are there.
- * Usage: node bench/tts-output.ts [seconds of speech]
+ * Cost of encoding synthesised samples and of speech effects, on one core: speed over real time, and CPU time compared
+ * with `lame`, `opusenc` and `ffmpeg` in the same run, if installed. Usage: node bench/tts-output.ts [seconds of
+ * speech]
  */
 
 const SECONDS = Number(process.argv[2] ?? 30);
 const RATE_HZ = 24_000;
-/** As engines give it: 40 ms. */
+/** A block of an engine: 40 ms. */
 const BLOCK = 960;
 const PLAIN: SpeechEffectSettings = { pitchSemitones: 0, pitchRange: 1, equaliserDb: null, gainDb: 0, enhance: false };
 const EQUALISER = BAND_CENTRES_HZ.map((_, band) => 6 * Math.sin(band));
@@ -74,7 +74,7 @@ function speechOf(seconds: number): Int16Array {
   return Int16Array.from({ length: seconds * RATE_HZ }, (_, i) => Math.round(output[i % count]!));
 }
 
-/** The compiler's share is not the encoder's: what is measured comes second. */
+/** The first run warms up the compiler; the second is measured. */
 async function encodeCpuMs(encoding: SpeechEncoding): Promise<number> {
   await encode(encoding, speech.subarray(0, 5 * RATE_HZ));
   const before = process.cpuUsage();
@@ -106,7 +106,7 @@ function cpuMsSince(before: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-/** Of a program that may not be there, or may not be able to; null then. Its start is its own. */
+/** Null if the program is missing or fails. Includes its start-up. */
 function programCpuMs(program: string, args: readonly string[]): number | null {
   const shell = spawnSync('bash', ['-c', 'TIMEFORMAT="%U %S"; time "$@" >/dev/null 2>&1', 'bash', program, ...args], {
     encoding: 'utf8',

@@ -14,10 +14,9 @@ import { openSynthesis, spoken, usualRecipe } from './tts-speaking.ts';
 import { errorRate, sumOfErrors, wordErrors } from './word-error-rate.ts';
 
 /**
- * Speech that is made, through a telephone, and recognised again: how many of the words come back wrong. By every voice
- * for English that is there and by flite (Debian), which PocketSphinx understands. The reference of the same run is
- * people who read aloud. eSpeak NG is there to be seen: people understand it and PocketSphinx does not.
- * Usage: node bench/tts-round-trip.ts
+ * Word errors of synthesised speech that is recognised again over a telephone line, for every available English voice
+ * and flite (Debian), which PocketSphinx understands. The reference of the same run is people reading aloud. eSpeak NG
+ * is included although PocketSphinx does not understand it; people do. Usage: node bench/tts-round-trip.ts
  */
 
 const RATE_HZ = 16_000;

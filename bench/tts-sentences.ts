@@ -1,4 +1,4 @@
-/** What a telephone says, and what people read to each other: sentences with nothing in them to be normalised. */
+/** Sentences from telephone menus and from reading aloud, without anything to normalise. */
 export const SENTENCES: readonly string[] = [
   'Your call is important to us, please stay on the line.',
   'The next available agent will be with you in a moment.',

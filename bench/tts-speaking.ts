@@ -5,13 +5,13 @@ import type { AvailableVoice, SpeechFormat, SpeechSynthesis } from '../speech/sp
 import { readScript } from '../speech/text/read-script.ts';
 import { PLAIN_CHARACTER, USUAL_STYLE, type VoiceRecipe } from '../speech/voices/voice-recipe.ts';
 
-/** Speaking for benches: the engines that the environment configures, and nothing kept to be said again. */
+/** Opens the configured synthesis engines without a cache. */
 
 export async function openSynthesis(config: Config): Promise<SpeechSynthesis> {
   return await createSpeechSynthesis({ settings: synthesisSettingsOf({ ...config, ttsCacheMb: 0 }) });
 }
 
-/** The engine's voice as it is. */
+/** A recipe that leaves the engine's voice unchanged. */
 export function usualRecipe({ engine, model, name, language }: AvailableVoice): VoiceRecipe {
   return { engine, model, engineVoice: name, language, own: null, character: PLAIN_CHARACTER, reference: null };
 }

@@ -11,10 +11,9 @@ import { SENTENCES } from './tts-sentences.ts';
 import { openSynthesis, spoken, usualRecipe } from './tts-speaking.ts';
 
 /**
- * Text to speech as clients get it, through the synthesis thread and its engine processes: how long until the first
- * audio, how many times faster than it is spoken, and what a stream takes of memory, with every engine that has an
- * English voice. The reference of the same run is the `espeak-ng` program (Debian), one process for each text. Nothing
- * is said twice, and nothing comes from the cache. Usage: node bench/tts.ts
+ * Text to speech through the synthesis thread and its engine processes: time to the first audio, speed over real time,
+ * and memory per stream, for every engine with an English voice. The reference of the same run is the `espeak-ng`
+ * program (Debian), one process per text. Every text is new, so nothing comes from the cache. Usage: node bench/tts.ts
  */
 
 const STREAMS = [1, 5, 20];
@@ -55,7 +54,7 @@ try {
 
 async function measureEngine(voice: AvailableVoice, reference: boolean): Promise<void> {
   console.log(`\n${voice.engine}, voice ${voice.name}`);
-  // Processes start when they are first needed, and their code is compiled as it is used.
+  // Processes start on first use, and their code is compiled as it runs.
   await inParallel(config.ttsProcesses, 4 * config.ttsProcesses, () => speak(voice, FORMATS[0]!));
   printRow(['', 'streams', 'p50', 'p99', 'x real time', 'per core']);
   for (const streams of STREAMS) {
@@ -87,7 +86,6 @@ interface Spoken {
 
 interface Figures {
   firstMs: (share: number) => number;
-  /** Audio over time. */
   realTime: number;
   /** Audio over CPU time of all processes. */
   perCore: number;
@@ -108,7 +106,7 @@ async function measured(streams: number, say: () => Promise<Spoken>): Promise<Fi
   };
 }
 
-/** Of this process, its threads, the processes that live and those that have ended. */
+/** CPU of this process, its threads, and its child processes, running or exited. */
 function cpuMs(): number {
   const { mainCpuMs, engineCpuMs } = usageNow();
   const stat = readFileSync('/proc/self/stat', 'utf8');
@@ -122,7 +120,7 @@ async function speak(voice: AvailableVoice, format: SpeechFormat): Promise<Spoke
 
 function speakByProgram(): Promise<Spoken> {
   const beganAt = performance.now();
-  // Nothing of it may be read from a terminal, and a text that begins with a dash would be an option.
+  // Standard input is the text: an argument that begins with a dash would be an option.
   const program = spawn('espeak-ng', ['-v', 'en-us', '-s', '150', '--stdout', '--stdin'], {
     stdio: ['pipe', 'pipe', 'ignore'],
   });
@@ -139,7 +137,7 @@ function speakByProgram(): Promise<Spoken> {
   });
 }
 
-/** Streams that have their first audio and whose listeners take no more. */
+/** Opens streams that have their first audio and whose readers stop reading. */
 async function measureMemory(voice: AvailableVoice): Promise<void> {
   const before = rssBytes();
   const ended = new AbortController();
@@ -173,7 +171,7 @@ function longText(): string {
   return textOf(HELD_SENTENCES);
 }
 
-/** Never the same again. */
+/** Never returns the same text twice. */
 function textOf(count: number): string {
   texts += 1;
   const sentences = Array.from({ length: count }, (_, index) => SENTENCES[(7 * texts + index) % SENTENCES.length]!);

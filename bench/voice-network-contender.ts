@@ -3,7 +3,7 @@ import { publishedModelFile, SileroNetworks } from '../media/listening/silero-ne
 import { WINDOW_SAMPLES } from '../media/listening/windows.ts';
 import { spokenUtterances, withNoise } from '../test/speech/spoken.ts';
 
-/** Judges the same human speech by one implementation of the network, in a process of its own. */
+/** Runs one implementation of the network on the same human speech, in a process of its own. */
 
 export type VoiceContender = 'tandem' | 'sherpa-onnx';
 
@@ -37,7 +37,7 @@ process.send?.({
 async function listenByTandem(): Promise<(window: Float32Array) => boolean> {
   const network = (await SileroNetworks.load()).create();
   if (network === null) throw new Error('no voice network');
-  return (window) => network.hears(window);
+  return (window) => network.isSpeech(window);
 }
 
 /** Shortest durations, so that both decide by the thresholds alone. */

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { VoiceContender, VoiceContenderResult } from './voice-network-contender.ts';
 
 /**
- * CPU time of the voice detector's network per second of speech, beside sherpa-onnx running the same model file on one
- * thread. Each runs in a process of its own (sherpa-onnx contains GPL code), the reference first and last.
+ * CPU time of the voice detector's network per second of speech, compared with sherpa-onnx running the same model file
+ * on one thread. Each runs in its own process (sherpa-onnx contains GPL code), the reference first and last.
  */
 
 const first = await measure('sherpa-onnx');
@@ -23,7 +23,6 @@ async function measure(contender: VoiceContender): Promise<VoiceContenderResult>
   return result;
 }
 
-/** CPU milliseconds per second of speech. */
 function costOf({ cpuMs, speechSeconds }: VoiceContenderResult): number {
   return cpuMs / speechSeconds;
 }

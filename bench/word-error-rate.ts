@@ -1,13 +1,11 @@
 import { seededRandom } from '../runtime/seeded-random.ts';
 
 /**
- * Word error rate: the least number of words to exchange, leave out or put in to make what was understood out of what
- * was said, over the words that were said. Both are written alike first, so that "Press 1, OK?" and "press one okay"
- * are the same.
+ * Word error rate: the fewest substitutions, deletions and insertions that turn the spoken words into the recognised
+ * ones, over the number of spoken words. Both are normalised first, so that "Press 1, OK?" equals "press one okay".
  */
 
 export interface WordErrors {
-  /** That were said. */
   words: number;
   substituted: number;
   missed: number;
@@ -29,7 +27,7 @@ export function sumOfErrors(all: readonly WordErrors[]): WordErrors {
   return sum;
 }
 
-/** Above 1 when more was made up than was said; 0 when nothing was said and nothing understood. */
+/** Above 1 if more was invented than spoken; 0 if nothing was spoken or recognised. */
 export function errorRate({ words, substituted, missed, added }: WordErrors): number {
   const errors = substituted + missed + added;
   return errors === 0 ? 0 : errors / Math.max(1, words);
@@ -44,7 +42,7 @@ export function errorRateInterval(all: readonly WordErrors[]): [low: number, hig
   return [rates[49] ?? 0, rates[1949] ?? 0];
 }
 
-/** Lower-case words without punctuation, numbers and symbols as they are spoken in English. */
+/** Lower-case words without punctuation; numbers and symbols as spoken in English. */
 export function plainWords(text: string): string[] {
   return text
     .normalize('NFKC')
@@ -63,7 +61,7 @@ export function plainWords(text: string): string[] {
 
 const SYMBOLS: Record<string, string> = { '#': 'pound', '*': 'star', '@': 'at', '&': 'and', '%': 'percent' };
 
-/** One of several ways to write what sounds the same. */
+/** Maps different spellings of the same sound to one. */
 const SPELLINGS: Record<string, string> = {
   mr: 'mister',
   mrs: 'missus',
@@ -83,7 +81,7 @@ const ONES =
   );
 const TENS = '_ _ twenty thirty forty fifty sixty seventy eighty ninety'.split(' ');
 
-/** Up to 999 as a number, longer ones and those that start with a zero digit by digit. */
+/** Up to 999 as a number; longer ones and those with a leading zero digit by digit. */
 function spokenNumber(digits: string): string {
   if (digits.length > 3 || (digits.length > 1 && digits.startsWith('0'))) {
     return [...digits].map((digit) => ONES[Number(digit)]).join(' ');
@@ -97,7 +95,7 @@ function spokenNumber(digits: string): string {
   return `${ONES[hundreds]} hundred${rest === 0 ? '' : ` ${spokenRest}`}`;
 }
 
-/** Levenshtein's alignment, row by row; of alignments with as few errors, one with the most words in their place. */
+/** Levenshtein alignment, row by row. Prefers the one with the most matching words among equally good alignments. */
 export function editsBetween(said: readonly string[], understood: readonly string[]): WordErrors {
   const nothing: WordErrors = { words: said.length, substituted: 0, missed: 0, added: 0 };
   let previous = [nothing];

@@ -15,6 +15,8 @@ import type { HttpContext } from './context.ts';
 import { applyPermission } from './permissions.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { toRefusal } from './refusals.ts';
+import { requireSameOrigin } from './same-origin.ts';
+import { usedSessionCookie } from './session-cookie.ts';
 import { authenticateStreamToken } from './stream-tokens.ts';
 import { validationFailed } from './validation.ts';
 
@@ -32,7 +34,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
   const { sql, limits, sessionTokens, logger } = context;
   app.decorateRequest('identity', null);
   app.decorateRequest('principal', null);
-  app.decorateRequest('streamedCallId', null);
+  app.decorateRequest('streamTarget', null);
   app.addHook('onRoute', applyPermission);
 
   app.addHook('onRequest', async (request, reply) => {
@@ -70,12 +72,18 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     try {
       const streaming = await streamTokenOf(request);
       if (streaming !== null) return streaming;
-      const identity = await authenticate(request.headers.authorization, {
-        sql,
-        tokens: sessionTokens,
-        now: context.now(),
-        onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
-      });
+      const cookie = usedSessionCookie(request);
+      if (cookie !== null) requireSameOrigin(request.raw, { isSafe: SAFE_METHODS.has(request.method), ...context });
+      const { authorization } = request.headers;
+      const identity = await authenticate(
+        { authorization, cookie },
+        {
+          sql,
+          tokens: sessionTokens,
+          now: context.now(),
+          onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of credentials failed'),
+        },
+      );
       const workspaceId = workspaceNamedBy(request);
       const isKnown = identity.key !== null || workspaceId !== undefined;
       return { identity, principal: isKnown ? await enterWorkspace(identity, { sql, workspaceId }) : null };
@@ -86,14 +94,13 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     }
   }
 
-  /** Null: the request has no stream token. */
   async function streamTokenOf(request: FastifyRequest): Promise<Arrival | null> {
     const { token } = request.query as { token?: unknown };
     const { acceptsStreamToken = false } = request.routeOptions.config;
     if (!acceptsStreamToken || typeof token !== 'string' || request.headers.authorization !== undefined) return null;
     const signed = { sql, secret: context.urlSigningSecret, now: context.now() };
     const { identity, workspaceId, callId } = await authenticateStreamToken(token, signed);
-    request.streamedCallId = callId;
+    request.streamTarget = { callId };
     return { identity, principal: await enterWorkspace(identity, { sql, workspaceId }) };
   }
 
@@ -108,6 +115,9 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     return await (unlimited ? limits.peekAddress(address) : limits.consumeAddress(address));
   }
 }
+
+/** RFC 9110 §9.2.1. */
+const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 interface Arrival {
   identity: Identity;

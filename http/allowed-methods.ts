@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 export function trackAllowedMethods(app: FastifyInstance): (url: string) => string[] {
   const routes: { pattern: RegExp; methods: readonly string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
-    // The OPTIONS route of CORS matches every path.
+    // The CORS route for OPTIONS matches every path.
     if (method === 'OPTIONS') return;
     routes.push({ pattern: patternOf(url), methods: [method].flat() });
   });
@@ -17,7 +17,7 @@ export function trackAllowedMethods(app: FastifyInstance): (url: string) => stri
 function patternOf(url: string): RegExp {
   const segments = url.split('/').map((segment) => {
     if (segment.startsWith(':')) return '[^/]+';
-    return segment === '*' ? '.+' : segment.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
+    return segment === '*' ? '.*' : segment.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
   });
   return new RegExp(`^${segments.join('/')}$`);
 }

@@ -8,10 +8,10 @@ import { digestUpload } from './upload-digests.ts';
 
 export const AUDIO_EXPECTED = 'Send multipart/form-data, the audio itself as audio/*, or application/json with a url.';
 
-/** Media types of bodies that are an audio file, some of them in a container for video. */
+/** Media types of audio files, including containers for video. */
 const AUDIO_TYPES = /^(audio|video)\/|^application\/(ogg|octet-stream)\b/i;
 
-/** Makes this scope accept forms, JSON, and audio, which `receiveAudioBody` reads. */
+/** Makes this scope accept forms, JSON, and audio for `receiveAudioBody`. */
 export function acceptAudioBodies(scope: FastifyInstance): void {
   acceptForms(scope, { unsupported: AUDIO_EXPECTED });
   addJsonParser(scope);
@@ -30,7 +30,7 @@ export async function receiveAudioBody(
   const { raw, headers } = request;
   let bytes = 0;
   async function* chunks(): AsyncGenerator<Buffer, void> {
-    // The connection must outlive a body that is rejected, for the response.
+    // After a rejected body, the connection must stay open for the response.
     for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > maxFileBytes) throw tooLarge({ maxFileBytes });

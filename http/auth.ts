@@ -4,25 +4,23 @@ import type { Sql } from '../storage/database.ts';
 import { fingerprintOf } from '../storage/queries/api-key-secret.ts';
 import { type ApiKeyBearer, findApiKey, findApiKeyById, touchApiKey } from '../storage/queries/api-keys.ts';
 import { findMembership } from '../storage/queries/memberships.ts';
-import { findSession } from '../storage/queries/sessions.ts';
+import { findSession, touchSession } from '../storage/queries/sessions.ts';
 import type { Plan, Role } from '../storage/queries/workspaces.ts';
 import type { Access, Credentials, Permission, Scope } from './permissions.ts';
 import type { SessionTokens, VerifiedToken } from './session-tokens.ts';
 
-/** The authenticated user, independent of a workspace. */
+/** Independent of a workspace. */
 export interface Caller {
   userId: number;
   placedVia: 'api_key' | 'session';
   apiKeyId: number | null;
   apiKeyName: string | null;
-  /** Scopes of the key. Empty: everything that the role of its user allows. */
+  /** Scopes of the key. Empty: everything that the user's role allows. */
   scopes: readonly Scope[];
   sessionId: string | null;
-  /** When the credentials expire. Null: never. */
   expiresAt: Date | null;
 }
 
-/** The authenticated user in a workspace, whatever the kind of credentials. */
 export interface Principal extends Caller {
   workspaceId: string;
   plan: Plan;
@@ -38,9 +36,9 @@ export interface Identity {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set except on public routes. Read it through `callerOf`. */
+    /** Set except on public routes. Use `callerOf`. */
     identity: Identity | null;
-    /** Set on routes that act on a workspace. Read it through `principalOf`. */
+    /** Set on routes that act on a workspace. Use `principalOf`. */
     principal: Principal | null;
   }
   interface FastifyContextConfig {
@@ -49,9 +47,9 @@ declare module 'fastify' {
     credentials?: Credentials;
     /** Scope that a key with scopes needs. */
     scope?: Scope | null;
-    /** Exempt from the rate limit, for the health checks of a load balancer. */
+    /** Exempt from the rate limit, for load balancer health checks. */
     unlimited?: boolean;
-    /** Receives an upload after authentication and sets `body` to its fields. Has no body timeout. */
+    /** Receives an upload after authentication and sets `body` to its fields. No body timeout applies. */
     receiveBody?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
   }
 }
@@ -63,11 +61,22 @@ interface AuthenticateOptions {
   onTouchFailed: (error: unknown) => void;
 }
 
+interface PresentedCredentials {
+  authorization: string | undefined;
+  /** Session token of the cookie, after `requireSameOrigin`. */
+  cookie?: string | null;
+}
+
 /**
- * Authenticates `Authorization: Bearer` with an API key (`sk_...`) or a session token, and updates the last use of a key.
+ * Authenticates `Authorization: Bearer` with an API key (`sk_...`) or a session token. Without that header, uses the
+ * session token of the cookie. Updates the time of last use.
  * @throws TandemError UNAUTHORIZED
  */
-export async function authenticate(authorization: string | undefined, options: AuthenticateOptions): Promise<Identity> {
+export async function authenticate(
+  { authorization, cookie = null }: PresentedCredentials,
+  options: AuthenticateOptions,
+): Promise<Identity> {
+  if (authorization === undefined && cookie !== null) return await authenticateSession(cookie, options);
   const credential = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
   if (credential === undefined) {
     throw new TandemError('UNAUTHORIZED', 'Send an API key: Authorization: Bearer sk_...');
@@ -78,8 +87,8 @@ export async function authenticate(authorization: string | undefined, options: A
 }
 
 /**
- * Resolves the workspace: that of the key, or the one that the request of a session names.
- * @throws TandemError WORKSPACE_NOT_FOUND if none is named, or the user is not a member of it.
+ * Resolves the workspace: that of the key, or the one named by a session's request.
+ * @throws TandemError WORKSPACE_NOT_FOUND if none is named, or the user is not a member
  */
 export async function enterWorkspace(
   { caller, key }: Identity,
@@ -100,14 +109,14 @@ export async function enterWorkspace(
   return { ...caller, ...membership };
 }
 
-/** @throws TandemError WORKSPACE_NOT_FOUND, rather than act on a workspace that the request did not mean. */
+/** @throws TandemError WORKSPACE_NOT_FOUND if the request names another workspace than the credentials' */
 export function requireSameWorkspace(workspaceId: string, named: string | undefined): void {
   if (named !== undefined && named.toLowerCase() !== workspaceId) {
     throw workspaceNotFound('workspace_id differs from the workspace of the credentials. Omit it, or use other ones.');
   }
 }
 
-/** Whether the credentials of an admitted caller were revoked since. False if the database cannot be reached. */
+/** Whether an admitted caller's credentials were revoked. False if the database cannot be reached. */
 export async function isRevoked(
   { apiKeyId, sessionId, userId, workspaceId }: Principal,
   { sql, now }: { sql: Sql; now: Date },
@@ -121,19 +130,17 @@ export async function isRevoked(
   }
 }
 
-/** The caller of a route that is not public. */
 export function callerOf(request: FastifyRequest): Caller {
   if (request.identity === null) throw new Error('a public route has no caller');
   return request.identity.caller;
 }
 
-/** The caller of a route that acts on a workspace. */
 export function principalOf(request: FastifyRequest): Principal {
   if (request.principal === null) throw new Error('this route does not act on a workspace, so it has no principal');
   return request.principal;
 }
 
-/** @throws TandemError FORBIDDEN when the route requires a session, or a scope that the API key lacks. */
+/** @throws TandemError FORBIDDEN if the route requires a session, or a scope that the API key lacks */
 export function requireCredentials(caller: Caller, { credentials = 'any', scope = null }: Partial<Permission>): void {
   if (credentials === 'session' && caller.placedVia !== 'session') {
     throw new TandemError(
@@ -152,7 +159,7 @@ export function scopesAllow({ scopes }: Caller, scope: Scope): boolean {
   return scopes.length === 0 || scopes.includes(scope);
 }
 
-/** @throws TandemError FORBIDDEN when the role of the caller does not allow it. */
+/** @throws TandemError FORBIDDEN if the caller's role does not allow it */
 export function requireAccess({ role }: Principal, access: Access): void {
   if (!roleAllows(role, access))
     throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'Your role does not allow this.');
@@ -181,7 +188,7 @@ async function authenticateKey(
   credential: string,
   { sql, now, onTouchFailed }: AuthenticateOptions,
 ): Promise<Identity> {
-  // Looked up by its hash in an index, so the timing reveals nothing about the key.
+  // The hash is looked up in an index, so the timing reveals nothing about the key.
   const key = await findApiKey(sql, { keyHash: fingerprintOf(credential).keyHash, now });
   if (key === null) {
     throw new TandemError('UNAUTHORIZED', 'The API key is invalid, has expired or was deleted. Use another one.');
@@ -203,10 +210,14 @@ export function identityOfKey(key: ApiKeyBearer): Identity {
   return { caller, key };
 }
 
-async function authenticateSession(credential: string, { sql, tokens, now }: AuthenticateOptions): Promise<Identity> {
+async function authenticateSession(
+  credential: string,
+  { sql, tokens, now, onTouchFailed }: AuthenticateOptions,
+): Promise<Identity> {
   const { userId, sessionId, expiresAt } = await tokens.verify(credential, now);
   const session = await findSession(sql, { id: sessionId, userId, now });
   if (session === null) throw new TandemError('UNAUTHORIZED', 'The session has ended. Log in again.');
+  touchSession(sql, { ...session, now }).catch(onTouchFailed);
   return identityOfSession({ userId, sessionId, expiresAt });
 }
 

@@ -2,17 +2,15 @@ import { type Principal, roleAllows, scopesAllow } from './auth.ts';
 import { PERMISSIONS } from './permissions.ts';
 import { nanoToDecimal } from './schemas/money.ts';
 
-/** The charge that a response reports. */
 export interface ChargeForHeaders {
-  /** Id of the ledger entry. */
   entryId: string;
   chargedNano: bigint;
   balanceAfterNano: bigint;
 }
 
 /**
- * The three headers of every billed response (platform specification, Memory ingest). The balance is only for callers who
- * may read the wallet, as by `GET /billing/wallet`.
+ * Returns the three headers of billed responses (platform specification, Memory ingest). Includes the balance only for
+ * callers who may read the wallet, as for `GET /billing/wallet`.
  */
 export function billingHeaders(
   { entryId, chargedNano, balanceAfterNano }: ChargeForHeaders,

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Limits how long a body may take to arrive. Node has one timeout for all requests, which fits uploads; all other
- * routes get a shorter one here, which fails in the same way.
+ * Limits the time in which a body must arrive. Node's single timeout is long enough for uploads. All other routes get a
+ * shorter one here, which fails in the same way.
  */
 export function limitBodyTime(app: FastifyInstance, { bodyTimeoutMs }: { bodyTimeoutMs: number }): void {
   app.addHook('onRequest', async ({ raw, routeOptions }, reply) => {

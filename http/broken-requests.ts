@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Server } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
 import type { Limits } from '../storage/limits/limits.ts';
@@ -9,15 +9,14 @@ import { securityHeaders } from './security-headers.ts';
 
 export interface BrokenRequestOptions {
   limits: Limits;
-  /** Whether clients connect over https. */
   isHttps: boolean;
-  /** Whether a response has been partly sent on the connection, so that no other may follow. */
+  /** Whether a response was partly sent on the connection, so that no other may follow. */
   isAnswering: (socket: Duplex) => boolean;
 }
 
 /**
- * Responds to requests that never reach Fastify, with the envelope and headers of every other response: bytes that are
- * not HTTP, oversized headers, requests that time out, and CONNECT. Writes to the raw socket and closes it.
+ * Responds to requests that never reach Fastify, with the usual envelope and headers: bytes that are not HTTP,
+ * oversized headers, timeouts, and CONNECT. Writes to the raw socket and closes it.
  */
 export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenRequestOptions) {
   async function refuse(socket: Duplex, { statusLine, refusal, more = {} }: RawRefusal): Promise<void> {
@@ -51,7 +50,11 @@ export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenReq
         more: { 'sec-websocket-version': '13' },
       });
     },
-    /** Node would close the connection without a response. */
+    /** Rejects a valid WebSocket handshake with an error. */
+    refuseUpgrade(socket: Duplex, refusal: TandemError): void {
+      void refuse(socket, { statusLine: `${refusal.status} ${STATUS_CODES[refusal.status]}`, refusal });
+    },
+    /** Rejects CONNECT, because Node would close the connection without a response. */
     refuseTunnels(server: Server): void {
       server.on('connect', (_request, socket) => {
         socket.on('error', () => socket.destroy());

@@ -1,12 +1,11 @@
 export interface ByteRange {
-  /** First and last byte, both included. */
   start: number;
   end: number;
 }
 
 /**
  * Parses a `Range` header for a resource of `size` bytes (RFC 9110 §14.2). Returns `whole` if the header is absent,
- * malformed, in another unit, or has several ranges: a server may ignore all of these. `unsatisfiable` means 416.
+ * malformed, in another unit or has several ranges, because a server may ignore these. `unsatisfiable` means 416.
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
   const match = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '');

@@ -3,14 +3,14 @@ import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 
-/** X-Forwarded-For may contain something other than an address. */
+/** Falls back to the socket's address if X-Forwarded-For contains something else. */
 export function addressOf(request: FastifyRequest): string {
   return isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? 'unknown') : request.ip;
 }
 
 /**
- * The same for an upgrade, which never becomes a Fastify request: the last address in X-Forwarded-For that is not a
- * trusted proxy.
+ * Returns the client address of an upgrade, which never becomes a Fastify request: the last address in X-Forwarded-For
+ * that is not a trusted proxy.
  */
 export function addressOfUpgrade({ socket, headers }: IncomingMessage, trustedProxies: readonly string[]): string {
   const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');

@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 
 /**
- * Aborts with a `TandemError` when the client disconnects before the response, or when the server closes.
+ * Aborts with a `TandemError` if the client disconnects before the response, or the server closes.
  * @param cancelledCode error code for a disconnected client
  */
 export function clientSignal(

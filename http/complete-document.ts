@@ -29,9 +29,8 @@ interface ApiDocument {
 }
 
 /**
- * Completes the document: adds missing examples, and replaces the generic error responses of the routes with one
- * response per status that lists its codes, and declares the headers of each response. Common responses and all headers are
- * defined once, in `components`.
+ * Completes the OpenAPI document. It adds missing examples and response headers. It replaces generic error responses by
+ * one response per status with its codes. Shared responses and all headers are defined once, in `components`.
  */
 export function completeDocument<Document extends object>(document: Document): Document {
   const { paths = {}, components = {} } = document as ApiDocument;
@@ -66,7 +65,7 @@ function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
   if (example !== undefined) media.example = example;
 }
 
-/** Error responses by status. Those with at most two codes are added to `shared`. */
+/** Returns the error responses by status. Adds those with at most two codes to `shared`. */
 function refusalResponses(
   { method, path, operation, traits }: { method: string; path: string; operation: Operation; traits: HeaderTraits },
   shared: Record<string, ApiResponse>,

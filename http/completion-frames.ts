@@ -7,7 +7,7 @@ import { billingHeaders } from './billing-headers.ts';
 import { openaiError } from './openai-errors.ts';
 import { toRefusal } from './refusals.ts';
 
-/** Inserts a heartbeat whenever no part has come for `everyMs`. Reads a part only when asked for one. */
+/** Inserts a heartbeat if no part comes for `everyMs`. Reads a part only on demand. */
 export async function* withHeartbeats(
   parts: AsyncGenerator<AnswerPart, void>,
   everyMs: number,
@@ -30,8 +30,8 @@ export async function* withHeartbeats(
 }
 
 /**
- * Formats an answer as Server-Sent Events, in the order of the platform specification: the id of a new chat, the answer,
- * and how it ended. An error frame has the formats of both the specification and OpenAI.
+ * Formats an answer as Server-Sent Events in the specified order: id of a new chat, answer, end. Error frames combine
+ * the formats of the specification and OpenAI.
  */
 export async function* completionFrames(
   parts: AsyncIterable<AnswerPart | 'heartbeat'>,
@@ -83,7 +83,7 @@ export async function* completionFrames(
   }
 }
 
-/** Collects the answers into one JSON object. @throws what the parts throw */
+/** Collects the answers into one JSON object. @throws errors of the parts */
 export async function wholeCompletion(answering: Answering): Promise<{ body: object; finished: FinishedAnswer }> {
   const { id, chatId, isNewChat, createdAt } = answering;
   const answers: WholeAnswer[] = [];
@@ -110,7 +110,6 @@ export async function wholeCompletion(answering: Answering): Promise<{ body: obj
   throw new TandemError('LLM_UNAVAILABLE', 'The answer of the language model was cut off. Try again.');
 }
 
-/** The pieces of one choice. */
 class WholeAnswer {
   #text = '';
   #reasoning = '';
@@ -162,7 +161,7 @@ function deltaOf(part: AnswerPiece) {
   return { tool_calls: [{ index, ...begins, function: { ...(name !== null && { name }), arguments: written } }] };
 }
 
-/** As OpenAI has them. Refusals are not told apart from answers. */
+/** In OpenAI's format. Refusals count as answers. */
 function presentLogprobs(tokens: readonly TokenLogprob[]) {
   const content = tokens.map(({ alternatives, ...token }) => ({ ...token, top_logprobs: alternatives }));
   return { content, refusal: null };

@@ -9,10 +9,10 @@ type Message = NonNullable<Body['messages']>[number];
 
 /** Platform specification, Chat completions. */
 const DEFAULT_TOP_K = 20;
-/** Alias of the default model, unless the operator gave this name to another one. */
+/** Alias of the default model, unless the operator uses this name for another one. */
 const DEFAULT_MODEL = 'svc-tiny';
 
-/** Reads a body of either mode. @throws TandemError `VALIDATION_FAILED` */
+/** Parses a body of either mode. @throws TandemError `VALIDATION_FAILED` */
 export function readCompletionBody(body: Body): ChatAsk | CorrectionAsk {
   const { messages, text } = body;
   if ((messages === undefined) === (text === undefined)) {
@@ -23,13 +23,13 @@ export function readCompletionBody(body: Body): ChatAsk | CorrectionAsk {
   return text === undefined ? chatOf(body, messages!) : correctionOf(body, text);
 }
 
-/** Null for the default model, or for rule-based correction if there is none. */
+/** Null: the default model, or rule-based correction without one. */
 export function modelNamedBy({ model, text }: Body): string | null {
   const named = model ?? DEFAULT_MODEL;
   return text !== undefined && named === DEFAULT_MODEL ? null : named;
 }
 
-/** Streams by default, unless the request asks for JSON. */
+/** True unless the request asks for JSON. */
 export function wantsStream({ stream }: Body, accept: string | undefined): boolean {
   if (typeof stream === 'boolean') return stream;
   return !/application\/json/i.test(accept ?? '') || /text\/event-stream/i.test(accept ?? '');

@@ -2,17 +2,18 @@ import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Allows pages of these origins to call the API (`*`: all origins). Credentials are sent in a header, never as a cookie,
- * so a page can only act for a user who gave it a key. Other origins get a normal response, which the browser withholds
- * from the page.
+ * Allows pages of these origins to call the API (`*`: all origins). Pages send credentials in a header. Without
+ * `Access-Control-Allow-Credentials`, browsers neither send them the session cookie nor store it, and `same-origin.ts`
+ * would reject it. So a page can only act for a user who gave it a key. Other origins get a normal response, which the
+ * browser withholds from the page.
  *
- * Registered before the hooks that reject requests, so that pages can read errors too.
+ * Register it before the hooks that reject requests, so that pages can read errors too.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   const listed = new Set(origins);
   app.addHook('onRoute', (route) => {
-    // Preflight requests have no credentials, and do not count against the rate limit.
+    // Preflight requests have no credentials and do not count against the rate limit.
     if (route.url === '*' && route.method === 'OPTIONS') route.config = { ...route.config, unlimited: true };
   });
   app.register(cors, {
@@ -49,5 +50,5 @@ const EXPOSED_HEADERS = [
   'www-authenticate',
 ];
 
-/** No browser caches a preflight for more than two hours. */
+/** Browsers cache a preflight for at most two hours. */
 const PREFLIGHT_MAX_AGE_S = 7_200;

@@ -7,8 +7,8 @@ import type { HttpContext } from './context.ts';
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Aborts a long response when its client disconnects, the server closes or its credentials end. Call it after adding
- * the listeners of `ended`, because each of these may already have happened.
+ * Aborts a long response if its client disconnects, the server closes or its credentials end. Add the listeners of
+ * `ended` first, because any of these may already have happened.
  */
 export function abortWithClient(
   context: Pick<HttpContext, 'sql' | 'now' | 'heartbeatMs' | 'revocations' | 'closing'>,
@@ -23,8 +23,8 @@ export function abortWithClient(
 }
 
 /**
- * Aborts a long connection when its credentials end: immediately when they expire or are revoked in this process, and
- * at the next heartbeat if another process revoked them.
+ * Aborts a long connection when its credentials end: immediately if they expire or this process revokes them, at the
+ * next heartbeat if another process does.
  */
 export function abortWithCredentials(
   { sql, now, heartbeatMs, revocations }: Pick<HttpContext, 'sql' | 'now' | 'heartbeatMs' | 'revocations'>,

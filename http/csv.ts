@@ -1,7 +1,7 @@
-/** Numbers, exact decimals and our own strings are written as they are. Text from users must be wrapped in `text`. */
+/** Numbers, decimals and our own strings are written unchanged. Wrap text from users in `text`. */
 export type CsvCell = string | number | null | { text: string | null };
 
-/** One record of RFC 4180, with its line break. */
+/** Formats one record with its line break (RFC 4180). */
 export function csvRecord(cells: readonly CsvCell[]): string {
   return `${cells.map(fieldOf).join(',')}\r\n`;
 }
@@ -16,7 +16,7 @@ function quoted(field: string): string {
   return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
 }
 
-/** Prevents CSV injection (OWASP): spreadsheets run text that starts like a formula, unless an apostrophe precedes it. */
+/** Prevents CSV injection (OWASP): an apostrophe stops spreadsheets from running text as a formula. */
 function withoutFormula(text: string): string {
   return /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
 }

@@ -1,22 +1,30 @@
 import type { PublicCallEvent } from '../actors/call-view.ts';
 import { within } from '../runtime/waiting.ts';
 
+export const EVENT_STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  // A kept-alive connection would delay closing the server.
+  connection: 'close',
+  // Stops nginx from buffering events.
+  'x-accel-buffering': 'no',
+} as const;
+
 export interface CallEventStreamOptions {
-  /** Last sequence that the client received; 0 for none. */
+  /** 0 for none. */
   afterSequence: number;
   /** Subscribes to future events, until the signal aborts. */
   watch: (listener: (event: PublicCallEvent) => void, signal: AbortSignal) => void;
-  /** Loads stored events after a sequence, in order. */
   loadEvents: (afterSequence: number) => Promise<PublicCallEvent[]>;
   heartbeatMs: number;
-  /** Ends the stream when the client disconnects or the server closes. */
+  /** Ends the stream if the client disconnects or the server closes. */
   signal: AbortSignal;
 }
 
 /**
- * Streams the events of one call as Server-Sent Events (WHATWG HTML §9.2), each once and in order, up to the one that
- * leaves the call in a final state. Subscribes before it loads stored events, so that none is missed: the sequence
- * identifies duplicates, and gaps are loaded from storage.
+ * Streams the events of one call as Server-Sent Events (WHATWG HTML §9.2), each once and in order, until its final
+ * state. Subscribes before loading stored events, so that none is missed. The sequence identifies duplicates; gaps are
+ * loaded from storage.
  */
 export async function* streamCallEvents(options: CallEventStreamOptions): AsyncGenerator<string> {
   const { loadEvents, heartbeatMs, signal } = options;
@@ -24,7 +32,7 @@ export async function* streamCallEvents(options: CallEventStreamOptions): AsyncG
   options.watch((event) => live.put(event), signal);
   let last = options.afterSequence;
 
-  // Sent immediately, so that the client knows that it is connected.
+  // Send at once, so that the client knows that it is connected.
   yield 'retry: 3000\n\n';
   let batch = await loadEvents(last);
   while (!signal.aborted) {
@@ -38,7 +46,7 @@ export async function* streamCallEvents(options: CallEventStreamOptions): AsyncG
     if (next === null) {
       if (signal.aborted) return;
       yield ': heartbeat\n\n';
-      // Events of another node may be lost on their way.
+      // Events of another node may have been lost.
       batch = await loadEvents(last);
     } else if (next.sequence > last + 1) batch = await loadEvents(last);
     else batch = [next];
@@ -53,7 +61,7 @@ function frameOf(event: PublicCallEvent): string {
   return `id: ${event.sequence}\nevent: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** Limits the memory for a slow client: beyond this, older events are dropped and later loaded from storage. */
+/** Limits memory for a slow client: older events are dropped and later loaded from storage. */
 const MAX_WAITING = 64;
 
 class Mailbox {
@@ -66,7 +74,7 @@ class Mailbox {
     this.#wake();
   }
 
-  /** Waits for the oldest event. Null after the timeout, or when the signal aborts. */
+  /** Waits for the oldest event. Null after the timeout or an abort. */
   async take({ timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<PublicCallEvent | null> {
     if (this.#events.length === 0 && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();

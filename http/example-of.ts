@@ -16,8 +16,8 @@ export interface JsonSchema {
 }
 
 /**
- * An example value of a schema: its own, or one composed of the examples of its properties. Undefined if a required
- * property has none, because a placeholder such as "string" would be useless.
+ * Returns an example of a schema: its own, or one composed from its properties. Undefined if a required property has
+ * none, because a placeholder such as "string" is useless.
  */
 export function exampleOf(schema: JsonSchema, shared: Readonly<Record<string, JsonSchema>>): unknown {
   if (schema.example !== undefined) return schema.example;

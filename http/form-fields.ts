@@ -1,13 +1,12 @@
 import { type InvalidField, validationFailed } from './validation.ts';
 
-/** Fields of a form or of a query, as received. */
 export type FormFields = Readonly<Record<string, string | string[]>>;
 
-/** Accepted fields, and whether each may be repeated. */
+/** The value is whether it may be repeated. */
 export type FieldKinds = Readonly<Record<string, 'once' | 'repeated'>>;
 
 /**
- * Converts a query or a JSON object to the fields of a form, so that both are read like one. Null counts as absent.
+ * Converts a query or JSON object to form fields, so that one reader handles all. Null counts as absent.
  * @throws TandemError `VALIDATION_FAILED` with every invalid field
  */
 export function toFormFields(values: object, kinds: FieldKinds): FormFields {
@@ -31,7 +30,7 @@ export function toFormFields(values: object, kinds: FieldKinds): FormFields {
   return fields;
 }
 
-/** Reads the fields of a form, and collects what is invalid in `invalid`. */
+/** Reads form fields and collects errors in `invalid`. */
 export interface Form {
   invalid: InvalidField[];
   refuse(path: string, message: string): void;
@@ -44,7 +43,7 @@ export interface Form {
   list(name: string): string[];
 }
 
-/** An empty field counts as absent, because that is what HTML forms send. */
+/** Treats an empty field as absent, because HTML forms send those. */
 export function readForm(fields: FormFields): Form {
   const invalid: InvalidField[] = [];
   const refuse = (path: string, message: string) => {

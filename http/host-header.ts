@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * HTTP/1.1 requires exactly one Host header with a usable value (RFC 9112 §3.2). A proxy and a server that choose
- * different ones of two would not agree on who is asked.
+ * Checks for exactly one usable Host header (RFC 9112 §3.2). With two, a proxy and a server might use different ones.
  */
 export function hasOneHost({ httpVersion, rawHeaders }: Pick<IncomingMessage, 'httpVersion' | 'rawHeaders'>): boolean {
   const hosts: string[] = [];

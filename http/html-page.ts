@@ -7,7 +7,7 @@ export const PAGE = responseOf({
   content: { 'text/html': { schema: Type.String({ examples: ['<!doctype html>...'] }) } },
 });
 
-/** Title and content are inserted as they are: pass only text that needs no escaping. */
+/** Inserts title and content without escaping. */
 export function sendPage(reply: FastifyReply, title: string, content: string): FastifyReply {
   const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title></head>`;
   return reply.type('text/html; charset=utf-8').send(`${head}<body><h1>${title}</h1>${content}</body></html>`);

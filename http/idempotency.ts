@@ -26,19 +26,19 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /**
-     * With an Idempotency-Key: an id that is the same in every attempt of this request. What the request creates can be
-     * named after it, so that an attempt after a crash finds it.
+     * With an Idempotency-Key: an id that is the same in every attempt of this request. Use it to name created
+     * resources, so that an attempt after a crash finds them.
      */
     idempotentId: string | null;
   }
 }
 
-/** Larger responses are not kept. */
+/** Larger responses are not stored. */
 const MAX_STORED_BYTES = 2 ** 20;
 const RETRY_AFTER_S = 2;
 const SWEEP_INTERVAL_MS = 15 * 60_000;
 
-/** Headers that belong to the response rather than to the request that carries it. */
+/** Headers of the stored response, as opposed to those of each request. */
 const KEPT_HEADERS = [
   'content-type',
   'content-disposition',
@@ -54,11 +54,11 @@ interface Running extends Attempt {
 }
 
 /**
- * Makes POST requests with an Idempotency-Key run once: the first response is stored, sealed, and repetitions get it.
- * A key belongs to a workspace, an API key or user, and an operation. It is claimed after authentication and
- * validation, so requests that are refused there do not use it up; neither do responses with 400, 5xx, 429, or an error
- * that is retryable. A process renews the claims of its running requests; those of a process that died lapse, and a repetition
- * then runs with the same `idempotentId` (draft-ietf-httpapi-idempotency-key-header).
+ * Runs POST requests with an Idempotency-Key once (draft-ietf-httpapi-idempotency-key-header). The first response is
+ * stored encrypted, and repetitions get it. A key belongs to a workspace, an API key or user, and an operation. It is
+ * claimed after authentication and validation, so a request rejected there does not use it. Responses with 400, 429,
+ * 5xx or a retryable error do not use it either. A process renews the claims of its running requests. After a crash
+ * they expire, and a repetition runs with the same `idempotentId`.
  */
 export function acceptIdempotencyKeys(
   app: FastifyInstance,
@@ -114,7 +114,7 @@ export function acceptIdempotencyKeys(
     const current = running.get(request);
     if (current === undefined) return payload;
     const body = textOf(payload);
-    // The request is done when its stream is.
+    // A streamed request ends with its stream.
     if (body === undefined) {
       reply.raw.once('close', () => void settle(request, responseOf(request, reply, null)));
       if (reply.raw.closed) await settle(request, responseOf(request, reply, null));
@@ -140,7 +140,7 @@ export function acceptIdempotencyKeys(
 
   function begin(request: FastifyRequest, reply: FastifyReply, attempt: Running): void {
     running.set(request, attempt);
-    // Routes do so when the client has gone, and then nothing is sent.
+    // Routes hijack after a client has left; then nothing is sent.
     const { hijack } = reply;
     reply.hijack = () => {
       void settle(request, 'release');
@@ -148,7 +148,10 @@ export function acceptIdempotencyKeys(
     };
   }
 
-  /** Stores the response, or lets the same request or, with `forget`, any request run. Failures leave the claim to lapse. */
+  /**
+   * Stores the response. `release` lets the same request run again, `forget` any request. After a failure the claim
+   * expires.
+   */
   async function settle(request: FastifyRequest, response: StoredResponse | 'release' | 'forget'): Promise<void> {
     const current = running.get(request);
     if (current === undefined || current.isSettled) return;
@@ -181,7 +184,7 @@ function replay(reply: FastifyReply, { status, headers, body, requestId }: Store
     .send(body);
 }
 
-/** Printable ASCII. @throws TandemError VALIDATION_FAILED */
+/** Requires printable ASCII. @throws TandemError VALIDATION_FAILED */
 function readKey(given: string | string[]): string {
   if (typeof given === 'string' && given.length <= MAX_KEY_LENGTH && /^[!-~](?:[ -~]*[!-~])?$/.test(given)) {
     return given;
@@ -190,7 +193,7 @@ function readKey(given: string | string[]): string {
   throw validationFailed([{ path: 'Idempotency-Key', message }]);
 }
 
-/** Covers the path, the query and the body, in any order of their fields. */
+/** Digest of path, query and body, in any order of fields. */
 function fingerprintOf(request: FastifyRequest): string {
   const { workspace_id: _, ...query } = request.query as Record<string, unknown>;
   const parts = [request.params, query, request.body ?? null, uploadDigests(request)];
@@ -203,7 +206,7 @@ function textOf(payload: unknown): string | undefined {
   return typeof payload === 'string' ? payload : undefined;
 }
 
-/** Whether a repetition could not end otherwise. */
+/** Whether repeating the request would give the same response. */
 function isFinal({ statusCode }: FastifyReply, body: string): boolean {
   if (statusCode >= 500 || statusCode === 429 || statusCode === 499) return false;
   if (statusCode < 400) return true;

@@ -4,11 +4,11 @@ export const IDEMPOTENCY_KEY = 'idempotency-key';
 export const MAX_KEY_LENGTH = 255;
 
 /**
- * POST routes that ignore an Idempotency-Key, although they have credentials. All others accept it, and so do new ones.
- * Public routes ignore it too: nobody could say whose key it is.
+ * Authenticated POST routes that ignore an Idempotency-Key. All others accept it. Public routes ignore it too, because
+ * a key must have an owner.
  */
 const IGNORING: ReadonlySet<string> = new Set([
-  // They set a state. Repeating them changes nothing, and the call may have moved on since.
+  // They set a state, so repeating them changes nothing, and the call may have moved on.
   'POST /dialer/click2call/:id/hangup',
   'POST /dialer/click2call/:id/mute',
   'POST /dialer/click2call/:id/unmute',
@@ -17,12 +17,13 @@ const IGNORING: ReadonlySet<string> = new Set([
   'POST /dialer/click2call/:id/recording/pause',
   'POST /dialer/click2call/:id/recording/resume',
   'POST /auth/logout',
-  // They store nothing and cost nothing, and the answer is only good for minutes.
+  // They store nothing, are free, and their responses expire within minutes.
   'POST /dialer/click2call/:id/recording',
   'POST /dialer/recordings/:id/playback-url',
   'POST /dialer/do-not-call/check',
   'POST /phone/tokens',
   'POST /dialer/click2call/:id/stream-token',
+  'POST /dialer/stream-token',
 ]);
 
 /** Marks the routes that accept an Idempotency-Key. Runs after `applyPermission`. */
@@ -31,7 +32,7 @@ export function markIdempotent(route: RouteOptions): void {
   route.config = { ...route.config, idempotent: !IGNORING.has(`POST ${route.url}`) };
 }
 
-/** Adds the header to the documentation of an operation that accepts it. */
+/** Documents the header in the operations that accept it. */
 export function withIdempotencyKey(schema: FastifySchema, isIdempotent: boolean | undefined): FastifySchema {
   if (isIdempotent !== true) return schema;
   return {

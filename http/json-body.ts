@@ -3,20 +3,20 @@ import { TandemError } from '../machines/errors.ts';
 import { parseExactJson } from '../storage/exact-json.ts';
 
 /**
- * Metadata of 2048 bytes can nest 1024 arrays and must be returned as sent. JSON.stringify and our recursive functions
- * handle far more.
+ * Metadata of 2048 bytes can nest 1024 arrays and must be returned unchanged. JSON.stringify and our recursive
+ * functions can handle far more.
  */
 const MAX_DEPTH = 1040;
 
-/** Exact parsing is ten times slower. Larger bodies contain more than metadata, and get ordinary numbers. */
+/** Exact parsing is ten times slower. Larger bodies contain more than metadata and get ordinary numbers. */
 const MAX_EXACT_BYTES = 64 * 1024;
 
-/** Replaces the parsers of Fastify: accepts UTF-8 JSON of bounded depth or no body, and rejects the rest with 415. */
+/** Replaces Fastify's parsers: accepts UTF-8 JSON of bounded depth or no body, and rejects others with 415. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   addJsonParser(app);
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
-    // Clients also send a content type with empty bodies.
+    // Clients send a content type with empty bodies too.
     if (body.length === 0) done(null, undefined);
     else done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'));
   });
@@ -33,7 +33,7 @@ export function addJsonParser(app: Pick<FastifyInstance, 'addContentTypeParser'>
   });
 }
 
-/** For signed bodies: passes on the raw bytes, whatever their content type. */
+/** Accepts signed bodies: passes on the raw bytes of any content type. */
 export function acceptRawBodies(
   app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,
 ): void {
@@ -60,12 +60,12 @@ export function parseJsonBody(body: Buffer): unknown {
   }
   try {
     const value = JSON.parse(text) as unknown;
-    // Metadata is returned as sent, to the last digit.
+    // Keep every digit of metadata, because it must be returned unchanged.
     if (body.length <= MAX_EXACT_BYTES && hasMetadata(value))
       value.metadata = (parseExactJson(text) as typeof value).metadata;
     return value;
   } catch {
-    // The message of the parser would quote the body.
+    // Do not use the parser's message, which quotes the body.
     throw new TandemError('MALFORMED_JSON', 'The body is not valid JSON.');
   }
 }

@@ -13,7 +13,7 @@ import { validationFailed } from './validation.ts';
 type Evaluate = Static<typeof EvaluateBody>;
 type Segment = { leg?: string; speaker?: unknown; start?: number; text: string };
 
-/** Reads the candidate of a body, or the call to look it up from. @throws TandemError VALIDATION_FAILED */
+/** Reads the candidate from a body, or the id of its call. @throws TandemError VALIDATION_FAILED */
 export function readCandidate(body: Evaluate): { candidate: Candidate } | { callId: string } {
   requireOne(body, ['rubric_id', 'questions']);
   const [kind] = requireOne(body, ['output', 'transcript', 'messages', 'call_id']);
@@ -25,7 +25,7 @@ export function readCandidate(body: Evaluate): { candidate: Candidate } | { call
   return { candidate: requireValidCandidate(candidateOf(body), kind!) };
 }
 
-/** @throws TandemError VALIDATION_FAILED if the candidate is blank or too long. */
+/** @throws TandemError VALIDATION_FAILED if the candidate is blank or too long */
 export function requireValidCandidate(candidate: Candidate, path: string): Candidate {
   const characters = candidate.texts.reduce((sum, text) => sum + text.length, 0);
   if (characters > MAX_CHARACTERS) {
@@ -53,8 +53,8 @@ function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate
 }
 
 function spokenLine({ leg, speaker, start, text }: Segment): SpokenLine {
-  const said = leg ?? speaker;
-  return { ...(typeof said === 'string' && { speaker: said }), ...(start !== undefined && { start }), text };
+  const name = leg ?? speaker;
+  return { ...(typeof name === 'string' && { speaker: name }), ...(start !== undefined && { start }), text };
 }
 
 /** Joins the content parts of a message with line breaks. */
@@ -68,7 +68,7 @@ function textOf(content: unknown, path: string): string {
     .join('\n');
 }
 
-/** Leaves out tool calls that are not function calls. */
+/** Skips tool calls other than function calls. */
 function callsIn(calls: unknown): SpokenCall[] {
   return (Array.isArray(calls) ? calls : []).flatMap((call) => {
     const { name, arguments: written } = call?.function ?? {};

@@ -3,7 +3,7 @@ import { TandemError } from '../machines/errors.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Another protocol reads the query. */
+    /** Another protocol defines the query. */
     anyQuery?: boolean;
   }
 }
@@ -11,8 +11,8 @@ declare module 'fastify' {
 const MAX_NAMED = 20;
 
 /**
- * Rejects query parameters that the operation does not have, so that a misspelled filter does not select everything.
- * Credentials are checked before, uploads are received after.
+ * Rejects unknown query parameters, so that a misspelled filter does not select everything. Runs after the credentials
+ * are checked and before uploads are received.
  */
 export function refuseUnknownParameters(app: FastifyInstance): void {
   const knownByRoute = new WeakMap<object, readonly string[]>();

@@ -1,6 +1,6 @@
 /**
- * The language of a tag in lower case: `en` of `en-US` or `EN_in`, `zh` of `zh-Hans-CN` (RFC 5646 §2.2.1). Arabic with a
- * region stays whole, because the specification refuses dialects of Arabic.
+ * Extracts the language in lower case: `en` from `en-US` or `EN_in`, `zh` from `zh-Hans-CN` (RFC 5646 §2.2.1). Keeps
+ * the region of Arabic, because the specification rejects Arabic dialects.
  */
 export function languageOfTag(tag: string): string {
   const lower = tag.toLowerCase();

@@ -11,14 +11,14 @@ export interface MetricsAccess {
 
 export const LOOPBACK_ONLY: MetricsAccess = { token: null, allowCidrs: ['127.0.0.0/8', '::1/128'] };
 
-/** Whether a client may read the metrics: it is in an allowed network, or has the token. */
+/** Whether a client may read the metrics, by network or token. */
 export function mayReadMetrics(request: FastifyRequest, { token, allowCidrs }: MetricsAccess): boolean {
   if (isWithin(addressOf(request), allowCidrs)) return true;
   const given = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digestOf(given), digestOf(token));
 }
 
-/** Both sides of the comparison have one length then. */
+/** Gives both compared values the same length. */
 function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

@@ -8,39 +8,36 @@ import { raceAbort } from '../runtime/waiting.ts';
 import { digestUpload } from './upload-digests.ts';
 import { type InvalidField, validationFailed } from './validation.ts';
 
-/** An uploaded file, stored on disk. */
 export interface UploadedFile {
   path: string;
   bytes: number;
-  /** File name from the client; null if none. */
+  /** File name from the client; null if missing. */
   name: string | null;
   mediaType: string | null;
 }
 
 export interface ReceiveFormOptions {
-  /** Name of the file field. */
   fileField: string;
-  /** Alternative name of the field; some clients append `[]` to lists. */
+  /** Alternative field name; some clients append `[]` to lists. */
   fileFieldAlias?: string;
   /** Default 1. */
   minFiles?: number;
   /** Default 1. */
   maxFiles?: number;
-  /** Accepted fields, and whether each may be repeated. */
+  /** The value is whether it may be repeated. */
   fields: Readonly<Record<string, 'once' | 'repeated'>>;
-  /** Path to store the file with this index (from 0). Created readable by its owner only. */
+  /** Path for the file with this index (from 0). Created readable by its owner only. */
   pathOf: (index: number) => string;
   maxFileBytes: number;
-  /** Limit for all files together. Default: `maxFiles` times `maxFileBytes`. */
+  /** Limit of all files together. Default: `maxFiles` times `maxFileBytes`. */
   maxBytes?: number;
   /** Aborting rejects with its reason. */
   signal: AbortSignal;
 }
 
 export interface ReceivedForm {
-  /** In order. */
   files: UploadedFile[];
-  /** Values as received. */
+  /** As received. */
   fields: Record<string, string | string[]>;
 }
 
@@ -49,12 +46,12 @@ const MAX_FIELDS = 60;
 const MAX_FIELD_BYTES = 16 * 1024;
 /** For fields, boundaries and part headers. */
 const MAX_REST_BYTES = 256 * 1024;
-/** After a rejection, the client has this long to read the response while the rest of its body is discarded. */
+/** Time for a client to read a rejection while the rest of its body is discarded. */
 const LINGER_MS = 5_000;
 
 /**
- * Makes this scope accept forms, which `receiveForm` reads. A body without another parser is rejected with 415 and the
- * message `unsupported`.
+ * Makes this scope accept forms for `receiveForm`. Rejects other bodies without a parser with 415 and the message
+ * `unsupported`.
  */
 export function acceptForms(
   scope: FastifyInstance,
@@ -78,8 +75,8 @@ export function acceptForms(
 }
 
 /**
- * Receives a form with its parts in any order, and streams its files to disk.
- * @throws TandemError `VALIDATION_FAILED`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, or the signal's reason.
+ * Receives a form with parts in any order and streams its files to disk.
+ * @throws TandemError `VALIDATION_FAILED`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, or the signal's reason
  */
 export async function receiveForm(request: FastifyRequest, options: ReceiveFormOptions): Promise<ReceivedForm> {
   const { raw } = request;
@@ -126,7 +123,7 @@ async function readParts(
   function takeField(part: { fieldname: string; value: unknown; valueTruncated: boolean }): void {
     const { fieldname, valueTruncated } = part;
     const path = fieldname.slice(0, 128);
-    // The parser has already parsed a part of type application/json.
+    // The parser already parsed parts of type application/json.
     const value = typeof part.value === 'string' ? part.value : JSON.stringify(part.value);
     const kind = Object.hasOwn(options.fields, fieldname) ? options.fields[fieldname] : undefined;
     const given = fields[fieldname];
@@ -164,7 +161,7 @@ async function storeFile(
   return { path, bytes: target.bytesWritten, name: filename || null, mediaType: mimetype || null };
 }
 
-/** Keeps reading, because a client that is still sending would not see the response if the connection were reset. */
+/** Keeps reading, because resetting the connection would hide the response from a client that is still sending. */
 export function discardRest(raw: IncomingMessage): void {
   if (raw.complete || raw.readableEnded || raw.destroyed) return;
   raw.unpipe();
@@ -195,7 +192,7 @@ function unknownField(name: string): InvalidField {
   return { path: name.slice(0, 128), message: 'is not a known field' };
 }
 
-/** Replaces the messages of the parser, which describe its internals. */
+/** Replaces parser messages that describe its internals. */
 function malformed(cause: unknown): unknown {
   const { code, message } = cause as { code?: string; message?: string };
   if (code === 'FST_PROTO_VIOLATION') {

@@ -5,15 +5,15 @@ import { requestScope, type TraceParent } from '../runtime/request-scope.ts';
 
 export interface ObservedRequestsOptions {
   metrics: Pick<Metrics, 'requestCompleted'>;
-  /** Null: nothing is traced. */
+  /** Null: no traces. */
   tracing: Tracing | null;
 }
 
-/** Measures and traces requests, and runs handlers in the scope of their request. */
+/** Measures and traces requests, and runs handlers in their request's scope. */
 export function observeRequests(app: FastifyInstance, { metrics, tracing }: ObservedRequestsOptions): void {
   const spanOf = tracing === null ? () => null : traceRequests(app, tracing);
 
-  // Not earlier: the context of a hook ends where the body begins to be received.
+  // Not in an earlier hook, because receiving a body starts a new async context.
   app.addHook('preHandler', (request, reply, done) => {
     requestScope.run({ arrivedMs: performance.now() - reply.elapsedTime, span: spanOf(request) }, done);
   });
@@ -26,12 +26,12 @@ export function observeRequests(app: FastifyInstance, { metrics, tracing }: Obse
   });
 }
 
-/** Returns what finds the span of a request. */
+/** Traces requests. Returns a function that finds the span of a request. */
 function traceRequests(app: FastifyInstance, tracing: Tracing): (request: FastifyRequest) => TraceParent | null {
   const spans = new WeakMap<FastifyRequest, RequestSpan>();
 
   app.addHook('onRequest', async (request) => {
-    // Probes and scrapes would be most of the traces.
+    // Probes and scrapes would dominate the traces.
     if (request.routeOptions.config?.unlimited) return;
     const { traceparent } = request.headers;
     const span = tracing.requestStarted({
@@ -42,12 +42,12 @@ function traceRequests(app: FastifyInstance, tracing: Tracing): (request: Fastif
     spans.set(request, span);
   });
   app.addHook('onResponse', async (request, reply) => spans.get(request)?.end(reply.statusCode));
-  // A client that gives up gets no response.
+  // A client that leaves gets no response.
   app.addHook('onRequestAbort', async (request) => spans.get(request)?.end(499));
   return (request) => spans.get(request)?.parent ?? null;
 }
 
-/** The template of the route, which is the same for all ids in it. */
+/** Template of the route, the same for all ids. */
 export function routeOf(request: FastifyRequest): string {
   return request.routeOptions.url ?? 'none';
 }

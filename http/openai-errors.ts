@@ -1,21 +1,21 @@
 import type { TandemError } from '../machines/errors.ts';
 import { type ErrorBody, errorBody } from './refusals.ts';
 
-/** Error in the format of OpenAI, with our `code`. */
+/** Error in OpenAI's format, with our `code`. */
 export interface OpenaiError {
   message: string;
   type: string;
-  /** Invalid field, if there is exactly one. */
+  /** The invalid field, if there is exactly one. */
   param: string | null;
   code: string;
 }
 
-/** Whether OpenAI clients call this path and expect errors in their format. */
+/** Whether OpenAI clients call this path, so that errors need their format. */
 export function isOpenaiPath(path: string): boolean {
   return path.startsWith('/v1/');
 }
 
-/** The envelope with the error in the format of OpenAI, for both kinds of clients. */
+/** Envelope with the error in OpenAI's format, for both kinds of clients. */
 export function openaiErrorBody(
   refusal: TandemError,
   requestId: string,

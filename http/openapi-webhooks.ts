@@ -72,7 +72,7 @@ const CALL = {
   metadata: nullable(Type.Object({}, { additionalProperties: true, description: 'Metadata of the call.' })),
 };
 
-/** Summary and data of each event, as in `WebhookEventData`. */
+/** Summary and data of each event, matching `WebhookEventData`. */
 const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: Record<string, TSchema> }>> = {
   'tts.completed': {
     summary: 'Speech was synthesised',
@@ -116,7 +116,7 @@ const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: R
   'call.temporaryfailed': { summary: 'A call has failed and may succeed later', properties: CALL },
 };
 
-/** The `webhooks` of the document, by event: requests that the server sends. */
+/** The document's `webhooks`, by event. */
 export const OPENAPI_WEBHOOKS = {
   callEnded: { post: CALL_ENDED },
   ...Object.fromEntries(WEBHOOK_EVENTS.map((event) => [event, { post: webhookOperation(event) }])),
@@ -151,7 +151,6 @@ function webhookOperation(event: WebhookEvent) {
   };
 }
 
-/** Body of a webhook request. */
 function webhookMessageSchema(event: WebhookEvent): TObject {
   return Type.Object({
     event: Type.Literal(event),

@@ -1,5 +1,6 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
+import { TANDEM_VERSION } from '../runtime/version.ts';
 import { completeDocument } from './complete-document.ts';
 import { withIdempotencyKey } from './idempotent-operations.ts';
 import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
@@ -7,8 +8,9 @@ import { withHeaderTraits } from './response-headers.ts';
 import { CallEventSchema, CallSchema } from './schemas/call.ts';
 import { ErrorSchema, OpenaiErrorSchema } from './schemas/envelope.ts';
 import { WorkspaceIdSchema } from './schemas/workspace.ts';
+import { SESSION_COOKIE } from './session-cookie.ts';
 
-/** Schemas that many operations reference are defined once, in `components`. */
+/** Defines schemas that many operations reference once, in `components`. */
 export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...ErrorSchema, $id: 'Error' });
   app.addSchema({ ...OpenaiErrorSchema, $id: 'OpenaiError' });
@@ -16,13 +18,13 @@ export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
 }
 
-/** Everything in the OpenAPI document but the operations, which come from the routes. Committed as `openapi.json`. */
+/** The OpenAPI document without the operations, which come from the routes. Committed as `openapi.json`. */
 export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
     info: {
       title: 'Tandem API',
-      version: '0.1.0',
+      version: TANDEM_VERSION,
       description: [
         'Click-to-call over SIP with recordings and signed callbacks, speech-to-text, text-to-speech, voices, memory,',
         'chat completions, judge rubrics, billing and webhooks, on your own server.',
@@ -58,7 +60,10 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       },
       { name: 'privacy', description: 'Delete calls, and erase the data about a phone number.' },
       { name: 'webhooks', description: 'Subscribe to events, and inspect and replay their deliveries.' },
-      { name: 'billing', description: 'Wallet balance, payments and usage. Workspace owners only.' },
+      {
+        name: 'billing',
+        description: 'Wallet balance, payments, usage and prices. Workspace owners only, except for prices.',
+      },
       { name: 'accounts', description: 'Register, log in, and save user preferences.' },
       { name: 'workspaces', description: 'Manage workspaces and their members, and read the audit log.' },
       { name: 'keys', description: 'Manage API keys.' },
@@ -78,9 +83,16 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
           description:
             'The token that POST /auth/login returns. Name the workspace in each request: `workspace_id` in the query or in the body.',
         },
+        sessionCookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: SESSION_COOKIE,
+          description:
+            'The same token, in the cookie that POST /auth/login sets with `cookie: true`. Only for pages of this server: other origins get CROSS_ORIGIN_REQUEST. An Authorization header takes precedence.',
+        },
       },
     },
-    security: [{ apiKey: [] }, { session: [] }],
+    security: [{ apiKey: [] }, { session: [] }, { sessionCookie: [] }],
     webhooks: OPENAPI_WEBHOOKS,
   },
   hideUntagged: true,
@@ -96,12 +108,13 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   },
 };
 
-/** Adds the `workspace_id` parameter that sessions send, and marks operations that reject API keys. */
+/** Adds the `workspace_id` parameter of sessions, and marks operations that reject API keys. */
 function withCredentials(
   schema: FastifySchema,
   { url, access = 'public', credentials }: FastifyContextConfig & { url: string },
 ): FastifySchema {
-  const security = credentials === 'session' ? { security: [{ session: [] }] } : {};
+  const ofSessions: Record<string, string[]>[] = [{ session: [] }, { sessionCookie: [] }];
+  const security = credentials === 'session' ? { security: ofSessions } : {};
   if (access === 'public' || access === 'user' || url.startsWith('/workspaces/:id')) return { ...schema, ...security };
   const query = schema?.querystring as ObjectSchema | undefined;
   const querystring = {
@@ -112,7 +125,7 @@ function withCredentials(
   return { ...schema, ...security, querystring };
 }
 
-/** Appends the role and the scope that an operation requires to its description. */
+/** Appends the required role and scope to an operation's description. */
 function withRequirements(schema: FastifySchema, { access, scope }: FastifyContextConfig = {}): FastifySchema {
   const requirements = [
     ...(access === undefined || ROLES[access] === undefined ? [] : [`Requires ${ROLES[access]}.`]),
@@ -128,7 +141,7 @@ const ROLES: Partial<Record<NonNullable<FastifyContextConfig['access']>, string>
   owner: 'the owner role',
 };
 
-/** Query parameters with a default are optional for the client. */
+/** Marks query parameters with a default as optional. */
 function withDefaults(schema: FastifySchema): FastifySchema {
   const query = schema?.querystring as ObjectSchema | undefined;
   if (query?.required === undefined) return schema;

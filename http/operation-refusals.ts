@@ -1,29 +1,28 @@
 import { ERROR_CATALOGUE, type ErrorCode } from '../machines/errors.ts';
 
-/** Properties of an operation that determine its common errors. */
+/** Properties that determine an operation's common errors. */
 export interface OperationTraits {
   operationId: string;
   isPublic: boolean;
-  /** May be sent with a body, even one that is ignored. */
+  /** Accepts a body, even if it ignores it. */
   mayHaveBody: boolean;
-  /** Accepts an Idempotency-Key. */
   isIdempotent: boolean;
 }
 
 /**
- * Every error code that an operation can return, its own codes first. A fuzz test calls every operation and fails on a
- * code that is missing here.
+ * Returns every error code of an operation, its own codes first. A fuzz test calls every operation and fails for a
+ * missing code.
  */
 export function refusalsOf(traits: OperationTraits): ErrorCode[] {
   const { operationId, isPublic, mayHaveBody, isIdempotent } = traits;
   const codes: ErrorCode[] = [
     ...(OWN_REFUSALS[operationId] ?? []),
-    // Any query may have an unknown parameter.
+    // Every query may have an unknown parameter.
     'VALIDATION_FAILED',
     ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
     ...(isIdempotent ? IDEMPOTENCY : []),
-    // Any request may name a workspace, which must be the one of its key.
-    ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN', 'WORKSPACE_NOT_FOUND'] as const)),
+    // Every request may name a workspace, which must match its key's.
+    ...(isPublic ? [] : (['UNAUTHORIZED', 'CROSS_ORIGIN_REQUEST', 'FORBIDDEN', 'WORKSPACE_NOT_FOUND'] as const)),
     'RATE_LIMITED',
     'INTERNAL',
     'STORAGE_UNAVAILABLE',
@@ -256,6 +255,10 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   pauseCallRecording: RECORDING_CONTROL,
   resumeCallRecording: RECORDING_CONTROL,
   getCallSip: ['CALL_NOT_FOUND'],
+  getCallQuality: CALL,
+  getCallLedger: CALL,
+  listCallDeliveries: CALL,
+  replayCallDelivery: ['CALL_NOT_FOUND', 'DELIVERY_NOT_FOUND', 'WEBHOOK_DISABLED'],
   downloadCallSip: ['CALL_NOT_FOUND'],
   getCallTranscript: ['CALL_NOT_FOUND', 'TRANSCRIPT_NOT_OWNED'],
   mintCallRecordingUrl: RECORDING,
@@ -309,6 +312,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'NUMBER_IN_USE',
     'INVALID_NUMBER',
   ],
+  probeTrunk: ['TRUNK_NOT_FOUND', 'CARRIER_LINE_DOWN'],
   deleteTrunk: ['TRUNK_NOT_FOUND', 'TRUNK_IN_USE'],
 
   streamSpeech: SPEECH,
@@ -354,6 +358,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'JUDGE_ANSWER_INVALID',
     'SHUTTING_DOWN',
   ],
+  listEvaluations: CALL,
   getEvaluation: ['EVALUATION_NOT_FOUND'],
   startJudgeBatch: [
     'RUBRIC_NOT_FOUND',
@@ -378,9 +383,19 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID', 'WORKSPACE_NOT_FOUND'],
 
-  register: ['REGISTRATION_CLOSED', 'INVALID_INVITATION', 'EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
-  login: ['UNAUTHORIZED', 'LOGIN_THROTTLED'],
+  register: [
+    'CROSS_ORIGIN_REQUEST',
+    'REGISTRATION_CLOSED',
+    'INVALID_INVITATION',
+    'EMAIL_TAKEN',
+    'WEAK_PASSWORD',
+    'LOGIN_THROTTLED',
+  ],
+  login: ['UNAUTHORIZED', 'CROSS_ORIGIN_REQUEST', 'LOGIN_THROTTLED'],
+  logInWithLink: ['UNAUTHORIZED', 'CROSS_ORIGIN_REQUEST', 'LOGIN_THROTTLED'],
   showPasswordReset: ['INVALID_RESET_TOKEN'],
+  changePassword: ['WRONG_PASSWORD', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
+  endSession: ['SESSION_NOT_FOUND'],
   resetPassword: ['INVALID_RESET_TOKEN', 'WEAK_PASSWORD'],
   showUnsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
   unsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
@@ -395,7 +410,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   deleteApiKey: ['KEY_NOT_FOUND'],
 };
 
-/** An example error for the document. Clients read the fields in `details`. */
+/** Example error for the document. Clients read the fields in `details`. */
 export function exampleRefusal(code: ErrorCode): { message: string; details?: unknown } {
   return EXAMPLES[code] ?? { message: `${code} (${ERROR_CATALOGUE[code].status}).` };
 }
@@ -605,6 +620,8 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   WEAK_PASSWORD: {
     message: 'Choose another password. It is one of the most common passwords. Use several words.',
   },
+  WRONG_PASSWORD: { message: 'current_password is wrong. Send the password that you log in with.' },
+  SESSION_NOT_FOUND: { message: 'You have no session with this id, or it has ended.' },
   LOGIN_THROTTLED: { message: 'Too many attempts. Try again later.' },
   USER_NOT_FOUND: {
     message: 'No account has this e-mail address. Invite the person with POST /workspaces/{id}/invitations.',
@@ -686,6 +703,10 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'This Idempotency-Key was used with a different request. Use a new key for each request.',
   },
   UNAUTHORIZED: { message: 'Send an API key: Authorization: Bearer sk_...' },
+  CROSS_ORIGIN_REQUEST: {
+    message:
+      'A request with a session cookie must come from a page of this server. Elsewhere, send Authorization: Bearer with a session token or an API key.',
+  },
   FORBIDDEN: { message: 'Viewers have read-only access. Ask an owner or admin of the workspace for another role.' },
   WORKSPACE_NOT_FOUND: { message: 'You are not a member of a workspace with this id.' },
   NOT_FOUND: { message: 'The audio no longer exists.' },

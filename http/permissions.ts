@@ -1,16 +1,16 @@
 import type { RouteOptions } from 'fastify';
 
 /**
- * Who may call a route. `public`: anyone, without credentials. `user`: any user, whatever the workspace. The others
- * are roles in the workspace of the request: `member`: any role; `writer`: any role except viewer; `admin`: admins and
- * owners; `owner`: owners.
+ * Callers of a route. `public`: anyone, without credentials. `user`: any user, in any workspace. The others are roles
+ * in the request's workspace: `member`: any role; `writer`: any except viewer; `admin`: admins and owners; `owner`:
+ * owners.
  */
 export type Access = 'public' | 'user' | 'member' | 'writer' | 'admin' | 'owner';
 
-/** Accepted credentials. `session`: only the token of a login. */
+/** Accepted credentials. `session`: only session tokens. */
 export type Credentials = 'any' | 'session';
 
-/** Scopes that a key can be limited to. A key without scopes can do everything that the role of its user allows. */
+/** Scopes of API keys. A key without scopes can do everything that its user's role allows. */
 export const SCOPES = [
   'calls:read',
   'calls:write',
@@ -37,6 +37,7 @@ export const SCOPES = [
   'members:read',
   'members:write',
   'audit:read',
+  'system:read',
   'privacy:manage',
   'user:write',
 ] as const;
@@ -46,25 +47,30 @@ export type Scope = (typeof SCOPES)[number];
 export interface Permission {
   access: Access;
   credentials: Credentials;
-  /** Scope that a key with scopes needs. Null: none. */
   scope: Scope | null;
 }
 
 /**
- * Who may call which route: one row per route. Routes also declare their `access`, for readers; the server does not
- * start if the two differ, or if a route has no row.
+ * Permissions of all routes, one row each. Routes repeat their `access` for readers. The server does not start if the
+ * two differ or a row is missing.
  */
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /healthz': open(),
   'GET /readyz': open(),
-  // http/metrics-access.ts checks the token or the address.
+  // http/metrics-access.ts checks the token or address.
   'GET /metrics': open(),
 
   'POST /auth/register': open(),
   'POST /auth/login': open(),
+  'POST /auth/login-link': open(),
   'POST /auth/logout': sessionOnly('user'),
   'GET /auth/password/reset': open(),
   'POST /auth/password/reset': open(),
+  'GET /user': allow('user', null),
+  'PUT /user/password': sessionOnly('user'),
+  'GET /user/sessions': sessionOnly('user'),
+  'DELETE /user/sessions': sessionOnly('user'),
+  'DELETE /user/sessions/:id': sessionOnly('user'),
   'POST /user/onboarding': allow('user', 'user:write'),
   'GET /unsubscribe': open(),
   'POST /unsubscribe': open(),
@@ -82,14 +88,23 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /developer/api': allow('member', 'keys:read'),
   'POST /developer/api': sessionOnly('writer'),
   'DELETE /developer/api/:id': allow('writer', 'keys:write'),
+  'GET /system/health': allow('admin', 'system:read'),
   'GET /audit': allow('admin', 'audit:read'),
 
+  'GET /dialer/stream': allow('member', 'calls:read'),
+  'POST /dialer/stream-token': allow('member', 'calls:read'),
+  'GET /dialer/statistics': allow('member', 'calls:read'),
+  'GET /dialer/export.csv': allow('member', 'calls:read'),
   'POST /dialer/click2call': allow('writer', 'calls:write'),
   'GET /dialer/click2call': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/events': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/stream': allow('member', 'calls:read'),
   'POST /dialer/click2call/:id/stream-token': allow('member', 'calls:read'),
+  'GET /dialer/click2call/:id/quality': allow('member', 'calls:read'),
+  'GET /dialer/click2call/:id/deliveries': allow('member', 'calls:read'),
+  'POST /dialer/click2call/:id/deliveries/:delivery_id/replay': allow('writer', 'calls:write'),
+  'GET /dialer/click2call/:id/ledger': allow('owner', 'billing:manage'),
   'GET /dialer/click2call/:id/sip': allow('admin', 'calls:read'),
   'GET /dialer/click2call/:id/sip.pcapng': allow('admin', 'calls:read'),
   'DELETE /dialer/click2call/:id': allow('admin', 'privacy:manage'),
@@ -109,7 +124,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/click2call/:id/supervise': allow('admin', 'calls:write'),
   'PATCH /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
   'DELETE /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
-  // A supervisor's phone takes an admin: routes/phone.ts.
+  // routes/phone.ts requires an admin for a supervisor's phone.
   'POST /phone/tokens': allow('writer', 'calls:write'),
   // http/websocket/phone-connection.ts checks the token.
   'GET /ws/phone': open(),
@@ -136,6 +151,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/trunks': allow('admin', 'trunks:write'),
   'GET /dialer/trunks/:id': allow('admin', 'trunks:read'),
   'PATCH /dialer/trunks/:id': allow('admin', 'trunks:write'),
+  'POST /dialer/trunks/:id/probe': allow('admin', 'trunks:write'),
   'DELETE /dialer/trunks/:id': allow('admin', 'trunks:write'),
 
   'GET /dialer/calling-rules': allow('member', 'calls:read'),
@@ -152,7 +168,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /v1/transcribe': allow('writer', 'stt:write'),
   'POST /v1/audio/transcriptions': allow('writer', 'stt:write'),
   'GET /stt/languages': allow('member', null),
-  // http/websocket/socket-admission.ts authenticates the clients of both.
+  // http/websocket/socket-admission.ts authenticates clients of both.
   'GET /ws/stt': open(),
   'GET /ws/tts': open(),
 
@@ -178,7 +194,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /chats/:id': allow('member', 'chat:read'),
   'DELETE /chats/:id': allow('writer', 'chat:write'),
 
-  // actors/memory decides who may write to which collection (POLICY_DENY).
+  // actors/memory decides who may write to a collection (POLICY_DENY).
   'POST /memory/ingest': allow('member', 'memory:write'),
   'POST /memory/ingest/batch': allow('member', 'memory:write'),
   'POST /memory/documents/extract': allow('member', 'memory:write'),
@@ -198,6 +214,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
   'GET /judge/models': allow('member', null),
   'POST /judge/evaluate': allow('writer', 'judge:write'),
+  'GET /judge/evaluations': allow('member', 'judge:read'),
   'GET /judge/evaluations/:id': allow('member', 'judge:read'),
   'GET /judge/rubrics': allow('member', 'judge:read'),
   'POST /judge/rubrics': allow('writer', 'judge:write'),
@@ -218,14 +235,16 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /webhooks/:id/rotate-secret': allow('admin', 'webhooks:write'),
   'POST /webhooks/deliveries/:id/replay': allow('admin', 'webhooks:write'),
 
+  'GET /billing/prices': allow('member', null),
   'GET /billing/wallet': allow('owner', 'billing:manage'),
   'GET /billing/transactions': allow('owner', 'billing:manage'),
   'GET /billing/usage-logs': allow('owner', 'billing:manage'),
+  'GET /billing/usage-summary': allow('owner', 'billing:manage'),
   'GET /billing/export.csv': allow('owner', 'billing:manage'),
   'POST /billing/stripe/webhook': open(),
 };
 
-/** Adds the row of the table to the route. @throws Error for a route without a row, or with another `access`. */
+/** Adds the route's row of the table. @throws Error if the row is missing or its `access` differs */
 export function applyPermission(route: RouteOptions): void {
   for (const routeMethod of [route.method].flat()) {
     if (routeMethod === 'OPTIONS') continue;
@@ -235,7 +254,7 @@ export function applyPermission(route: RouteOptions): void {
     const permission = PERMISSIONS[name];
     const config = route.config ?? {};
     if (permission === undefined) {
-      // The document and its pages are hidden, and public.
+      // The document and its pages are hidden and public.
       if (isHidden(route)) continue;
       throw new Error(`${name} has no permission: add a row to http/permissions.ts`);
     }

@@ -24,21 +24,24 @@ export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Princi
 }
 
 /**
- * Only the user who placed a call may read its transcript or play its recording, with scope `recordings:read`; of a call that
- * came in, admins and owners.
+ * Allows a call's transcript and recording to the user who placed it, and for inbound calls to admins and owners, with
+ * scope `recordings:read`.
  */
-export function mayAccessMedia(call: CallRow, principal: Principal): boolean {
+export function mayAccessMedia(call: Pick<CallRow, 'direction' | 'createdByUserId'>, principal: Principal): boolean {
   return isOwnCall(call, principal) && scopesAllow(principal, 'recordings:read');
 }
 
-function isOwnCall({ direction, createdByUserId }: CallRow, { userId, role }: Principal): boolean {
+function isOwnCall(
+  { direction, createdByUserId }: Pick<CallRow, 'direction' | 'createdByUserId'>,
+  { userId, role }: Principal,
+): boolean {
   return direction === 'inbound' ? roleAllows(role, 'admin') : createdByUserId === userId;
 }
 
 /**
- * Checks that the caller may play the recording of a call, and that it exists.
- * @throws TandemError RECORDING_NOT_OWNED if another user placed the call; RECORDING_UNAVAILABLE if the call was not
- * recorded, or if its recording does not exist yet, with different messages; RECORDING_DELETED.
+ * Checks that the caller may play a call's recording and that it exists.
+ * @throws TandemError RECORDING_NOT_OWNED if another user placed the call; RECORDING_UNAVAILABLE, with different
+ * messages, if the call was not recorded or its recording does not exist yet; RECORDING_DELETED
  */
 export function requirePlayable(
   call: CallRow,
@@ -65,7 +68,7 @@ export function requirePlayable(
   return { ...recording, objectKey: recording.objectKey };
 }
 
-/** Form of the recording that a playback URL plays, in the query or in the body, which takes precedence. */
+/** Format of a playback URL, in the query or in the body, which takes precedence. */
 export const PLAYBACK_FORM = {
   format: Type.Optional(
     Type.Enum(['wav', 'mp3', 'opus'], {
@@ -88,7 +91,7 @@ export const PlaybackBody = Type.Object(PLAYBACK_FORM, {
 });
 
 /**
- * Encodes the recording if necessary, and signs URLs for it and its peaks, valid for five minutes.
+ * Encodes the recording if necessary. Signs URLs for it and its peaks, valid for five minutes.
  * @throws TandemError as `RecordingLibrary.inForm`
  */
 export async function mintRecordingUrls(
@@ -107,7 +110,7 @@ export async function mintRecordingUrls(
   return { format, channels, sizeBytes, ...playback, peaks_url: peaks?.playback_url ?? null };
 }
 
-/** Signs a URL that plays the object for five minutes. The URL is not stored. */
+/** Signs a URL that plays the object for five minutes. */
 export async function mintPlaybackUrl(
   { objects, urlSigningSecret, publicUrl, trustedProxies, now: clock }: HttpContext,
   { objectKey: key, request }: { objectKey: string; request: FastifyRequest },
@@ -120,7 +123,7 @@ export async function mintPlaybackUrl(
     secret: urlSigningSecret,
     baseUrl: baseUrlOf({ publicUrl, trustedProxies }, request),
   };
-  // A bucket cannot decrypt.
+  // A bucket cannot decrypt sealed objects.
   const presigned = isSealedKey(key) ? null : await objects.presign({ key, now, expiresAt });
   return { playback_url: presigned ?? signedMediaUrl(signed), expires_at: expiresAt.toISOString() };
 }
@@ -139,7 +142,7 @@ export function signedMediaUrl({
   return `${baseUrl}/media/${object.key}?expires=${expires}&signature=${signature}`;
 }
 
-/** Public base URL of this server, without a slash at the end. */
+/** Without trailing slash. */
 export function baseUrlOf(
   { publicUrl, trustedProxies }: Pick<HttpContext, 'publicUrl' | 'trustedProxies'>,
   request: FastifyRequest,
@@ -148,8 +151,8 @@ export function baseUrlOf(
 }
 
 /**
- * Without a public URL: the host that a trusted proxy forwards, or the address that the client is connected to. The Host
- * header of other clients is not used: a cache or a forged request could make a signed URL lead to another server.
+ * Returns the host forwarded by a trusted proxy, or the address that the client connected to. Ignores the Host header
+ * of other clients, because a cache or forged request could make a signed URL lead to another server.
  */
 function ownOrigin({ protocol, host, raw: { socket } }: FastifyRequest, trustedProxies: readonly string[]): string {
   const scheme = protocol === 'https' ? 'https' : 'http';

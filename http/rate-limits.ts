@@ -1,7 +1,6 @@
 import { TandemError } from '../machines/errors.ts';
 import type { RateLimitState } from '../storage/limits/limits.ts';
 
-/** Headers of every response. */
 export function rateLimitHeaders(state: RateLimitState): Record<string, string> {
   return {
     'X-RateLimit-Limit': String(state.limit),

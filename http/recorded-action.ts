@@ -3,7 +3,7 @@ import type { Tx } from '../storage/database.ts';
 import { type AuditInput, recordAudit } from '../storage/queries/audit.ts';
 import { principalOf } from './auth.ts';
 
-/** Writes an action of the caller to the audit log, in the same transaction. */
+/** Writes the caller's action to the audit log, in the same transaction. */
 export async function recordAction(
   tx: Tx,
   request: FastifyRequest,

@@ -1,10 +1,9 @@
 import { type ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import { isStorageOutage } from '../storage/database.ts';
 
-/** The error envelope. */
 export interface ErrorBody {
   success: false;
-  /** Error type, derived from the status. The platform specification spells `Unauthorized` this way. */
+  /** Error type, derived from the status. The platform specification spells it `Unauthorized`. */
   error: string;
   message: string;
   code: ErrorCode;
@@ -15,9 +14,9 @@ export interface ErrorBody {
   retry_after?: number;
 }
 
-/** 429 and 503 always have a `Retry-After`, even if the error names no time. */
+/** 429 and 503 always have `Retry-After`, even if the error gives no time. */
 const DEFAULT_RETRY_AFTER_S = 5;
-/** For errors that last until the operator changes a setting. */
+/** For errors that only a changed setting ends. */
 const RETRY_AFTER_NEW_SETTINGS_S = 3600;
 
 export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
@@ -34,14 +33,14 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
   };
 }
 
-/** Whole seconds, at least 1; null unless the status is 429 or 503, or the error names a time. */
+/** Whole seconds, at least 1. Null unless the status is 429 or 503, or the error gives a time. */
 export function retryAfterOf(refusal: TandemError): number | null {
   if (refusal.status !== 429 && refusal.status !== 503 && refusal.retryAfterS === null) return null;
   const defaultS = refusal.retryable ? DEFAULT_RETRY_AFTER_S : RETRY_AFTER_NEW_SETTINGS_S;
   return Math.max(1, Math.ceil(refusal.retryAfterS ?? defaultS));
 }
 
-/** Converts anything that was thrown to an error of the catalogue. Keeps the cause for the log. */
+/** Converts anything thrown to a catalogue error. Keeps the cause for the log. */
 export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}): TandemError {
   if (thrown instanceof TandemError) return thrown;
   const error = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };

@@ -5,9 +5,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Successful responses can report a charge: `billingHeaders`. */
     billed?: boolean;
-    /** Successful responses are streams, which no Idempotency-Key keeps. */
+    /** Successful responses are streams, which an Idempotency-Key does not store. */
     streams?: 'always' | 'on request';
-    /** Further headers of successful responses, for the document. */
     sends?: readonly OwnHeader[];
   }
 }
@@ -30,7 +29,6 @@ const always = (description: string, value: string): DocumentedHeader => ({
   schema: { type: 'string', const: value },
 });
 
-/** Every response. */
 const COMMON = {
   'x-request-id': text(
     'Id of the request: the one you sent, or a new one. Quote it when you report a problem.',
@@ -43,7 +41,6 @@ const COMMON = {
   'x-frame-options': always('Keeps browsers from showing the response in a frame.', 'DENY'),
 } as const;
 
-/** Responses that report a charge. */
 const BILLING = {
   'x-credit-balance': text(
     'Wallet balance after the charge, in USD. Only for owners, with a key that may read the wallet, and only if something was charged.',
@@ -53,7 +50,7 @@ const BILLING = {
   'x-billing-tx': text('Id of the entry in the usage log.', '5b0e1c5e-8a51-4cf5-9d0c-6d1f3f0e7a42'),
 } as const;
 
-/** Responses of the operations that name the header in `sends`. */
+/** Headers of operations that name them in `sends`. */
 const OWN = {
   'content-disposition': text('Suggests a file name.', 'attachment; filename="usage-2026-01-31.csv"'),
   etag: text('Version of the object, for If-None-Match and If-Range.', '"bbac-19c13a2f3e0"'),
@@ -74,13 +71,13 @@ const SPECIAL = {
   'content-range': text('The part of the object, or its size if the range is outside.', 'bytes 0-1999/48044'),
 } as const;
 
-/** The definitions, for `components.headers`. */
+/** Definitions for `components.headers`. */
 export const RESPONSE_HEADERS = { ...COMMON, ...BILLING, ...OWN, ...SPECIAL };
 
-/** What the config of an operation says about the headers of its responses. */
+/** Properties of an operation that determine its response headers. */
 export type HeaderTraits = Pick<FastifyContextConfig, 'idempotent' | 'billed' | 'streams' | 'sends'>;
 
-/** Where an operation carries its traits until `complete-document.ts` reads and removes them. */
+/** Extension that stores an operation's traits until `complete-document.ts` reads and removes it. */
 export const HEADER_TRAITS = 'x-header-traits';
 
 export function withHeaderTraits(
@@ -90,7 +87,7 @@ export function withHeaderTraits(
   return { ...schema, [HEADER_TRAITS]: { idempotent, billed, streams, sends } } as FastifySchema;
 }
 
-/** References to the headers of a response, by name. `codes`: of an error response. */
+/** References the headers of a response, by name. `codes`: for an error response. */
 export function headersOf(
   { idempotent = false, billed = false, streams, sends = [] }: HeaderTraits,
   { status, codes = [] }: { status: number; codes?: readonly ErrorCode[] },
@@ -104,30 +101,31 @@ export function headersOf(
     ...(idempotent && (isSuccess ? streams !== 'always' : codes.some(isReplayed))
       ? (['idempotency-replayed'] as const)
       : []),
-    ...(codes.some(maySayWhen) ? (['retry-after'] as const) : []),
+    ...(codes.some(hasRetryAfter) ? (['retry-after'] as const) : []),
     ...(status === 401 ? (['www-authenticate'] as const) : []),
     ...(status === 206 || status === 416 ? (['content-range'] as const) : []),
   ];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Whether the error can be the response that an Idempotency-Key stores: see `idempotency.ts`. */
+/** Whether an Idempotency-Key can store the error: see `idempotency.ts`. */
 export function isReplayed(code: ErrorCode): boolean {
   const { status, retryable } = ERROR_CATALOGUE[code];
   return status < 500 && ![400, 401, 429, 499].includes(status) && !retryable && !BEFORE_THE_KEY.has(code);
 }
 
-/** Errors that the server reports before it looks at the key, or because of it. */
+/** Errors that occur before the key is checked, or because of it. */
 const BEFORE_THE_KEY: ReadonlySet<ErrorCode> = new Set([
   'UNSUPPORTED_MEDIA_TYPE',
   'PAYLOAD_TOO_LARGE',
+  'CROSS_ORIGIN_REQUEST',
   'WORKSPACE_NOT_FOUND',
   'IDEMPOTENCY_IN_PROGRESS',
   'IDEMPOTENCY_NOT_REPLAYABLE',
   'IDEMPOTENCY_KEY_REUSED',
 ]);
 
-function maySayWhen(code: ErrorCode): boolean {
+function hasRetryAfter(code: ErrorCode): boolean {
   const { status, retryable } = ERROR_CATALOGUE[code];
   return status === 429 || status === 503 || (retryable && status < 500);
 }

@@ -1,15 +1,14 @@
 import { EventEmitter } from 'node:events';
 import type { Caller, Principal } from './auth.ts';
 
-/** A revoked API key, session or membership. */
 export type Revoked =
   | { kind: 'api_key'; id: number }
   | { kind: 'session'; id: string }
   | { kind: 'member'; workspaceId: string; userId: number };
 
 /**
- * Notifies open connections (event streams, sockets) that their credentials were revoked in this process. Other
- * processes notice at their next check: see `abortWithCredentials`.
+ * Notifies open streams and sockets of credentials revoked in this process. Other processes notice at their next check:
+ * see `abortWithCredentials`.
  */
 export interface Revocations {
   publish(revoked: Revoked): void;

@@ -1,15 +1,15 @@
 import { CODECS, type LegQuality } from '../machines/events.ts';
 
-/** Identify us and the peer; the numbers that were on the wire are not kept. */
+/** Made-up SSRCs, because the real ones are not stored. */
 const OUR_SSRC = 1;
 const PEER_SSRC = 2;
 const MOST_LOST = 0x7f_ffff;
-/** In metrics that were not measured (RFC 3611 §4.7.4, §4.7.5). */
+/** Marks unmeasured metrics (RFC 3611 §4.7.4, §4.7.5). */
 const UNAVAILABLE = 127;
 
 /**
- * What was measured of the packets that a peer sent, as an RTCP packet from us to it: a receiver report (RFC 3550 §6.4.2)
- * with the VoIP metrics (RFC 3611 §4.7).
+ * Builds an RTCP packet from us to a peer about the peer's packets: a receiver report (RFC 3550 §6.4.2) with VoIP
+ * metrics (RFC 3611 §4.7).
  */
 export function rtcpReport(quality: LegQuality): Buffer {
   const { packets_received: received, packets_lost: lost, jitter_ms: jitterMs, mos } = quality;
@@ -35,9 +35,9 @@ export function rtcpReport(quality: LegQuality): Buffer {
   metrics.writeUInt8(lossRate, 16);
   // Signal level, noise level, and residual echo return loss.
   metrics.fill(UNAVAILABLE, 28, 31);
-  // Gmin, which divides gaps from bursts.
+  // Gmin, the limit between gaps and bursts.
   metrics.writeUInt8(16, 31);
-  // R factor and external R factor; then MOS for listening and for conversation.
+  // R factor and external R factor; then listening and conversational MOS.
   metrics.fill(UNAVAILABLE, 32, 36);
   if (mos !== null) metrics.writeUInt8(Math.round(mos * 10), 34);
   return Buffer.concat([report, metrics]);

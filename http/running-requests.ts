@@ -2,15 +2,13 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { within } from '../runtime/waiting.ts';
 
-/** How long running requests may take to finish once the server closes. */
+/** Time for running requests to finish once the server closes. */
 const FINISH_MS = 2_000;
 
 export interface RunningRequests {
   /** Tracks a request from its arrival until its response is sent. */
   track(response: ServerResponse): void;
-  /** Whether a response has been partly sent on the connection. */
   isAnswering(socket: Duplex): boolean;
-  /** Waits until all have finished, for a limited time. */
   finish(): Promise<void>;
 }
 

@@ -8,9 +8,11 @@ export interface HttpServerOptions
     HttpContext,
     | 'sql'
     | 'dialer'
+    | 'liveCalls'
     | 'phones'
     | 'numberVerifier'
     | 'readiness'
+    | 'systemHealth'
     | 'metrics'
     | 'webhooks'
     | 'speech'
@@ -27,6 +29,7 @@ export interface HttpServerOptions
     | 'eraser'
     | 'secrets'
     | 'trunkTargets'
+    | 'trunkProber'
     | 'urlSigningSecret'
     | 'logger'
   > {
@@ -37,15 +40,21 @@ export interface HttpServerOptions
   tracing?: HttpContext['tracing'];
   /** Default: null. */
   stripeWebhookSecret?: string | null;
+  /** Default: false. */
+  hasLanguageModel?: boolean;
+  /** Default: `console/dist`. */
+  consoleFolder?: string;
+  /** Default: null. */
+  objectOrigin?: string | null;
   /** Default: none. */
   callingLimits?: HttpContext['callingLimits'];
-  /** Default: 10 workspaces for a user, 20 trunks and 1000 numbers for a workspace. */
+  /** Default: 10 workspaces per user, 20 trunks and 1000 numbers per workspace. */
   quotas?: HttpContext['quotas'];
   /** Default: closed. */
   registration?: HttpContext['registration'];
   /** Default: India. */
   numberPlan?: HttpContext['numberPlan'];
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   now?: () => Date;
   /** Default: none. */
   corsOrigins?: readonly string[];
@@ -55,13 +64,11 @@ export interface HttpServerOptions
   heartbeatMs?: number;
   /** Default 120 000. */
   stallTimeoutMs?: number;
-  /** Default: limits in this process, configured by `rateLimits`. */
+  /** Default: limits in this process, from `rateLimits`. */
   limits?: Limits;
   rateLimits?: LimitSettings;
   /** Default 60 000. Uploads have a longer timeout. */
   bodyTimeoutMs?: number;
-  /** Timeouts of live transcription sockets. */
   sttTimes?: SttSocketTimes;
-  /** Timeouts of live synthesis sockets. */
   ttsTimes?: TtsSocketTimes;
 }

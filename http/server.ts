@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { join } from 'node:path';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -29,10 +30,12 @@ import { createRevocations } from './revocations.ts';
 import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
 import { billingRoutes } from './routes/billing.ts';
+import { callStatisticsRoute } from './routes/call-statistics.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { callingRulesRoutes } from './routes/calling-rules.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { click2callRoutes } from './routes/click2call.ts';
+import { consoleRoutes } from './routes/console.ts';
 import { developerKeyRoutes } from './routes/developer-keys.ts';
 import { doNotCallRoutes } from './routes/do-not-call.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -40,6 +43,8 @@ import { healthRoutes } from './routes/health.ts';
 import { invitationRoutes } from './routes/invitations.ts';
 import { judgeRoutes } from './routes/judge.ts';
 import { judgeRubricRoutes } from './routes/judge-rubrics.ts';
+import { liveStreamRoute } from './routes/live-stream.ts';
+import { loginLinkRoutes } from './routes/login-links.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { memberRoutes } from './routes/members.ts';
 import { memoryRoutes } from './routes/memory.ts';
@@ -54,16 +59,20 @@ import { openaiTranscriptionRoutes } from './routes/openai-transcriptions.ts';
 import { passwordResetRoutes } from './routes/password-reset.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
+import { priceRoutes } from './routes/prices.ts';
 import { privacyRoutes } from './routes/privacy.ts';
 import { recordingSettingsRoutes } from './routes/recording-settings.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { sttRoutes } from './routes/stt.ts';
 import { sttSocketRoute } from './routes/stt-socket.ts';
+import { systemHealthRoutes } from './routes/system-health.ts';
 import { trunkRoutes } from './routes/trunks.ts';
 import { ttsRoutes } from './routes/tts.ts';
 import { ttsSocketRoute } from './routes/tts-socket.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
 import { userRoutes } from './routes/user.ts';
+import { userAccountRoutes } from './routes/user-account.ts';
+import { userSessionRoutes } from './routes/user-sessions.ts';
 import { voiceRoutes } from './routes/voices.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
@@ -76,14 +85,16 @@ import { createPhoneSockets } from './websocket/phone-sockets.ts';
 import { createSttSockets } from './websocket/stt-sockets.ts';
 import { createTtsSockets } from './websocket/tts-sockets.ts';
 
+/** Output of `npm run console:build`. */
+const CONSOLE_FOLDER = join(import.meta.dirname, '../console/dist');
 const BODY_LIMIT_BYTES = 64 * 1024;
 const HEADER_LIMIT_BYTES = 16 * 1024;
 const BODY_TIMEOUT_MS = 60_000;
 const UPLOAD_TIMEOUT_MS = 600_000;
 
 /**
- * Creates the HTTP server. Every response, also of errors, has a request id, the rate limit headers and the envelope.
- * A request is checked in this order: credentials, rate limit, role, body (type, size, JSON), parameters, route.
+ * Creates the HTTP server. Every response, also for errors, has a request id, rate limit headers and the envelope.
+ * Requests are checked in this order: credentials, rate limit, role, body (type, size, JSON), parameters, route.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const closing = new AbortController();
@@ -93,6 +104,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     metricsAccess: LOOPBACK_ONLY,
     tracing: null,
     stripeWebhookSecret: null,
+    hasLanguageModel: false,
+    consoleFolder: CONSOLE_FOLDER,
+    objectOrigin: null,
     callingLimits: NO_CALLING_LIMITS,
     quotas: DEFAULT_QUOTAS,
     registration: 'closed',
@@ -104,11 +118,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
-    phonePrincipals: new WeakMap(),
     ...options,
     closing: closing.signal,
   };
-  const { limits } = context;
+  const { limits, objectOrigin } = context;
   const running = createRunningRequests();
   const isHttps = context.publicUrl?.startsWith('https:') ?? false;
   const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
@@ -120,15 +133,15 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   ];
 
   const app = Fastify({
-    // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
+    // Fastify would log URLs, which contain phone numbers. `logRequest` logs routes.
     logger: false,
     genReqId,
     bodyLimit: BODY_LIMIT_BYTES,
-    // X-Forwarded-For is only trusted from these.
+    // X-Forwarded-For is trusted only from these.
     trustProxy: trustedProxies,
     routerOptions: { maxParamLength: 1024 },
     requestTimeout: UPLOAD_TIMEOUT_MS,
-    // Without a Host header Node would respond itself, without envelope and headers. `hasOneHost` checks it.
+    // Node would reject a missing Host header itself, without envelope and headers. `hasOneHost` checks it.
     http: {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       headersTimeout: 20_000,
@@ -136,13 +149,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       shouldUpgradeCallback: (request) => sockets.some((each) => each.wants(request)),
     },
     return503OnClosing: false,
-    // Closes kept-alive connections, after `running.finish` has let running requests finish.
+    // Closes kept-alive connections after `running.finish` has waited for running requests.
     forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
     clientErrorHandler: (error, socket) => brokenRequests.onClientError(error, socket),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // An unknown Expect may be ignored (RFC 9110 §10.1.1); Node would respond with 417.
+  // Ignore an unknown Expect header, which is allowed (RFC 9110 §10.1.1). Node would respond with 417.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   brokenRequests.refuseTunnels(app.server);
   app.server.on('upgrade', (request, socket, head) => {
@@ -150,7 +163,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     else sockets.find((each) => each.wants(request))?.accept(request, socket, head);
   });
   app.setValidatorCompiler(compileValidator);
-  // Response schemas only document. Bodies are sent as the routes return them.
+  // Response schemas are documentation only. Send bodies as the routes return them.
   app.setSerializerCompiler(() => JSON.stringify);
   acceptJsonBodies(app);
   const allowedMethods = trackAllowedMethods(app);
@@ -173,7 +186,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     reply.header('allow', methods.join(', '));
     throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
   };
-  // Its hook runs before uploads are received, and after the credentials were checked.
+  // Its hook runs after the credentials are checked and before uploads are received.
   refuseUnknownParameters(app as unknown as FastifyInstance);
   admitRequests(app as unknown as FastifyInstance, {
     context,
@@ -182,12 +195,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   acceptIdempotencyKeys(app as unknown as FastifyInstance, context);
   // After the hook that stores responses for repetitions.
   compressResponses(app as unknown as FastifyInstance);
-  // Before the body is read: a body that cannot be parsed would hide that the path is unknown.
+  // Before reading the body: a parse error would hide that the path is unknown.
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) refuseUnknown(request, reply);
   });
   app.addHook('onSend', async (_request, reply) => {
-    // A kept-alive connection would delay the close.
+    // A kept-alive connection would delay closing.
     if (closing.signal.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
@@ -203,7 +216,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.register(async (scope) => {
     const routes = scope.withTypeProvider<TypeBoxTypeProvider>();
     healthRoutes(routes, context);
+    systemHealthRoutes(routes, context);
     click2callRoutes(routes, context);
+    liveStreamRoute(routes, context);
+    callStatisticsRoute(routes, context);
     recordingRoutes(routes, context);
     recordingSettingsRoutes(routes, context);
     mediaRoutes(routes, context);
@@ -232,9 +248,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     modelRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
+    priceRoutes(routes, context);
     paymentRoutes(routes, context);
     authRoutes(routes, context);
+    loginLinkRoutes(routes, context);
     userRoutes(routes, context);
+    userAccountRoutes(routes, context);
+    userSessionRoutes(routes, context);
     passwordResetRoutes(routes, context);
     unsubscribeRoutes(routes, context);
     workspaceRoutes(routes, context);
@@ -243,13 +263,14 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     developerKeyRoutes(routes, context);
     auditRoutes(routes, context);
     docsRoutes(routes);
+    consoleRoutes(routes, context);
   });
   return app as unknown as FastifyInstance;
 
   function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
     const path = request.url.split('?', 1)[0]!;
     reply.header('x-request-id', request.id);
-    reply.headers(securityHeaders({ isHttps: isHttps || request.protocol === 'https', path }));
+    reply.headers(securityHeaders({ isHttps: isHttps || request.protocol === 'https', path, objectOrigin }));
   }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -262,7 +283,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return reply.code(refusal.status).send(bodyOf(refusal, request.id));
   }
 
-  /** Null unless the client disconnected before it sent the whole request. Then any other error is a consequence of that. */
+  /** Null unless the client disconnected before sending the whole request. Any other error then follows from that. */
   function cancelledUpload({ id: requestId, raw }: FastifyRequest): TandemError | null {
     if (raw.complete || !raw.destroyed) return null;
     const cancelled = new TandemError('CLIENT_CANCELLED', 'The client closed the connection.');
@@ -270,7 +291,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     return cancelled;
   }
 
-  /** For errors before routing, which no hook sees. */
+  /** Handles errors before routing, which no hook sees. */
   async function refuseEarly(
     error: FastifyError | TandemError,
     request: FastifyRequest,
@@ -306,20 +327,20 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 }
 
-/** Statuses of 500 and above that are no fault. */
+/** Expected errors with status 500 or above. */
 const EXPECTED: readonly ErrorCode[] = ['SHUTTING_DOWN', 'NOT_READY'];
 
 const ONE_HOST = 'The request must have exactly one Host header, with a host name or address';
 
-/** Keeps the request id of the client if it is safe in headers and logs, and not a pasted credential. */
+/** Keeps the client's request id if it is safe in headers and logs and not a pasted credential. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
   const isSane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !CREDENTIAL.test(given);
   return isSane ? given : randomUUID();
 }
 
-/** One of our keys, invitations or secrets, a Stripe secret, or a JSON Web Token. */
-const CREDENTIAL = /sk_|inv_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
+/** One of our keys, invitations, login links or secrets, a Stripe secret, or a JSON Web Token. */
+const CREDENTIAL = /sk_|inv_|link_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
 import { errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
 import { TandemError } from '../machines/errors.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
-import { openSession } from '../storage/queries/sessions.ts';
+import { openSession, type SessionClient } from '../storage/queries/sessions.ts';
 import {
   activeSigningKey,
   addSigningKey,
@@ -12,14 +13,15 @@ import {
 } from '../storage/queries/signing-keys.ts';
 import { signingKeyContext } from '../storage/secret-contexts.ts';
 import { type SecretBox, SecretBoxError } from '../storage/secrets.ts';
+import { addressOf } from './client-address.ts';
 
 /** Session tokens (JWT, RFC 7519). */
 export interface SessionTokens {
-  /** Opens a session and mints its token. Do not call within a transaction: it uses its own connections. */
-  mint(session: { userId: number; now: Date }): Promise<MintedToken>;
+  /** Opens a session and creates its token. Do not call it in a transaction, because it uses its own connections. */
+  mint(session: { userId: number; now: Date; client?: SessionClient }): Promise<MintedToken>;
   /** Verifies signature and claims, but not whether the session was revoked. @throws TandemError UNAUTHORIZED */
   verify(token: string, now: Date): Promise<VerifiedToken>;
-  /** Replaces the signing key. Tokens of the old key are valid until they expire. Returns the id of the new key. */
+  /** Replaces the signing key and returns the new key's id. Tokens of the old key stay valid until they expire. */
   rotate(now: Date): Promise<string>;
 }
 
@@ -37,11 +39,11 @@ export interface VerifiedToken {
 
 const ISSUER = 'tandem';
 const AUDIENCE = 'tandem-api';
-/** The only algorithm: the header of a token is compared with it, never trusted. */
+/** Compared with a token's header, which is never trusted. */
 const ALGORITHM = 'EdDSA';
 const TOKEN_LIFETIME_MS = 12 * 3_600_000;
 const KEY_LIFETIME_MS = 30 * 86_400_000;
-/** How long a process caches a public key. */
+/** Time for which a process caches a public key. */
 const CACHE_MS = 60_000;
 
 export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: SecretBox }): SessionTokens {
@@ -59,7 +61,7 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
     return { id: next.id, privateKey: await importJWK(JSON.parse(privateKey), ALGORITHM) };
   }
 
-  /** Null if TANDEM_SECRET_KEY has changed since: then a new key is created instead of failing. */
+  /** Null if TANDEM_SECRET_KEY has changed: then a new key is created. */
   function unseal({ id, privateKeyEncrypted }: SigningKeyRow): string | null {
     try {
       return secrets.open(privateKeyEncrypted, signingKeyContext(id));
@@ -97,9 +99,10 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
   }
 
   return {
-    async mint({ userId, now }) {
+    async mint({ userId, now, client = UNKNOWN_CLIENT }) {
       const { id: kid, privateKey } = await signingKey(now);
-      const session = await openSession(sql, { userId, expiresAt: lastWholeSecond(now, TOKEN_LIFETIME_MS), now });
+      const expiresAt = lastWholeSecond(now, TOKEN_LIFETIME_MS);
+      const session = await openSession(sql, { userId, expiresAt, now, ...client });
       const token = await new SignJWT({ user_id: userId })
         .setProtectedHeader({ alg: ALGORITHM, kid, typ: 'JWT' })
         .setIssuer(ISSUER)
@@ -126,7 +129,7 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
         if (!Number.isSafeInteger(userId) || sub !== String(userId)) throw unauthorized();
         return { userId: userId as number, sessionId: jti!, expiresAt: new Date(exp! * 1000) };
       } catch (error) {
-        // Other errors, such as a database outage, do not mean that the token is invalid.
+        // Other errors, such as a database outage, do not make the token invalid.
         if (error instanceof errors.JOSEError) throw unauthorized(error);
         throw error;
       }
@@ -136,11 +139,20 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
   };
 }
 
+/** Lets users recognise their sessions. */
+export function sessionClientOf(request: FastifyRequest): SessionClient {
+  const userAgent = request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) || null;
+  return { userAgent, address: addressOf(request) };
+}
+
+const UNKNOWN_CLIENT: SessionClient = { userAgent: null, address: null };
+const MAX_USER_AGENT_LENGTH = 300;
+
 function unauthorized(cause?: unknown): TandemError {
   return new TandemError('UNAUTHORIZED', 'The session token is invalid or has expired. Log in again.', { cause });
 }
 
-/** Rounds down, because tokens count in seconds. */
+/** Rounds down, because tokens use whole seconds. */
 function lastWholeSecond(now: Date, afterMs: number): Date {
   return new Date(Math.floor((now.getTime() + afterMs) / 1000) * 1000);
 }

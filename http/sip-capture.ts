@@ -5,8 +5,9 @@ import type { StoredSipMessage } from '../storage/queries/sip-messages.ts';
 import { rtcpReport } from './rtcp-report.ts';
 
 /**
- * The SIP messages of a call as a capture file for Wireshark. Addresses and times are those of the wire. IP headers are made up, and so are
- * the sequence numbers of TCP. RTP packets are not kept: for each leg an RTCP report is made up that has what was measured of them.
+ * Exports a call's SIP messages as a capture file for Wireshark, with their real addresses and times. IP headers and
+ * TCP sequence numbers are made up. RTP packets are not stored, so each leg gets an RTCP report with its measured
+ * quality.
  */
 export function sipCapture(call: CapturedCall, messages: readonly StoredSipMessage[]): Buffer {
   const flows = new Map<string, { sent: number; received: number }>();
@@ -34,7 +35,7 @@ export function sipCapture(call: CapturedCall, messages: readonly StoredSipMessa
   }
 }
 
-/** What a drachtio-server does not say is taken from other messages: of the leg for the peer, of any leg for us. */
+/** A drachtio-server omits some addresses. Takes the peer's from other messages of the leg, ours from any leg. */
 function endpointsOf(
   stored: StoredSipMessage,
   messages: readonly StoredSipMessage[],
@@ -48,7 +49,7 @@ function endpointsOf(
   };
 }
 
-/** Wireshark shows them as RTCP because the SDP of the leg names the ports. */
+/** Wireshark shows these as RTCP, because the SDP names the ports. */
 function qualityReports({ legs, end_time }: CapturedCall, messages: readonly StoredSipMessage[]): CapturedPacket[] {
   return legs.flatMap(({ leg_id: leg, quality, left_at }) => {
     const ofLeg = messages.filter((message) => message.leg === leg);
@@ -61,7 +62,7 @@ function qualityReports({ legs, end_time }: CapturedCall, messages: readonly Sto
   });
 }
 
-/** Where the last SDP that was sent or received wants its RTP. */
+/** RTP address in the last SDP of a direction. */
 function mediaPort(messages: readonly StoredSipMessage[], direction: StoredSipMessage['direction']): IpEndpoint | null {
   const read = ({ message }: StoredSipMessage): IpEndpoint | null => {
     const text = message.toString('latin1');
@@ -73,7 +74,7 @@ function mediaPort(messages: readonly StoredSipMessage[], direction: StoredSipMe
   return ends.findLast((each) => each !== null) ?? null;
 }
 
-/** RFC 3550 §11. */
+/** RTCP uses the next port (RFC 3550 §11). */
 function rtcpOf({ host, port }: IpEndpoint): IpEndpoint {
   return { host, port: port + 1 };
 }

@@ -1,8 +1,8 @@
 import type { PublicSipMessage, PublicSipTrace } from './schemas/sip-message.ts';
 
 /**
- * The messages of a call as a ladder for a terminal: a column for Tandem and one for each peer of each leg, an arrow for each
- * message. The first leg stands left of Tandem, all others right.
+ * Draws a call's messages as a ladder for a terminal: a column for Tandem and for each peer of each leg, and an arrow
+ * per message. The first leg is left of Tandem, all others right.
  */
 export function sipLadder({ call_id, truncated, messages }: PublicSipTrace): string {
   const [first] = messages;
@@ -10,7 +10,7 @@ export function sipLadder({ call_id, truncated, messages }: PublicSipTrace): str
   const legs = [...new Set(messages.map(({ leg }) => leg))];
   const remotes = new Map<string, string>();
   for (const { leg, remote } of messages) if (remote !== null && !remotes.has(leg)) remotes.set(leg, remote);
-  // A drachtio-server does not say where its requests go.
+  // A drachtio-server does not report where its requests go.
   const columnOf = ({ leg, remote, transport }: PublicSipMessage) =>
     `${leg}\n${remote ?? remotes.get(leg) ?? ''} ${transport}`;
   const peers = [...new Set(messages.map(columnOf))];
@@ -43,7 +43,6 @@ const TANDEM = 'Tandem';
 const COLUMN = 32;
 const TIME_WIDTH = 11;
 
-/** An arrow between two columns. */
 function rung(
   message: PublicSipMessage,
   { own, peer, columns }: { own: number; peer: number; columns: number },
@@ -77,13 +76,12 @@ function timeOf(offsetMs: number): string {
 
 const CENTRE = Math.floor(COLUMN / 2);
 
-/** The middle of the text stands where the line of the column is. */
 function centred(text: string): string {
   const cut = text.length > COLUMN - 2 ? `${text.slice(0, COLUMN - 3)}~` : text;
   return cut.padStart(CENTRE + Math.ceil(cut.length / 2)).padEnd(COLUMN);
 }
 
-/** Peers choose these texts: none may control the terminal. */
+/** Replaces control characters, because peers choose these texts. */
 function printable(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, '?');
 }

@@ -1,7 +1,7 @@
 import Negotiator from 'negotiator';
 import { TandemError } from '../machines/errors.ts';
 
-/** Media types of the encodings. `Accept: audio/*` selects the first. */
+/** Media types by encoding. `Accept: audio/*` selects the first. */
 export const SPEECH_MEDIA_TYPES = {
   WAV: ['audio/wav', 'audio/x-wav', 'audio/wave'],
   MP3: ['audio/mpeg', 'audio/mp3'],
@@ -21,14 +21,14 @@ const ENCODING_OF = new Map<string, AudioEncoding>(
 
 export interface SpeechFormat {
   encoding: AudioEncoding;
-  /** Of the audio itself. Null: lines of JSON. */
+  /** Null: lines of JSON. */
   mediaType: string | null;
 }
 
 /**
- * Selects the form of the response by `Accept` (RFC 9110 §12.5.1): lines of JSON, or the audio itself if the client
- * prefers an audio type. Without a requested encoding, the audio type decides on it.
- * @throws TandemError `VALIDATION_FAILED` if the client accepts audio, but not of the requested encoding
+ * Selects the response format by `Accept` (RFC 9110 §12.5.1): lines of JSON, or plain audio if the client prefers an
+ * audio type. Without a requested encoding, the audio type decides.
+ * @throws TandemError `VALIDATION_FAILED` if the client accepts audio, but not in the requested encoding
  */
 export function speechFormatFor(accept: string | undefined, requested: AudioEncoding | undefined): SpeechFormat {
   const negotiator = new Negotiator({ headers: { accept } });

@@ -11,10 +11,10 @@ export interface SpeechLinesOptions {
   withWordTimes: boolean;
 }
 
-/** Maximum audio per line, so that a player can start with the first one. Even, so that samples stay whole. */
+/** Maximum audio per line, so that players can start early. Even, so that samples stay whole. */
 const CHUNK_BYTES = 16 * 1024;
 
-/** Formats speech as NDJSON. An error becomes a line too, because the status has been sent by then. */
+/** Formats speech as NDJSON. An error becomes a line too, because the status is already sent. */
 export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptions): AsyncGenerator<string, void> {
   const { encoding, sampleRateHz, withWordTimes } = options;
   const words: string[] = [];
@@ -23,7 +23,7 @@ export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptio
   const marks: { name: string; time_seconds: number }[] = [];
   let durationMs = 0;
   try {
-    // The total length is unknown, so the header says to read to the end.
+    // The length is unknown, so the header says to read to the end.
     if (encoding === 'WAV') yield chunkLine(wavHeader({ channels: 1, sampleRateHz }, Number.POSITIVE_INFINITY));
     for await (const part of spoken.parts) {
       for (let start = 0; start < part.audio.byteLength; start += CHUNK_BYTES) {

@@ -10,7 +10,6 @@ import { withStallTimeout } from './stall-timeout.ts';
 export interface SpeechResponse {
   what: Pick<SpeakTextRequest, 'text' | 'voiceId' | 'style' | 'format'>;
   contentType: string;
-  /** Formats the speech as chunks of the body. */
   chunksOf(spoken: SpokenText): AsyncGenerator<string | Uint8Array, void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Calls `onStalled` if the consumer does not ask for the next chunk in time. A client that stays connected without
- * reading would otherwise hold a slot and an engine.
+ * Calls `onStalled` if the consumer does not ask for the next chunk in time. Otherwise a client that stops reading
+ * would hold a slot and an engine.
  */
 export async function* withStallTimeout<Chunk>(
   chunks: AsyncGenerator<Chunk, void>,

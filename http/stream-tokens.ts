@@ -11,13 +11,18 @@ declare module 'fastify' {
     acceptsStreamToken?: boolean;
   }
   interface FastifyRequest {
-    /** The only call that the credentials of this request may stream. Null: any. */
-    streamedCallId: string | null;
+    /** Only stream that the request's credentials may open. Null: any. */
+    streamTarget: StreamTarget | null;
   }
 }
 
-/** Long enough to reconnect a few times; a page gets a new one when an EventSource closes. */
+/** Long enough for a few reconnects. A page gets a new token when its EventSource closes. */
 const STREAM_TOKEN_MS = 5 * 60_000;
+
+export interface StreamTarget {
+  /** Null: live calls of the workspace. */
+  callId: string | null;
+}
 
 interface TokenOptions {
   secret: Buffer;
@@ -25,11 +30,11 @@ interface TokenOptions {
 }
 
 /**
- * Mints a token that streams one call, because an EventSource cannot send headers. It names the credentials that it was
- * minted with and ends with them, so nothing is stored.
+ * Creates a token that opens one stream, because an EventSource cannot send headers. It contains the id of its
+ * credentials and expires with them, so nothing is stored.
  */
 export function mintStreamToken(
-  { callId, principal }: { callId: string; principal: Principal },
+  { callId, principal }: StreamTarget & { principal: Principal },
   { secret, now }: TokenOptions,
 ): { token: string; expiresAt: Date } {
   const expiresAt = new Date(Math.floor((now.getTime() + STREAM_TOKEN_MS) / 1000) * 1000);
@@ -41,13 +46,13 @@ export function mintStreamToken(
 }
 
 /**
- * The credentials that the token was minted with, as they are now.
- * @throws TandemError UNAUTHORIZED if the token is invalid or has expired, or its API key or session has ended.
+ * Returns the current state of the token's credentials.
+ * @throws TandemError UNAUTHORIZED if the token is invalid or has expired, or its API key or session has ended
  */
 export async function authenticateStreamToken(
   token: string,
   { sql, secret, now }: TokenOptions & { sql: Sql },
-): Promise<{ identity: Identity; workspaceId: string; callId: string }> {
+): Promise<StreamTarget & { identity: Identity; workspaceId: string }> {
   const claims = readToken(token, secret);
   if (claims === null || claims.expires <= now.getTime()) throw refused();
   const { callId, workspaceId, userId, apiKeyId, sessionId, credentialsExpire } = claims;
@@ -63,7 +68,7 @@ export async function authenticateStreamToken(
 }
 
 interface Claims {
-  callId: string;
+  callId: string | null;
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
@@ -88,6 +93,6 @@ function signatureOf(text: string, secret: Buffer): Buffer {
 
 function refused(): TandemError {
   const message =
-    'The stream token is invalid or has expired. Create one with POST /dialer/click2call/{id}/stream-token.';
+    'The stream token is invalid or has expired. Create one with POST /dialer/stream-token or /dialer/click2call/{id}/stream-token.';
   return new TandemError('UNAUTHORIZED', message);
 }

@@ -4,12 +4,12 @@ import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
 import type { PaymentNews, PaymentStatus, PaymentTold, ReversalTold } from '../storage/queries/payments.ts';
 
-/** Maximum age of a signature: limits how long a captured request can be replayed. */
+/** Maximum age of a signature, against replays of a captured request. */
 const TOLERANCE_S = 300;
 
 /**
  * Verifies a Stripe webhook request and reads its payment. Null if it does not concern a wallet.
- * @throws TandemError WEBHOOK_SIGNATURE_INVALID, MALFORMED_JSON, VALIDATION_FAILED.
+ * @throws TandemError WEBHOOK_SIGNATURE_INVALID, MALFORMED_JSON, VALIDATION_FAILED
  */
 export function readStripeEvent(
   body: Buffer,
@@ -18,10 +18,10 @@ export function readStripeEvent(
   const event = verified(body, { signature, secret, now });
   const reader = Object.hasOwn(READERS, event.type) ? READERS[event.type] : undefined;
   if (reader === undefined) return null;
-  const told = reader(event.data.object);
-  if (told === null) return null;
+  const news = reader(event.data.object);
+  if (news === null) return null;
   return {
-    ...{ payment: null, names: [], reversals: [], ...told },
+    ...{ payment: null, names: [], reversals: [], ...news },
     provider: 'stripe',
     eventId: event.id,
     eventType: event.type,
@@ -47,13 +47,13 @@ function verified(
   return required(checkEvent, event);
 }
 
-type Told = Partial<Pick<PaymentNews, 'payment' | 'names' | 'reversals'>>;
+type StripeNews = Partial<Pick<PaymentNews, 'payment' | 'names' | 'reversals'>>;
 
 /**
- * Reads the object of an event, by the event's type; all other types are passed over. Of the events of a dispute, these
- * two say that money moved: one that is only created may be an inquiry, and one that is closed may never have cost any.
+ * Reads an event's object, by event type. Other types are ignored. Only these two dispute events report that
+ * money moved: a created dispute may be an inquiry, and a closed one may never have cost any.
  */
-const READERS: Readonly<Record<string, (object: unknown) => Told | null>> = {
+const READERS: Readonly<Record<string, (object: unknown) => StripeNews | null>> = {
   'payment_intent.succeeded': (object) => fromPaymentIntent(object, 'succeeded'),
   'payment_intent.processing': (object) => fromPaymentIntent(object, 'pending'),
   'payment_intent.payment_failed': (object) => fromPaymentIntent(object, 'failed'),
@@ -82,7 +82,7 @@ const EventSchema = Type.Object({
   data: Type.Object({ object: Type.Unknown() }),
 });
 const Id = Type.String({ minLength: 1, maxLength: 255 });
-/** Of another object: its id, or the whole object where that was expanded. */
+/** Id of another object, or the whole object if expanded. */
 const Reference = Type.Optional(Type.Unknown());
 const PaymentIntentSchema = Type.Object({
   id: Id,
@@ -91,7 +91,7 @@ const PaymentIntentSchema = Type.Object({
   currency: Currency,
   metadata: Metadata,
   description: Text,
-  // API versions before 2025-03-31 name the invoice that is paid.
+  // Invoice of the payment in API versions before 2025-03-31.
   invoice: Reference,
 });
 const InvoiceSchema = Type.Object({
@@ -101,10 +101,10 @@ const InvoiceSchema = Type.Object({
   currency: Currency,
   metadata: Metadata,
   description: Text,
-  // Metadata of the subscription, in later and in earlier API versions.
+  // Metadata of the subscription, in later and earlier API versions.
   parent: Type.Optional(Type.Unknown()),
   subscription_details: Type.Optional(Type.Unknown()),
-  // API versions before 2025-03-31; later ones send invoice_payment.paid.
+  // In API versions before 2025-03-31; later ones send invoice_payment.paid.
   payment_intent: Reference,
 });
 const InvoicePaymentSchema = Type.Object({
@@ -113,7 +113,7 @@ const InvoicePaymentSchema = Type.Object({
 });
 const ChargeSchema = Type.Object({
   id: Id,
-  /** Of all its refunds. */
+  /** Total of all refunds. */
   amount_refunded: Amount,
   currency: Currency,
   payment_intent: Reference,
@@ -136,16 +136,16 @@ const checkCharge = Compile(ChargeSchema);
 const checkRefund = Compile(RefundSchema);
 const checkDispute = Compile(DisputeSchema);
 
-function fromPaymentIntent(object: unknown, status: PaymentStatus): Told | null {
+function fromPaymentIntent(object: unknown, status: PaymentStatus): StripeNews | null {
   const intent = required(checkPaymentIntent, object);
   const workspaceId = intent.metadata?.workspace_id;
-  // The events of the invoice tell how far its payment is.
+  // Events of the invoice report the progress of its payment.
   if (workspaceId === undefined || (intent.invoice ?? null) !== null) return null;
   const amount = status === 'succeeded' ? (intent.amount_received ?? intent.amount) : intent.amount;
   return paymentOf({ ...intent, amount, workspaceId, status, paymentType: 'one_time', fallback: 'Card payment' });
 }
 
-function fromInvoice(object: unknown, status: PaymentStatus): Told | null {
+function fromInvoice(object: unknown, status: PaymentStatus): StripeNews | null {
   const invoice = required(checkInvoice, object);
   const workspaceId =
     invoice.metadata?.workspace_id ??
@@ -153,7 +153,7 @@ function fromInvoice(object: unknown, status: PaymentStatus): Told | null {
     workspaceOf(invoice.subscription_details as SubscriptionDetails);
   if (workspaceId === undefined) return null;
   const amount = status === 'succeeded' ? invoice.amount_paid : invoice.amount_due;
-  const told = paymentOf({
+  const news = paymentOf({
     ...invoice,
     amount,
     workspaceId,
@@ -161,28 +161,28 @@ function fromInvoice(object: unknown, status: PaymentStatus): Told | null {
     paymentType: 'subscription',
     fallback: 'Subscription',
   });
-  return told && { ...told, names: namesOf(invoice.id, invoice.payment_intent) };
+  return news && { ...news, names: namesOf(invoice.id, invoice.payment_intent) };
 }
 
-function fromInvoicePayment(object: unknown): Told | null {
+function fromInvoicePayment(object: unknown): StripeNews | null {
   const { invoice, payment } = required(checkInvoicePayment, object);
   const names = namesOf(invoice, payment.payment_intent);
   return names.length === 0 ? null : { names };
 }
 
-function fromRefundedCharge(object: unknown): Told | null {
+function fromRefundedCharge(object: unknown): StripeNews | null {
   const { invoice, ...charge } = required(checkCharge, object);
-  const told = reversalOf({ ...charge, amount: charge.amount_refunded }, { kind: 'refunded_in_all', isUndone: false });
+  const news = reversalOf({ ...charge, amount: charge.amount_refunded }, { kind: 'refunded_in_all', isUndone: false });
   const invoiceId = idOf(invoice);
-  return told && invoiceId !== null ? { ...told, names: namesOf(invoiceId, charge.payment_intent) } : told;
+  return news && invoiceId !== null ? { ...news, names: namesOf(invoiceId, charge.payment_intent) } : news;
 }
 
-function fromRefund(object: unknown): Told | null {
+function fromRefund(object: unknown): StripeNews | null {
   const { status, ...refund } = required(checkRefund, object);
   return reversalOf(refund, { kind: 'refund', isUndone: status === 'failed' || status === 'canceled' });
 }
 
-function fromDispute(object: unknown, { isUndone }: { isUndone: boolean }): Told | null {
+function fromDispute(object: unknown, { isUndone }: { isUndone: boolean }): StripeNews | null {
   return reversalOf(required(checkDispute, object), { kind: 'dispute', isUndone });
 }
 
@@ -193,14 +193,14 @@ interface ReversalParts {
   payment_intent?: unknown;
 }
 
-/** Null without a payment intent: wallets are topped up by nothing else. */
+/** Null without a payment intent, because only those top up wallets. */
 function reversalOf(
   { id, amount, currency, payment_intent }: ReversalParts,
-  told: Pick<ReversalTold, 'kind' | 'isUndone'>,
-): Told | null {
+  news: Pick<ReversalTold, 'kind' | 'isUndone'>,
+): StripeNews | null {
   const paymentName = idOf(payment_intent);
   if (paymentName === null) return null;
-  return { reversals: [{ ...told, id, paymentName, ...moneyOf(amount, currency) }] };
+  return { reversals: [{ ...news, id, paymentName, ...moneyOf(amount, currency) }] };
 }
 
 function namesOf(invoiceId: string, intent: unknown): PaymentNews['names'] {
@@ -232,7 +232,7 @@ interface PaymentParts {
   paymentType: 'one_time' | 'subscription';
 }
 
-/** A free trial is paid with nothing, which moves no money. */
+/** Null for a free trial, which moves no money. */
 function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): { payment: PaymentTold } | null {
   if (amount === 0) return null;
   const payment = {
@@ -251,7 +251,7 @@ function moneyOf(amount: number, code: string): { amountNano: bigint; currency: 
   return { amountNano: BigInt(amount) * 10n ** BigInt(9 - decimalsOf(currency)), currency };
 }
 
-/** https://docs.stripe.com/currencies, zero- and three-decimal currencies. */
+/** Zero- and three-decimal currencies (https://docs.stripe.com/currencies). */
 const WITHOUT_DECIMALS = 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' ');
 const WITH_THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
 

@@ -1,4 +1,4 @@
-/** Formats of subtitles: SubRip and WebVTT (W3C, WebVTT §4). */
+/** Subtitle formats: SubRip and WebVTT (W3C, WebVTT §4). */
 export const SUBTITLE_MEDIA_TYPES = { srt: 'application/x-subrip', vtt: 'text/vtt' } as const;
 
 interface Cue {
@@ -9,7 +9,7 @@ interface Cue {
   text: string;
 }
 
-/** One cue for each segment that has text. */
+/** Formats one cue for each segment with text. */
 export function subtitlesOf(segments: readonly Cue[], format: keyof typeof SUBTITLE_MEDIA_TYPES): string {
   const cues = segments.map((cue) => ({ ...cue, text: lineOf(cue.text) })).filter(({ text }) => text !== '');
   if (format === 'srt') {
@@ -24,12 +24,12 @@ export function subtitlesOf(segments: readonly Cue[], format: keyof typeof SUBTI
   return ['WEBVTT\n', ...blocks].join('\n');
 }
 
-/** A blank line would end the cue. */
+/** Removes line breaks, because a blank line would end the cue. */
 function lineOf(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** WebVTT reads `<` as a tag and `&` as a character reference. */
+/** Escapes `<` and `&`, which WebVTT reads as a tag and a character reference. */
 function escaped(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }

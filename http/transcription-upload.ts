@@ -12,9 +12,8 @@ import type { TranscriptionChoices } from './schemas/stt.ts';
 import { validationFailed } from './validation.ts';
 
 export interface TranscriptionUploadOptions {
-  /** Accepted options beside the audio. */
   fields: FieldKinds;
-  /** Whether the body may also be audio, with the options in the query, or JSON with a `url`. Default: forms only. */
+  /** Accepts also audio, with options in the query, and JSON with a `url`. Default: forms only. */
   acceptsAudio?: boolean;
 }
 
@@ -22,17 +21,16 @@ type Upload = Pick<UploadedFile, 'name' | 'mediaType'>;
 
 export interface TranscriptionUploads {
   /**
-   * Reserves a slot, then receives the audio and sets `body` to the options as form fields. The slot and the file are
-   * released once the connection is done.
+   * Reserves a slot, receives the audio and sets `body` to the options as form fields. Releases the slot and the file
+   * when the connection is done.
    */
   receiveBody(request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  /** Transcribes the upload of this request, and sets the billing headers. */
+  /** Transcribes the request's upload and sets the billing headers. */
   transcribe(request: FastifyRequest, reply: FastifyReply, choices: TranscriptionChoices): Promise<PublicTranscript>;
 }
 
 const MAX_FILE_BYTES = 25 * 2 ** 20;
 
-/** Receives and transcribes audio files, for every operation that does so. */
 export function createTranscriptionUploads(
   { transcriber, closing, logger }: Pick<HttpContext, 'transcriber' | 'closing' | 'logger'>,
   { fields, acceptsAudio = false }: TranscriptionUploadOptions,
@@ -88,7 +86,7 @@ export function createTranscriptionUploads(
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<PendingTranscription> {
     const signal = clientSignal(reply, closing, 'STT_CLIENT_CANCELLED');
     const { userId } = callerOf(request);
-    // Logged here, because no response is sent.
+    // Log here, because no response is sent.
     const logCancellation = () => logger.info({ requestId: request.id, ...codeOf(signal.reason) }, 'upload cancelled');
     signal.addEventListener('abort', logCancellation, { once: true });
     const pending = await transcriber.begin({ userId, requestId: request.id, signal });

@@ -1,11 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Token for the unsubscribe link: the user id and a signature. Never expires, because old e-mails do not either. */
+/**
+ * Creates a token for the unsubscribe link: user id and signature. It never expires, because old e-mails do not either.
+ */
 export function unsubscribeToken(userId: number, secret: Buffer): string {
   return `${userId}.${signatureOf(userId, secret).toString('base64url')}`;
 }
 
-/** Returns the user id, or null if the signature is invalid. */
+/** Null if the signature is invalid. */
 export function readUnsubscribeToken(token: string, secret: Buffer): number | null {
   const [, id, signature] = /^(\d{1,9})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (id === undefined || signature === undefined) return null;

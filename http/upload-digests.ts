@@ -4,7 +4,7 @@ import { IDEMPOTENCY_KEY } from './idempotent-operations.ts';
 
 const digests = new WeakMap<FastifyRequest, string[]>();
 
-/** A step of a pipeline that digests an upload, if the request has an Idempotency-Key. */
+/** Pipeline step that digests an upload, if the request has an Idempotency-Key. */
 export function digestUpload(request: FastifyRequest) {
   return async function* digested(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
     if (request.headers[IDEMPOTENCY_KEY] === undefined) {

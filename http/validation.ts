@@ -4,8 +4,8 @@ import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
 
 /**
- * Bodies are not coerced: "5" is not 5. Query parameters are text, so integers and booleans are parsed and defaults
- * applied first. Failures become VALIDATION_FAILED with `[{path, message}]`.
+ * Validates parts of requests. Bodies are not coerced: "5" is not 5. Query parameters are text, so integers and
+ * booleans are parsed and defaults applied first. Failures become VALIDATION_FAILED with `[{path, message}]`.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const check = Compile(schema);
@@ -21,7 +21,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
-/** Validates values other than HTTP requests, such as socket messages. Returns null if valid. */
+/** Validates other values, such as socket messages. Returns null if valid. */
 export function compileCheck(schema: TSchema): (value: unknown) => TandemError | null {
   const check = Compile(schema);
   return (value) => {
@@ -57,10 +57,10 @@ interface ValidationError {
 }
 
 const MAX_DETAILS = 20;
-/** The library stops after this many errors, and reports unknown fields first as not matching `false`. */
+/** The library stops after this many errors, and reports unknown fields first, as not matching `false`. */
 const MAX_LIBRARY_ERRORS = 8;
 
-/** Rejects a body with many unknown fields before the library checks each of them, which takes long. */
+/** Finds unknown fields early, because the library takes long for many of them. */
 function unknownFields(schema: TSchema, value: unknown): InvalidField[] {
   const { additionalProperties, properties = {} } = schema as { additionalProperties?: unknown; properties?: object };
   if (additionalProperties !== false || typeof value !== 'object' || value === null) return [];
@@ -72,7 +72,6 @@ function unknownFields(schema: TSchema, value: unknown): InvalidField[] {
 
 const UNKNOWN_FIELD = 'is not a known field';
 
-/** Converts the errors of the library into messages for people. */
 function describe(schema: TSchema, errors: readonly ValidationError[]): InvalidField[] {
   const details = detailsOf(schema, errors);
   if (details.length > 0) return details;
@@ -101,7 +100,7 @@ function detailsOf(schema: TSchema, errors: readonly ValidationError[]): Invalid
   return withoutAlternatives(details).slice(0, MAX_DETAILS);
 }
 
-/** One detail for each path: a value that matches none of several alternatives has an error for each. */
+/** Keeps one detail per path, because a value that matches no alternative has an error for each. */
 function withoutAlternatives(details: readonly InvalidField[]): InvalidField[] {
   const byPath = new Map<string, string>();
   for (const { path, message } of details) {
@@ -115,8 +114,8 @@ function withoutAlternatives(details: readonly InvalidField[]): InvalidField[] {
 const MUST_BE = 'must be ';
 
 /**
- * True if an earlier error covers this one: an unknown field also does not match `false`, and an invalid nullable field
- * also is not null and matches none of its alternatives.
+ * Whether an earlier error covers this one. An unknown field also does not match `false`. An invalid nullable field
+ * also is not null and matches no alternative.
  */
 function isRepetition({ keyword, schemaPath, params }: ValidationError): boolean {
   return keyword === 'boolean' || keyword === 'anyOf' || (params.type === 'null' && schemaPath.includes('/anyOf/'));
@@ -164,7 +163,7 @@ function schemaAt(schema: TSchema, schemaPath: string): { description?: string; 
   return found ?? {};
 }
 
-/** No parameter takes a list, and a repeated one arrives as an array. */
+/** Finds repeated parameters, which arrive as arrays. No parameter takes a list. */
 function repeatedParameters(query: Record<string, unknown>): InvalidField[] {
   const names = Object.keys(query).filter((name) => Array.isArray(query[name]));
   return names.map((path) => ({ path, message: 'must be sent only once' }));
@@ -179,7 +178,7 @@ function readQuery(schema: TSchema, query: Record<string, unknown>): Record<stri
   const properties = (schema as { properties?: Record<string, PropertySchema> }).properties ?? {};
   const read: Record<string, unknown> = {};
   for (const [name, property] of Object.entries(properties)) {
-    // Forms send an empty parameter for a filter that is not set.
+    // Forms send an empty parameter for an unset filter.
     const text = Object.hasOwn(query, name) && query[name] !== '' ? query[name] : undefined;
     if (text === undefined) {
       if (property.default !== undefined) read[name] = property.default;
@@ -188,7 +187,7 @@ function readQuery(schema: TSchema, query: Record<string, unknown>): Record<stri
   return read;
 }
 
-/** Text that cannot be parsed stays text, and fails validation. */
+/** Leaves unparsable text unchanged, so that validation fails. */
 function readText(type: string | undefined, text: unknown): unknown {
   if (typeof text !== 'string') return text;
   if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);

@@ -1,6 +1,9 @@
 import type { Completion, CompletionPart, ToolCall } from './llm.ts';
 
-/** What a stream of parts comes to. @throws what the stream throws; Error when it ends without `finished` */
+/**
+ * Collects a stream of parts into one completion.
+ * @throws what the stream throws; Error if it ends without `finished`
+ */
 export async function collectCompletion(parts: AsyncIterable<CompletionPart>): Promise<Completion> {
   let text = '';
   let reasoning = '';

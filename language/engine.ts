@@ -1,14 +1,14 @@
 import type { CompletionPart, CompletionRequest, LanguageModel } from './llm.ts';
 
-/** One thing that runs language models, behind `LanguageModels`. */
+/** One engine that runs language models, behind `LanguageModels`. */
 export interface LanguageEngine {
-  /** Of the engine, for people and logs, such as `openai` or `llama`. */
+  /** Name of the engine for people and logs, such as `openai` or `llama`. */
   readonly name: string;
   /** @throws LanguageEngineError */
   models(signal: AbortSignal): Promise<LanguageModel[]>;
   /**
-   * One attempt. `request.model` is an id of `models`. The last part is `finished`. Ending the iteration or aborting the
-   * signal stops the generation.
+   * One attempt. `request.model` is an id from `models`. The last part is `finished`. Ending the iteration or aborting
+   * the signal stops the generation.
    * @throws LanguageEngineError; the signal's reason
    */
   stream(request: CompletionRequest & { model: string }): AsyncGenerator<CompletionPart, void>;
@@ -16,21 +16,21 @@ export interface LanguageEngine {
 }
 
 export type LanguageEngineErrorCode =
-  /** Whoever runs it is not there, or broken. */
+  /** The server or process is down or broken. */
   | 'unavailable'
   | 'rate_limited'
   | 'timeout'
   | 'model_not_found'
   | 'context_too_long'
-  /** It will not do this; the same request again will fail again. */
+  /** The engine rejects the request and would reject it again. */
   | 'refused';
 
 export class LanguageEngineError extends Error {
   override readonly name = 'LanguageEngineError';
   readonly code: LanguageEngineErrorCode;
-  /** Seconds after which to try again, where the engine says so. */
+  /** Seconds to wait before a retry, if the engine reports them. */
   readonly retryAfterS: number | null;
-  /** It may fail on this request alone, so that others are not kept from asking. */
+  /** The failure may concern this request alone, so the circuit breaker does not count it. */
   readonly ofRequest: boolean;
 
   constructor(

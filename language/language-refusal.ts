@@ -1,7 +1,7 @@
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import { LanguageEngineError, type LanguageEngineErrorCode } from './engine.ts';
 
-/** What the failure of an engine is to a client. */
+/** Converts an engine's failure into the API error for the client. */
 export function refusalOf(error: unknown): TandemError {
   if (error instanceof TandemError) return error;
   if (!(error instanceof LanguageEngineError)) {

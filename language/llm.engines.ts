@@ -8,18 +8,18 @@ import { type ListedModel, ModelList } from './model-list.ts';
 import { ResilientEngine } from './resilience/resilient-engine.ts';
 
 export interface LanguageModelsOptions {
-  /** The first has the usual model. [] when nothing is configured. */
+  /** The first engine has the default model. [] if nothing is configured. */
   engines: readonly LanguageEngine[];
-  /** Of the first engine, listed or not; null: the first that it lists. */
+  /** Default model of the first engine, listed or not; null: the first model that it lists. */
   usualModel: string | null;
-  /** The operator's names for models, which stand before ids and names of ours. */
+  /** Aliases that the operator configured. They take precedence over ids and built-in aliases. */
   aliases: ReadonlyMap<string, string>;
-  /** Answers that one model gives at a time. */
+  /** Concurrent answers per model. */
   concurrency: number;
   clock: Clock;
 }
 
-/** Names that always are there: the usual model of chats, and that of judging. */
+/** Built-in aliases: the default model for chats, and the one for judging. */
 const USUAL_NAMES = ['svc-tiny', 'jev-latest'] as const;
 
 export function createLanguageModels(options: LanguageModelsOptions): LanguageModels {
@@ -62,7 +62,7 @@ class ModelsOfEngines implements LanguageModels {
     request.signal.throwIfAborted();
     try {
       for await (const part of engine.stream({ ...request, model: model.id })) {
-        // Not all servers and models keep to it.
+        // Some servers and models ignore the option.
         if (request.parallelToolCalls === false && part.type === 'toolCall' && part.index > 0) continue;
         yield part;
         if (part.type === 'finished') return;
@@ -83,7 +83,7 @@ class ModelsOfEngines implements LanguageModels {
   }
 
   async #find(name: string | null): Promise<ListedModel> {
-    // None is another name of the usual one, which the operator may have given to another model.
+    // No name means the default alias, which the operator may have pointed at another model.
     const aliased = this.#aliases.get(name ?? USUAL_NAMES[0]);
     if (aliased !== undefined) return await this.#ofId(aliased);
     if (name === null || USUAL_NAMES.some((usual) => usual === name)) return await this.#usualModel();
@@ -105,7 +105,7 @@ class ModelsOfEngines implements LanguageModels {
     );
   }
 
-  /** What the operator named exists, whether the server lists it or not, and whether it can be asked or not. */
+  /** Resolves a model that the operator named, even if the server does not list it or cannot be reached. */
   async #ofId(id: string): Promise<ListedModel> {
     const engine = this.#usualEngine();
     const isConfigured = this.#configured().includes(id);

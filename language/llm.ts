@@ -1,76 +1,75 @@
 /**
- * Language models, whoever runs them: a server that speaks OpenAI's protocol, or a model file on this machine. With
- * none configured every request for one is refused with `LLM_NOT_CONFIGURED`; nothing here ever makes an answer up.
+ * Language models: those of an OpenAI-compatible server, or a model file on this machine. If none is configured, every
+ * request is rejected with `LLM_NOT_CONFIGURED`; no answer is ever invented.
  */
 export interface LanguageModels {
-  /** What there is to answer with. Asked of the engines at most every five minutes; [] when none is configured. */
+  /** Available models. The engines are queried at most every five minutes; [] if none is configured. */
   list(): Promise<{ models: readonly LanguageModel[]; cached: boolean }>;
-  /** `svc-tiny` and other names that stand for a model, each with the id it stands for at the moment. */
+  /** Aliases such as `svc-tiny`, each with the model id it currently resolves to. */
   aliases(): Promise<ReadonlyMap<string, string>>;
   /**
-   * The model of that id or alias; null: the usual one.
-   * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `LLM_UNAVAILABLE` when the server cannot be asked
+   * Resolves an id or alias; null: the default model.
+   * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`; `LLM_UNAVAILABLE` if the server is unreachable
    */
   resolve(name: string | null): Promise<LanguageModel>;
   /**
-   * What the model answers, as it is produced; the last part is `finished`, and nothing follows it. Ending the iteration
-   * or aborting the signal stops the generation.
+   * Streams the model's answer; the last part is `finished`. Ending the iteration or aborting the signal stops the
+   * generation.
    * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `LLM_UNAVAILABLE`, `LLM_RATE_LIMITED`, `LLM_TIMEOUT`,
    * `LLM_REQUEST_REFUSED`, `CONTEXT_LENGTH_EXCEEDED`; the signal's reason
    */
   stream(request: CompletionRequest): AsyncGenerator<CompletionPart, void>;
-  /** As `stream`, once it is over. */
+  /** As `stream`, but resolves with the whole answer. */
   complete(request: CompletionRequest): Promise<Completion>;
   close(): Promise<void>;
 }
 
 export interface LanguageModel {
-  /** Versioned: what an alias resolves to, and what responses name. */
+  /** Versioned id: aliases resolve to it, and responses name it. */
   id: string;
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   created: number;
   ownedBy: string;
-  /** For a person. */
+  /** Shown to people. */
   description: string;
-  /** Of prompt and answer together, in tokens; null where nobody says. */
+  /** Limit of prompt and answer together, in tokens; null if unknown. */
   contextTokens: number | null;
 }
 
 export interface CompletionRequest {
-  /** Id or alias; null: the usual model. */
+  /** Id or alias; null: the default model. */
   model: string | null;
   messages: readonly ChatMessage[];
   tools?: readonly ToolDefinition[];
-  /** `none` forbids tools, `required` asks for one, a name for that one. Default `auto`. */
+  /** `none` forbids tools, `required` demands one, a name demands that one. Default `auto`. */
   toolChoice?: 'auto' | 'none' | 'required' | { name: string };
-  /** The answer has to be JSON of this schema. */
   responseSchema?: { name: string; schema: JsonSchema };
-  /** Default: what the model usually does. */
+  /** Default: the model's own. */
   temperature?: number;
   topP?: number;
   topK?: number;
-  /** A model that thinks first shows it as `reasoning`. Default false. */
+  /** Lets a reasoning model think first, as `reasoning` parts. Default false. */
   enableThinking?: boolean;
-  /** Most tokens to produce. */
+  /** Maximum tokens to produce. */
   maxTokens?: number;
   stop?: readonly string[];
   seed?: number;
   /** False: at most one tool call in an answer. Default true. */
   parallelToolCalls?: boolean;
-  /** Log probabilities of the tokens, each with so many alternatives, where the engine has them. */
+  /** Log probabilities of the tokens, each with this number of alternatives, if the engine supports them. */
   logprobs?: { alternatives: number };
-  /** Until the first part, and then between parts. Default 60 000. */
+  /** Timeout until the first part, and between parts. Default 60 000. */
   patienceMs?: number;
-  /** How long to wait for a turn if the model is busy. Default: `patienceMs`. */
+  /** Timeout in the queue of a busy model. Default: `patienceMs`. */
   turnWithinMs?: number;
-  /** Attempts beside the first, before anything was produced. Default 2. */
+  /** Retries before the first part. Default 2. */
   retries?: number;
-  /** A workspace: where many wait for the model, each workspace has its turn. Default: one that has no name. */
+  /** Workspace for fair queueing: workspaces that wait for the same model take turns. Default: one shared queue. */
   onBehalfOf?: string;
   signal: AbortSignal;
 }
 
-/** An object of JSON Schema, as it was given. */
+/** JSON Schema object, unmodified. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export type ChatMessage =
@@ -87,16 +86,16 @@ export interface ToolDefinition {
 export interface ToolCall {
   id: string;
   name: string;
-  /** JSON, as the model wrote it: it may be anything. */
+  /** JSON as the model wrote it. Not validated. */
   arguments: string;
 }
 
 export type CompletionPart =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
-  /** A piece of the call of that index; `id` and `name` come with its first piece. */
+  /** A piece of the call with this index; only its first piece has `id` and `name`. */
   | { type: 'toolCall'; index: number; id: string | null; name: string | null; arguments: string }
-  /** Of text that was produced just before. */
+  /** For the text that was produced just before. */
   | { type: 'logprobs'; tokens: readonly TokenLogprob[] }
   | { type: 'finished'; reason: FinishReason; usage: TokenUsage; model: string };
 
@@ -104,7 +103,7 @@ export type CompletionPart =
 export interface Logprob {
   token: string;
   logprob: number;
-  /** Its UTF-8 bytes; null if the engine does not say. */
+  /** UTF-8 bytes of the token; null if the engine omits them. */
   bytes: readonly number[] | null;
 }
 
@@ -118,7 +117,7 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 export interface TokenUsage {
   promptTokens: number;
   completionTokens: number;
-  /** Counted by us, because the engine did not say. */
+  /** Counted by us, because the engine reported no usage. */
   isEstimated: boolean;
 }
 
@@ -128,6 +127,6 @@ export interface Completion {
   toolCalls: ToolCall[];
   finishReason: FinishReason;
   usage: TokenUsage;
-  /** The versioned id. */
+  /** Versioned id. */
   model: string;
 }

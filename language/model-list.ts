@@ -10,23 +10,23 @@ export interface ListedModel {
 }
 
 export interface ModelListing {
-  /** By id, in the order of engines; of two engines with the same id the first has it. */
+  /** By id, in the order of engines. If two engines have the same id, the first wins. */
   models: ReadonlyMap<string, ListedModel>;
   cached: boolean;
 }
 
 /**
- * What the engines list, asked for at most every five minutes. Those who ask at the same time share the answer, and
- * an answer that lacks an engine is not kept.
+ * Lists the engines' models and caches the list for five minutes. Concurrent readers share one query. A list that lacks
+ * an engine is not cached.
  */
 export class ModelList {
   readonly #engines: readonly ResilientEngine[];
   readonly #clock: Clock;
   #kept: { models: ModelListing['models']; untilMs: number } | null = null;
   #asking: Promise<ModelListing> | null = null;
-  /** Of the last time that an engine answered. */
+  /** The last list that any engine returned. */
   #last: ModelListing['models'] | null = null;
-  /** What there was when an engine did not answer. */
+  /** The list without the engines that did not answer. */
   #partial: { models: ModelListing['models']; untilMs: number } | null = null;
 
   constructor(engines: readonly ResilientEngine[], clock: Clock) {
@@ -34,7 +34,7 @@ export class ModelList {
     this.#clock = clock;
   }
 
-  /** @throws LanguageEngineError when no engine can be asked */
+  /** @throws LanguageEngineError if no engine answers */
   async read(): Promise<ModelListing> {
     if (this.#kept !== null && this.#clock.monotonicMs() < this.#kept.untilMs)
       return { models: this.#kept.models, cached: true };
@@ -45,8 +45,8 @@ export class ModelList {
   }
 
   /**
-   * As `read`, or what there was last: a server that is too busy to list its models may well answer.
-   * @throws LanguageEngineError when no engine could ever be asked
+   * As `read`, but falls back to the last list: a server too busy to list its models may still answer requests.
+   * @throws LanguageEngineError if no engine has ever answered
    */
   async readOrLast(): Promise<ModelListing['models']> {
     try {
@@ -57,7 +57,7 @@ export class ModelList {
     }
   }
 
-  /** As `read`, for who can do without: it leaves an engine that did not answer in peace for a while. Never rejects. */
+  /** As `read`, but never rejects, and waits a while before it queries a failed engine again. */
   async readIfPossible(): Promise<ModelListing['models']> {
     if (this.#partial !== null && this.#clock.monotonicMs() < this.#partial.untilMs) return this.#partial.models;
     return (await this.read().catch(() => null))?.models ?? NOTHING;
@@ -92,5 +92,5 @@ export class ModelList {
 const KEPT_FOR_MS = 300_000;
 const LEFT_IN_PEACE_MS = 30_000;
 const NOTHING: ModelListing['models'] = new Map();
-/** A large model file may have to be loaded first; servers have less time. */
+/** A large model file may have to load first. Servers have a shorter timeout of their own. */
 const ANSWER_WITHIN_MS = 120_000;

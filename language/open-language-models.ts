@@ -3,7 +3,6 @@ import type { LanguageEngine } from './engine.ts';
 import { createLanguageModels } from './llm.engines.ts';
 import type { LanguageModels } from './llm.ts';
 
-/** As `settings.ts` has them. */
 export interface LanguageSettings {
   llmBaseUrl: string | null;
   llmApiKey: string | null;
@@ -15,11 +14,11 @@ export interface LanguageSettings {
 
 export interface OpenLanguageModelsOptions {
   clock: Clock;
-  /** Told when the process of a model file ends or does not start; for a log. */
+  /** Called when the process of a model file exits or fails to start; for logs. */
   onTrouble?: (detail: string) => void;
 }
 
-/** The models of the server, and that of the file; neither is asked before somebody needs it. */
+/** Opens the configured server and model file. Neither is contacted before the first request. */
 export async function openLanguageModels(
   settings: LanguageSettings,
   { clock, onTrouble }: OpenLanguageModelsOptions,
@@ -36,7 +35,7 @@ export async function openLanguageModels(
   }
   return createLanguageModels({
     engines,
-    // It names a model of the server.
+    // The setting names a model of the server.
     usualModel: baseUrl === null ? null : settings.llmModel,
     aliases: settings.llmAliases,
     concurrency,

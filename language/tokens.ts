@@ -1,43 +1,43 @@
 import { createRequire } from 'node:module';
 
 /**
- * Tokens of a text as the models of OpenAI's GPT-4o family count them (o200k_base); close enough for those that count
- * otherwise: it bounds a context and stands in for a count that a server does not give.
+ * Counts tokens as OpenAI's GPT-4o models do (o200k_base). Close enough for other models: it bounds a context, and
+ * replaces a count that a server omits.
  */
 export type CountTokens = (text: string) => number;
 
 /**
- * Counts in pieces of some 64 characters, cut at spaces where there are any, for as long as that takes a millisecond or
- * two: all of some 10,000 characters of prose, 300 of what no vocabulary knows. Of longer texts it counts pieces all over
- * the text and multiplies, which is right within some percent, and takes as long whatever the text is: the tokenizer by
- * itself takes a minute for 100,000 characters that are chosen well.
+ * Counts in pieces of about 64 characters, cut at spaces where possible, for at most one or two milliseconds. That
+ * covers about 10,000 characters of prose, or 300 of text outside the vocabulary. Longer texts are extrapolated from
+ * pieces sampled all over the text, accurate to a few percent. The tokenizer alone takes a minute for 100,000
+ * adversarial characters.
  */
 export const countTokens: CountTokens = (text) => countWith(loadTokenizer(), text);
 
 /**
- * Loads the vocabulary, once. That takes 75 MB and holds the thread up for 200 ms: servers with a language model do it at
- * the start, all others when the first text is counted, which for most of them is never.
- * @throws Error when the package cannot be loaded
+ * Loads the vocabulary, once: 75 MB, and it blocks the thread for 200 ms. Servers with a language model load it at the
+ * start, others on first use, which may never come.
+ * @throws Error if the package cannot be loaded
  */
 export function loadTokenizer(): CountTokens {
   if (encoding !== null) return encoding;
   const { countTokens: count } = createRequire(import.meta.url)(VOCABULARY) as typeof import('gpt-tokenizer');
-  // Names of control tokens are text like any other.
+  // Names of control tokens are ordinary text here.
   const encode: CountTokens = (text) => count(text, { disallowedSpecial: new Set() });
-  // The first texts would take several times as long.
+  // Without a warm-up, the first texts take several times as long.
   for (let round = 0; round < WARM_UPS; round++) countWith(encode, warmUpText(round));
   encoding = encode;
   return encoding;
 }
 
-/** With any tokenizer; it is given a bounded number of characters, in short pieces. */
+/** Works with any tokenizer. It receives a bounded number of characters, in short pieces. */
 export function countWith(encode: CountTokens, text: string): number {
   const pieces = Math.ceil(text.length / PIECE_CHARACTERS);
   const stride = strideOf(pieces);
   let tokens = 0;
   let characters = 0;
   let work = 0;
-  // In an order in which any number of the first pieces are spread over the text.
+  // The stride spreads any number of first pieces over the text.
   for (let visited = 0; visited < pieces && work < MOST_WORK; visited++) {
     const at = (visited * stride) % pieces;
     const piece = text.slice(cutAt(text, at * PIECE_CHARACTERS), cutAt(text, (at + 1) * PIECE_CHARACTERS));
@@ -53,16 +53,16 @@ const VOCABULARY = 'gpt-tokenizer/encoding/o200k_base';
 let encoding: CountTokens | null = null;
 
 const PIECE_CHARACTERS = 64;
-/** A cut may be so far behind where it should be, to be at a space. */
+/** How far a cut may move back to reach a space. */
 const MOST_SHIFT = 24;
-/** In microseconds, about. */
+/** About a microsecond each. */
 const MOST_WORK = 600;
 const WARM_UPS = 24;
-/** Where scripts begin: small letters, Han, emoji, accents. */
+/** First letters of scripts: Latin, Han, emoji, accents. */
 const SCRIPTS = [0x61, 0x4e00, 0x1f300, 0x300] as const;
 const SPACE = 0x20;
 
-/** Words of the vocabulary are looked up whole; everything else is merged byte by byte. */
+/** The tokenizer looks up known words whole, and merges everything else byte by byte. */
 function workOf(piece: string, tokens: number): number {
   let spaces = 0;
   for (let at = 0; at < piece.length; at++) if (piece.charCodeAt(at) === SPACE) spaces += 1;
@@ -79,7 +79,7 @@ function cutAt(text: string, position: number): number {
   return isInsidePair ? position + 1 : position;
 }
 
-/** Near the golden section of the number, and without a common divisor, so that every piece has its turn. */
+/** Near the golden section of the number of pieces, and coprime to it, so that every piece is visited. */
 function strideOf(pieces: number): number {
   let stride = Math.max(1, Math.floor(pieces * 0.618));
   while (commonDivisor(stride, pieces) > 1) stride -= 1;
@@ -90,7 +90,7 @@ function commonDivisor(a: number, b: number): number {
   return b === 0 ? a : commonDivisor(b, a % b);
 }
 
-/** Words of letters that no two rounds share. */
+/** Words whose letters differ in each round. */
 function warmUpText(round: number): string {
   const first = SCRIPTS[round % SCRIPTS.length] ?? 0x61;
   const span = first === 0x4e00 ? 20_000 : 26;

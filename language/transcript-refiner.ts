@@ -2,7 +2,7 @@ import type { Refine, RefineRequest } from '../speech/refinement.ts';
 import type { LanguageModels } from './llm.ts';
 import { countTokens } from './tokens.ts';
 
-/** Refines transcripts with the usual language model. It is asked once: the answer is due at once or not at all. */
+/** Refines transcripts with the default language model, without retries: a late refinement is useless. */
 export function createTranscriptRefiner(models: LanguageModels): Refine {
   return async (request) => {
     const { text, finishReason } = await models.complete({
@@ -17,12 +17,12 @@ export function createTranscriptRefiner(models: LanguageModels): Refine {
       retries: 0,
       signal: request.signal,
     });
-    // Cut off, it lacks the end of what was said.
+    // A truncated answer lacks the end of the utterance.
     return finishReason === 'stop' ? plainText(text, request.text) : '';
   };
 }
 
-/** Whoever asks gives up sooner, by the signal. */
+/** The caller's signal usually ends it sooner. */
 const PATIENCE_MS = 20_000;
 
 const INSTRUCTIONS = [
@@ -41,12 +41,12 @@ function dataOf({ text, language, context }: RefineRequest): string {
   return JSON.stringify({ transcript: text, language, context: { general, about }, terms });
 }
 
-/** An answer that is much longer than the text is no correction of it; other models count up to twice as many. */
+/** A much longer answer is not a correction. The factor 2 allows for models that count tokens differently. */
 function tokensFor(text: string): number {
   return 64 + Math.min(text.length, 2 * countTokens(text));
 }
 
-/** One line without control characters; '' for an answer that cannot be a correction. */
+/** One line without control characters; '' if the answer cannot be a correction. */
 function plainText(answer: string, original: string): string {
   const text = answer.replace(/[\p{Cc}\s]+/gu, ' ').trim();
   return text.length > 2 * original.length + 200 ? '' : text;

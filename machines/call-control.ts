@@ -9,62 +9,57 @@ import {
   type TransferRequester,
 } from './events.ts';
 
-/** What somebody may ask of a live call, and what it changes: plain data and pure functions. */
+/** Controls of a live call and their effect: serialisable data and pure functions. */
 
 export type CallControl =
-  /** The other party does not hear the leg. */
   | { type: 'mute'; leg: LegId }
   | { type: 'unmute'; leg: LegId }
   /**
-   * The leg hears music or nothing and is not heard; its peer is told so (RFC 3264 §8.4). The machine notes in `from` what
-   * a leg heard that is resumed.
+   * The leg hears music or silence, and the others do not hear it. The re-INVITE signals hold (RFC 3264 §8.4). On
+   * `resume` the machine sets `from` to what the held leg heard.
    */
   | { type: 'hold'; leg: LegId; music: boolean }
   | { type: 'resume'; leg: LegId; from?: 'music' | 'silence' }
-  /** Key presses to the leg; `digits` as `KeyPresses` of the media plane has them. */
+  /** Sends key presses to the leg. For the format of `digits` see `KeyPresses` of the media plane. */
   | { type: 'dtmf'; leg: LegId; digits: string; durationMs: number }
   /**
-   * Plays a sound to legs, over what they hear. The media port has the sound under `playbackId`.
-   * `characters` are those of a text, which are billed; null for an audio file.
+   * Plays a sound to legs, mixed with the audio that they hear. The media port finds the sound by `playbackId`.
+   * `characters` is the billed length of a text; null for an audio file.
    */
   | { type: 'play'; playbackId: string; legs: readonly LegId[]; isLooped: boolean; characters: number | null }
-  /** Ends a sound that is being played. */
   | { type: 'play.stop'; playbackId: string }
-  /** The recording goes on with silence. */
+  /** The recording continues with silence. */
   | { type: 'recording.pause' }
   | { type: 'recording.resume' }
-  /** Whom a supervisor is heard by from now on. The machine notes in `from` how it was. */
+  /** Changes a supervisor's mode. The machine sets `from` to the previous mode. */
   | { type: 'supervise'; leg: LegId; mode: SupervisionMode; from?: SupervisionMode }
-  /** Dials a leg, which takes the place of `leg` when it answers, or when the transfer is completed. */
+  /** Dials a leg that replaces `leg` when it answers (blind) or on `transfer.complete` (attended). */
   | { type: 'transfer'; leg: LegId; target: LegId; mode: TransferMode; requestedBy?: TransferRequester }
-  /** Ends an attended transfer: the leg that consulted leaves. */
   | { type: 'transfer.complete' }
-  /** Hangs up the target, and all is as before. */
+  /** Hangs up the target and restores the talk. */
   | { type: 'transfer.cancel' }
-  /** Dials one more leg, which joins the talk when it answers. */
+  /** Dials one more leg. It joins the talk when it answers. */
   | { type: 'leg.add'; leg: LegId; role: GuestRole; mode: SupervisionMode | null }
-  /** Hangs up a leg that was added. */
   | { type: 'leg.drop'; leg: LegId };
 
-/** What changes how the parties are connected, rather than who they are. */
+/** Controls that change how parties are connected, not which parties exist. */
 export type TalkControl = Exclude<
   CallControl,
   { type: 'leg.add' | 'leg.drop' | 'transfer' | 'transfer.complete' | 'transfer.cancel' }
 >;
 
-/** How the parties are to be connected while they talk. A leg that was added and is not named is neither muted nor held. */
+/** Connection state of the parties during the talk. An added leg without an entry is neither muted nor on hold. */
 export interface Talk {
   muted: Readonly<Record<LegId, boolean>>;
-  /** What a leg on hold hears; null while it is not. */
+  /** Audio for a leg on hold; null if it is not on hold. */
   held: Readonly<Record<LegId, 'music' | 'silence' | null>>;
   isRecordingPaused: boolean;
-  /** Who else has answered; null in place of the mode for a third party. */
+  /** Added legs that have answered: the mode of a supervisor, null for a third party. */
   guests: Readonly<Record<LegId, SupervisionMode | null>>;
-  /** Which of agent and customer have left, because another leg takes their place. */
+  /** Own legs that have left because another leg takes their place. */
   left: readonly LegName[];
-  /** The places that further legs have taken. */
+  /** Added legs that took a place. */
   standIns: Readonly<Record<LegId, LegName>>;
-  /** Null unless one is under way. */
   transfer: Transfer | null;
 }
 
@@ -78,31 +73,23 @@ export const OPEN_TALK: Talk = {
   transfer: null,
 };
 
-/** Why a control did not happen. */
 export type ControlRefusal =
-  /** The parties do not talk: they are not bridged yet, or not any more. */
+  /** The parties are not bridged yet, or no longer. */
   | 'CALL_NOT_LIVE'
-  /** There is no such leg, or it has not answered yet. */
+  /** The leg does not exist or has not answered yet. */
   | 'LEG_NOT_FOUND'
-  /** The call has as many legs as one may have. */
   | 'TOO_MANY_LEGS'
-  /** Another transfer is under way. */
   | 'TRANSFER_IN_PROGRESS'
-  /** No transfer is under way, or not one that can be completed. */
+  /** No transfer is in progress, or it cannot be completed. */
   | 'TRANSFER_NOT_FOUND'
-  /** The target has not answered yet. */
   | 'TRANSFER_NOT_ANSWERED'
   /** No media port is free for another leg. */
   | 'no_free_channel'
-  /** The call is not being recorded. */
   | 'RECORDING_UNAVAILABLE'
-  /** The peer of the leg has the call on hold, so that keys or a sound would not be heard. */
+  /** The peer has put the call on hold, so it would not hear keys or a sound. */
   | 'LEG_NOT_LISTENING'
-  /** No such sound is being played, or not any more. */
   | 'PLAYBACK_NOT_FOUND'
-  /** Too many key presses of the leg wait for their turn. */
   | 'CONTROL_BUSY'
-  /** The media plane could not do it. */
   | 'INTERNAL';
 
 export function talkAfter(talk: Talk, control: TalkControl): Talk {
@@ -125,7 +112,7 @@ export function talkAfter(talk: Talk, control: TalkControl): Talk {
   }
 }
 
-/** The control with what it changes, so that it can be undone. */
+/** Adds the previous state to the control, so that it can be undone. */
 export function withPast(talk: Talk, control: TalkControl): TalkControl {
   if (control.type === 'supervise') {
     const from = talk.guests[control.leg];
@@ -135,30 +122,29 @@ export function withPast(talk: Talk, control: TalkControl): TalkControl {
   return control.type === 'resume' && held ? { ...control, from: held } : control;
 }
 
-/** With a leg that has answered. */
+/** Adds a leg that has answered. */
 export function talkWith(talk: Talk, leg: LegId, mode: SupervisionMode | null): Talk {
   return { ...talk, guests: { ...talk.guests, [leg]: mode } };
 }
 
-/** Without a leg that was added. */
+/** Removes an added leg. */
 export function talkWithout(talk: Talk, leg: LegId): Talk {
   const without = <Value>(record: Readonly<Record<LegId, Value>>) =>
     Object.fromEntries(Object.entries(record).filter(([id]) => id !== leg));
   return { ...talk, muted: without(talk.muted), held: without(talk.held), guests: without(talk.guests) };
 }
 
-/** The legs that a control is for; none if it is for the call. */
+/** The legs that a control applies to; empty if it applies to the call. */
 export function legsOf(control: CallControl): readonly LegId[] {
   if (control.type === 'play') return control.legs;
   return 'leg' in control ? [control.leg] : [];
 }
 
-/** Whether a leg takes part in the talk. */
 export function isTalking(talk: Talk, leg: LegId): boolean {
   return isLegName(leg) ? !talk.left.includes(leg) : Object.hasOwn(talk.guests, leg);
 }
 
-/** What undoes a control that did not happen; null where nothing is left of it. */
+/** The control that undoes a failed one; null if there is nothing to undo. */
 export function oppositeOf(control: TalkControl): TalkControl | null {
   switch (control.type) {
     case 'mute':
@@ -181,7 +167,7 @@ export function oppositeOf(control: TalkControl): TalkControl | null {
   }
 }
 
-/** Whether the talk is as the control wants it already, so that nothing happens and nothing is told. */
+/** Whether the control changes nothing. It then succeeds without an event. */
 export function isInEffect(talk: Talk, control: TalkControl): boolean {
   switch (control.type) {
     case 'mute':
@@ -214,7 +200,6 @@ interface ControlMove {
   data?: Readonly<Record<string, unknown>> | null;
 }
 
-/** The entry of the event log for a control that happened. */
 export function moveOfControl(control: TalkControl): ControlMove {
   switch (control.type) {
     case 'mute':
@@ -243,12 +228,11 @@ export function moveOfControl(control: TalkControl): ControlMove {
   }
 }
 
-/** The entry of the event log for a sound that is over. */
 export function moveOfPlaybackEnd({ playbackId, end }: { playbackId: string; end: 'played' | 'stopped' }): ControlMove {
   return { event: 'playback.finished', state: 'bridged', data: { playback_id: playbackId, reason: end } };
 }
 
-/** How an event names its leg: by `leg` if it is one of the two of the call, else by `leg_id` of its data. */
+/** Names the leg of an event: `leg` for agent and customer, `leg_id` in the data for an added leg. */
 export function legFields(
   leg: LegId,
   data: Readonly<Record<string, unknown>> | null = null,

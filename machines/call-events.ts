@@ -13,7 +13,7 @@ import type {
 import type { KeyPresses } from './key-presses.ts';
 import type { LegReport } from './leg.machine.ts';
 
-/** What goes into a call's machine, what it is told, what it says, and what it remembers: plain data only. */
+/** Input, events, emitted events and context of the call machine. Serialisable data only. */
 
 export interface CallInput {
   callId: string;
@@ -22,17 +22,17 @@ export interface CallInput {
   maxDurationMs: number;
   record: boolean;
   transcribe: boolean;
-  /** Whether the agent is told something on answering, before the customer is dialed. */
+  /** Play a text to the agent on answer, before the customer is dialed. */
   announce: boolean;
-  /** Whether the agent alone is told something when the talk begins. */
+  /** Play a text to the agent alone when the talk begins. */
   whisper: boolean;
-  /** What to do when a machine answers the customer's number. Null: machine detection is off. */
+  /** Action when a machine answers the customer's number. Null: machine detection is off. */
   onMachine: OnMachine | null;
-  /** Talk that the hold taken at admission pays for. */
+  /** Talk time that the wallet hold from admission covers. */
   fundedForMs: number;
 }
 
-/** `hangup` ends the call when a machine or a fax machine has answered. */
+/** `hangup` ends the call when an answering machine or a fax machine answers. */
 export type OnMachine = 'continue' | 'hangup';
 
 export interface CallContext extends CallInput {
@@ -46,27 +46,25 @@ export interface CallContext extends CallInput {
   isTranscribing: boolean;
   isRecording: boolean;
   talk: Talk;
-  /** The legs that were added to the talk and are not gone. */
+  /** Added legs that have not ended. */
   guests: Readonly<Record<LegId, Guest>>;
-  /** Received key presses that were told; there is a limit. */
+  /** Reported key presses so far; their number is limited. */
   digitsReceived: number;
   keyPresses: KeyPresses;
-  /** The sounds that controls play and that are not over. */
+  /** Ids of running playbacks that a control started. */
   playbacks: readonly string[];
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }
 
-/** A leg that was added. */
 export interface Guest {
   role: GuestRole;
-  /** Null unless it is a supervisor; while it talks, the talk has its present mode. */
+  /** Mode at the request; null unless it is a supervisor. While the leg talks, `talk` has the current mode. */
   mode: SupervisionMode | null;
-  /** `opening` until it has a media port. */
+  /** `opening` until a media port is allocated. */
   state: 'opening' | 'dialing' | 'ringing' | 'talking';
-  /** The request that added it. */
   controlId: string;
-  /** Requests to hang it up, which are answered when it is gone. */
+  /** Controls that hang up the leg. Each is answered once the leg is gone. */
   drops: readonly string[];
 }
 
@@ -74,9 +72,9 @@ export type CallEvent =
   | LegReport
   | MediaEvent<LegId>
   | GuestMediaReport
-  /** The machine's own: more or fewer legs are to be paid for than before. */
+  /** Raised by the machine: the number of billed legs changed. */
   | { type: 'legs.changed' }
-  /** The machine's own: the target of a transfer takes its place now. */
+  /** Raised by the machine: the target of a transfer takes its place now. */
   | { type: 'transfer.due' }
   | { type: 'media.opened'; local: LocalMedia }
   | { type: 'media.unavailable'; detail: string }
@@ -84,79 +82,75 @@ export type CallEvent =
   | { type: 'recording.started'; recordingId: string }
   | TranscriptReport
   | SpeechReport
-  /** The machine's own: the whisper has not begun. */
+  /** Raised by the machine: the whisper did not start in time. */
   | { type: 'whisper.overdue' }
   | { type: 'hangup.requested'; reason: 'api' | 'shutdown' | 'caller' }
   | { type: 'control.requested'; controlId: string; control: CallControl }
   | ControlReport;
 
-/** What the media port tells of a control. */
 export type ControlReport =
-  /** A sound that a control played is over, for all its legs, and not because a control stopped it. */
+  /** A playback of a control ended for all its legs, other than by `play.stop`. */
   | { type: 'playback.ended'; playbackId: string; end: 'played' | 'stopped' }
   | { type: 'control.done'; controlId: string; control: TalkControl }
   | { type: 'control.failed'; controlId: string; control: TalkControl; refusal: ControlRefusal };
 
-/** What the media port tells of a leg that is added. */
 export type GuestMediaReport =
   | { type: 'guest.opened'; legId: LegId; local: { host: string; rtpPort: number } }
   | { type: 'guest.unavailable'; legId: LegId; refusal: ControlRefusal }
-  /** It answered, and is now connected. */
   | { type: 'guest.connected'; legId: LegId }
-  /** It answered, with an address that nothing can be sent to. */
+  /** The leg answered with a media address that we cannot send to. */
   | { type: 'guest.unconnected'; legId: LegId };
 
 export type MediaCommand =
   | { type: 'connect'; leg: LegId; media: RemoteMedia }
-  /** Takes a port for a leg that is added, and tells by a `GuestMediaReport`. */
+  /** Allocates a port for an added leg. Answered by a `GuestMediaReport`. */
   | { type: 'add-party'; leg: LegId }
   | { type: 'remove-party'; leg: LegId }
-  /** Connects the parties as the talk has it now. */
+  /** Routes audio between the parties as `talk` describes. */
   | { type: 'route'; talk: Talk }
   | { type: 'path'; path: 'idle' | 'ringback' | 'early-media' | 'bridged' }
   | { type: 'record' }
-  /** Detect who or what has answered the customer's number, and report `machine.detected`. */
+  /** Starts machine detection on the customer's leg, which reports `machine.detected`. */
   | { type: 'detect-machine' }
-  /** To the agent: a whisper over the customer, an announcement alone. A path that is set ends it. */
+  /**
+   * Plays speech to the agent: a whisper over the customer's audio, an announcement alone. A `path` command stops it.
+   */
   | { type: 'say'; speech: SpeechName }
-  /** Ends the announcement or the whisper. */
   | { type: 'stop-saying' }
-  /** Do it, and tell by a `ControlReport`. `talk` is how the parties are connected then. */
+  /** Executes the control. Answered by a `ControlReport`. `talk` is the state after it. */
   | { type: 'control'; controlId: string; control: TalkControl; talk: Talk }
-  /** Close the recording, measure, close the session, answer `media.finished`. */
+  /** Closes the recording, takes the last measurements and closes the session. Answered by `media.finished`. */
   | { type: 'finish' };
 
-/** What the platform says to the agent; also what its events are called by. */
+/** A text spoken to the agent. Event names contain it. */
 export type SpeechName = 'announcement' | 'whisper';
 
-/** What becomes of it. One that was ended by something else is told no further. */
+/** Progress of an announcement or whisper. None follows if another command stopped it. */
 export type SpeechReport =
   | { type: 'speech.started'; speech: SpeechName }
   | { type: 'speech.finished'; speech: SpeechName }
   | { type: 'speech.failed'; speech: SpeechName; detail: string };
 
-/** What the transcript tells of itself. Nothing follows `transcript.failed` or `transcript.ended`. */
+/** Events of the transcript. None follows `transcript.failed` or `transcript.ended`. */
 export type TranscriptReport =
   | { type: 'transcript.started' }
   | { type: 'transcript.final'; segment: CallSegment }
-  /** A third party is no longer transcribed. `reason` is a code. */
+  /** The transcription of a third party stopped. `reason` is a code. */
   | { type: 'transcript.leg_failed'; leg: LegId; reason: string }
   /** `reason` is a code. */
   | { type: 'transcript.failed'; reason: string }
   | { type: 'transcript.ended' };
 
 export type TranscriptCommand =
-  /** The talk is over: tell what was said at last, then `transcript.ended`. */
+  /** The talk is over: report the last utterances, then `transcript.ended`. */
   | { type: 'finish' }
-  /** A third party takes part in the talk from now on, or no longer. */
+  /** A third party joins or leaves the talk. */
   | { type: 'join'; leg: LegId }
   | { type: 'leave'; leg: LegId }
-  /** The tap of a leg has ended early. */
   | { type: 'overrun'; leg: LegId };
 
 export type LocalMedia = Record<LegName, { host: string; rtpPort: number }>;
 
-/** What is known of the media once it is closed. */
 export interface MediaReport {
   quality: CallQuality | null;
   recording: { recordingId: string; filePath: string; bytes: number; durationMs: number } | null;
@@ -169,11 +163,11 @@ export interface SettleInput {
 }
 
 export interface Funding {
-  /** Milliseconds of further talk, from now, that the hold pays for. */
+  /** Milliseconds of further talk, from now, that the hold covers. */
   fundedForMs: number;
 }
 
-/** One row of the call's event log, before it has a sequence number and a time. */
+/** One row of the call's event log, without its sequence number and time. */
 export interface CallMove {
   event: string;
   state: 'initiated' | 'bridged';
@@ -182,29 +176,29 @@ export interface CallMove {
   hangupCause: HangupCause | null;
   detail: string | null;
   recordingId: string | null;
-  /** What was said, with `transcript.final`. */
+  /** The utterance of a `transcript.final`. */
   segment: CallSegment | null;
-  /** What else there is to tell, such as the digit of `dtmf.received`. */
+  /** Further fields, such as the digit of `dtmf.received`. */
   data: Readonly<Record<string, unknown>> | null;
 }
 
 export type CallEmitted =
   | { type: 'moved'; move: CallMove }
-  /** The talk, if there was one, ends here: what follows is clearing up. */
+  /** The talk, if any, is over. Only cleanup follows. */
   | { type: 'clearing' }
-  /** What became of a control; the move of one that happened was emitted before. */
+  /** Result of a control. If it succeeded, its move was emitted before. */
   | { type: 'controlled'; controlId: string; refusal: ControlRefusal | null };
 
-/** How a call ended, decided once, when it starts to be cleared. */
+/** How a call ended. Decided once, when clearing starts. */
 export interface CallOutcome {
-  /** `completed` needs a bridge; `rejected` means nothing was ever dialed. */
+  /** `completed`: the call was bridged. `rejected`: no leg was dialed. */
   state: 'completed' | 'failed' | 'rejected';
   terminalEvent: 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
   hangupCause: HangupCause;
-  /** The leg that failed, or that ended a completed call; null when neither did. */
+  /** The leg that failed, or that ended a completed call; null if neither did. */
   leg: LegName | null;
   sipStatus: number | null;
-  /** A machine code such as `customer_busy`; null for a completed call. */
+  /** A stable code such as `customer_busy`; null for a completed call. */
   error: string | null;
   errorDetail: string | null;
 }

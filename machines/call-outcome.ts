@@ -3,7 +3,7 @@ import type { CallContext, CallEvent, CallOutcome } from './call-events.ts';
 import type { HangupCause, LegName } from './events.ts';
 import type { LegEnding } from './leg.machine.ts';
 
-/** What an event that ends a call makes of it, before or after the bridge. */
+/** The outcome of a call that `event` ends, before or after the bridge. */
 export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 'local'>): CallOutcome {
   if (call.local === null) return rejected('detail' in event && event.detail ? event.detail : 'ended before dialing');
   switch (event.type) {
@@ -15,7 +15,7 @@ export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 
     case 'machine.detected':
       return { ...completed('NORMAL_CLEARING'), errorDetail: detailOfAnswer(event.result) };
     case 'rtp.timeout':
-      // That of another leg ends the leg alone.
+      // The timeout of an added leg ends only that leg, so this is an own leg.
       return completed('MEDIA_TIMEOUT', event.leg as LegName);
     case 'media.lost':
       return call.bridged
@@ -25,13 +25,13 @@ export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 
       if (event.reason === 'caller') return abandoned(call.bridged);
       return event.reason === 'api' ? cancelled(call.bridged) : shutDown(call.bridged);
     default:
-      // A port of the machine broke: not an event anybody sends.
+      // A port of the machine failed: no regular event leads here.
       if (call.bridged) return completed('NORMAL_TEMPORARY_FAILURE');
       return cutShort('NORMAL_UNSPECIFIED', 'call.temporaryfailed', ['unexpected', `ended by ${event.type}`]);
   }
 }
 
-/** A bridged call ended, for whatever reason. */
+/** Outcome of a bridged call, whatever ended it. */
 export function completed(hangupCause: HangupCause, leg: LegName | null = null): CallOutcome {
   return {
     state: 'completed',
@@ -44,7 +44,7 @@ export function completed(hangupCause: HangupCause, leg: LegName | null = null):
   };
 }
 
-/** A call that never reached the bridge because of what one of its legs reported. */
+/** Outcome of a call that one of its legs ended before the bridge. */
 function legFailed(leg: LegName, ending: LegEnding): CallOutcome {
   const { terminalEvent, error } = classify(ending);
   return {
@@ -63,7 +63,7 @@ function cancelled(bridged: boolean): CallOutcome {
   return cutShort('ORIGINATOR_CANCEL', 'call.not_answered', ['cancelled', 'hung up through the API']);
 }
 
-/** By the peer whose call it is. */
+/** The caller of an inbound call hung up. */
 function abandoned(bridged: boolean): CallOutcome {
   if (bridged) return completed('NORMAL_CLEARING', 'customer');
   const outcome = cutShort('ORIGINATOR_CANCEL', 'call.not_answered', ['customer_hung_up', 'the caller hung up']);
@@ -75,7 +75,7 @@ function shutDown(bridged: boolean): CallOutcome {
   return cutShort('SYSTEM_SHUTDOWN', 'call.temporaryfailed', ['shutdown', 'the server shut down']);
 }
 
-/** A call that was ended before the bridge by us, and by neither leg. */
+/** Outcome of a call that the platform ended before the bridge. */
 function cutShort(
   hangupCause: HangupCause,
   terminalEvent: CallOutcome['terminalEvent'],
@@ -84,7 +84,7 @@ function cutShort(
   return { state: 'failed', terminalEvent, hangupCause, leg: null, sipStatus: null, error, errorDetail };
 }
 
-/** The platform could not admit the call after its row was written; its reference is free again. */
+/** Outcome of a call that the platform could not admit after storing its row. Its reference can be reused. */
 export function rejected(detail: string): CallOutcome {
   return {
     state: 'rejected',
@@ -97,7 +97,7 @@ export function rejected(detail: string): CallOutcome {
   };
 }
 
-/** Contracts, Calls: which SIP finals mean "nobody took it", which are permanent, which may pass next time. */
+/** Sorts SIP finals into not answered, permanent and temporary failures (contracts, Calls). */
 function classify(ending: LegEnding): { terminalEvent: CallOutcome['terminalEvent']; error: string } {
   if (ending.kind === 'no-answer') return { terminalEvent: 'call.not_answered', error: 'no_answer' };
   if (ending.kind === 'ended') return { terminalEvent: 'call.not_answered', error: 'hung_up' };
@@ -113,5 +113,5 @@ function classify(ending: LegEnding): { terminalEvent: CallOutcome['terminalEven
   return { terminalEvent: 'call.failed', error: 'refused' };
 }
 
-/** 408 here is one without ringing; 480 and 491 say "not now" (RFC 3261 §21.4). */
+/** 408 without ringing, 480 and 491: the peer may be reachable later (RFC 3261 §21.4). */
 const TEMPORARY_4XX = new Set([408, 480, 491]);

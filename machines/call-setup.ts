@@ -56,9 +56,7 @@ import { isRepeatedPress, type KeyPress, withPress } from './key-presses.ts';
 import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
-/** The ports, delays, guards and actions of `call.machine.ts`. */
-
-/** After a hangup, give a leg up when SIP reports nothing for this long. */
+/** After a hangup, give up a leg whose end SIP does not report in this time. */
 export const LEG_CLEAR_TIMEOUT_MS = 4_000;
 
 /** Extend the wallet hold this long before the funded talk ends. */
@@ -66,16 +64,15 @@ export const FUNDING_LEAD_MS = 15_000;
 
 const MAX_FUNDING_FAILURES = 6;
 
-/** How long the settlement waits for the last utterances. */
+/** Longest wait for the last utterances before the settlement. */
 export const TRANSCRIPT_TIMEOUT_MS = 2_000;
 
-/** Skip an announcement or whisper that has not started after this time: not synthesised yet, or the agent is on hold. */
+/** Skip speech that has not started in this time: it is not synthesised yet, or the agent is on hold. */
 export const SPEECH_BEGIN_TIMEOUT_MS = 4_000;
 
-/** Limit of an announcement or whisper. */
 export const LONGEST_SPEECH_MS = 30_000;
 
-/** A free trunk funds unlimited talk; timers are limited to 2^31 - 1 ms. */
+/** A free trunk funds unlimited talk, but timers are limited to 2^31 - 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const EMPTY_MOVE = {
@@ -88,10 +85,10 @@ const EMPTY_MOVE = {
   data: null,
 };
 
-/** Of both legs of a call: every one is a row of the event log, and a peer can press keys for hours. */
+/** Per call. Each press is a row of the event log, and a peer can press keys for hours. */
 const MOST_DIGITS_RECEIVED = 1_000;
 
-/** Beside agent and customer. */
+/** Besides agent and customer. */
 export const MOST_GUESTS = 8;
 
 interface ControlParams {
@@ -110,14 +107,14 @@ interface PlaybackParams {
 export const callSetup = setup({
   types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
   actors: {
-    /** Owns the media session: accepts `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
+    /** Owns the media session. Accepts `MediaCommand`s; reports `media.*` and `MediaEvent`s. */
     media: fromCallback<MediaCommand, { callId: string }>(notProvided('media')),
     leg: legMachine,
     /** Transcribes both legs. Never throws: a call continues without a transcript. */
     transcript: fromCallback<TranscriptCommand, { callId: string }>(notProvided('transcript')),
-    /** Extends the hold; returns how much longer the talk is funded. */
+    /** Extends the hold. Returns how much longer the talk is funded. */
     extendFunding: fromPromise<Funding, { callId: string }>(notProvided('extendFunding')),
-    /** Commits the outcome. Idempotent; rejects while storage cannot be reached. */
+    /** Commits the outcome. Idempotent; rejects while storage is unreachable. */
     settle: fromPromise<void, SettleInput>(notProvided('settle')),
   },
   delays: {
@@ -204,7 +201,7 @@ export const callSetup = setup({
       media: (event as Extract<CallEvent, { earlyMedia: unknown }>).earlyMedia as RemoteMedia,
     })),
     decideOutcome: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
-    /** A further leg that was one of the two that talk. */
+    /** The outcome when an added leg that took a place hangs up. */
     endByGuest: assign(({ context }, { legId, ending }: GuestParams & { ending: LegEnding }) => ({
       outcome: completed(ending.hangupCause, placeOf(context.talk, legId)),
     })),
@@ -221,7 +218,7 @@ export const callSetup = setup({
       const cause = context.outcome?.hangupCause ?? 'NORMAL_CLEARING';
       if (context.legs.agent === 'up') enqueue(sendTo('agent', { type: 'hangup', cause }));
       if (context.legs.customer === 'up') enqueue(sendTo('customer', { type: 'hangup', cause }));
-      // A leg without a media port was not dialed yet; whoever asked for it is refused as the call ends.
+      // A leg without a media port was not dialed yet. Its control is refused as the call ends.
       const dialed = Object.entries(context.guests).filter(([, { state }]) => state !== 'opening');
       enqueue.assign({ guests: Object.fromEntries(dialed) });
       for (const [legId] of dialed) enqueue(sendTo(legId, { type: 'hangup', cause }));
@@ -262,7 +259,7 @@ export const callSetup = setup({
         enqueue.emit({ type: 'controlled', controlId: guest.controlId, refusal: null });
       },
     ),
-    /** `controlId` is of who asked for it, and is told when the leg is gone. */
+    /** `controlId` is the control that requested it, answered once the leg is gone. */
     hangUpGuest: enqueueActions(
       ({ enqueue, context }, { legId, cause, controlId }: GuestParams & { cause: HangupCause; controlId?: string }) => {
         const guest = context.guests[legId];
@@ -283,12 +280,11 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.raise({ type: 'legs.changed' });
     }),
-    /** Other modes mute the tap, so that an ear that is there already stays. */
+    /** Other modes only mute the tap, so an existing ear stays. */
     transcribeSupervisor: enqueueActions(({ enqueue, context }, { control }: { control: TalkControl }) => {
       if (control.type !== 'supervise' || !context.isTranscribing || !isHeardByAll(context, control.leg)) return;
       enqueue.sendTo('transcript', { type: 'join', leg: control.leg });
     }),
-    /** Also one that never talked. */
     removeGuest: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
       const { [legId]: gone, ...guests } = context.guests;
       if (gone === undefined) return;
@@ -303,7 +299,7 @@ export const callSetup = setup({
       }
       enqueue.sendTo('media', { type: 'remove-party', leg: legId });
     }),
-    /** The target takes its place, and the leg that had it is hung up unless it has left. */
+    /** The target takes its place. The replaced leg is hung up unless it has left already. */
     completeTransfer: enqueueActions(({ enqueue, context }) => {
       const { transfer } = context.talk;
       if (transfer === null) return;
@@ -318,7 +314,10 @@ export const callSetup = setup({
       const mustLeave = isLegName(leaving) && isTalking(context.talk, leaving);
       if (mustLeave && context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg: leaving });
     }),
-    /** The target has answered, or the leaving leg has hung up: both ends an attended transfer, the former a blind one. */
+    /**
+     * Completes a transfer whose target has answered: a blind one at once, an attended one when the leaving leg hangs
+     * up.
+     */
     settleTransfer: enqueueActions(({ enqueue, context }) => {
       const { talk } = context;
       if (talk.transfer === null || !hasTargetAnswered(context)) return;
@@ -333,7 +332,7 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       if (context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg });
     }),
-    /** The target is gone: the two talk as before. */
+    /** The target is gone: the two parties talk as before. */
     endTransfer: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
       const { transfer } = context.talk;
       if (transfer === null) return;
@@ -346,26 +345,26 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event, ...failure, data: transferData(transfer) }));
     }),
-    /** Its target got no media port. */
+    /** The target got no media port. */
     forgetTransfer: assign(({ context: { talk } }, { legId }: GuestParams) =>
       talk.transfer?.target === legId ? { talk: { ...talk, transfer: null } } : {},
     ),
-    tellOwnLegLeft: emit((_, { leg, ending }: { leg: LegName; ending: LegEnding }) =>
+    emitOwnLegLeft: emit((_, { leg, ending }: { leg: LegName; ending: LegEnding }) =>
       movedAt({ event: 'leg.left', leg, hangupCause: ending.hangupCause, detail: ending.detail }),
     ),
-    /** While the call is cleared: nobody is connected any more. */
+    /** Used while the call is cleared, when no parties are connected. */
     forgetGuest: assign(({ context }, { legId }: GuestParams) => {
       const { [legId]: _, ...guests } = context.guests;
       return { guests };
     }),
-    tellGuestJoined: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
+    emitGuestJoined: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
       const { role, mode } = context.guests[legId]!;
       enqueue.emit(movedAt({ event: 'leg.joined', sipStatus: 200, ...legFields(legId) }));
       if (role === 'supervisor') {
         enqueue.emit(movedAt({ event: 'supervision.started', ...legFields(legId, { mode }) }));
       }
     }),
-    tellGuestGone: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
+    emitGuestGone: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
       const guest = context.guests[legId];
       if (guest === undefined) return;
       const { sipStatus, hangupCause, detail } = ending;
@@ -402,8 +401,8 @@ export const callSetup = setup({
     }),
     cancelWhisperTimer: cancel('whisper'),
     markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
-    startControl: enqueueActions(({ enqueue, context }, { controlId, control: asked }: ControlParams) => {
-      const control = withPast(context.talk, asked);
+    startControl: enqueueActions(({ enqueue, context }, { controlId, control: requested }: ControlParams) => {
+      const control = withPast(context.talk, requested);
       const talk = talkAfter(context.talk, control);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'control', controlId, control, talk });
@@ -412,7 +411,7 @@ export const callSetup = setup({
     }),
     undoControl: enqueueActions(({ enqueue, context }, control: TalkControl) => {
       const opposite = oppositeOf(control);
-      // Somebody has asked for something else meanwhile, or the leg is gone.
+      // A later control has changed it again, or the leg is gone.
       const isGone = 'leg' in control && !isTalking(context.talk, control.leg);
       if (opposite === null || isGone || !isInEffect(context.talk, control)) return;
       enqueue.assign({ talk: talkAfter(context.talk, opposite) });
@@ -445,7 +444,7 @@ export const callSetup = setup({
     notePress: assign(({ context }, event: KeyPress) => ({ keyPresses: withPress(context.keyPresses, event) })),
     countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
-    tellTranscript: sendTo('transcript', (_, command: TranscriptCommand) => command),
+    sendToTranscript: sendTo('transcript', (_, command: TranscriptCommand) => command),
     finishTranscript: enqueueActions(({ enqueue, context }) => {
       if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
     }),
@@ -468,13 +467,13 @@ function transferData({ target, place, mode, requestedBy }: Transfer) {
   return { leg_id: target, replaces: place, mode, requested_by: requestedBy };
 }
 
-/** A third party, or a supervisor who has barged in. */
+/** Whether the leg is a third party, or a supervisor in `barge` mode. */
 function isHeardByAll({ guests, talk }: CallContext, legId: LegId): boolean {
   const guest = guests[legId];
   return guest?.state === 'talking' && (guest.role === 'party' || talk.guests[legId] === 'barge');
 }
 
-/** Checks early enough to extend the hold before it is used up. A remainder too short for that is used up first. */
+/** Delay until the hold is extended, before it is used up. A remainder too short for that is used up first. */
 export function fundingCheckDelayMs(fundedForMs: number): number {
   const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
   return Math.min(delayMs, LONGEST_TIMER_MS);

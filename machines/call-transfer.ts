@@ -1,23 +1,23 @@
 import { isTalking, type Talk, talkWithout } from './call-control.ts';
 import { isLegName, type LegId, type LegName, type Transfer, type TransferRequester } from './events.ts';
 
-/** Transfers: one leg of a talk takes the place of another. Plain data and pure functions. */
+/** Transfers: one leg of a talk replaces another. Serialisable data and pure functions. */
 
-/** The legs that talk in the two places of a call. */
+/** The legs that occupy the two places of a call. */
 export function principalsOf({ standIns }: Pick<Talk, 'standIns'>): Record<LegName, LegId> {
   const principals: Record<LegName, LegId> = { agent: 'agent', customer: 'customer' };
   for (const [leg, place] of Object.entries(standIns)) principals[place] = leg;
   return principals;
 }
 
-/** The place that a leg has; null for a leg that is beside the two, or has left. */
+/** The place of a leg; null for an added leg without one, and for a leg that has left. */
 export function placeOf(talk: Pick<Talk, 'standIns'>, leg: LegId): LegName | null {
   const { agent, customer } = principalsOf(talk);
   if (leg === agent) return 'agent';
   return leg === customer ? 'customer' : null;
 }
 
-/** A transfer that begins: `target` is being dialed to take the place of `leaving`. */
+/** A new transfer: `target` is dialed to replace `leaving`. */
 export function transferOf(
   talk: Pick<Talk, 'standIns'>,
   { leaving, target, mode, requestedBy = 'api' }: NewTransfer,
@@ -32,12 +32,12 @@ interface NewTransfer extends Pick<Transfer, 'leaving' | 'target' | 'mode'> {
   requestedBy?: TransferRequester | undefined;
 }
 
-/** After the leaving leg has hung up, before its successor talks. */
+/** The talk after the leaving leg hung up, before its successor talks. */
 export function withoutLeaving(talk: Talk, leg: LegId): Talk {
   return isLegName(leg) ? { ...talk, left: [...talk.left, leg] } : talkWithout(talk, leg);
 }
 
-/** Once the target has taken its place. Nothing is left of the transfer, and of what the leaving leg was. */
+/** The talk once the target has taken its place, without the transfer and the leaving leg. */
 export function talkAfterTransfer(talk: Talk): Talk {
   const { transfer } = talk;
   if (transfer === null) return talk;

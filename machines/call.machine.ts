@@ -13,7 +13,7 @@ import type { Guest } from './call-events.ts';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
 
-/** Stops the announcement; the agent hears nothing else at that time. */
+/** Stops the announcement. The agent hears nothing else at that time. */
 const SILENCE = { type: 'sendToMedia', params: { type: 'path', path: 'idle' } } as const;
 
 const REFUSE_CONTROL = {
@@ -27,16 +27,20 @@ const REFUSE_CONTROL = {
 } as const;
 
 /**
- * One click-to-call. Its row is committed before the machine exists. `preparing` opens two media ports; without them the
- * call is rejected before anybody is disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing`
- * while an announcement plays to the agent, `ringingCustomer` while the agent hears ringback or the customer's early
- * media, `bridged` while both talk and the wallet hold grows ahead of the talk. A whisper plays to the agent alone when
- * the talk starts. Machine detection, if requested, listens to the customer meanwhile, and
- * its result may end the call. Speech that fails is skipped; the call continues. Whatever ends the call decides the outcome once and
- * leads to `clearing`, which hangs up both legs and waits for their end. `finishing` closes the recording and takes the
- * last measurements. A transcribed call is `awaitingTranscript` for up to two seconds. `settling` commits outcome, ledger
- * entry and callback together, and retries until it succeeds. Every move that a user may see is emitted as `moved`, in
- * order; the journal stamps the time.
+ * One click-to-call. Its row is committed before the machine starts.
+ *
+ * - `preparing` opens two media ports. Without them the call is rejected before it dials.
+ * - `live` is the call itself. `ringingAgent` lasts until the agent answers. In `announcing` an announcement plays to
+ *   the agent. In `ringingCustomer` the agent hears ringback or the customer's early media. In `bridged` both talk, and
+ *   the wallet hold is extended ahead of the talk. A whisper plays to the agent when the talk starts. Machine
+ *   detection, if requested, listens to the customer and may end the call. Failed speech is skipped.
+ * - `clearing` hangs up both legs and waits for their end. Every ending leads here; the first one decides the
+ *   outcome.
+ * - `finishing` closes the recording and takes the last measurements.
+ * - `awaitingTranscript` waits up to two seconds for the end of a transcript.
+ * - `settling` commits outcome, ledger entry and callback in one transaction, and retries until it succeeds.
+ *
+ * Every move that users can see is emitted as `moved`, in order. The journal adds the time.
  */
 export const callMachine = callSetup.createMachine({
   id: 'call',
@@ -61,7 +65,6 @@ export const callMachine = callSetup.createMachine({
   }),
   initial: 'active',
   on: {
-    // Only a talk can be controlled.
     'control.requested': REFUSE_CONTROL,
     'control.done': REFUSE_CONTROL,
     'control.failed': REFUSE_CONTROL,
@@ -75,7 +78,7 @@ export const callMachine = callSetup.createMachine({
         onError: { target: 'settling', actions: 'decideOutcome' },
       },
       on: {
-        // Also while clearing: the command may have crossed the end of the talk, and the file exists.
+        // Handled in every state: the command may have crossed the end of the talk, and the file exists.
         'recording.started': {
           actions: [
             { type: 'markRecording', params: { isRecording: true } },
@@ -131,7 +134,7 @@ export const callMachine = callSetup.createMachine({
         'transcript.ended': { actions: 'markTranscriptEnded' },
         'tap.overrun': {
           guard: 'isTranscribing',
-          actions: { type: 'tellTranscript', params: ({ event }) => ({ type: 'overrun', leg: event.leg }) },
+          actions: { type: 'sendToTranscript', params: ({ event }) => ({ type: 'overrun', leg: event.leg }) },
         },
       },
       initial: 'preparing',
@@ -364,7 +367,7 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
-                    // One that has left may have been silent before.
+                    // A leg that has left may have been silent before.
                     guard: { type: 'isTalkingOwnLeg', params: ({ event }) => ({ legId: event.leg }) },
                     target: '#call.active.clearing',
                     actions: 'decideOutcome',
@@ -378,7 +381,7 @@ export const callMachine = callSetup.createMachine({
                       params: ({ event: { legId }, context }) => ({
                         event: 'leg.dialing',
                         state: 'bridged',
-                        ...legFields(legId, whoIs(context.guests[legId])),
+                        ...legFields(legId, guestFields(context.guests[legId])),
                       }),
                     },
                     { type: 'dialGuest', params: ({ event }) => event },
@@ -386,7 +389,7 @@ export const callMachine = callSetup.createMachine({
                 },
                 'guest.unavailable': [
                   {
-                    // The leg that it was to replace has hung up.
+                    // The leg that the target was to replace has hung up.
                     guard: { type: 'endsTalk', params: ({ event }) => event },
                     target: '#call.active.clearing',
                     actions: [
@@ -422,14 +425,14 @@ export const callMachine = callSetup.createMachine({
                 'guest.answered': {
                   actions: [
                     { type: 'letGuestTalk', params: ({ event }) => event },
-                    { type: 'tellGuestJoined', params: ({ event }) => event },
+                    { type: 'emitGuestJoined', params: ({ event }) => event },
                     'settleTransfer',
                   ],
                 },
                 'guest.connected': {
                   guard: { type: 'isTranscribedGuest', params: ({ event }) => event },
                   actions: {
-                    type: 'tellTranscript',
+                    type: 'sendToTranscript',
                     params: ({ event }) => ({ type: 'join', leg: event.legId }),
                   },
                 },
@@ -448,11 +451,11 @@ export const callMachine = callSetup.createMachine({
                 },
                 'guest.gone': [
                   {
-                    // Nobody is left whom the other could talk to.
+                    // The remaining party has no one to talk to.
                     guard: { type: 'endsTalk', params: ({ event }) => event },
                     target: '#call.active.clearing',
                     actions: [
-                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'emitGuestGone', params: ({ event }) => event },
                       { type: 'endByGuest', params: ({ event }) => event },
                       { type: 'removeGuest', params: ({ event }) => event },
                     ],
@@ -460,14 +463,14 @@ export const callMachine = callSetup.createMachine({
                   {
                     guard: { type: 'isTarget', params: ({ event }) => event },
                     actions: [
-                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'emitGuestGone', params: ({ event }) => event },
                       { type: 'endTransfer', params: ({ event }) => event },
                       { type: 'removeGuest', params: ({ event }) => event },
                     ],
                   },
                   {
                     actions: [
-                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'emitGuestGone', params: ({ event }) => event },
                       { type: 'removeGuest', params: ({ event }) => event },
                       'settleTransfer',
                     ],
@@ -478,14 +481,14 @@ export const callMachine = callSetup.createMachine({
                     guard: { type: 'hasLeft', params: { leg: 'agent' } },
                     actions: [
                       'markLegGone',
-                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
                     ],
                   },
                   {
                     guard: { type: 'isLeaving', params: { legId: 'agent' } },
                     actions: [
                       'markLegGone',
-                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
                       { type: 'markLeft', params: { leg: 'agent' } },
                       'settleTransfer',
                     ],
@@ -497,14 +500,14 @@ export const callMachine = callSetup.createMachine({
                     guard: { type: 'hasLeft', params: { leg: 'customer' } },
                     actions: [
                       'markLegGone',
-                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
                     ],
                   },
                   {
                     guard: { type: 'isLeaving', params: { legId: 'customer' } },
                     actions: [
                       'markLegGone',
-                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                      { type: 'emitOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
                       { type: 'markLeft', params: { leg: 'customer' } },
                       'settleTransfer',
                     ],
@@ -633,10 +636,10 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
-                    guard: { type: 'isControlInEffect', params: ({ event }) => ofTalk(event) },
+                    guard: { type: 'isControlInEffect', params: ({ event }) => asTalkControl(event) },
                     actions: { type: 'confirmControl', params: ({ event }) => event },
                   },
-                  { actions: { type: 'startControl', params: ({ event }) => ofTalk(event) } },
+                  { actions: { type: 'startControl', params: ({ event }) => asTalkControl(event) } },
                 ],
                 'control.done': [
                   {
@@ -698,7 +701,7 @@ export const callMachine = callSetup.createMachine({
                 funded: { after: { fundingCheck: 'extending' }, on: { 'legs.changed': 'extending' } },
                 extending: {
                   on: { 'legs.changed': { target: 'extending', reenter: true } },
-                  // Without a timeout, a storage that never answers would leave the talk unpaid.
+                  // Without a timeout, an unresponsive storage would leave the talk unpaid.
                   after: {
                     fundingTimeout: [
                       {
@@ -756,7 +759,7 @@ export const callMachine = callSetup.createMachine({
             'customer.gone': { actions: 'markLegGone' },
             'guest.gone': {
               actions: [
-                { type: 'tellGuestGone', params: ({ event }) => event },
+                { type: 'emitGuestGone', params: ({ event }) => event },
                 { type: 'forgetGuest', params: ({ event }) => event },
               ],
             },
@@ -802,12 +805,12 @@ export const callMachine = callSetup.createMachine({
   },
 });
 
-/** Controls of another kind were taken by the transitions before. */
-function ofTalk<Event extends { control: CallControl }>(event: Event): Event & { control: TalkControl } {
+/** Narrows the type. Earlier transitions handle the other controls. */
+function asTalkControl<Event extends { control: CallControl }>(event: Event): Event & { control: TalkControl } {
   return event as Event & { control: TalkControl };
 }
 
-function whoIs(guest: Guest | undefined) {
+function guestFields(guest: Guest | undefined) {
   return guest ? { role: guest.role, ...(guest.mode !== null && { mode: guest.mode }) } : null;
 }
 

@@ -3,13 +3,16 @@ import { TandemError } from './errors.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
- * Something a language model is asked. It is `admitting` first: what it may cost is set aside, and what was said before
- * is put in front. What is refused then has failed, and nothing is stored of it; when nobody can tell whether it was
- * admitted, it is taken for admitted and has failed. Then it is `generating`, no faster than the listener takes it. When
- * the model is done, or its time is over, it has completed. A listener who leaves of their own accord abandons it, and
- * so does one whose credentials end: the model stops, and what was produced is owed. When the model fails, or the
- * listener is made to leave, it has failed, and nothing is owed. How it ended is stored with the money and what was said
- * (`concluding`), again and again until that has succeeded; then it is `completed`, `abandoned` or `failed`.
+ * A request to a language model.
+ *
+ * - `admitting` reserves the highest cost and adds earlier messages of the chat. A refused request has `failed` and
+ *   is not stored. One with an unknown result counts as admitted and failed.
+ * - `generating` streams at the pace of the listener, until the model is done or the time limit is reached: it has
+ *   completed. A listener who leaves on their own, or whose credentials end, abandons it: the model stops, and the
+ *   output so far is charged. If the model fails, or the platform disconnects the listener, it has failed and nothing
+ *   is charged.
+ * - `concluding` stores the ending, the charge and the messages, and retries until it succeeds. Then the request is
+ *   `completed`, `abandoned` or `failed`.
  */
 export const completionMachine = setup({
   types: {} as {
@@ -19,11 +22,11 @@ export const completionMachine = setup({
     output: CompletionEnding | null;
   },
   actors: {
-    /** Rejects with what the client is told: a `TandemError` where certainly nothing was set aside. */
+    /** Rejects with the client's error: a `TandemError` if certainly nothing was reserved. */
     admit: fromPromise<void, CompletionInput>(notProvided('admit')),
-    /** Resolves when the model is done and the listener has taken all. */
+    /** Resolves when the model is done and the listener has received everything. */
     generate: fromPromise<void, CompletionInput>(notProvided('generate')),
-    /** Stores how it ended, all or nothing with the money and the chat. Idempotent. */
+    /** Stores the ending, the charge and the chat in one transaction. Idempotent. */
     conclude: fromPromise<void, ConcludeInput>(notProvided('conclude')),
   },
   guards: {
@@ -54,13 +57,13 @@ export const completionMachine = setup({
           {
             guard: { type: 'isRefusal', params: ({ event }) => event },
             target: 'failed',
-            // Whoever left meanwhile is told nothing any more.
+            // A listener who left meanwhile receives no error.
             actions: { type: 'setEnding', params: null },
           },
           { target: 'concluding', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
         ],
       },
-      // Whether the hold is stored is not known yet: what comes of it is waited for. The model was not asked.
+      // It is unknown yet whether the hold is stored, so wait for the result. The model was not called.
       on: {
         'listener.left': {
           actions: { type: 'setEnding', params: ({ event }) => ({ ...endingOf(event), owes: false }) },
@@ -115,22 +118,20 @@ export interface ConcludeInput extends CompletionInput {
 
 export interface CompletionEnding {
   outcome: 'completed' | 'failed' | 'abandoned';
-  /** Whether what was produced is charged. */
   owes: boolean;
 }
 
 interface CompletionContext extends CompletionInput {
-  /** So long may it generate. */
+  /** Time limit of the generation. */
   limitMs: number;
-  /** Null while it is generated, and when it was refused. */
+  /** Null during generation, and after a refusal. */
   ending: CompletionEnding | null;
-  /** To store how it ended. */
+  /** Failed attempts to store the ending. */
   failures: number;
 }
 
 interface ListenerLeft {
   type: 'listener.left';
-  /** Nobody made them leave. */
   ofOwnAccord: boolean;
 }
 

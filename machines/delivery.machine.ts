@@ -2,16 +2,15 @@ import { assign, fromPromise, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 
 /**
- * One callback or webhook on its way to its receiver.
+ * One callback or webhook delivery.
  *
- * A delivery is born `pending` and becomes due at once, or, read back from its row, when that says. It is then
- * `attempting`: one POST. A 2xx makes it `delivered`. A 410 makes it `disabled`: the receiver wants no more. Anything
- * else sends it to `waiting` until the next step of the schedule, or later when the receiver asked for that with
- * Retry-After; the eighth failure is its last and it has `failed`. `delivery.due` cuts a wait short: the queue or a
- * person says now.
+ * It starts as `pending` and is due at once, or at the time in its row. `attempting` is one POST. A 2xx makes it
+ * `delivered`, a 410 `disabled`: the receiver wants no more. Anything else leads to `waiting` until the next step of
+ * the schedule, or longer by Retry-After. After the eighth failure it has `failed`. `delivery.due`, from the queue or a
+ * user, ends a wait early.
  *
- * There is no clock in here. Every answer of the port carries the time it came and a random number for the jitter,
- * and the next deadline is an absolute time in context, so that a restart resumes the wait where it was.
+ * The machine has no clock. Every result of the port carries its time and a random number for the jitter. The next
+ * deadline is an absolute time in the context, so a restart resumes the wait.
  */
 export const deliveryMachine = setup({
   types: {
@@ -21,7 +20,10 @@ export const deliveryMachine = setup({
     output: {} as DeliveryOutput,
   },
   actors: {
-    /** One POST of the stored body. Resolves whatever the receiver does; rejects only when we could not even try. */
+    /**
+     * One POST of the stored body. Resolves for every response and network error; rejects only if the attempt could not
+     * be made.
+     */
     postDelivery: fromPromise<AttemptResult, PostDeliveryInput>(notProvided('postDelivery')),
   },
   delays: {
@@ -102,17 +104,16 @@ export const deliveryMachine = setup({
 
 export interface DeliveryInput {
   deliveryId: string;
-  /** Attempts already made. */
   attempts: number;
   /** Unix ms; null means now. */
   nextAttemptAtMs: number | null;
-  /** Unix ms at the time of creation. */
+  /** Unix ms at creation. */
   nowMs: number;
   lastHttpStatus: number | null;
   lastError: string | null;
 }
 
-/** Plain data: what the delivery's row holds, plus the last time anybody told. */
+/** Content of the delivery's row, and the latest reported time. */
 export type DeliveryContext = DeliveryInput;
 
 export type DeliveryEvent = { type: 'delivery.due' };
@@ -125,23 +126,22 @@ export interface DeliveryOutput {
 
 export interface PostDeliveryInput {
   deliveryId: string;
-  /** 1 for the first. */
+  /** 1 for the first attempt. */
   attempt: number;
 }
 
 export interface AttemptResult {
-  /** Null when no answer came; `error` then says why, in one word. */
+  /** Null without a response; `error` then has the reason in one word. */
   httpStatus: number | null;
   error: string | null;
-  /** What the receiver's Retry-After asked for, in ms from `atMs`; null without one. */
+  /** Retry-After of the receiver, in ms from `atMs`; null without one. */
   retryAfterMs: number | null;
-  /** Unix ms when the attempt ended. */
   atMs: number;
-  /** 0 to 1, random: how much of `MAX_JITTER_SHARE` is added to the wait. */
+  /** 0 to 1, random: the part of `MAX_JITTER_SHARE` that is added to the wait. */
   jitter: number;
 }
 
-/** How long to wait after the first, second, ... failed attempt (contracts.md, Webhooks). */
+/** Waits after the first, second, ... failed attempt (contracts.md, Webhooks). */
 export const RETRY_DELAYS_MS: readonly number[] = [
   5_000,
   5 * 60_000,
@@ -152,26 +152,24 @@ export const RETRY_DELAYS_MS: readonly number[] = [
   10 * 3_600_000,
 ];
 
-/** The first attempt and one after every delay. */
 export const MAX_ATTEMPTS = RETRY_DELAYS_MS.length + 1;
 
-/** Jitter only adds: nobody is called sooner than the schedule says. */
+/** Jitter only lengthens a wait: no attempt is earlier than scheduled. */
 export const MAX_JITTER_SHARE = 0.1;
 
-/** No Retry-After holds a delivery back longer than this. */
 export const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 function isSuccess(httpStatus: number | null): boolean {
   return httpStatus !== null && httpStatus >= 200 && httpStatus < 300;
 }
 
-/** The later of the schedule and what the receiver asked for. Total: nonsense from a port counts as nothing. */
+/** The later of the schedule and Retry-After. Ignores invalid numbers of a port. */
 function nextAttemptAtMs(failedAttempts: number, result: AttemptResult): number {
   const delayMs = RETRY_DELAYS_MS[failedAttempts - 1] ?? RETRY_DELAYS_MS.at(-1) ?? 0;
   const jitter = Math.min(1, Math.max(0, result.jitter || 0));
   const scheduledMs = Math.round(delayMs * (1 + MAX_JITTER_SHARE * jitter));
-  const askedMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, result.retryAfterMs || 0));
-  return result.atMs + Math.max(scheduledMs, askedMs);
+  const requestedMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, result.retryAfterMs || 0));
+  return result.atMs + Math.max(scheduledMs, requestedMs);
 }
 
 function afterAttempt(context: DeliveryContext, result: AttemptResult, nextMs: number | null): DeliveryContext {
@@ -188,7 +186,7 @@ function afterAttempt(context: DeliveryContext, result: AttemptResult, nextMs: n
 /** The error of an attempt that failed on our side, before anything was sent. */
 export const NOT_ATTEMPTED = 'not_attempted';
 
-/** What a port that rejected amounts to. It could not tell the time, so the last one known has to do. */
+/** The result of a rejected port. A rejection carries no time, so this uses the latest known one. */
 function notTried(context: DeliveryContext): AttemptResult {
   const atMs = Math.max(context.nowMs, context.nextAttemptAtMs ?? context.nowMs);
   return { httpStatus: null, error: NOT_ATTEMPTED, retryAfterMs: null, atMs, jitter: 0 };

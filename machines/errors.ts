@@ -1,6 +1,6 @@
 /**
- * The only catalogue of error codes: every error that a client can see has a row here, and only `http/` converts a row to
- * a response. `retryable` means that the same request may succeed later; our own retry loops use it too.
+ * The catalogue of all error codes that clients can see. Only `http/` converts an error to a response. `retryable`
+ * means that the same request may succeed later; our own retry loops use it too.
  */
 export const ERROR_CATALOGUE = {
   // Click-to-call placement (platform-api, Errors).
@@ -84,6 +84,7 @@ export const ERROR_CATALOGUE = {
 
   // Recognition and synthesis.
   STT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+  STT_OVERLOADED: { status: 503, retryable: true },
   TTS_CONCURRENCY_LIMIT: { status: 429, retryable: true },
   TTS_UNAVAILABLE: { status: 503, retryable: true },
   INVALID_SSML: { status: 400, retryable: false },
@@ -150,6 +151,8 @@ export const ERROR_CATALOGUE = {
   INVITATION_NOT_FOUND: { status: 404, retryable: false },
   EMAIL_TAKEN: { status: 409, retryable: false },
   WEAK_PASSWORD: { status: 400, retryable: false },
+  WRONG_PASSWORD: { status: 403, retryable: false },
+  SESSION_NOT_FOUND: { status: 404, retryable: false },
   LOGIN_THROTTLED: { status: 429, retryable: true },
   USER_NOT_FOUND: { status: 404, retryable: false },
   MEMBER_NOT_FOUND: { status: 404, retryable: false },
@@ -175,6 +178,7 @@ export const ERROR_CATALOGUE = {
   IDEMPOTENCY_KEY_REUSED: { status: 422, retryable: false },
   UNAUTHORIZED: { status: 401, retryable: false },
   FORBIDDEN: { status: 403, retryable: false },
+  CROSS_ORIGIN_REQUEST: { status: 403, retryable: false },
   WORKSPACE_NOT_FOUND: { status: 404, retryable: false },
   NOT_FOUND: { status: 404, retryable: false },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false },
@@ -200,7 +204,7 @@ export interface TandemErrorOptions {
   details?: unknown;
 }
 
-/** An error with a stable code. The message is for people and says what to do next: code must not branch on it. */
+/** An error with a stable code. The message is for people and says what to do next; code must not branch on it. */
 export class TandemError extends Error {
   override readonly name = 'TandemError';
   readonly code: ErrorCode;

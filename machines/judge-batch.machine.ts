@@ -2,12 +2,15 @@ import { assign, fromPromise, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 
 /**
- * Calls that are judged by one rubric, a few at a time, by whoever has taken the batch. It is `judging` them until none
- * is left, and is then stored as completed (`ending`). A reason that holds for all of them, such as an empty wallet,
- * stops it: then it is stored as stopped, with what was judged so far. What may be better later, such as a model that
- * cannot be reached, is tried again after a wait that doubles (`waiting`); so often in a row that nothing went on
- * meanwhile, it is a reason to stop too. Storing how it ended is tried until storage is there. Released at any time, by
- * a server that closes or one that is no longer its owner, it is left as it is for whoever takes it next.
+ * Calls judged by one rubric, a few at a time, on the server that owns the batch.
+ *
+ * - `judging` judges calls until none are left.
+ * - `waiting` precedes a retry after a temporary failure, such as an unreachable model. The wait doubles each time.
+ *   Too many failures in a row without progress stop the batch.
+ * - `ending` stores the batch as completed or stopped, and retries until it succeeds. A reason for all calls, such as
+ *   an empty wallet, stops the batch and keeps the results so far.
+ *
+ * A server that shuts down or loses ownership releases the batch, and the next owner continues it.
  */
 export const judgeBatchMachine = setup({
   types: {} as {
@@ -17,7 +20,7 @@ export const judgeBatchMachine = setup({
     output: JudgeBatchOutcome;
   },
   actors: {
-    /** Judges the next few of those that are left, each once. Rejects when nobody can tell what became of them. */
+    /** Judges the next few unjudged calls, each once. Rejects if the result is unknown. */
     judgeSome: fromPromise<JudgedSome, JudgeBatchInput>(notProvided('judgeSome')),
     /** Idempotent. */
     end: fromPromise<void, JudgeBatchInput & { stopReason: string | null }>(notProvided('end')),
@@ -103,7 +106,7 @@ export const judgeBatchMachine = setup({
   },
 });
 
-/** With the waits between them some twenty minutes. */
+/** About twenty minutes including the waits. */
 const MOST_FAILURES = 12;
 const LONGEST_BACKOFF_MS = 300_000;
 
@@ -114,16 +117,16 @@ export interface JudgeBatchInput {
 interface JudgeBatchContext extends JudgeBatchInput {
   /** In a row. */
   failures: number;
-  /** A code. */
+  /** An error code. */
   stopReason: string | null;
 }
 
 export type JudgedSome =
   | { kind: 'went_on' }
   | { kind: 'none_left' }
-  /** No call after this could be judged either. */
+  /** The reason applies to all remaining calls. */
   | { kind: 'stop'; reason: string }
-  /** Some are left that may be judged later; `wentOn`: others were. */
+  /** Some calls failed temporarily. `wentOn`: others were judged. */
   | { kind: 'held_up'; reason: string; wentOn: boolean };
 
 export type JudgeBatchOutcome = 'completed' | 'stopped' | 'released';

@@ -1,14 +1,14 @@
 import type { LegId, MediaEvent } from './events.ts';
 
 /**
- * How the legs of a call bring their keys. A phone without telephone events may send a key as INFO and as a tone as well:
- * the first INFO of a leg ends its tones, and repeats the tone that was reported last, if both name the same digit.
+ * Sources of the key presses of each leg. A phone without telephone events may send a key both as INFO and as a tone.
+ * The first INFO of a leg disables its tones. It is a repetition if its digit equals the last reported tone.
  */
 export type KeyPresses = Readonly<Partial<Record<LegId, { sendsInfo: boolean; lastTone: string | null }>>>;
 
 export type KeyPress = Extract<MediaEvent<LegId>, { type: 'dtmf.pressed' }>;
 
-/** Whether the press was reported already, by the other means. */
+/** Whether the press was already reported from the other source. */
 export function isRepeatedPress(presses: KeyPresses, { leg, digit, by }: KeyPress): boolean {
   const known = presses[leg];
   if (known === undefined || by === undefined) return false;

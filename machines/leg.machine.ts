@@ -11,11 +11,11 @@ import {
 import { notProvided } from './not-provided.ts';
 
 /**
- * One party of a call. The leg is `dialing` from the moment it exists, `ringing` once the peer reports it, `answered`
- * once there is a dialog. After a hangup it is `clearing` until SIP reports the leg's end; an answer that crosses the
- * CANCEL is ended by the dialog port with a BYE. A leg that rings for too long reports `gone` at once and clears itself
- * as `abandoned`. A leg whose end SIP does not report is given up after `clearTimeoutMs`: stopping the machine releases
- * the dialog. These are the only clocks of a leg. The call receives exactly one `gone`.
+ * One party of a call. The leg is `dialing`, `ringing` once the peer reports it, and `answered` once a dialog exists.
+ * After a hangup it is `clearing` until SIP reports its end. If an answer crosses the CANCEL, the dialog port sends a
+ * BYE. A leg that rings too long reports `gone` at once and clears as `abandoned`. A leg whose end SIP does not report
+ * is given up after `clearTimeoutMs`: stopping the machine releases the dialog. A leg has no other timers. The call
+ * receives exactly one `gone`.
  */
 export const legMachine = setup({
   types: {} as {
@@ -125,7 +125,7 @@ export const legMachine = setup({
       },
     },
     clearing: { after: { clearTimeout: { target: 'gone', actions: 'reportUnconfirmedEnd' } } },
-    /** The call has its `gone`; SIP is still being cleared. */
+    /** The call has received `gone`; SIP is still clearing. */
     abandoned: {
       after: { clearTimeout: 'gone' },
       on: { 'leg.refused': 'gone', 'leg.ended': 'gone', 'leg.lost': 'gone' },
@@ -137,10 +137,10 @@ export const legMachine = setup({
 export interface LegInput {
   callId: string;
   leg: LegId;
-  /** The media plane's address for this leg, offered in the SDP. */
+  /** Our media address for this leg, offered in the SDP. */
   local: { host: string; rtpPort: number };
   ringTimeoutMs: number;
-  /** How long to wait for SIP to report the end of a leg that was asked to hang up. */
+  /** Longest wait for SIP to report the end after a hangup. */
   clearTimeoutMs: number;
 }
 
@@ -158,16 +158,14 @@ export interface DialogInput {
 
 export type LegCommand =
   | { type: 'hangup'; cause: HangupCause }
-  /** Tells the peer of an answered leg that it is on hold, or that it no longer is. */
+  /** Signals hold or resume to the peer of an answered leg. */
   | { type: 'hold'; isHeld: boolean };
 
-/** What the `dialog` port is told. */
 export type DialogCommand = LegCommand | { type: 'offer-again' };
 
-/** How a leg ended. */
 export interface LegEnding {
   /**
-   * `refused`: never answered, by the peer or the network. `unencrypted`: answered without the encryption that the trunk
+   * `refused`: not answered, by the peer or the network. `unencrypted`: answered without the encryption that the trunk
    * requires. `ended`: BYE. `lost`: SIP server gone.
    */
   kind: 'refused' | 'no-answer' | 'unencrypted' | 'ended' | 'lost';
@@ -176,7 +174,7 @@ export interface LegEnding {
   detail: string;
 }
 
-/** Reports of a leg to its call: a leg that was added reports as `guest`, with its id. */
+/** Reports of a leg to its call. An added leg reports as `guest`, with its id. */
 export type LegReport = OwnLegReport | GuestReport | Extract<MediaEvent<LegId>, { type: 'dtmf.pressed' }>;
 
 type OwnLegReport =
@@ -191,7 +189,7 @@ type GuestReport =
   | { type: 'guest.media'; legId: LegId; media: RemoteMedia }
   | { type: 'guest.gone'; legId: LegId; ending: LegEnding };
 
-type Told<Kind extends string> = Kind extends 'ringing'
+type ReportFields<Kind extends string> = Kind extends 'ringing'
   ? { sipStatus: number; earlyMedia: RemoteMedia | null }
   : Kind extends 'gone'
     ? { ending: LegEnding }
@@ -200,10 +198,12 @@ type Told<Kind extends string> = Kind extends 'ringing'
 function report<Kind extends 'ringing' | 'answered' | 'media' | 'gone'>(
   { leg }: LegContext,
   kind: Kind,
-  told: Told<Kind>,
+  fields: ReportFields<Kind>,
 ): LegReport {
   const isOwn = isLegName(leg);
-  return (isOwn ? { type: `${leg}.${kind}`, ...told } : { type: `guest.${kind}`, legId: leg, ...told }) as LegReport;
+  return (
+    isOwn ? { type: `${leg}.${kind}`, ...fields } : { type: `guest.${kind}`, legId: leg, ...fields }
+  ) as LegReport;
 }
 
 function endingOf(event: LegEvent | { type: string; detail?: string; error?: unknown }, rang: boolean): LegEnding {
@@ -211,7 +211,7 @@ function endingOf(event: LegEvent | { type: string; detail?: string; error?: unk
     case 'leg.refused': {
       const { sipStatus, hangupCause, detail, isUnencrypted } = event as Extract<LegEvent, { type: 'leg.refused' }>;
       if (isUnencrypted) return { kind: 'unencrypted', sipStatus, hangupCause, detail };
-      // A 408 of the network after ringing means that the callee did not answer; before ringing, nobody was reached.
+      // A 408 means that the callee did not answer if it rang, else that it was not reached.
       if (sipStatus === 408 && rang) return { kind: 'no-answer', sipStatus, hangupCause: 'NO_ANSWER', detail };
       return { kind: 'refused', sipStatus, hangupCause, detail };
     }

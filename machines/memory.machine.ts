@@ -2,15 +2,16 @@ import { assign, fromPromise, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 
 /**
- * A memory on its way into what can be recalled. It is `pending` until it is its turn, and then `processing`, in stages:
- * `extracting` the facts that its text states, `chunking` the text, `embedding` both, and `indexing`, which stores what
- * came of it, all or nothing. Then it is `ready`.
+ * Processing of a memory until it can be recalled.
  *
- * Whatever a stage breaks on is ours, and tried again from the first stage: the memory is `waiting`, twice as long after
- * each attempt, and `memory.due` cuts the wait short. After the last attempt it is `failing`, until that and what is paid
- * back are stored, and has then `failed`. Only `memory.retried` makes it `pending` again, with all attempts before it.
- * A memory that comes back with no attempt left, because something ended the process each time, fails at once. Deleted at
- * any time, it is `deleted`, and what was under way stops.
+ * A memory is `pending` until its turn, then `processing` in stages: `extracting` facts from its text, `chunking` the
+ * text, `embedding` both, and `indexing`, which stores the results in one transaction. Then it is `ready`.
+ *
+ * A failure of a stage is ours. The memory is `waiting`, with a wait that doubles, and restarts at the first stage.
+ * `memory.due` ends the wait early. After the last attempt it is `failing` until the failure and the refund are stored,
+ * and then `failed`. Only `memory.retried` makes it `pending` again, with all its attempts. A restored memory without
+ * attempts left, because each one ended the process, fails at once. Deletion makes it `deleted` in every state and
+ * stops the work.
  */
 export const memoryMachine = setup({
   types: {} as {
@@ -24,7 +25,7 @@ export const memoryMachine = setup({
     embed: fromPromise<void, MemoryRef>(notProvided('embed')),
     /** Idempotent. */
     index: fromPromise<void, MemoryRef>(notProvided('index')),
-    /** Stores that it failed, and pays it back. Idempotent. */
+    /** Stores the failure and refunds the charge. Idempotent. */
     giveUp: fromPromise<void, MemoryRef & { error: MemoryFault }>(notProvided('giveUp')),
   },
   guards: {
@@ -102,17 +103,17 @@ function stage<Src extends 'extract' | 'chunk' | 'embed' | 'index', Target exten
   };
 }
 
-/** With the waits between them some forty minutes. */
+/** About forty minutes including the waits. */
 export const MOST_MEMORY_ATTEMPTS = 12;
 const FIRST_BACKOFF_MS = 2_000;
 const LONGEST_BACKOFF_MS = 600_000;
 
-/** How long to wait after so many attempts have failed. */
+/** Wait after this number of failed attempts. */
 export function memoryBackoffMs(attempts: number): number {
   return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(20, Math.max(0, attempts - 1)));
 }
 
-/** A code where the error has one; what it says may quote the text, and stays behind. */
+/** The code of the error, if any. The message is dropped, because it may quote the text. */
 function faultOf(error: unknown): MemoryFault {
   const code = typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined;
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{0,63}$/.test(code) ? { code } : UNKNOWN_FAULT;
@@ -129,14 +130,13 @@ export interface MemoryRef {
 }
 
 export interface MemoryInput extends MemoryRef {
-  /** That were begun already. */
   attempts: number;
 }
 
 interface MemoryContext extends MemoryInput {
-  /** Of the last attempt. */
+  /** Error of the last attempt. */
   fault: MemoryFault | null;
-  /** Attempts to store that it failed, in a row. */
+  /** Failed attempts in a row to store the failure. */
   giveUps: number;
 }
 

@@ -2,9 +2,9 @@ import { assign, fromPromise, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 
 /**
- * A finished recording on its way into the object store. It is `storing` (repaired if its writer died, moved, and its
- * row brought up to date), `waiting` after a failure, twice as long each time, and at last `stored`; or `missing`,
- * when nothing was ever recorded. It never gives up on a file that is there.
+ * Moves a finished recording to the object store. `storing` repairs the file if its writer died, moves it and updates
+ * its row. After a failure it is `waiting`, twice as long each time. It ends as `stored`, or as `missing` if nothing
+ * was recorded. An existing file is retried forever.
  */
 export const recordingMachine = setup({
   types: {} as {
@@ -13,7 +13,7 @@ export const recordingMachine = setup({
     events: { type: 'retry.requested' };
   },
   actors: {
-    /** Resolves false when there is no file, or nothing in it. */
+    /** Resolves false if the file is missing or empty. */
     store: fromPromise<{ stored: boolean }, RecordingInput>(notProvided('store')),
   },
   guards: {
@@ -58,6 +58,6 @@ export interface RecordingInput {
   recordingId: string;
   callId: string;
   workspaceId: string;
-  /** Where its file is, if it was taken over from another node. Absent or null: where recordings of this node grow. */
+  /** Folder of a file taken over from another node. Absent or null: the recording folder of this node. */
   folder?: string | null;
 }

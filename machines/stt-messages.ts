@@ -1,15 +1,14 @@
 import type { FinalUtterance, RefinedText, SttEnding, SttSettings, TalkContext } from './stt-session-events.ts';
 import { type RecognisedWord, type RecognitionEvent, seconds, type UnusableReason } from './utterances.ts';
 
-/** What a live transcription tells its client (platform specification, STT WebSocket server messages). */
+/** A message to the client of a live transcription (platform specification, STT WebSocket server messages). */
 export type SttMessage =
   | {
       type: 'session_started';
       session_id: string;
       diarize: boolean;
-      /** Whether context opened refinement. */
       llm_refinement: boolean;
-      /** In effect, not only new ones. The same below. */
+      /** All warnings in effect, not only new ones; below too. */
       warning_codes: string[];
       config: ConfigOnWire;
     }
@@ -26,12 +25,12 @@ export type SttMessage =
   | { type: 'session_stopped' }
   | { type: 'connection_closed'; code: number; reason: string }
   | ErrorMessage
-  /** In mid-session, the one error whose fields are nested. */
+  /** The only error in a running session whose fields are nested. */
   | { type: 'error'; error: { code: 'INSUFFICIENT_CREDITS'; message: string; details?: unknown } };
 
 export type SttSessionEmitted =
   | { type: 'told'; message: SttMessage }
-  /** Nothing is told after it. */
+  /** The last event. */
   | { type: 'closed'; code: number; reason: string };
 
 export interface ErrorMessage {
@@ -46,7 +45,7 @@ export interface TranscriptionMessage {
   type: 'transcription';
   text: string;
   is_final: boolean;
-  /** The canonical final: what is billed, and all a consumer needs to look at. */
+  /** The canonical final: the billed one, and the only one that a consumer needs. */
   speech_final: boolean;
   sentence_id: string;
   language: string | null;
@@ -55,7 +54,7 @@ export interface TranscriptionMessage {
   words: WordOnWire[];
   snr_db: number | null;
   processing_mode: 'interim' | 'speech_end' | UnusableReason;
-  /** Of finals with diarisation: who is heard in it. */
+  /** Only of finals with diarisation: the speakers in it. */
   speakers?: string[];
   llm_applied: boolean;
   llm_reason: string | null;
@@ -89,7 +88,7 @@ export interface ConfigOnWire {
   remove_fillers: boolean;
 }
 
-/** What is in effect: fillers are left out of refined text only, and nobody counts speakers who are not told apart. */
+/** The settings in effect. Fillers are removed from refined text only, and speaker counts apply to diarisation only. */
 export function configOnWire(settings: SttSettings, talk: TalkContext | null): ConfigOnWire {
   return {
     languages: settings.languages,
@@ -127,7 +126,7 @@ export function interimMessage(hypothesis: Extract<RecognitionEvent, { type: 'ut
   } as const satisfies TranscriptionMessage;
 }
 
-/** `refined`: of the canonical final of two; null for the first of two, and for the only one. */
+/** `refined` is set on the canonical final of two; null on the first of two and on an only one. */
 export function finalMessage(
   final: FinalUtterance,
   { isCanonical, refined }: { isCanonical: boolean; refined: RefinedText | null },
@@ -159,7 +158,9 @@ export function finalMessage(
   };
 }
 
-/** What the client is told of an ending; null when it asked for it, or is gone. */
+const OVERLOADED_RETRY_AFTER_S = 5;
+
+/** The error that the client receives for an ending; null if it requested the end or is gone. */
 export function endingError(ending: SttEnding): SttMessage | null {
   switch (ending.kind) {
     case 'stopped':
@@ -173,7 +174,7 @@ export function endingError(ending: SttEnding): SttMessage | null {
       };
     }
     case 'failed': {
-      const { code, message, retryAfterS } = ending;
+      const { code, message, retryAfterS = code === 'STT_OVERLOADED' ? OVERLOADED_RETRY_AFTER_S : null } = ending;
       return { type: 'error', code, message, ...(retryAfterS != null && { retry_after: Math.ceil(retryAfterS) }) };
     }
     default:
@@ -181,9 +182,9 @@ export function endingError(ending: SttEnding): SttMessage | null {
   }
 }
 
-/** RFC 6455 §7.4.1 and the registry it opens: 1008 policy, 1011 internal, 1012 restart, 1013 try again later. */
+/** Close codes of RFC 6455 §7.4.1 and its registry: 1008 policy, 1011 internal, 1012 restart, 1013 try again later. */
 export function closeOf(ending: SttEnding): { code: number; reason: string } {
-  if (ending.kind === 'failed') return { code: 1011, reason: ending.code };
+  if (ending.kind === 'failed') return { code: ending.code === 'STT_OVERLOADED' ? 1013 : 1011, reason: ending.code };
   return ENDINGS[ending.kind].close;
 }
 

@@ -6,25 +6,25 @@ import type {
   UtteranceSummary,
 } from './utterances.ts';
 
-/** What goes into the machine of a live transcription, what it is told, what it says, and what it remembers. */
+/** Input, events, emitted events and context of the live transcription machine. */
 
 export interface SttSessionInput {
   sessionId: string;
-  /** Whether the plan includes refinement: without it the client's context is dropped. */
+  /** Whether the plan includes refinement. Without it the client's context is dropped. */
   mayRefine: boolean;
 }
 
-/** How the client wants to be transcribed: defaults filled in, values clamped. */
+/** Transcription settings of the client: defaults filled in, values clamped. */
 export interface SttSettings {
-  /** ISO 639-1; null: whatever is spoken. */
+  /** ISO 639-1; null: detect the language. */
   languages: readonly string[] | null;
   encoding: 'linear' | 'mulaw';
   sampleRateHz: number;
-  /** Silence after which an utterance is over. */
+  /** Silence that ends an utterance. */
   utteranceEndMs: number;
-  /** False: the session ends after the first final that has text. */
+  /** False: the session ends after the first final with text. */
   isContinuous: boolean;
-  /** Null: no interims. */
+  /** Null: no interim results. */
   interimEveryMs: number | null;
   enhancement: 'off' | 'light' | 'adaptive';
   diarize: boolean;
@@ -33,7 +33,7 @@ export interface SttSettings {
   removeFillers: boolean;
 }
 
-/** What the client says the talk is about; opens refinement. */
+/** The client's description of the conversation. It enables refinement. */
 export interface TalkContext {
   general: readonly { key: string; value: string }[];
   text: string | null;
@@ -43,39 +43,37 @@ export interface TalkContext {
 export interface SttSessionContext extends SttSessionInput {
   settings: SttSettings | null;
   talk: TalkContext | null;
-  /** What the client is warned of when it is started. */
   warnings: readonly string[];
-  /** The utterance that is being spoken. */
   speakingId: number | null;
-  /** The newest interim: what is left of an utterance that is rejected. */
+  /** The latest interim, kept for an utterance that is rejected. */
   interim: { utteranceId: number; text: string; words: readonly RecognisedWord[] } | null;
-  /** Utterances that are over and not told so far, the oldest first. */
+  /** Ended utterances that are not reported yet, oldest first. */
   finals: readonly FinalUtterance[];
-  /** Of the oldest. */
+  /** Refinement of the oldest. */
   refined: RefinedText | null;
   isRecognitionOver: boolean;
   billFailures: number;
   billedMs: number;
   chargedNano: bigint;
-  /** What was told, as far as a webhook can carry it. */
+  /** Reported text, as far as a webhook can carry it. */
   transcript: string;
-  /** Of the last final with text. */
+  /** Language of the last final with text. */
   language: string | null;
   snrDb: number | null;
   ending: SttEnding | null;
 }
 
-/** An utterance that is over: recognised, or unusable and then not billed. */
+/** An ended utterance: recognised, or unusable and not billed. */
 export interface FinalUtterance {
   utteranceId: number;
   summary: UtteranceSummary;
   mode: 'speech_end' | UnusableReason;
   text: string;
   words: readonly RecognisedWord[];
-  /** Null where nothing was recognised. */
+  /** Null if nothing was recognised. */
   language: string | null;
   lagMs: number;
-  /** As the settings were when it ended. */
+  /** Settings at the end of the utterance. */
   diarized: boolean;
   removeFillers: boolean;
 }
@@ -86,30 +84,28 @@ export type SttSessionEvent =
   | { type: 'start.requested'; settings: SttSettings; talk: TalkContext | null }
   | { type: 'config.requested'; change: Partial<SttSettings> }
   | { type: 'stop.requested' }
-  /** The client wants its connection kept. */
   | { type: 'client.alive' }
   | {
       type: 'end.requested';
       ending: Extract<SttEnding, { kind: 'disconnected' | 'credentials' | 'shutdown' | 'overloaded' }>;
     }
-  /** `ignoresTerms`: the terms were given to a model that has no use for them. The same below. */
+  /** `ignoresTerms`: the model does not support the given terms; below too. */
   | { type: 'pipeline.opened'; ignoresTerms: boolean }
-  /** It did not open; the code is one of the catalogue. */
+  /** Opening failed; the code is in the catalogue. */
   | { type: 'pipeline.refused'; code: string; message: string }
   | { type: 'pipeline.configured'; settings: SttSettings; ignoresTerms: boolean }
   | { type: 'pipeline.config_refused'; code: string; message: string }
-  /** All that was sent has been heard. */
   | { type: 'pipeline.heard'; snrDb: number | null };
 
 export type PipelineCommand =
   | { type: 'configure'; change: Partial<SttSettings> }
-  /** Ends the open utterance; answered by `pipeline.heard` and, once all is told, `recognition.ended`. */
+  /** Ends the open utterance. Answered by `pipeline.heard` and, after the last result, `recognition.ended`. */
   | { type: 'finish' };
 
 export interface PipelineInput {
   sessionId: string;
   settings: SttSettings;
-  /** Terms that are likely to be said. */
+  /** Terms that are likely to occur. */
   terms: readonly string[];
 }
 
@@ -122,7 +118,7 @@ export interface BillInput {
 
 export type Bill =
   | { outcome: 'billed'; amountNano: bigint }
-  /** The wallet does not cover it: nothing was taken. */
+  /** The wallet does not cover it; nothing was charged. */
   | { outcome: 'insufficient'; message: string; details: unknown };
 
 export interface RefineInput {
@@ -137,7 +133,6 @@ export interface RefinedText {
   text: string;
   words: readonly RecognisedWord[];
   llmApplied: boolean;
-  /** Why it was not applied. */
   llmReason: string | null;
   llmLatencyMs: number | null;
 }
@@ -151,16 +146,15 @@ export interface ConcludeInput {
 }
 
 export interface Conclusion {
-  /** Audio that came in, counted in bytes. */
+  /** Received audio, computed from its bytes. */
   receivedMs: number;
 }
 
 export type SttEnding =
-  /** The client said stop, or the one utterance it wanted is told. */
+  /** The client sent stop, or its only requested utterance was reported. */
   | { kind: 'stopped' }
-  /** Nobody is there to be told anything. */
   | { kind: 'disconnected' }
-  /** It never began. */
+  /** The client never started the session. */
   | { kind: 'unstarted' }
   | { kind: 'credentials' }
   | { kind: 'shutdown' }

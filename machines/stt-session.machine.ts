@@ -36,14 +36,18 @@ const MAX_BILL_FAILURES = 5;
 const MAX_TRANSCRIPT_LENGTH = 20_000;
 
 /**
- * One live transcription, from the moment its client is known and funded. `established` waits a minute for a `start`, or for a sign of life; then
- * the session is `running`, in two regions. The stream is `starting` while recognition and listening are opened,
- * `started` (`listening`, or `speaking` while somebody does) while audio comes, and `stopping` once the client said stop
- * and what is left is recognised. Utterances that are over queue up beside it and leave one after the other: with context each
- * is told at once and then `refining`; it is `billing` before the canonical final is told, and nothing is told that the
- * wallet does not cover. One that has no usable text is told without being billed. Whatever ends the session decides
- * the ending once and leads to `concluding`: the reason is told, webhooks are stored, and then come the summary and the
- * close. Everything the client sees is emitted as `told`, in order.
+ * One live transcription, from the moment its client is known and funded.
+ *
+ * - `established` waits a minute for `start` or a keepalive.
+ * - `running` has two regions. The stream is `starting` while recognition and listening open, `started` (`listening`
+ *   or `speaking`) while audio arrives, and `stopping` after the client's stop until the rest is recognised. Ended
+ *   utterances queue in the other region. With context, each is reported at once and then `refining`. `billing` charges
+ *   it before the canonical final is reported; an utterance that the wallet does not cover is not reported. One without
+ *   usable text is reported and not billed.
+ * - `concluding` follows every ending; the first one decides the reason. It reports the reason, stores the webhooks,
+ *   and sends the summary and the close.
+ *
+ * Everything that the client sees is emitted as `told`, in order.
  */
 export const sttSessionMachine = setup({
   types: {} as {
@@ -53,21 +57,20 @@ export const sttSessionMachine = setup({
     emitted: SttSessionEmitted;
   },
   actors: {
-    /** Opens recognition and listening, obeys `PipelineCommand`s in order, passes on what is heard and understood. */
+    /** Opens recognition and listening, executes `PipelineCommand`s in order, and forwards their events. */
     pipeline: fromCallback<PipelineCommand, PipelineInput>(notProvided('pipeline')),
-    /** Idempotent; rejects while storage cannot be reached. */
+    /** Idempotent; rejects while storage is unreachable. */
     bill: fromPromise<Bill, BillInput>(notProvided('bill')),
-    /** Answers within its own time, with the original if need be. */
+    /** Resolves within its own time limit, if necessary with the original text. */
     refine: fromPromise<RefinedText, RefineInput>(notProvided('refine')),
-    /** Stores what webhooks are told. */
     conclude: fromPromise<Conclusion, ConcludeInput>(notProvided('conclude')),
   },
   delays: {
     startPatience: 60_000,
     startTimeout: 30_000,
-    /** Twice what an overloaded recogniser may be behind. */
+    /** Twice the highest lag of an overloaded recogniser. */
     stopTimeout: 60_000,
-    /** The server waits for it. */
+    /** The server's shutdown waits for it. */
     shutdownTimeout: 10_000,
     refineTimeout: 1_000,
     billTimeout: 5_000,
@@ -84,7 +87,7 @@ export const sttSessionMachine = setup({
     isShutdown: ({ event }) => event.type === 'end.requested' && event.ending.kind === 'shutdown',
     isShuttingDown: ({ context }) => context.ending?.kind === 'shutdown',
     isRecognitionOver: ({ context }) => context.isRecognitionOver,
-    /** One utterance was wanted, and told. */
+    /** The client wanted one utterance, and it was reported. */
     isSingleUtteranceDone: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
     isCovered: (_, { outcome }: Bill) => outcome === 'billed',
     canRetryBill: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
@@ -138,7 +141,7 @@ export const sttSessionMachine = setup({
     }),
     storeWarnings: assign(({ context, event }) => {
       assertEvent(event, ['pipeline.opened', 'pipeline.configured']);
-      // Another language may have another model.
+      // Another language may use another model.
       const others = context.warnings.filter((code) => code !== 'keywords_not_boosted');
       return { warnings: event.ignoresTerms ? [...others, 'keywords_not_boosted'] : others };
     }),
@@ -157,15 +160,15 @@ export const sttSessionMachine = setup({
       enqueue.emit({ type: 'told', message: finalMessage(final, { isCanonical: false, refined: null }) });
     }),
     dequeueFinal: assign(({ context }) => {
-      const [told, ...finals] = context.finals;
-      // A tentative text was rejected: it was not said.
-      const { text } = told!.mode === 'speech_end' ? (context.refined ?? told!) : { text: '' };
+      const [reported, ...finals] = context.finals;
+      // The tentative text of a rejected utterance is not part of the transcript.
+      const { text } = reported!.mode === 'speech_end' ? (context.refined ?? reported!) : { text: '' };
       const transcript = [context.transcript, text].filter((part) => part !== '').join(' ');
       return {
         finals,
         refined: null,
         transcript: transcript.slice(0, MAX_TRANSCRIPT_LENGTH),
-        language: told!.language ?? context.language,
+        language: reported!.language ?? context.language,
       };
     }),
     storeRefinement: assign((_, refined: RefinedText) => ({ refined })),
@@ -191,16 +194,16 @@ export const sttSessionMachine = setup({
     emitSummary: enqueueActions(({ enqueue, context }, { receivedMs }: Conclusion) => {
       const ending = context.ending!;
       const close = closeOf(ending);
-      const tell = (message: SttMessage) => enqueue.emit({ type: 'told', message });
-      tell({
+      const send = (message: SttMessage) => enqueue.emit({ type: 'told', message });
+      send({
         type: 'billing_summary',
         total_duration_seconds: seconds(context.billedMs),
         client_estimated_seconds: seconds(receivedMs),
         amount: Number(context.chargedNano) / 1e9,
         currency: 'USD',
       });
-      if (ending.kind === 'stopped') tell({ type: 'session_stopped' });
-      tell({ type: 'connection_closed', ...close });
+      if (ending.kind === 'stopped') send({ type: 'session_stopped' });
+      send({ type: 'connection_closed', ...close });
       enqueue.emit({ type: 'closed', ...close });
     }),
   },
@@ -240,7 +243,7 @@ export const sttSessionMachine = setup({
       initial: 'established',
       states: {
         established: {
-          // It holds one of its user's slots.
+          // A session occupies one of its user's slots.
           after: {
             startPatience: {
               target: '#sttSession.concluding',
@@ -249,7 +252,6 @@ export const sttSessionMachine = setup({
           },
           on: {
             'start.requested': { target: 'running', actions: 'storeStart' },
-            // The time to start begins anew.
             'client.alive': { target: 'established', reenter: true },
             'stop.requested': {
               target: '#sttSession.concluding',
@@ -288,7 +290,7 @@ export const sttSessionMachine = setup({
           states: {
             stream: {
               on: {
-                // Also of a change that the stop has overtaken: each is answered once.
+                // Includes a change that crossed the stop: each is answered once.
                 'pipeline.configured': {
                   actions: [
                     { type: 'storeSettings', params: ({ event }) => ({ settings: event.settings }) },
@@ -332,7 +334,7 @@ export const sttSessionMachine = setup({
                 started: {
                   on: {
                     'stop.requested': 'stopping',
-                    // What was said until now is told first.
+                    // Reports the speech so far first.
                     'end.requested': {
                       guard: 'isShutdown',
                       target: 'stopping',
@@ -364,7 +366,6 @@ export const sttSessionMachine = setup({
                     stopTimeout: '#sttSession.broken',
                   },
                   on: {
-                    // It is ending already.
                     'end.requested': { guard: 'isShutdown' },
                     'config.requested': {
                       actions: { type: 'emitError', params: { message: 'The session is being stopped.' } },
@@ -398,7 +399,7 @@ export const sttSessionMachine = setup({
                   ],
                 },
                 refining: {
-                  // A port that does not keep its time loses the refinement, not the text.
+                  // If the port exceeds its time limit, only the refinement is lost.
                   after: { refineTimeout: { target: 'billing', actions: 'skipRefinement' } },
                   invoke: {
                     src: 'refine',
@@ -491,7 +492,7 @@ export const sttSessionMachine = setup({
 
 type OutcomeEvent = Extract<SttSessionEvent, { type: 'utterance.recognised' | 'utterance.unusable' }>;
 
-/** Rejected as a hallucination, it keeps what was told of it while it was spoken, as tentative. */
+/** An utterance rejected as a hallucination keeps its last interim as a tentative text. */
 function finalOf(event: OutcomeEvent, { settings, interim }: SttSessionContext): FinalUtterance {
   const { utteranceId, summary, lagMs } = event;
   const { diarize: diarized, removeFillers } = settings!;

@@ -2,16 +2,15 @@ import { assign, emit, enqueueActions, fromCallback, fromPromise, sendTo, setup,
 import { type CallSegment, isLegName, type LegId } from './events.ts';
 import { notProvided } from './not-provided.ts';
 
-/** What was said last may wait this long behind what was said before it, while the machine is busy. */
+/** Longest wait for the last utterances at the end of a talk on a busy machine. */
 export const LAST_WORDS_PATIENCE_MS = 30_000;
 
 /**
- * What the parties of a call say, from the bridge on. Agent and customer each have an ear, which reports what it
- * understood, utterance by utterance; a third party has one from the time it joins until it leaves. They are `listening`
- * while the call is up and `finishing` once the talk is over, until all have reported everything. A fault of the ear of
- * agent or customer ends the transcript: one side of a conversation would be read as the whole. One of a third party ends
- * that ear alone. `concluding` stores how the transcript ended, and is repeated until it has succeeded. The call itself
- * never waits for any of it to succeed.
+ * The transcript of a call, from the bridge on. Agent and customer each have an ear, which reports every utterance; a
+ * third party has one from joining to leaving. The ears are `listening` during the talk and `finishing` until all have
+ * reported their last utterance. If the ear of agent or customer fails, the transcript ends, because one side alone
+ * could be taken for the whole conversation. If that of a third party fails, only that ear ends. `concluding` stores
+ * how the transcript ended, and retries until it succeeds. The call never waits for it.
  */
 export const transcriptMachine = setup({
   types: {} as {
@@ -21,9 +20,9 @@ export const transcriptMachine = setup({
     emitted: TranscriptEmitted;
   },
   actors: {
-    /** Listens to one leg; reports `ear.*`. */
+    /** Transcribes one leg; reports `ear.*`. */
     ear: fromCallback<EarCommand, EarInput>(notProvided('ear')),
-    /** Stores what was not told by an event, and the outcome. Idempotent. */
+    /** Stores the outcome and the utterances that no event carried. Idempotent. */
     conclude: fromPromise<void, ConcludeInput>(notProvided('conclude')),
   },
   delays: {
@@ -145,29 +144,24 @@ export const transcriptMachine = setup({
 
 interface TranscriptContext {
   callId: string;
-  /** By leg, those of legs that have left included. */
+  /** By leg, including legs that have left. */
   ears: Readonly<Record<LegId, 'open' | 'ended'>>;
-  /** A code; null unless it failed. */
+  /** An error code; null unless the transcript failed. */
   error: string | null;
-  /** To conclude. */
   failures: number;
 }
 
 export type TranscriptEvent =
   | EarReport
   | { type: 'talk.over' }
-  /** A third party takes part in the talk from now on, or no longer. */
   | { type: 'leg.joined'; leg: LegId }
   | { type: 'leg.left'; leg: LegId }
   /** Ends the transcript as failed. */
   | { type: 'stopped'; reason: string };
 
-type TranscriptEmitted =
-  | { type: 'said'; segment: CallSegment }
-  /** A third party is no longer transcribed. */
-  | { type: 'leg.failed'; leg: LegId; reason: string };
+type TranscriptEmitted = { type: 'said'; segment: CallSegment } | { type: 'leg.failed'; leg: LegId; reason: string };
 
-/** What an ear reports. Nothing follows `ear.ended` or `ear.failed`. */
+/** Events of an ear. None follows `ear.ended` or `ear.failed`. */
 export type EarReport =
   | { type: 'ear.said'; segment: CallSegment }
   | { type: 'ear.ended'; leg: LegId }

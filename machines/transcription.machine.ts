@@ -4,12 +4,12 @@ import { notProvided } from './not-provided.ts';
 import type { AudioFormat, RecognisedWord, UnusableReason } from './utterances.ts';
 
 /**
- * One file that becomes text. It is `uploading` from the moment its sender has a slot. Once the file is here the wallet
- * is looked at (`admitting`), the file is read (`decoding`), the wallet is looked at again for what so much audio costs
- * (`quoting`), and then it is `recognising` and, where a context was given, `refining`. Until then its sender may
- * cancel it, and it has a limited time: it ends as `cancelled` without a trace, or fails. `settling` charges and tells
- * webhooks in one transaction, and then it is `done`. What goes wrong once its wallet was good is `reporting`, which
- * tells webhooks, and has then `failed`; so has, without telling, what was never admitted.
+ * Transcription of a file. It is `uploading` once its sender has a slot. Then `admitting` checks the wallet, `decoding`
+ * reads the file, and `quoting` checks the wallet for its duration. Then it is `recognising` and, with a context,
+ * `refining`. Until then the sender may cancel it, and a time limit applies: it ends as `cancelled`, which stores
+ * nothing, or it fails. `settling` charges and stores the webhook events in one transaction; then it is `done`. A
+ * failure after admission is `reporting`, which sends webhooks, before `failed`. An earlier failure is `failed` at
+ * once.
  */
 export const transcriptionMachine = setup({
   types: {} as {
@@ -19,11 +19,11 @@ export const transcriptionMachine = setup({
     output: TranscriptionOutput;
   },
   actors: {
-    /** Rejects when the wallet does not cover audio of that length; null asks whether there is anything in it. */
+    /** Rejects if the wallet does not cover this duration. Null checks only that the balance is positive. */
     requireFunds: fromPromise<void, Step & { durationMs: number | null }>(notProvided('requireFunds')),
     decode: fromPromise<DecodedAudio, Step>(notProvided('decode')),
     recognise: fromPromise<RecognisedFile, Step & { audio: DecodedAudio }>(notProvided('recognise')),
-    /** Answers within its own time, with the original if need be. */
+    /** Resolves within its own time limit, if necessary with the original text. */
     refine: fromPromise<RefinedFile, Step & { file: RecognisedFile }>(notProvided('refine')),
     settle: fromPromise<Settlement, SettleInput>(notProvided('settle')),
     reportFailure: fromPromise<void, Step & { failure: TranscriptionFailure }>(notProvided('reportFailure')),
@@ -131,7 +131,7 @@ export const transcriptionMachine = setup({
               target: '#transcription.settling',
               actions: { type: 'storeRefinement', params: ({ event }) => event.output },
             },
-            // What was recognised is worth more than what might be mended.
+            // The recognised text is worth more than its refinement.
             onError: '#transcription.settling',
           },
         },
@@ -168,7 +168,7 @@ export const transcriptionMachine = setup({
       : { outcome: 'failed', failure },
 });
 
-/** What ports throw has a code when it is meant for the client. Never the cause: that is for the log. */
+/** The client's error for what a port threw; `INTERNAL` without a known code. Omits the cause, which is only logged. */
 function failureOf(error: unknown): TranscriptionFailure {
   const { code, message, retryAfterS, details } = (error ?? {}) as Partial<TranscriptionFailure>;
   if (typeof message !== 'string' || !Object.hasOwn(ERROR_CATALOGUE, code ?? '')) {
@@ -212,7 +212,6 @@ interface SettleInput extends Step {
   refined: RefinedFile | null;
 }
 
-/** As a `TandemError` has it. */
 export interface TranscriptionFailure {
   code: ErrorCode;
   message: string;
@@ -220,7 +219,7 @@ export interface TranscriptionFailure {
   details?: unknown;
 }
 
-/** A file whose samples can be listened to. */
+/** A file with readable samples. */
 export interface DecodedAudio {
   source: { filePath: string; offset: number; bytes: number; format: AudioFormat };
   durationMs: number;
@@ -230,19 +229,18 @@ export interface DecodedAudio {
 
 export interface RecognisedFile {
   text: string;
-  /** Of most of the text; null when there is none. */
+  /** Language of most of the text; null without text. */
   language: string | null;
   languageProbability: number | null;
   snrDb: number | null;
   segments: RecognisedSegment[];
-  /** In the order in which they are first heard. */
+  /** In order of first occurrence. */
   speakers: string[];
   model: string;
-  /** Whether keywords were given to a model that has no use for them. */
   ignoresKeywords: boolean;
-  /** Cut at silences, and recognised in parts. */
+  /** Whether the audio was split at silences and recognised in chunks. */
   isChunked: boolean;
-  /** Why parts of it have no text; empty when all have. */
+  /** Why parts of it have no text; empty if all have text. */
   unusable: UnusableReason[];
 }
 
@@ -263,6 +261,6 @@ export interface RefinedFile {
 }
 
 export interface Settlement {
-  /** Null when nothing is owed. */
+  /** Null if nothing was charged. */
   charge: { entryId: string; chargedNano: bigint; balanceAfterNano: bigint } | null;
 }

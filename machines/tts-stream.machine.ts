@@ -3,13 +3,15 @@ import { TandemError } from './errors.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
- * A text on its way to a listener. It is `charging` first: a text that is not paid for is `refused` before anything is
- * said; when nobody can tell whether the charge was stored, it is taken for charged and has failed. Then it is
- * `speaking`, part by part, as fast as the listener takes them. When all was taken it has completed. A listener who
- * leaves of their own accord abandons it; what was charged stays charged if they heard something, for it was spoken for
- * them. So does one whose credentials end. When the engine fails, or the listener is made to leave, it has failed, and
- * the charge is given back. How it ended is stored with the money and what webhooks are told of it (`settling`), again
- * and again until that has succeeded; then it is `settled`.
+ * A synthesis request that streams to a listener.
+ *
+ * - `charging` takes the charge. An unpaid request is `refused`. One with an unknown result counts as charged and
+ *   failed.
+ * - `speaking` sends the audio in chunks, at the pace of the listener, and has completed when all were received. A
+ *   listener who leaves on their own, or whose credentials end, abandons it; the charge stays if they received audio.
+ *   If the engine fails, or the platform disconnects the listener, it has failed and the charge is refunded.
+ * - `settling` stores the ending, the refund and the webhook events in one transaction, and retries until it
+ *   succeeds. Then it is `settled`.
  */
 export const ttsStreamMachine = setup({
   types: {} as {
@@ -19,11 +21,11 @@ export const ttsStreamMachine = setup({
     output: TtsStreamEnding | null;
   },
   actors: {
-    /** Rejects with what the client is told: a `TandemError` where certainly nothing was charged. */
+    /** Rejects with the client's error: a `TandemError` if certainly nothing was charged. */
     charge: fromPromise<void, TtsStreamInput>(notProvided('charge')),
-    /** Resolves when the listener has taken all. */
+    /** Resolves when the listener has received everything. */
     speak: fromPromise<void, TtsStreamInput>(notProvided('speak')),
-    /** Stores how it ended, both or neither with the refund and what webhooks are told. Idempotent. */
+    /** Stores the ending, the refund and the webhook events in one transaction. Idempotent. */
     settle: fromPromise<void, SettleInput>(notProvided('settle')),
   },
   guards: {
@@ -53,7 +55,7 @@ export const ttsStreamMachine = setup({
           { target: 'settling', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
         ],
       },
-      // Whether the charge is stored is not known yet: what comes of it is waited for.
+      // It is unknown yet whether the charge is stored, so wait for the result.
       on: { 'listener.left': { actions: { type: 'setEnding', params: ({ event }) => endingOf(event) } } },
     },
     speaking: {
@@ -76,7 +78,7 @@ export const ttsStreamMachine = setup({
       },
     },
     waitingToSettle: { after: { settleBackoff: 'settling' } },
-    // Whoever left meanwhile is told nothing any more.
+    // A listener who left meanwhile receives no error.
     refused: { type: 'final', entry: assign({ ending: null }) },
     settled: { type: 'final' },
   },
@@ -94,20 +96,18 @@ export interface SettleInput extends TtsStreamInput {
 
 export interface TtsStreamEnding {
   outcome: 'completed' | 'failed' | 'abandoned';
-  /** Whether the charge stays. */
   owes: boolean;
 }
 
 interface TtsStreamContext extends TtsStreamInput {
-  /** Null while it is spoken, and when it was refused. */
+  /** Null while it streams, and after a refusal. */
   ending: TtsStreamEnding | null;
-  /** To store how it ended. */
+  /** Failed attempts to store the ending. */
   failures: number;
 }
 
 interface ListenerLeft {
   type: 'listener.left';
-  /** Nobody made them leave. */
   ofOwnAccord: boolean;
   heardSomething: boolean;
 }

@@ -1,11 +1,11 @@
 /**
- * What crosses between whoever hears (`media/`), whoever understands (`speech/`) and whoever tells (`actors/`). An
- * utterance is what one party says between two pauses. Audio is 16 kHz mono, 16 bit; it goes from a listening worker
- * to the speech thread over a MessagePort of its own and never through the main thread. Times are milliseconds of the
- * stream, counted from its first sample.
+ * Messages between voice detection (`media/`), recognition (`speech/`) and sessions (`actors/`). An utterance is the
+ * speech of one party between two pauses. Audio is 16 kHz mono, 16 bit. It goes from a listening worker to the speech
+ * thread over its own MessagePort and never through the main thread. Times are milliseconds from the first sample of
+ * the stream.
  */
 
-/** How audio arrives. G.711 (ITU-T G.711) or 16-bit little-endian PCM; channels are interleaved. */
+/** Format of incoming audio: G.711 (ITU-T G.711) or 16-bit little-endian PCM, with interleaved channels. */
 export interface AudioFormat {
   encoding: 'linear16' | 'mulaw' | 'alaw';
   sampleRateHz: number;
@@ -14,15 +14,15 @@ export interface AudioFormat {
 
 export const RECOGNITION_RATE_HZ = 16_000;
 
-/** As the API tells times of speech: seconds, to the millisecond. */
+/** Seconds as in the API, rounded to the millisecond. */
 export function seconds(ms: number): number {
   return Math.round(ms) / 1000;
 }
 
-/** A live utterance that gets this long is cut, so no longer pause can end one. */
+/** A longer live utterance is split, so no longer pause can end one. */
 export const LONGEST_LIVE_UTTERANCE_MS = 30_000;
 
-/** Why an utterance has no text of its own: a `processing_mode` that is never billed. */
+/** Why an utterance has no usable text. As a `processing_mode`, never billed. */
 export type UnusableReason =
   | 'speech_end_no_result'
   | 'speech_end_too_short'
@@ -32,25 +32,27 @@ export type UnusableReason =
 export interface UtteranceSummary {
   /** 0, or the channel of a stereo file. */
   channel: number;
-  /** Of its first sample, which is up to 0.3 s before the first word: onsets are quiet. */
+  /** Start of the first sample, up to 0.3 s before the first word, because onsets are quiet. */
   startMs: number;
-  /** Where speech ended; the pause that told so is not part of it. */
+  /** End of speech, without the pause after it. */
   endMs: number;
-  /** How much of it was speech by the voice detector. */
+  /** Duration of speech according to the voice detector. */
   speechMs: number;
-  /** Of this utterance over the background around it; null when there was too little to tell. */
+  /** Speech level over the background around it; null if too short to measure. */
   snrDb: number | null;
 }
 
 /**
- * What a listener posts, in order. Utterances of one channel follow one another; those of two channels interleave. `pauseMs` is how long
- * speech had ended when that was noticed.
+ * Messages of a listener, in order. Utterances of one channel do not overlap; those of two channels may. `pauseMs` is
+ * the time between the end of speech and its detection.
  */
 export type UtteranceMessage =
   | { type: 'utterance.begin'; utteranceId: number; channel: number; startMs: number }
   | { type: 'utterance.audio'; utteranceId: number; samples: Int16Array<ArrayBuffer> }
+  /** A pause that probably ends the utterance. If speech continues, audio from the pause on follows. */
+  | { type: 'utterance.pause'; utteranceId: number }
   | { type: 'utterance.end'; utteranceId: number; summary: UtteranceSummary; pauseMs: number }
-  /** Nothing to recognise after all. What was recognised so far is forgotten. */
+  /** Discard the utterance and its hypotheses. */
   | {
       type: 'utterance.discard';
       utteranceId: number;
@@ -58,32 +60,33 @@ export type UtteranceMessage =
       reason: 'speech_end_too_short' | 'low_snr_dropped';
       pauseMs: number;
     }
-  /** Nothing follows. */
+  /** The last message. */
   | { type: 'stream.end' };
 
-/** What goes back on the same port: so many samples have come to a recogniser or were discarded. A file waits for it. */
+/**
+ * Backpressure on the same port: this number of samples has reached a recogniser or was discarded. A file waits for it.
+ */
 export interface SamplesTaken {
   type: 'samples.taken';
   samples: number;
 }
 
-/** What a listener tells its owner. */
 export type ListeningEvent =
   | { type: 'speech.started'; utteranceId: number; atMs: number }
-  /** Who listened broke, or its worker died. Nothing follows. */
+  /** The listener failed or its worker died. The last event. */
   | { type: 'listening.lost'; detail: string };
 
 export interface RecognisedWord {
   /** As written, without spaces. */
   word: string;
-  /** In the time of the stream. */
+  /** In stream time. */
   startMs: number;
   endMs: number;
-  /** Posterior probability, 0 to 1; null where the engine has none. */
+  /** Posterior probability, 0 to 1; null if the engine does not report it. */
   confidence: number | null;
-  /** Label of who said it, such as `speaker_1`; null without diarisation. */
+  /** Speaker label, such as `speaker_1`; null without diarisation. */
   speaker: string | null;
-  /** What was understood before a keyword took its place; null otherwise. */
+  /** The recognised word that a keyword replaced; null otherwise. */
   original: string | null;
 }
 
@@ -92,17 +95,16 @@ export interface Recognition {
   words: RecognisedWord[];
   /** ISO 639-1. */
   language: string;
-  /** 0 to 1 when the engine detected the language; null when it was told or has one only. */
+  /** 0 to 1 if the engine detected the language; null if it was given or is the only one. */
   languageProbability: number | null;
-  /** Mean of the words'; null where the engine has none. */
+  /** Mean of the words; null if the engine does not report it. */
   confidence: number | null;
   /** Engine and model, such as `pocketsphinx/en-us`. */
   model: string;
 }
 
-/** What the recognition of one stream tells its owner: outcomes in the order of utterances, one for each. */
+/** Events of the recognition of one stream. Each utterance has one outcome; outcomes are in the order of utterances. */
 export type RecognitionEvent =
-  /** What is understood so far of an utterance that goes on. */
   | {
       type: 'utterance.hypothesis';
       utteranceId: number;
@@ -116,7 +118,7 @@ export type RecognitionEvent =
       utteranceId: number;
       summary: UtteranceSummary;
       recognition: Recognition;
-      /** From the end of speech to this event, in time of the wall: with the pause that showed the end. */
+      /** Wall time from the end of speech to this event, including the pause that showed the end. */
       lagMs: number;
     }
   | {
@@ -124,17 +126,19 @@ export type RecognitionEvent =
       utteranceId: number;
       summary: UtteranceSummary;
       reason: UnusableReason;
-      /** What was understood before it was rejected; null when nothing was. */
+      /** The recognised text before the rejection; null without text. */
       rejectedText: string | null;
       lagMs: number;
     }
-  /** So much audio waits to be recognised. Hypotheses are left out while `isShedding`. Posted when that changes. */
+  /** Duration of audio in the queue, posted on change. While `isShedding`, no hypotheses are sent. */
   | { type: 'recognition.lagging'; lagMs: number; isShedding: boolean }
-  /** An upstream server refused an utterance, which is told as unusable; later ones may succeed. The code is one of the catalogue. */
+  /**
+   * An upstream server refused an utterance, which is reported as unusable. Later ones may succeed. The code is in the
+   * catalogue.
+   */
   | { type: 'recognition.impaired'; code: string; message: string }
-  /** The engine cannot keep up: nothing follows. */
   | { type: 'recognition.overloaded'; lagMs: number }
-  /** No engine can do it, or the upstream refuses: nothing follows. The code is one of the catalogue. */
+  /** No engine is able to, or the upstream refuses. The code is in the catalogue. The last event. */
   | { type: 'recognition.failed'; code: string; message: string; retryAfterS: number | null }
-  /** All that was posted before `stream.end` is told. Nothing follows. */
+  /** Everything before `stream.end` was reported. The last event. */
   | { type: 'recognition.ended' };

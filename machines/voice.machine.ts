@@ -2,12 +2,11 @@ import { assign, fromPromise, setup } from 'xstate';
 import { notProvided } from './not-provided.ts';
 
 /**
- * A voice that somebody makes. It is `pending` while it waits for samples of its speaker; a cloned voice has them from
- * the beginning. When they are complete it is `processing`: `shaping` listens to them and says what the voice is to be,
- * or why nothing can come of them, and `concluding` stores that and tells webhooks, in one transaction. Then it is
- * `ready` or has `failed`. What breaks on our side is tried again after a wait that doubles: shaping a limited number of
- * times, after which the voice has failed for a reason that is ours; concluding until storage is there. Deleted at any
- * time, it is `deleted`, and what was under way stops.
+ * Creation of a voice. It is `pending` while it waits for samples; a cloned voice has them from the start. Then it is
+ * `processing`: `shaping` analyses them and returns the voice, or why they are unusable; `concluding` stores the result
+ * and the webhook events in one transaction. Then it is `ready` or `failed`. A failure on our side is retried after a
+ * wait that doubles. Shaping has limited attempts, after which the voice fails with an internal reason; concluding has
+ * none. Deletion makes it `deleted` in every state and stops the work.
  */
 export const voiceMachine = setup({
   types: {} as {
@@ -17,9 +16,9 @@ export const voiceMachine = setup({
     output: VoiceOutcome;
   },
   actors: {
-    /** Rejects only for what may be better the next time. */
+    /** Rejects only for temporary failures. */
     shape: fromPromise<ShapedVoice, VoiceInput>(notProvided('shape')),
-    /** Idempotent: a voice that is concluded, or deleted, stays as it is. */
+    /** Idempotent: a concluded or deleted voice stays unchanged. */
     conclude: fromPromise<void, VoiceInput & { shaped: ShapedVoice }>(notProvided('conclude')),
   },
   guards: {
@@ -79,7 +78,7 @@ export const voiceMachine = setup({
   },
 });
 
-/** With the waits between them some four minutes. */
+/** About four minutes including the waits. */
 const MOST_FAILURES = 9;
 const LONGEST_BACKOFF_MS = 60_000;
 
@@ -91,7 +90,6 @@ const GIVEN_UP: ShapedVoice = {
 
 export interface VoiceInput {
   voiceId: string;
-  /** Whether all samples are there. */
   hasSamples: boolean;
 }
 
@@ -101,7 +99,7 @@ interface VoiceContext extends VoiceInput {
   failures: number;
 }
 
-/** What came of the samples. `recipe` and `measures` are plain data, for those who made them to read. */
+/** Result of shaping. `recipe` and `measures` are plain data, which only the shaping port interprets. */
 export type ShapedVoice =
   | { isUsable: true; recipe: object; measures: object | null; approximate: boolean }
   | { isUsable: false; errorCode: 'VOICE_SAMPLE_UNUSABLE' | 'INTERNAL'; error: string };

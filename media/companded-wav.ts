@@ -1,13 +1,11 @@
-/** Bytes before the audio. */
 export const COMPANDED_WAV_HEADER_BYTES = 58;
 
 /** WAVE_FORMAT_ALAW and WAVE_FORMAT_MULAW (RFC 2361, A.3 and A.4). */
 const FORMAT_CODES = { ALAW: 6, MULAW: 7 };
 
 /**
- * The header of a mono WAV file of G.711, 8 bits a sample. Other than PCM, it has an extension, here empty, and a fact
- * chunk that tells the number of samples (Multimedia Data Standards Update, 1994). An odd number of `dataBytes` wants a
- * byte of padding behind them.
+ * Header of a mono G.711 WAV file, 8 bits a sample. Unlike PCM it has an extension, here empty, and a fact chunk with
+ * the sample count (Multimedia Data Standards Update, 1994). Pad an odd number of `dataBytes` with one byte.
  */
 export function compandedWavHeader(
   { law, sampleRateHz }: { law: keyof typeof FORMAT_CODES; sampleRateHz: number },

@@ -2,16 +2,16 @@ import type { MessagePort } from 'node:worker_threads';
 import type { AudioFormat, ListeningEvent } from '../machines/utterances.ts';
 
 /**
- * Ears: streams and files go in, utterances come out on a MessagePort (`UtteranceMessage`), found by a voice detector
- * in worker threads. Implemented in `listening-plane.workers.ts`.
+ * Voice detection in worker threads: takes streams and files, and posts utterances on a MessagePort
+ * (`UtteranceMessage`). Implemented in `listening-plane.workers.ts`.
  */
 export interface ListeningPlane {
-  /** @throws TandemError `SHUTTING_DOWN`, `INTERNAL` when no worker can be had */
+  /** @throws TandemError `SHUTTING_DOWN`, `INTERNAL` if no worker is available */
   open(options: ListenOptions): Promise<ListeningSession>;
   /**
-   * Listens to a file of samples, faster than real time, and never further ahead of the recogniser than `SamplesTaken`
-   * allows. Resolves when the last utterance is posted, followed by `stream.end`.
-   * @throws TandemError `INTERNAL` when the worker dies or the file cannot be read; the signal's reason when aborted
+   * Analyses a file faster than real time, at the pace of the recogniser's `SamplesTaken`. Resolves when the last
+   * utterance and `stream.end` are posted.
+   * @throws TandemError `INTERNAL` if the worker dies or the file cannot be read; the signal's reason when aborted
    */
   listenToFile(options: ListenToFileOptions): Promise<FileHeard>;
   capacity(): { sessions: number; workers: number };
@@ -19,41 +19,39 @@ export interface ListeningPlane {
   close(): Promise<void>;
 }
 
-/** `light`: noise suppression at half strength; `adaptive`: as strong as the measured noise asks for. */
+/** `light`: noise suppression at half strength; `adaptive`: strength by measured noise. */
 export type AudioEnhancement = 'off' | 'light' | 'adaptive';
 
 export interface ListeningSettings {
   format: AudioFormat;
-  /** Silence after which an utterance is over. Counts as 30 000 at most: no utterance is longer. */
+  /** Silence that ends an utterance; limited to 30 000, the longest utterance. */
   utteranceEndMs: number;
   enhancement: AudioEnhancement;
 }
 
 export interface ListenOptions extends ListeningSettings {
   sessionId: string;
-  /** Where utterances are posted; handed over to the worker. */
+  /** Receives the utterances. Transferred to the worker. */
   utterances: MessagePort;
   /**
-   * Audio that another thread brings, such as the tap of a call: it posts the memory of a `SampleRing` once, and writes
-   * samples to it. The session's format must be `TAP_FORMAT`, but the ring tells the sample rate. `finish` hears what was
-   * written before it was called.
+   * Audio from another thread, such as the tap of a call. It posts the memory of a `SampleRing` once and writes samples
+   * to it. The format must be `TAP_FORMAT`, but the ring sets the rate. `finish` includes everything written before it.
    */
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;
-  /** Told again and again how much of what was written has been heard, in milliseconds since the session began. */
+  /** Repeatedly receives the duration of analysed audio, in milliseconds since the session began. */
   onHeard?: (heardMs: number) => void;
-  /** Aborting closes the session at once; nothing more is posted. */
+  /** Aborting closes the session at once, without further events. */
   signal: AbortSignal;
 }
 
 export interface ListeningSession {
-  /** Takes the bytes over: the caller must not use the buffer again. Whole samples or parts of them, in order. */
+  /** Transfers the bytes: do not use the buffer again. Chunks may split samples but must be in order. */
   write(bytes: Uint8Array<ArrayBuffer>): void;
-  /** Applies to what is written from now on. */
+  /** Applies to later writes. */
   configure(change: Partial<ListeningSettings>): void;
-  /** Ends the open utterance, if any, in what was written until now. */
   endUtterance(): void;
-  /** Ends the utterance that is open and posts `stream.end`; resolves when all that was written has been heard. */
+  /** Ends the open utterance and posts `stream.end`. Resolves when all written audio is analysed. */
   finish(): Promise<StreamHeard>;
   /** Idempotent. */
   close(): Promise<void>;
@@ -62,17 +60,17 @@ export interface ListeningSession {
 export interface StreamHeard {
   durationMs: number;
   speechMs: number;
-  /** Of all speech over all background; null when there was too little. */
+  /** All speech over all background; null if either is too short. */
   snrDb: number | null;
 }
 
 export interface ListenToFileOptions {
   /** Samples on disk: raw, or from an offset of a WAV file. */
   source: { filePath: string; offset: number; bytes: number; format: AudioFormat };
-  /** `separate`: each channel is heard on its own and named by its utterances; `mixed`: their mean. */
+  /** `separate`: analyses each channel, and utterances name theirs; `mixed`: analyses their mean. */
   channels: 'mixed' | 'separate';
   enhancement: AudioEnhancement;
-  /** Utterances are joined until they are this long, and cut at the longest pause before they are twice as long. */
+  /** Joins utterances up to this length. Splits at the longest pause before twice this length. */
   minSplitMs: number;
   utterances: MessagePort;
   signal: AbortSignal;
@@ -80,6 +78,6 @@ export interface ListenToFileOptions {
 
 export interface FileHeard extends StreamHeard {
   utterances: number;
-  /** The levels of the file never rose above silence. */
+  /** The level of the file never exceeded silence. */
   isSilent: boolean;
 }

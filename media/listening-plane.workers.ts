@@ -13,21 +13,21 @@ import type {
 import { type Place, SessionThreads } from './session-threads.ts';
 
 export interface ListeningPlaneOptions {
-  /** Threads; 1 or more. */
+  /** Number of threads, at least 1. */
   workers: number;
   logger?: ListeningLogger;
-  /** Another entry for the threads, for tests that need one that fails. Default `worker.ts`. */
+  /** Thread entry, replaced in tests that need a failing one. Default `worker.ts`. */
   workerFile?: URL;
 }
 
-/** The part of a pino logger that is used here. */
+/** Subset of a pino logger. */
 interface ListeningLogger {
   warn(fields: object, message: string): void;
 }
 
 /**
- * Its threads start when somebody is to be heard, or is about to be: they take a while to load what they hear with.
- * @throws RangeError for a bad number of workers
+ * Creates the plane. Its threads start on first use or by `warmUp`, because loading their models takes a while.
+ * @throws RangeError for an invalid number of workers
  */
 export function createListeningPlane(options: ListeningPlaneOptions): WarmableListeningPlane {
   if (!Number.isInteger(options.workers) || options.workers < 1) throw new RangeError('at least one listening worker');
@@ -63,7 +63,7 @@ class ListeningPool implements WarmableListeningPlane {
       sessionKey,
       thread,
       signal: options.signal,
-      onEvent: (event) => this.#tell(options, event),
+      onEvent: (event) => this.#notify(options, event),
       onHeard: options.onHeard,
       onClosed: () => place.leave(),
     });
@@ -125,8 +125,8 @@ class ListeningPool implements WarmableListeningPlane {
     return place;
   }
 
-  /** An owner that throws must not take the other sessions' events with it. */
-  #tell(options: ListenOptions, event: ListeningEvent): void {
+  /** A listener that throws must not stop the events of other sessions. */
+  #notify(options: ListenOptions, event: ListeningEvent): void {
     try {
       options.onEvent(event);
     } catch (error) {

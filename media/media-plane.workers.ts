@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import { TandemError } from '../machines/errors.ts';
-import type { MediaEvent } from '../machines/events.ts';
 import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import { type DatagramIo, datagramsMemory } from './datagrams/open-datagrams.ts';
 import type {
@@ -18,11 +17,11 @@ import { FULL, loadOf, monotonicMs, WorkerLoad } from './worker-load.ts';
 import { type MediaThread, PORT_TAKEN } from './worker-protocol.ts';
 
 export interface MediaPlaneOptions {
-  /** Threads; 1 or more. */
+  /** Number of threads, at least 1. */
   workers: number;
-  /** Literal address that RTP sockets are bound to. */
+  /** IP address that RTP sockets bind to. */
   rtpHost: string;
-  /** What SDP offers say instead, e.g. a public address behind 1:1 NAT. Needed when `rtpHost` is 0.0.0.0 or ::. */
+  /** Address for SDP offers, such as a public address behind 1:1 NAT. Required if `rtpHost` is 0.0.0.0 or ::. */
   advertisedHost?: string;
   /** Inclusive. Each party of a session takes two ports. */
   rtpPortMin: number;
@@ -30,17 +29,17 @@ export interface MediaPlaneOptions {
   /** Default `auto`. */
   rtpIo?: DatagramIo;
   logger?: MediaLogger;
-  /** Another entry for the threads, for tests that need one that fails. Default `worker.ts`. */
+  /** Thread entry, replaced in tests that need a failing one. Default `worker.ts`. */
   workerFile?: URL;
 }
 
-/** The part of a pino logger that is used here. */
+/** Subset of a pino logger. */
 interface MediaLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }
 
-/** Starts the worker threads. @throws RangeError for a bad port range, address or number of workers. */
+/** Starts the worker threads. @throws RangeError for an invalid port range, address or number of workers. */
 export function createMediaPlane(options: MediaPlaneOptions): MediaPlane {
   if (!Number.isInteger(options.workers) || options.workers < 1) throw new RangeError('at least one media worker');
   if (isIP(options.rtpHost) === 0) throw new RangeError('the RTP host must be a literal IP address');
@@ -111,12 +110,14 @@ class WorkerPool implements MediaPlane {
   }
 
   capacity(): MediaCapacity {
+    const readings = this.#threads.data.map(({ loadMemory }) => new WorkerLoad(loadMemory).read());
     return {
       load: Math.min(FULL, this.#threads.leastLoad),
       sessions: this.#threads.sessions,
       maxSessions: Math.floor(this.#ports.size / 2),
       workers: this.#threads.alive,
-      utilization: this.#threads.data.map(({ loadMemory }) => new WorkerLoad(loadMemory).read().utilization),
+      utilization: readings.map(({ utilization }) => utilization),
+      latenessMs: readings.map(({ latenessMs }) => latenessMs),
     };
   }
 
@@ -150,7 +151,8 @@ class WorkerPool implements MediaPlane {
       thread,
       ports,
       signal: options.signal,
-      onEvent: (event) => this.#tell(options, event),
+      onEvent: (event) => this.#notify(options, () => options.onEvent(event)),
+      onMeasured: (measurement) => this.#notify(options, () => options.onMeasured?.(measurement)),
       onClosed: () => {
         place.leave();
         ports.giveBackAll();
@@ -171,10 +173,10 @@ class WorkerPool implements MediaPlane {
     }
   }
 
-  /** An owner that throws must not take the other sessions' events with it. */
-  #tell(options: OpenSessionOptions, event: MediaEvent<PartyId>): void {
+  /** A listener that throws must not stop the events of other sessions. */
+  #notify(options: OpenSessionOptions, notify: () => void): void {
     try {
-      options.onEvent(event);
+      notify();
     } catch (error) {
       this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'media event listener threw');
     }

@@ -6,7 +6,7 @@ import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.
 import { createWebRtcPlane, type WebRtcSettings } from './webrtc/webrtc-plane.mediasoup.ts';
 import type { WebRtcPlane } from './webrtc/webrtc-plane.ts';
 
-/** As `settings.ts` has them. */
+/** Subset of the settings in `settings.ts`. */
 export interface MediaSettings extends WebRtcSettings {
   readonly mediaWorkers: number;
   readonly rtpIo: DatagramIo;
@@ -15,9 +15,9 @@ export interface MediaSettings extends WebRtcSettings {
 export interface Media extends AsyncDisposable {
   /** RTP sockets, relay and recording, in worker threads. */
   readonly mediaPlane: MediaPlane;
-  /** Decoding, voice activity and utterances, in worker threads of their own. */
+  /** Decoding, voice detection and utterances, in separate worker threads. */
   readonly listening: WarmableListeningPlane;
-  /** Browsers as parties of media sessions, in a process of its own. */
+  /** Browsers as parties of media sessions, in a separate process. */
   readonly webRtc: WebRtcPlane;
 }
 

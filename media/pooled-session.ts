@@ -3,16 +3,19 @@ import { TandemError } from '../machines/errors.ts';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
-import type {
-  KeyPresses,
-  LocalAddress,
-  MediaSession,
-  PartyId,
-  PlayedSound,
-  RecordingOptions,
-  RecordingSummary,
-  Routing,
-  SendingEnd,
+import {
+  isMeasurement,
+  type KeyPresses,
+  type LegSample,
+  type LocalAddress,
+  type MediaMeasurement,
+  type MediaSession,
+  type PartyId,
+  type PlayedSound,
+  type RecordingOptions,
+  type RecordingSummary,
+  type Routing,
+  type SendingEnd,
 } from './media-plane.ts';
 import { repairRecording } from './recording/sealed-wav.ts';
 import type { ThreadSession } from './session-threads.ts';
@@ -31,14 +34,13 @@ interface PooledSessionOptions {
   ports: SessionPorts;
   signal: AbortSignal;
   onEvent: (event: MediaEvent<PartyId>) => void;
-  /** Called once, when the ports are free again. */
+  onMeasured: (measurement: MediaMeasurement) => void;
   onClosed: () => void;
 }
 
-/** The port pairs that the pool gave to the parties of a session. */
 export interface SessionPorts {
   readonly local: ReadonlyMap<PartyId, LocalAddress>;
-  /** How many pairs there are: whoever was refused each of them gives up. */
+  /** Number of pairs in the pool, the limit of attempts to find a free one. */
   readonly most: number;
   /** @throws TandemError `no_free_channel` */
   take(party: PartyId): LocalAddress;
@@ -48,13 +50,13 @@ export interface SessionPorts {
 
 type SessionCall = Exclude<keyof MediaCalls, 'session.open'>;
 
-/** A session as the actors hold it: every method is a request to the worker that owns the sockets. */
-export class PooledSession implements MediaSession, ThreadSession<MediaEvent<PartyId>> {
+/** The actors' end of a session. Every method is a request to the worker that owns the sockets. */
+export class PooledSession implements MediaSession, ThreadSession<MediaEvent<PartyId> | MediaMeasurement> {
   readonly sessionId: string;
   readonly sessionKey: number;
   readonly thread: SupervisedThread<MediaThread>;
   readonly #options: PooledSessionOptions;
-  /** Also after the session was closed. */
+  /** Kept after the session was closed. */
   readonly #local: Map<PartyId, LocalAddress>;
   #state: 'open' | 'closing' | 'lost' = 'open';
   #recording: RecordingOptions | null = null;
@@ -155,7 +157,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     await this.#call('tap.start', { ports }, Object.values(ports));
   }
 
-  /** A session that is closed has stopped its taps. */
+  /** A closed session has stopped its taps. */
   async stopTap(party: PartyId): Promise<void> {
     if (this.#state === 'open') await this.#call('tap.stop', { party });
     else await this.#closing?.catch(() => {});
@@ -165,9 +167,17 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     await this.#call('machine.detect', { party });
   }
 
+  async setMeasured(isMeasured: boolean): Promise<void> {
+    await this.#call('session.measure', { isMeasured });
+  }
+
   async quality(): Promise<Record<PartyId, LegQuality | null>> {
     if (this.#state === 'open') return await this.#call('quality.measure', {});
     return Object.fromEntries([...this.#local.keys()].map((party) => [party, null]));
+  }
+
+  async sampleQuality(): Promise<Record<PartyId, LegSample | null>> {
+    return this.#state === 'open' ? await this.#call('quality.sample', {}) : {};
   }
 
   close(): Promise<void> {
@@ -175,12 +185,13 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     return this.#closing;
   }
 
-  /** For the pool: an edge from the worker. */
-  deliver(event: MediaEvent<PartyId>): void {
-    this.#options.onEvent(event);
+  /** Called by the pool for an event of the worker. */
+  deliver(event: MediaEvent<PartyId> | MediaMeasurement): void {
+    if (isMeasurement(event)) this.#options.onMeasured(event);
+    else this.#options.onEvent(event);
   }
 
-  /** For the pool: the worker died. */
+  /** Called by the pool when the worker died. */
   lose(detail: string): void {
     if (this.#state === 'lost') return;
     const wasOpen = this.#state === 'open';
@@ -191,7 +202,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
   }
 
   readonly #onAbort = (): void => {
-    // What a failed close means, the worker's death, is told through `lose`.
+    // Closing fails only if the worker died, which `lose` reports.
     this.close().catch(() => {});
   };
 
@@ -227,7 +238,6 @@ function closed(): TandemError {
   return new TandemError('INTERNAL', 'The media session is closed.');
 }
 
-/** A refusal of the worker with a code of the catalogue. */
 export function toTandemError(error: unknown): unknown {
   if (!(error instanceof ThreadError)) return error;
   const { code, message } = error;
@@ -237,7 +247,7 @@ export function toTandemError(error: unknown): unknown {
   return new TandemError('INTERNAL', message, { cause: error });
 }
 
-/** The worker is dead, but what it wrote is there. */
+/** The worker died, but its recording exists. */
 async function summaryOfRepaired({ filePath, seal = null }: RecordingOptions): Promise<RecordingSummary | null> {
   try {
     const length = await repairRecording(filePath, seal === null ? null : () => seal);

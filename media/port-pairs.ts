@@ -1,14 +1,13 @@
 /**
- * Even/odd UDP port pairs of a range (RFC 3550 §11), handed out in turn: a pair that was given back comes last, so
- * that late packets of an ended call do not meet a new one.
+ * Pool of even/odd UDP port pairs (RFC 3550 §11). A returned pair is reused last, so that late packets of an ended call
+ * do not reach a new one.
  */
 export class PortPairs {
-  /** Even ports, the one that was free longest first. */
+  /** Even ports, the longest free one first. */
   readonly #free: number[] = [];
-  /** Pairs in the whole range. */
   readonly size: number;
 
-  /** @throws RangeError unless the range holds the two pairs that one session needs. */
+  /** @throws RangeError unless the range holds the two pairs of a session. */
   constructor(range: { min: number; max: number }) {
     const first = range.min + (range.min & 1);
     for (let port = first; port + 1 <= range.max; port += 2) this.#free.push(port);
@@ -22,7 +21,7 @@ export class PortPairs {
     return this.#free.length;
   }
 
-  /** The even port of a pair; null when all are in use. */
+  /** The even port of a pair; null if all are in use. */
   take(): number | null {
     return this.#free.shift() ?? null;
   }

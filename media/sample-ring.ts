@@ -1,8 +1,6 @@
-/**
- * Passes samples from one thread to another through shared memory, without messages. The reader polls.
- */
+/** Passes samples from one thread to another through shared memory, without messages. The reader polls. */
 
-/** Eight seconds, in powers of two. */
+/** Eight seconds, rounded to powers of two. */
 const CAPACITIES = { 8000: 65_536, 16000: 131_072 } as const;
 type SampleRateHz = keyof typeof CAPACITIES;
 const HEADER_BYTES = 8;
@@ -18,7 +16,9 @@ export class SampleRing {
   readonly #counts: Int32Array;
   readonly #samples: Int16Array;
 
-  /** @param source the sample rate of a new ring, or the memory of another one. @throws RangeError for other memory */
+  /**
+   * @param source the sample rate of a new ring, or the memory of an existing one. @throws RangeError for other memory
+   */
   constructor(source: SampleRateHz | SharedArrayBuffer) {
     this.memory = typeof source === 'number' ? new SharedArrayBuffer(bytesOf(source)) : source;
     this.sampleRateHz = rateOf(this.memory);
@@ -28,12 +28,11 @@ export class SampleRing {
     this.#samples = new Int16Array(this.memory, HEADER_BYTES, this.#capacity);
   }
 
-  /** Written and not yet read. */
   get waiting(): number {
     return (Atomics.load(this.#counts, WRITTEN) - Atomics.load(this.#counts, READ)) | 0;
   }
 
-  /** Writes all of them, or nothing when they do not fit. */
+  /** Writes all samples, or none if they do not fit. */
   write(samples: Int16Array): boolean {
     if (this.waiting + samples.length > this.#capacity) return false;
     const written = this.#counts[WRITTEN]!;
@@ -45,7 +44,7 @@ export class SampleRing {
     return true;
   }
 
-  /** Moves the oldest into `target`, from its start. Returns how many there were. */
+  /** Moves the oldest samples into `target`. Returns their number. */
   read(target: Int16Array): number {
     const count = Math.min(target.length, this.waiting);
     const read = this.#counts[READ]!;
@@ -62,7 +61,7 @@ function bytesOf(sampleRateHz: SampleRateHz): number {
   return HEADER_BYTES + 2 * CAPACITIES[sampleRateHz];
 }
 
-/** The size of the memory shows its rate. */
+/** The memory size identifies the rate. */
 function rateOf({ byteLength }: SharedArrayBuffer): SampleRateHz {
   if (byteLength === bytesOf(8000)) return 8000;
   if (byteLength === bytesOf(16_000)) return 16_000;

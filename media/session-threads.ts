@@ -2,13 +2,13 @@ import { StandingThread } from '../runtime/standing-thread.ts';
 import type { SupervisedThread } from '../runtime/supervised-thread.ts';
 import type { ThreadProtocol } from '../runtime/thread-protocol.ts';
 
-/** A thread that owns sessions, which its owner names by key. */
+/** Protocol of a thread that owns sessions, which its owner identifies by key. */
 export interface SessionProtocol extends ThreadProtocol {
   ready: null;
   reports: { sessionKey: number; event: unknown };
 }
 
-/** What such a thread's `dump` returns. Other fields are about the thread. */
+/** Result of a thread's `dump`. Other fields describe the thread. */
 export interface ThreadDump {
   sessions: { sessionKey: number; session: unknown }[];
   [field: string]: unknown;
@@ -18,45 +18,45 @@ export interface ThreadDump {
 export interface ThreadSession<Event> {
   readonly sessionId: string | null;
   deliver: (event: Event) => void;
-  /** The thread died. */
   lose: (detail: string) => void;
   close: () => Promise<void>;
 }
 
 interface SessionThreadsOptions<Data> {
   threads: number;
-  /** For a thread and those that replace it. */
+  /** Data for a thread and its replacements. */
   dataOf: () => Data;
-  /** Of a thread with so many sessions; the least loaded thread takes the next. `Infinity`: it takes none. */
+  /**
+   * Load of a thread with this number of sessions. The least loaded thread takes the next session. `Infinity`: it takes
+   * none.
+   */
   loadOf: (data: Data, sessions: number) => number;
   entry: URL;
   /** Such as `the media worker`. */
   name: string;
-  /** A thread died; called before its sessions are. */
+  /** Called when a thread died, before its sessions are notified. */
   onLost: (fields: { detail: string; sessions: number }) => void;
 }
 
-/** One of the threads, and the ones that replace it when it dies. */
+/** A thread and its replacements. */
 interface Slot<P extends SessionProtocol> {
   data: P['data'];
   standing: StandingThread<P>;
-  /** By key. */
   sessions: Map<number, ThreadSession<P['reports']['event']>>;
-  /** Sessions being opened count as load. */
+  /** Sessions that are opening count as load. */
   opening: number;
 }
 
-/** The place of a session: on one thread, under a key that is used once. */
+/** A reserved slot for a session: a thread and a unique key. */
 export interface Place<P extends SessionProtocol> {
   readonly sessionKey: number;
   readonly thread: SupervisedThread<P>;
-  /** From now on `session` receives the events of the key. */
   fill(session: ThreadSession<P['reports']['event']>): void;
   /** Idempotent. */
   leave(): void;
 }
 
-/** Sessions spread over threads: each goes to the least loaded thread, and is lost with it. */
+/** Distributes sessions over threads. Each session goes to the least loaded thread and is lost with it. */
 export class SessionThreads<P extends SessionProtocol> {
   readonly #slots: readonly Slot<P>[];
   readonly #loadOf: (data: P['data'], sessions: number) => number;
@@ -75,17 +75,16 @@ export class SessionThreads<P extends SessionProtocol> {
     return this.#slots.filter(({ standing }) => standing.current !== null).length;
   }
 
-  /** Of each thread. */
   get data(): readonly P['data'][] {
     return this.#slots.map(({ data }) => data);
   }
 
-  /** Of the least loaded thread; `Infinity` when none takes another session. */
+  /** Load of the least loaded thread; `Infinity` if none takes another session. */
   get leastLoad(): number {
     return this.#leastLoaded()?.load ?? Number.POSITIVE_INFINITY;
   }
 
-  /** A place on the least loaded thread; null when no thread runs or takes another session. */
+  /** Reserves a place on the least loaded thread; null if no thread runs or takes another session. */
   take(): Place<P> | null {
     const least = this.#leastLoaded();
     if (least === null) return null;
@@ -115,7 +114,6 @@ export class SessionThreads<P extends SessionProtocol> {
     return Promise.all(this.#slots.map((slot) => dumpOf(slot)));
   }
 
-  /** Closes the sessions, then the threads. */
   async close(): Promise<void> {
     await Promise.all(
       this.#slots.map(async ({ standing, sessions }) => {

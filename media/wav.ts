@@ -1,8 +1,8 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 /**
- * WAV files of 16-bit PCM (RIFF, "Multimedia Programming Interface" 1991). The writer streams: its header is right
- * after every rewrite, and what was written after the last rewrite is put right by `repairWav`.
+ * WAV files of 16-bit PCM (RIFF, "Multimedia Programming Interface" 1991). The writer streams: the header is correct
+ * after every rewrite, and `repairWav` fixes it for later bytes.
  */
 
 export const WAV_HEADER_BYTES = 44;
@@ -12,7 +12,7 @@ export interface WavFormat {
   sampleRateHz: number;
 }
 
-/** The 44 byte header of a 16-bit PCM file whose data chunk holds `dataBytes` (clamped to what 32 bits can say). */
+/** The 44 byte header of a 16-bit PCM file with `dataBytes` of audio, limited to 32 bits. */
 export function wavHeader(format: WavFormat, dataBytes: number): Buffer {
   const header = Buffer.alloc(WAV_HEADER_BYTES);
   const blockBytes = format.channels * 2;
@@ -32,13 +32,13 @@ export function wavHeader(format: WavFormat, dataBytes: number): Buffer {
   return header;
 }
 
-/** A header as `wavHeader` makes it, with another length. Other bytes are returned unchanged. */
+/** Changes the length in a header of `wavHeader`. Returns other bytes unchanged. */
 export function withDataBytes(header: Buffer, dataBytes: number): Buffer {
   const format = parseWavHeader(header);
   return format === null ? header : wavHeader(format, dataBytes);
 }
 
-/** A WAV file that grows. One write at a time: wait for each promise, as `RecordingFile` does. */
+/** A growing WAV file. Wait for each promise before the next call, as `RecordingFile` does. */
 export class WavFileWriter {
   readonly filePath: string;
   readonly #format: WavFormat;
@@ -51,7 +51,7 @@ export class WavFileWriter {
     this.#handle = handle;
   }
 
-  /** Makes (or truncates) the file, readable by its owner only, and writes a header that says "empty". */
+  /** Creates or truncates the file, readable only by its owner, and writes a header with zero length. */
   static async open(filePath: string, format: WavFormat): Promise<WavFileWriter> {
     const handle = await open(filePath, 'w', 0o600);
     try {
@@ -68,7 +68,7 @@ export class WavFileWriter {
     return this.#dataBytes;
   }
 
-  /** Appends interleaved s16le bytes. `chunk` must stay untouched until the promise settles. */
+  /** Appends interleaved s16le bytes. Do not modify `chunk` until the promise settles. */
   async append(chunk: Uint8Array): Promise<void> {
     await writeFully(this.#handle, chunk, WAV_HEADER_BYTES + this.#dataBytes);
     this.#dataBytes += chunk.length;
@@ -78,7 +78,7 @@ export class WavFileWriter {
     await writeFully(this.#handle, wavHeader(this.#format, this.#dataBytes), 0);
   }
 
-  /** Puts the header right and closes; the handle is closed also when that fails. */
+  /** Completes the header and closes the file, even if writing fails. */
   async finish(): Promise<void> {
     try {
       await this.rewriteHeader();
@@ -93,7 +93,7 @@ export class WavFileWriter {
   }
 }
 
-/** How long the audio of a file lasts whose header is `header`, as `wavHeader` makes it. 0 for any other. */
+/** Duration of a file that starts with a header of `wavHeader`; 0 for any other. */
 export function wavDurationMs(header: Buffer, fileBytes: number): number {
   const format = parseWavHeader(header);
   if (format === null) return 0;
@@ -102,15 +102,15 @@ export function wavDurationMs(header: Buffer, fileBytes: number): number {
 }
 
 type WavRepair =
-  /** The header already told the truth. */
+  /** The header was already correct. */
   | { outcome: 'whole'; bytes: number }
   | { outcome: 'repaired'; bytes: number; bytesCut: number }
-  /** Not a file of this module; left as it was. */
+  /** Not a file of this module; unchanged. */
   | { outcome: 'not-wav'; bytes: number };
 
 /**
- * Makes a recording whole whose process was killed: cuts a trailing part of a sample frame and writes the lengths
- * that the file really has. A file cut off inside its header becomes an empty stereo 8 kHz one. Idempotent.
+ * Repairs the recording of a killed process: cuts an incomplete sample frame and writes the actual lengths. A file cut
+ * off inside its header becomes an empty stereo 8 kHz one. Idempotent.
  * @throws the file system's error (`ENOENT`, `EACCES`, ...).
  */
 export async function repairWav(filePath: string): Promise<WavRepair> {
@@ -149,9 +149,8 @@ interface WavContent extends WavFormat {
 }
 
 /**
- * Reads a whole 16-bit PCM file, skipping chunks it does not know. Trusts the header's lengths as far as the
- * file reaches.
- * @throws RangeError when it is not such a file.
+ * Reads a whole 16-bit PCM file, skipping unknown chunks. Limits the header's lengths to the file size.
+ * @throws RangeError for any other file.
  */
 export async function readWav(filePath: string): Promise<WavContent> {
   return parseWav(await readFile(filePath));
@@ -191,7 +190,7 @@ function deinterleave(body: Buffer, format: WavFormat): { durationMs: number; sa
   return { durationMs: (frames * 1000) / format.sampleRateHz, samples };
 }
 
-/** The format of a 44 byte header as `wavHeader` writes it, whatever lengths it claims; null for any other. */
+/** The format of a 44 byte header of `wavHeader`, with any lengths; null for any other. */
 export function parseWavHeader(header: Buffer): WavFormat | null {
   if (header.length !== WAV_HEADER_BYTES) return null;
   const channels = header.readUInt16LE(22);

@@ -1,26 +1,32 @@
 import { performance } from 'node:perf_hooks';
 
 /**
- * How busy a media worker is. The worker measures itself once a second and writes the result to memory that it shares
- * with the main thread, which reads it before it opens a session. A message from an overloaded worker would come late.
+ * Load of a media worker. The worker measures itself once a second and writes the result to memory shared with the main
+ * thread, which reads it before opening a session. A message from an overloaded worker would arrive late.
  */
 
 export interface WorkerLoadReading {
-  /** Share of the time in which the thread had something to do, 0 to 1. */
+  /** Busy share of the time, 0 to 1. */
   utilization: number;
-  /** The longest that its timers were late. */
   latenessMs: number;
-  /** Received. */
+  /** Received packets. */
   packetsPerSecond: number;
+  /** Measured utilization per active call under load; 0 before that. */
+  utilizationOfACall: number;
   /** On the system's monotonic clock; 0 before the first measurement. */
   measuredAtMs: number;
 }
 
-/** Of a worker without sessions. */
-export const IDLE: WorkerLoadReading = { utilization: 0, latenessMs: 0, packetsPerSecond: 0, measuredAtMs: 0 };
+export const IDLE: WorkerLoadReading = {
+  utilization: 0,
+  latenessMs: 0,
+  packetsPerSecond: 0,
+  utilizationOfACall: 0,
+  measuredAtMs: 0,
+};
 
 export class WorkerLoad {
-  static readonly BYTES = 32;
+  static readonly BYTES = 40;
   readonly #values: Float64Array;
 
   /** @param memory of `BYTES`, zeroed before its first use. */
@@ -28,89 +34,97 @@ export class WorkerLoad {
     this.#values = new Float64Array(memory);
   }
 
-  write({ utilization, latenessMs, packetsPerSecond, measuredAtMs }: WorkerLoadReading): void {
-    this.#values.set([utilization, latenessMs, packetsPerSecond, measuredAtMs]);
+  write(reading: WorkerLoadReading): void {
+    const { utilization, latenessMs, packetsPerSecond, utilizationOfACall, measuredAtMs } = reading;
+    this.#values.set([utilization, latenessMs, packetsPerSecond, utilizationOfACall, measuredAtMs]);
   }
 
   read(): WorkerLoadReading {
-    const [utilization, latenessMs, packetsPerSecond, measuredAtMs] = this.#values as unknown as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    return { utilization, latenessMs, packetsPerSecond, measuredAtMs };
+    const [utilization = 0, latenessMs = 0, packetsPerSecond = 0, utilizationOfACall = 0, measuredAtMs = 0] =
+      this.#values;
+    return { utilization, latenessMs, packetsPerSecond, utilizationOfACall, measuredAtMs };
   }
 }
 
-/** The load of a worker that takes no more sessions. */
+/** Load at which a worker takes no more sessions. */
 export const FULL = 1;
 /** Above this utilization, packets wait. */
 const MOST_UTILIZATION = 0.85;
-/** Timers of a busy thread that are later than this mean delayed packets. */
+/** Later timers of a busy thread mean delayed packets. */
 const MOST_LATENESS_MS = 40;
 const BUSY_UTILIZATION = 0.5;
-/** A worker that has not measured itself for this long is overloaded. */
+/** A worker without a measurement for this long is overloaded. */
 const MOST_AGE_MS = 5000;
 /** A worker always takes this many, so that a busy machine does not stop all calls. */
 const FEWEST_SESSIONS = 10;
-/** Both parties of a call send fifty. */
+/** Each of the two parties of a call sends fifty. */
 const PACKETS_PER_SECOND_OF_A_CALL = 100;
-/** Assumed cost of a call until a busy worker has measured it. */
-const UTILIZATION_OF_A_CALL = 0.001;
-/** Below this, the worker wakes for each packet, so the cost of a call says nothing about many calls. */
-const LEAST_TELLING_UTILIZATION = 0.3;
-/** Unless it has this many: then the machine is fast. */
-const FEWEST_TELLING_CALLS = 100;
+/** Assumed before a measurement: a recorded call on a slow processor. */
+const ASSUMED_UTILIZATION_OF_A_CALL = 0.0025;
+/** Below this, the worker wakes for each packet, so the cost of a call does not scale to many calls. */
+const LEAST_REPRESENTATIVE_UTILIZATION = 0.3;
+/** Exception: with this many calls, the machine is fast. */
+const FEWEST_REPRESENTATIVE_CALLS = 100;
 
 /**
- * The share of a worker's capacity that its sessions take, 0 to 1; 1 is `FULL`. Sessions count as if all of them talked:
- * those that still ring will.
+ * Share of a worker's capacity in use, 0 to 1; 1 is `FULL`. All sessions count as active, because ringing ones soon
+ * will be.
  */
 export function loadOf(reading: WorkerLoadReading, sessions: number, nowMs: number): number {
   const { utilization, latenessMs, packetsPerSecond, measuredAtMs } = reading;
   const callsTalking = packetsPerSecond / PACKETS_PER_SECOND_OF_A_CALL;
-  const load = Math.max(utilization, sessions * utilizationOfACall(utilization, callsTalking)) / MOST_UTILIZATION;
+  const isRepresentative =
+    callsTalking >= FEWEST_REPRESENTATIVE_CALLS || utilization >= LEAST_REPRESENTATIVE_UTILIZATION;
+  const known = reading.utilizationOfACall || ASSUMED_UTILIZATION_OF_A_CALL;
+  const ofACall = isRepresentative && callsTalking >= 1 ? utilization / callsTalking : known;
+  const load = Math.max(utilization, sessions * ofACall) / MOST_UTILIZATION;
   if (sessions < FEWEST_SESSIONS) return Math.min(load, 0.99);
   const isStuck = measuredAtMs > 0 && nowMs - measuredAtMs > MOST_AGE_MS;
   const isLate = latenessMs > MOST_LATENESS_MS && utilization > BUSY_UTILIZATION;
   return isStuck || isLate ? FULL : Math.min(load, FULL);
 }
 
-function utilizationOfACall(utilization: number, callsTalking: number): number {
-  if (callsTalking < 1) return UTILIZATION_OF_A_CALL;
+/** Updates the cost of a call with a measurement, whose weight is a fifth. */
+function learned(
+  known: number,
+  { utilization, packetsPerSecond }: Pick<WorkerLoadReading, 'utilization' | 'packetsPerSecond'>,
+): number {
+  const callsTalking = packetsPerSecond / PACKETS_PER_SECOND_OF_A_CALL;
+  if (callsTalking < FEWEST_REPRESENTATIVE_CALLS) return known;
   const measured = utilization / callsTalking;
-  if (utilization >= LEAST_TELLING_UTILIZATION) return measured;
-  return callsTalking < FEWEST_TELLING_CALLS ? UTILIZATION_OF_A_CALL : Math.min(measured, UTILIZATION_OF_A_CALL);
+  return known === 0 ? measured : known + (measured - known) / 5;
 }
 
 const MEASURE_MS = 1000;
 
 interface LoadMeterOptions {
   load: WorkerLoad;
-  /** How often `tick` is called when the thread is not late. */
+  /** Interval of `tick` if the thread is not late. */
   tickMs: number;
-  /** Received so far. */
   packets: () => number;
   /** Default `monotonicMs`. */
   nowMs?: () => number;
+  /** Total busy time of the thread. Default: from its event loop. */
+  activeMs?: () => number;
 }
 
-/** Measures the thread that it runs in. */
 export class LoadMeter {
   readonly #options: LoadMeterOptions;
-  #since = performance.eventLoopUtilization();
   #packetsBefore: number;
   readonly #nowMs: () => number;
+  readonly #activeMs: () => number;
+  #activeMsBefore: number;
   #startedAtMs: number;
   #tickedAtMs: number;
   #latenessMs = 0;
-  /** Of the second before: one busy second is no trend. */
-  #utilizationBefore = 0;
+  /** Previous second, because one busy second is not a trend. */
+  #before = { utilization: 0, packetsPerSecond: 0 };
 
   constructor(options: LoadMeterOptions) {
     this.#options = options;
     this.#nowMs = options.nowMs ?? monotonicMs;
+    this.#activeMs = options.activeMs ?? (() => performance.eventLoopUtilization().active);
+    this.#activeMsBefore = this.#activeMs();
     this.#startedAtMs = this.#nowMs();
     this.#tickedAtMs = this.#startedAtMs;
     this.#packetsBefore = options.packets();
@@ -123,24 +137,30 @@ export class LoadMeter {
     this.#tickedAtMs = nowMs;
     const elapsedMs = nowMs - this.#startedAtMs;
     if (elapsedMs < MEASURE_MS) return;
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, this.#since);
+    const activeMs = this.#activeMs();
+    const utilization = Math.min(1, (activeMs - this.#activeMsBefore) / elapsedMs);
     const packetsNow = packets();
+    const packetsPerSecond = ((packetsNow - this.#packetsBefore) * 1000) / elapsedMs;
+    // Both from the same two seconds, or calls would seem cheap while their number rises.
+    const averages = {
+      utilization: (utilization + this.#before.utilization) / 2,
+      packetsPerSecond: (packetsPerSecond + this.#before.packetsPerSecond) / 2,
+    };
     load.write({
-      utilization: (utilization + this.#utilizationBefore) / 2,
+      ...averages,
       latenessMs: this.#latenessMs,
-      packetsPerSecond: ((packetsNow - this.#packetsBefore) * 1000) / elapsedMs,
+      utilizationOfACall: learned(load.read().utilizationOfACall, averages),
       measuredAtMs: nowMs,
     });
-    this.#utilizationBefore = utilization;
-    this.#since = now;
+    this.#before = { utilization, packetsPerSecond };
+    this.#activeMsBefore = activeMs;
     this.#packetsBefore = packetsNow;
     this.#startedAtMs = nowMs;
     this.#latenessMs = 0;
   }
 }
 
-/** The same in all threads. */
+/** Comparable across threads. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -4,6 +4,8 @@ import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import type { DatagramIo } from './datagrams/open-datagrams.ts';
 import type {
   KeyPresses,
+  LegSample,
+  MediaMeasurement,
   PartyId,
   PlayedSound,
   RecordingOptions,
@@ -13,14 +15,14 @@ import type {
 } from './media-plane.ts';
 
 /**
- * What crosses between the main thread and a media worker. The only audio that crosses is what is played, in one piece
- * and without being copied: a tap posts a party's audio to the thread at the other end of its port.
+ * Messages between the main thread and a media worker. Played sounds are the only audio among them, transferred without
+ * a copy. A tap posts its audio directly to the consuming thread.
  */
 export interface MediaThread {
   data: { rtpIo: DatagramIo; datagramsMemory: SharedArrayBuffer; loadMemory: SharedArrayBuffer };
   ready: null;
   calls: MediaCalls;
-  reports: { sessionKey: number; event: MediaEvent<PartyId> };
+  reports: { sessionKey: number; event: MediaEvent<PartyId> | MediaMeasurement };
   notices: never;
 }
 
@@ -38,18 +40,15 @@ export interface MediaCalls {
   'party.remove': { request: { sessionKey: number; party: PartyId }; answer: LegQuality | null };
   'party.connect': { request: { sessionKey: number; party: PartyId; remote: RemoteMedia }; answer: undefined };
   'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
-  /** Answered when it is over. */
   'party.play': {
     request: { sessionKey: number; party: PartyId; sound: PlayedSound };
     answer: SendingEnd;
   };
-  /** Answered when all are sent. */
   'party.sendDigits': {
     request: { sessionKey: number; party: PartyId } & KeyPresses;
     answer: SendingEnd;
   };
   'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
-  /** Answered when it is over. */
   'parties.beep': { request: { sessionKey: number; parties: readonly PartyId[] }; answer: undefined };
   'recording.start': { request: { sessionKey: number } & RecordingOptions; answer: undefined };
   'recording.pause': { request: { sessionKey: number; isPaused: boolean }; answer: undefined };
@@ -58,14 +57,16 @@ export interface MediaCalls {
   'tap.stop': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'machine.detect': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'quality.measure': { request: { sessionKey: number }; answer: Record<PartyId, LegQuality | null> };
-  /** Answered with the finished recording, if there is one, when the ports are free. */
+  'quality.sample': { request: { sessionKey: number }; answer: Record<PartyId, LegSample | null> };
+  'session.measure': { request: { sessionKey: number; isMeasured: boolean }; answer: undefined };
+  /** Answered with the finished recording, if any, once the ports are free. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
 }
 
 /** Codes of failed calls that the main thread handles. */
 export const PORT_TAKEN = 'port-taken';
 export const BAD_REMOTE_ADDRESS = 'remote-address';
-/** A file cannot be read or written. The message is the system's error code: its text would tell paths. */
+/** A file cannot be read or written. The message is the system's error code, because its text would contain paths. */
 export const STORAGE_FAILED = 'storage';
 
 export function storageFailure(error: unknown): ThreadFailure {

@@ -2,7 +2,7 @@ import type { MediaEvent } from '../machines/events.ts';
 import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import { type OpenedDatagrams, openDatagrams } from './datagrams/open-datagrams.ts';
-import type { PartyId, RecordingSummary } from './media-plane.ts';
+import type { MediaMeasurement, PartyId, RecordingSummary } from './media-plane.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
@@ -16,19 +16,19 @@ import {
   storageFailure,
 } from './worker-protocol.ts';
 
-/** Entry of a media worker thread: owns sockets and sessions, answers the pool. */
+/** Entry of a media worker thread, which owns sockets and sessions. */
 
-/** Sessions take turns in this many groups, so that their ticks do not come in one lump between packets. */
+/** Ticks are spread over this many groups of sessions, so that they do not delay packets in one burst. */
 const TICK_GROUPS = 10;
 
 interface MediaWorkerOptions {
   opened: OpenedDatagrams;
   load: WorkerLoad;
-  report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
+  report: (sessionKey: number, event: MediaEvent<PartyId> | MediaMeasurement) => void;
 }
 
 class MediaWorker {
-  readonly #report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
+  readonly #report: MediaWorkerOptions['report'];
   readonly #sessions = new Map<number, RelaySession>();
   readonly #opened: OpenedDatagrams;
   readonly #load: WorkerLoad;
@@ -61,6 +61,8 @@ class MediaWorker {
     'tap.stop': ({ sessionKey, party }) => this.#session(sessionKey).stopTap(party),
     'machine.detect': ({ sessionKey, party }) => this.#session(sessionKey).detectMachine(party),
     'quality.measure': ({ sessionKey }) => this.#session(sessionKey).quality(),
+    'quality.sample': ({ sessionKey }) => this.#session(sessionKey).sampleQuality(),
+    'session.measure': ({ sessionKey, isMeasured }) => this.#session(sessionKey).setMeasured(isMeasured),
     'session.close': ({ sessionKey }) => this.#close(sessionKey),
   };
 
@@ -99,7 +101,9 @@ class MediaWorker {
       clearInterval(this.#ticker);
       this.#ticker = null;
       this.#meter = null;
-      this.#load.write(IDLE);
+      // Keeps the measured cost of a call.
+      const { utilizationOfACall } = this.#load.read();
+      this.#load.write({ ...IDLE, utilizationOfACall });
     }
     return recording;
   }
@@ -127,7 +131,7 @@ function failureOf(error: unknown, call: string): ThreadFailure {
   return { code: null, message };
 }
 
-// Last, because classes are not hoisted.
+// Must be last, because classes are not hoisted.
 await serveThread<MediaThread>(async ({ data, report }) => {
   const worker = new MediaWorker({
     opened: await openDatagrams(data.rtpIo, data.datagramsMemory),

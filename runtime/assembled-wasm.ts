@@ -1,4 +1,4 @@
-/** The part of the global `WebAssembly` used here; its types otherwise come with those of browsers. */
+/** The used part of the global `WebAssembly`, whose types come only with those of browsers. */
 interface WebAssemblyOfNode {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object) => { exports: object };
@@ -12,7 +12,7 @@ export interface WasmMemory {
   grow(pages: number): void;
 }
 
-/** Compiles a small module kept as base64 beside its `.wat` source. Each call of the result makes an instance of it. */
+/** Compiles a small module, kept as base64 beside its `.wat` source. Each call of the result creates an instance. */
 export function compileWasm<Exports extends object>(base64: string): () => Exports {
   const module = new Module(Buffer.from(base64, 'base64'));
   return () => new Instance(module).exports as Exports;

@@ -13,14 +13,13 @@ export class BackOff {
     this.#nextMs = options.firstMs;
   }
 
-  /** The delay before the next attempt. */
   next(): number {
     const delayMs = this.#nextMs;
     this.#nextMs = Math.min(this.#options.longestMs, 2 * delayMs);
     return delayMs;
   }
 
-  /** After a success: the next delay is the first one again. */
+  /** Call after a success: the next delay is the first one again. */
   reset(): void {
     this.#nextMs = this.#options.firstMs;
   }

@@ -1,4 +1,4 @@
-/** JSON with the fields of every object sorted, so that equal values have equal texts. Keeps raw JSON numbers. */
+/** JSON with sorted object fields, so that equal values have equal texts. Keeps raw JSON numbers. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(sorted(value));
 }
@@ -10,7 +10,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([name, field]) => [name, sorted(field)]));
 }
 
-/** The runtime has it beyond the ES2024 library types. */
+/** The ES2024 library types lack it. */
 function isRawJson(value: object): boolean {
   return (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
 }

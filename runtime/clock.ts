@@ -1,8 +1,8 @@
-/** Time as actors and engines see it; tests pass a simulated one. XState takes it as its clock. */
+/** Clock of actors and engines, which tests simulate. XState accepts it as its clock. */
 export interface Clock {
   /** Wall time, in milliseconds since the epoch: for stamps only, because it may step by hours either way. */
   now(): number;
-  /** Milliseconds since some start. It never steps: subtract two readings to measure a duration. */
+  /** Milliseconds since an arbitrary start. It never steps: subtract two readings to measure a duration. */
   monotonicMs(): number;
   setTimeout(callback: (...args: unknown[]) => void, delayMs: number): unknown;
   clearTimeout(handle: unknown): void;
@@ -15,7 +15,7 @@ export const systemClock: Clock = {
   clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
 };
 
-/** An instant: the stamp that is stored, and the reading that durations are measured from. */
+/** An instant: the stamp to store, and the reading for measuring durations. */
 export interface Moment {
   at: Date;
   monotonicMs: number;

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 
 /**
- * Runs a program that reads what strangers send, in a session and within limits of its own. The shell around it holds
- * the other end of a pipe: when that ends, because whoever started it is gone, the program is killed.
+ * Runs a program that parses untrusted input, in its own session and within limits. The shell around it holds the other
+ * end of a pipe. When that closes, because its owner is gone, the shell kills the program.
  */
 const CONFINE = `
 ulimit -c 0
@@ -24,20 +24,18 @@ const BYTES_PER_BLOCK = 512;
 
 export interface ConfinedOptions {
   command: readonly string[];
-  /** Open file that its standard output goes to: it never passes through this process. */
+  /** File descriptor of its standard output, which never passes through this process. */
   stdoutFd: number;
-  /** Each chunk of its standard error. */
   onStderr: (text: string) => void;
   /** Address space; null for a program that reserves more than it uses. */
   memoryBytes: number | null;
   cpuSeconds: number;
-  /** Of any file it writes. */
+  /** Per file that it writes. */
   fileBytes: number;
-  /** Aborting kills it. */
   signal: AbortSignal;
 }
 
-/** Resolves with its exit code, 128 and more when it was killed. @throws the signal's reason; the error of the spawn */
+/** Resolves with its exit code, 128 and more if it was killed. @throws the signal's reason; the error of the spawn */
 export async function runConfined(options: ConfinedOptions): Promise<number> {
   const { command, stdoutFd, onStderr, memoryBytes, cpuSeconds, fileBytes, signal } = options;
   signal.throwIfAborted();
@@ -49,13 +47,13 @@ export async function runConfined(options: ConfinedOptions): Promise<number> {
   const child = spawn('/bin/sh', ['-c', CONFINE, 'tandem-confined', ...limits, ...command], {
     cwd: '/',
     detached: true,
-    // Keys and passwords of the server are none of its business.
+    // Without the keys and passwords of the server.
     env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
     stdio: ['pipe', stdoutFd, 'pipe'],
   });
   child.stdin?.on('error', () => undefined);
   child.stderr?.setEncoding('utf8').on('data', onStderr);
-  // The shell kills the program and sees it off; killed with it, it would stay in the table of processes.
+  // The shell kills and reaps the program. If the shell were killed too, a zombie process would remain.
   const kill = () => child.stdin?.destroy();
   signal.addEventListener('abort', kill, { once: true });
   try {

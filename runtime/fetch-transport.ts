@@ -1,8 +1,8 @@
 /**
- * Replaces the transport behind the global `fetch` of this thread. The one inside Node 24.21 ends the process with
- * `assert(!this.paused)` when a server closes its connection while the reader of a body is behind
+ * Replaces the transport of the global `fetch` in this thread. The one in Node 24.21 ends the process with
+ * `assert(!this.paused)` if a server closes its connection while the reader of a body is behind
  * (https://github.com/nodejs/undici/issues/5360). Obeys the proxy variables if `NODE_USE_ENV_PROXY` is 1, as Node does.
- * Idempotent. Call it before the first `fetch` of a body that is read as it comes.
+ * Idempotent. Call it before the first `fetch` with a streamed body.
  */
 export async function replaceFetchTransport(): Promise<void> {
   replaced ??= replace();

@@ -1,6 +1,6 @@
 /**
- * Messages over a pipe: a head of JSON and a body of bytes, such as samples. Each is preceded by the lengths of both,
- * 32 bits in the byte order of this machine, which both ends run on. Lengths are bounded: the other end is not trusted.
+ * Messages over a pipe: a JSON head and a body of bytes, such as samples. The lengths of both precede them, 32 bits in
+ * the byte order of this machine, which both ends share. Lengths are limited, because the other end is not trusted.
  */
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
@@ -17,7 +17,6 @@ export interface FrameLimits {
 
 export const FRAME_LIMITS: FrameLimits = { headBytes: 1024 * 1024, bodyBytes: 1024 * 1024 };
 
-/** The other end did not keep to the protocol. */
 export class FrameError extends Error {
   override readonly name = 'FrameError';
 }
@@ -25,7 +24,7 @@ export class FrameError extends Error {
 const LENGTHS_BYTES = 8;
 const NO_BODY = Buffer.alloc(0);
 
-/** What to write, in order. @throws RangeError when a part is too long */
+/** Chunks to write, in order. @throws RangeError if a part is too long */
 export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY, limits = FRAME_LIMITS): Buffer[] {
   const text = JSON.stringify(head);
   const headBytes = Buffer.byteLength(text);
@@ -38,7 +37,7 @@ export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY, limit
   return body.byteLength === 0 ? [start] : [start, Buffer.from(body.buffer, body.byteOffset, body.byteLength)];
 }
 
-/** Ends when the stream does, also in the middle of a message. @throws FrameError */
+/** Ends with the stream, even inside a message. @throws FrameError */
 export async function* readMessages(
   chunks: AsyncIterable<Buffer>,
   limits = FRAME_LIMITS,
@@ -49,7 +48,7 @@ export async function* readMessages(
   for await (const chunk of chunks) {
     parts.push(chunk);
     partBytes += chunk.byteLength;
-    // Joined only once a whole message is there: a long one in many chunks is not copied again for each.
+    // Chunks are joined only once a message is complete, so a long one is copied once.
     if (partBytes < wantedBytes) continue;
     let rest = parts.length === 1 ? chunk : Buffer.concat(parts);
     for (;;) {
@@ -63,7 +62,7 @@ export async function* readMessages(
   }
 }
 
-/** Of the message that starts here, or of its lengths as long as those are not all here. */
+/** Length of the message, or of its length fields until they are complete. */
 function messageBytes(bytes: Buffer, limits: FrameLimits): number {
   if (bytes.byteLength < LENGTHS_BYTES) return LENGTHS_BYTES;
   const headBytes = bytes.readUInt32LE(0);

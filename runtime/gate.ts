@@ -1,35 +1,34 @@
 export interface GateLimits {
   /** Passes at a time. */
   inAll: number;
-  /** Passes of one lane at a time. Default: as many as in all. */
+  /** Passes per lane at a time. Default: as many as in all. */
   perLane?: number;
-  /** Waiters in all. Beyond that the lane with most waiters loses its last one. Default: any number. */
+  /** Waiters in all. Beyond that the lane with most waiters loses its last one. Default: unlimited. */
   waiting?: number;
-  /** Waiters of one lane. Beyond that newcomers are turned away. Default: any number. */
+  /** Waiters per lane. Beyond that new requests are rejected. Default: unlimited. */
   waitingPerLane?: number;
 }
 
 export interface PassRequest {
   /** Lanes are served in turns, each in FIFO order. Default: one lane for all. */
   lane?: string;
-  /** Ends the wait. A pass that was given is kept until it is released. */
+  /** Ends the wait. A granted pass is kept until it is released. */
   signal?: AbortSignal;
 }
 
-/** Too many wait already. */
 export class GateFullError extends Error {
   override readonly name = 'GateFullError';
 }
 
 /**
- * Lets a limited number of tasks run at a time; the others wait in lanes. A pass that is released goes straight to the
- * next waiter, so newcomers never overtake. A waiter whose signal aborts leaves its lane at once.
+ * Limits the number of concurrent tasks; the others wait in lanes. A released pass goes directly to the next waiter, so
+ * new requests never overtake. A waiter whose signal aborts leaves its lane at once.
  */
 export class Gate {
   readonly #limits: Required<GateLimits>;
-  /** Passes by lane; none is 0. */
+  /** Passes by lane; never 0. */
   readonly #passes = new Map<string, number>();
-  /** Waiters by lane, the lane whose turn is next first; none is empty. */
+  /** Waiters by lane, in order of turns; never empty. */
   readonly #lanes = new Map<string, Set<Waiter>>();
   #running = 0;
   #idle: PromiseWithResolvers<void> | null = null;
@@ -44,15 +43,14 @@ export class Gate {
     return { running: this.#running, waiting, lanes: new Set([...this.#passes.keys(), ...this.#lanes.keys()]).size };
   }
 
-  /** What a request for a pass of this lane would meet now. */
   outlook(lane = ''): 'free' | 'wait' | 'full' {
     if (this.#hasRoom(lane)) return 'free';
     return this.#waitingIn(lane) < this.#limits.waitingPerLane ? 'wait' : 'full';
   }
 
   /**
-   * Resolves with a function that releases the pass; calling it again does nothing.
-   * @throws GateFullError when too many wait; the signal's reason
+   * Resolves with a function that releases the pass. Further calls of it do nothing.
+   * @throws GateFullError if the queue is full; the signal's reason
    */
   enter({ lane = '', signal }: PassRequest = {}): Promise<() => void> {
     return new Promise((resolve, reject) => {
@@ -77,11 +75,13 @@ export class Gate {
     });
   }
 
-  /** Runs `work` with a pass. @throws what the work throws; GateFullError; the signal's reason, until the work begins */
+  /**
+   * Runs `work` with a pass. @throws what the work throws; GateFullError; the signal's reason, until the work begins
+   */
   async run<Result>(work: () => Promise<Result>, request: PassRequest = {}): Promise<Result> {
     const release = await this.enter(request);
     try {
-      // It may have aborted just as the pass was given.
+      // It may have aborted just as the pass was granted.
       request.signal?.throwIfAborted();
       return await work();
     } finally {
@@ -89,7 +89,7 @@ export class Gate {
     }
   }
 
-  /** Resolves when all passes are released and nobody waits. */
+  /** Resolves when all passes are released and the queue is empty. */
   async idle(): Promise<void> {
     if (this.#running === 0) return;
     this.#idle ??= Promise.withResolvers<void>();
@@ -100,7 +100,7 @@ export class Gate {
     return this.#running < this.#limits.inAll && (this.#passes.get(lane) ?? 0) < this.#limits.perLane;
   }
 
-  /** @throws GateFullError when the newcomer is the one who has to leave */
+  /** @throws GateFullError if the new request must be rejected */
   #makeRoomToWait(lane: string): void {
     if (this.#waitingIn(lane) >= this.#limits.waitingPerLane) throw new GateFullError('too many wait in this lane');
     if (this.counts.waiting < this.#limits.waiting) return;
@@ -143,12 +143,12 @@ export class Gate {
     this.#idle = null;
   }
 
-  /** One released pass lets at most one waiter in: all others are held back by the same limits as before. */
+  /** One released pass admits at most one waiter: the limits of the others have not changed. */
   #admitNext(): void {
     for (const [lane, waiters] of this.#lanes) {
       if (!this.#hasRoom(lane)) continue;
       const waiter = waiters.values().next().value!;
-      // The lane goes to the end of the line.
+      // The lane moves to the end of the queue.
       this.#lanes.delete(lane);
       waiters.delete(waiter);
       if (waiters.size > 0) this.#lanes.set(lane, waiters);

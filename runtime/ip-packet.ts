@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js';
 
 export interface IpEndpoint {
-  /** An IP address, without brackets. Another text counts as unknown: the unspecified address. */
+  /** An IP address, without brackets. Any other text becomes the unspecified address. */
   host: string;
   port: number;
 }
@@ -13,14 +13,14 @@ export interface IpPayload {
   payload: Buffer;
 }
 
-/** An IP packet with a UDP datagram (RFC 768), with right lengths and checksums. */
+/** An IP packet with a UDP datagram (RFC 768), with correct lengths and checksums. */
 export function udpPacket({ source, destination, payload }: IpPayload): Buffer {
   const segment = Buffer.alloc(8 + payload.length);
   segment.writeUInt16BE(source.port, 0);
   segment.writeUInt16BE(destination.port, 2);
   segment.writeUInt16BE(segment.length, 4);
   payload.copy(segment, 8);
-  // A zero would mean that there is no checksum.
+  // Zero would mean "no checksum".
   return ipPacket({ source, destination, protocol: UDP, segment, checksumAt: 6, zeroAs: 0xffff });
 }
 
@@ -80,7 +80,7 @@ function ipPacket({ source, destination, protocol, segment, checksumAt, zeroAs }
   return Buffer.concat([header, segment]);
 }
 
-/** The bytes of both addresses, of one family: what does not fit becomes the unspecified address of the other's. */
+/** The bytes of both addresses, in one family. An address that does not fit becomes unspecified. */
 export function ipAddresses(source: string, destination: string): { from: Buffer; to: Buffer } {
   const from = bytesOf(source);
   const to = bytesOf(destination);

@@ -1,22 +1,22 @@
-/** What a pool opens; resources of the same key are interchangeable. */
+/** A kind of pooled resource. Resources with the same key are interchangeable. */
 export interface ResourceKind<Resource> {
   key: string;
-  /** Who makes them, compared by identity: `maxInstances` is the limit of all its resources together. */
+  /** Compared by identity: `maxInstances` limits all its resources together. */
   maker: { readonly name: string; readonly maxInstances: number };
   /** Whether it counts towards the pool's own limit. */
   isLocal: boolean;
-  /** How many may have one of them at the same time. Default 1. */
+  /** Concurrent leases of one resource. Default 1. */
   leasesAtOnce?: number;
-  /** Aborted when the pool closes. */
+  /** The signal aborts when the pool closes. */
   open(signal: AbortSignal): Promise<Resource>;
 }
 
 export interface LeaseRequest<Resource> {
   kind: ResourceKind<Resource>;
   signal: AbortSignal;
-  /** Whether the resource must have no other lease meanwhile. Default: other leases are no matter. */
+  /** Whether the resource must have no other lease at the time. Default false. */
   isAlone?: boolean;
-  /** Somebody more urgent wants the resource: give it back soon. */
+  /** Called when a more urgent request needs the resource: return it soon. */
   onRecall?: () => void;
 }
 
@@ -24,13 +24,12 @@ export interface Lease<Resource> {
   readonly resource: Resource;
   readonly isRecalled: boolean;
   /**
-   * Call it once. A broken resource, `broken` says how, is closed, and replaced when one is wanted. Its other leases
-   * stay until they are given back.
+   * Ends the lease; call it once. If `broken` gives a reason, the resource is closed and replaced on demand. Its other
+   * leases stay valid until they are returned.
    */
   giveBack(outcome: { broken: string | null }): void;
 }
 
-/** A lease as the policy sees it. */
 export interface Granted<Request> {
   readonly request: Request;
   readonly atMs: number;
@@ -42,54 +41,56 @@ export interface PooledResource<Resource> {
   readonly state: 'opening' | 'idle' | 'leased' | 'closing';
   /** Null until it is open. */
   readonly resource: Resource | null;
-  /** Number of its last lease in the pool's count; 0 before the first. */
+  /** Sequence number of its last lease; 0 before the first. */
   readonly lastLease: number;
 }
 
-/** Who gets what, and what becomes of the rest. */
+/** Assigns resources to requests. */
 export interface LeasePolicy<Resource, Request extends LeaseRequest<Resource>> {
-  /** The order in which requests are served; they come in the order of asking. */
+  /** Sorts the waiting requests, which are given in order of arrival. */
   inOrder(waiting: readonly Request[]): readonly Request[];
-  /** One of the resources of its kind that are free: idle ones or, when none is, those with the fewest leases; null when none will do. */
+  /**
+   * Picks one of the free resources of the request's kind: idle ones, or else those with the fewest leases. Null
+   * rejects all.
+   */
   choose(request: Request, free: readonly PooledResource<Resource>[]): PooledResource<Resource> | null;
   /** Whether an idle resource may be closed to make room for the request. */
   mayReplace(idle: PooledResource<Resource>, request: Request, waiting: readonly Request[]): boolean;
-  /** Which lease of its kind is recalled for a request that finds no room; null for none. Default: none. */
+  /** Picks a lease to recall for a request without room; null for none. Default: none. */
   recall?(request: Request, leases: readonly Granted<Request>[]): Granted<Request> | null;
-  /** Called before anybody else is served. `overtaken`: those before it in order who could not be served. */
+  /** Called before the next request is served. `overtaken`: earlier requests that could not be served. */
   onGrant(request: Request, details: { resource: Resource; lease: number; overtaken: readonly Request[] }): void;
   onOpened?(kind: ResourceKind<Resource>): void;
   onOpenFailed(kind: ResourceKind<Resource>, detail: string): void;
   /** Not called for leases that break because the pool closes. */
   onBroken(kind: ResourceKind<Resource>, detail: string): void;
-  /** Whether an error of `open` will meet all who want this kind. Otherwise only the first one hears of it. */
+  /** Whether an error of `open` applies to all requests of this kind, rather than to the first one only. */
   isLasting(error: unknown): boolean;
-  /** Whether the last resource of all stays open when nobody wants it. */
+  /** Whether the very last resource stays open when idle. */
   keepsLast: boolean;
-  /** Why requests are refused once the pool is closed. */
   closedError(): Error;
 }
 
 export interface LeasePoolOptions {
-  /** Local resources at most, of all kinds together. */
+  /** Limit of local resources of all kinds. */
   mostLocal: number;
-  /** How long a resource that nobody wants stays open. Default: 5 minutes. */
+  /** Time until an idle resource is closed. Default: 5 minutes. */
   idleMs?: number | undefined;
 }
 
 const DEFAULT_IDLE_MS = 300_000;
-/** How long requests are refused with a lasting error before another try. */
+/** After a lasting error, requests are rejected for this long before another attempt. */
 const DAMAGED_FOR_MS = 30_000;
 
 /**
- * Resources and who has which: opened when somebody wants one, leased, recalled for the more urgent, closed when nobody
- * wants them or others need their place, and replaced when they break.
+ * Pool of leased resources. It opens them on demand, recalls them for more urgent requests, closes them when idle or
+ * displaced, and replaces broken ones.
  */
 export class LeasePool<Resource extends { close(): Promise<void> }, Request extends LeaseRequest<Resource>> {
   readonly #policy: LeasePolicy<Resource, Request>;
   readonly #options: LeasePoolOptions;
   readonly #entries = new Set<Entry<Resource, Request>>();
-  /** In the order of asking. */
+  /** In order of arrival. */
   readonly #waiting = new Map<Request, Waiter<Resource>>();
   readonly #damaged = new Map<string, { error: unknown; untilMs: number }>();
   readonly #closed = new AbortController();
@@ -135,37 +136,37 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     });
   }
 
-  /** Opens another resource that will be wanted soon, unless `wanted` of its kind are there or there is no room. */
+  /** Opens another resource in advance, unless there are `wanted` of its kind or there is no room. */
   warm(kind: ResourceKind<Resource>, wanted: number): void {
     const isWanted = this.#count((entry) => entry.kind.key === kind.key) < wanted;
     if (isWanted && !this.#closed.signal.aborted && this.#hasRoomFor(kind)) this.#open(kind);
   }
 
-  /** Serves who can be served. To be called when what the policy looks at has changed. */
+  /** Serves waiting requests. Call it when an input of the policy has changed. */
   serve(): void {
     while (this.#serveOne());
   }
 
-  /** Refuses all who wait and closes all resources, those in use included. */
+  /** Rejects all waiting requests and closes all resources, including leased ones. */
   async close(): Promise<void> {
     this.#closed.abort(this.#policy.closedError());
     for (const { refuse } of [...this.#waiting.values()]) refuse(this.#closed.signal.reason);
     for (const entry of [...this.#entries]) this.#close(entry);
-    // What is still being opened sees the signal, and is closed as soon as it is open.
+    // Resources that are opening see the signal, and are closed once open.
     await Promise.all([...this.#entries].map(({ opened }) => opened));
     await Promise.all(this.#closing);
   }
 
-  /** Until a lease is granted, which may change the order of the others. False when none is. */
+  /** Serves until one lease is granted, which may change the order of the rest. False if none is. */
   #serveOne(): boolean {
     const coming = this.#coming();
     const overtaken: Request[] = [];
     for (const request of this.#policy.inOrder([...this.#waiting.keys()])) {
       const { key } = request.kind;
-      // To share a resource is to keep it from those who wait for a resource, or a place, of their own.
+      // A request may share only if no earlier one waits: sharing would keep the resource or the place from it.
       const chosen = this.#freeFor(request, { mayShare: overtaken.length === 0 });
       if (chosen !== null) {
-        // Those who share it would be faster with one more.
+        // One more resource would speed up the sharers.
         if (chosen.leases.size > 0 && !coming.has(key) && this.#hasRoomFor(request.kind)) this.#open(request.kind);
         this.#grant(request, chosen, overtaken);
         return true;
@@ -181,7 +182,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     return false;
   }
 
-  /** How many resources of each key will be free soon; they are spoken for by those who wait first. */
+  /** Resources by key that will be free soon. They are assigned to the earliest requests. */
   #coming(): Map<string, number> {
     const coming = new Map<string, number>();
     for (const { state, kind, leases, replacedBy } of this.#entries) {
@@ -199,7 +200,6 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     return free.length === 0 ? null : (this.#policy.choose(request, free) as Entry<Resource, Request> | null);
   }
 
-  /** Those with the fewest leases, if one more is possible. */
   #shareable({ key, leasesAtOnce = 1 }: ResourceKind<Resource>): Entry<Resource, Request>[] {
     const shareable = [...this.#entries].filter(
       ({ kind, state, leases }) =>
@@ -224,7 +224,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
     return !isLocal || this.#count(({ kind }) => kind.isLocal) < this.#options.mostLocal;
   }
 
-  /** Closes an idle resource; another one is opened in its place. */
+  /** Closes an idle resource, which another one replaces. */
   #makeRoomFor(request: Request): boolean {
     const { maker, key } = request.kind;
     const waiting = [...this.#waiting.keys()];
@@ -241,7 +241,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
   }
 
   #recallFor(request: Request): void {
-    // Who must be alone gains nothing by one of several leases.
+    // An exclusive request gains nothing from one of several leases.
     const leases = [...this.#entries].flatMap(({ kind, leases }) =>
       kind.key === request.kind.key && (!request.isAlone || leases.size === 1) ? [...leases] : [],
     );
@@ -266,7 +266,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
       },
       giveBack: ({ broken }) => {
         entry.leases.delete(lease);
-        // Who shared it breaks with it: that is one resource that broke.
+        // Its other leases break with it, which counts once.
         const isNews = broken !== null && entry.state === 'leased' && !this.#closed.signal.aborted;
         if (broken !== null) this.#close(entry);
         else if (entry.state === 'leased' && entry.leases.size === 0) this.#rest(entry);
@@ -282,7 +282,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
       ...{ leases: new Set<Granted<Request>>(), idleTimer: null, opened: Promise.resolve(), replacedBy: null },
     };
     this.#entries.add(entry);
-    // It may throw at once.
+    // `open` may throw synchronously.
     const opening = (async () => await kind.open(this.#closed.signal))();
     entry.opened = opening.then(
       (resource) => {
@@ -346,9 +346,9 @@ interface Entry<Resource, Request> extends PooledResource<Resource> {
   lastLease: number;
   leases: Set<Granted<Request>>;
   idleTimer: NodeJS.Timeout | null;
-  /** Resolves when it is open or could not be opened. */
+  /** Resolves when it is open or failed to open. */
   opened: Promise<void>;
-  /** The key of the kind that it is closed for. */
+  /** Key of the kind that replaces it. */
   replacedBy: string | null;
 }
 

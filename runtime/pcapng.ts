@@ -1,19 +1,18 @@
 export interface CapturedPacket {
   /** Wall time, in milliseconds since the epoch. */
   atMs: number;
-  /** An IP packet. */
   bytes: Buffer;
   direction: 'sent' | 'received';
   comment: string;
 }
 
 export interface Capture {
-  /** Of the whole file. */
+  /** About the whole file. */
   comment: string;
   packets: readonly CapturedPacket[];
 }
 
-/** A capture file in the format pcapng (draft-ietf-opsawg-pcapng), with one interface of raw IP packets. */
+/** A pcapng capture file (draft-ietf-opsawg-pcapng) with one interface of raw IP packets. */
 export function pcapngFile({ comment, packets }: Capture): Buffer {
   return Buffer.concat([sectionHeader(comment), INTERFACE, ...packets.map(enhancedPacket)]);
 }
@@ -22,12 +21,12 @@ function sectionHeader(comment: string): Buffer {
   const body = Buffer.alloc(16);
   body.writeUInt32LE(0x1a2b3c4d, 0);
   body.writeUInt16LE(1, 4);
-  // The length of the section is not given.
+  // Unspecified section length.
   body.writeBigInt64LE(-1n, 8);
   return block(0x0a0d0d0a, [body, ...options([COMMENT, textOf(comment)], [SECTION_APPLICATION, textOf('Tandem')])]);
 }
 
-/** Times are in microseconds, by default; packets are not cut. */
+/** Times are in microseconds, the default; packets are not truncated. */
 function interfaceDescription(): Buffer {
   const body = Buffer.alloc(8);
   body.writeUInt16LE(LINKTYPE_RAW, 0);
@@ -66,7 +65,7 @@ function options(...list: readonly [code: number, value: Buffer][]): Buffer[] {
   return [...parts, Buffer.alloc(4)];
 }
 
-/** Every field ends at a multiple of four bytes. */
+/** Pads to a multiple of four bytes. */
 function padded(bytes: Buffer): Buffer {
   return Buffer.concat([bytes, Buffer.alloc(-bytes.length & 3)]);
 }

@@ -1,7 +1,7 @@
 /**
- * The names in the error body of an OpenAI-compatible server: its code, type and field. All else it writes is left out, since servers
+ * Extracts code, type and field from the error body of an OpenAI-compatible server. Drops the rest, because servers
  * repeat prompts and keys.
- * @param secret the key of the request, which is no name
+ * @param secret the key of the request, which is dropped too
  */
 export function refusalNames(body: unknown, secret: string | null): string[] {
   const { code, type, param } = (body ?? {}) as Record<string, unknown>;
@@ -13,7 +13,7 @@ export function refusalNames(body: unknown, secret: string | null): string[] {
 
 const ERROR_NAME = /^[a-z][a-z0-9_.]{1,59}$/i;
 
-/** The key, or most of it, whatever stands around or between. */
+/** Whether it contains most of the key, with any characters around or between. */
 function isOfKey(name: string, apiKey: string | null): boolean {
   if (apiKey === null) return false;
   const [inName, inKey] = [name, apiKey].map((text) => text.replace(/[^a-z0-9]/gi, '').toLowerCase()) as [

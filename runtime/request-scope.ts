@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** A span as W3C Trace Context names it. Plain data, so that every folder can pass it on. */
+/** A span of W3C Trace Context. Plain data, so that every folder can pass it on. */
 export interface TraceParent {
   /** 32 hexadecimal digits. */
   traceId: string;
@@ -10,13 +10,13 @@ export interface TraceParent {
   traceFlags: number;
 }
 
-/** The HTTP request that the current work was started for. */
+/** The HTTP request that started the current work. */
 export interface RequestScope {
-  /** When it arrived, on the monotonic clock of `performance.now()`. */
+  /** Arrival time, on the monotonic clock of `performance.now()`. */
   readonly arrivedMs: number;
-  /** The span of the request; null without tracing. */
+  /** Span of the request; null without tracing. */
   readonly span: TraceParent | null;
 }
 
-/** Observers read it; nothing else may depend on it. */
+/** Only for observers; no logic may depend on it. */
 export const requestScope = new AsyncLocalStorage<RequestScope>();

@@ -6,7 +6,7 @@ import { encodeMessage, type FrameLimits, type JsonValue, type Message, readMess
 interface OwnerPipe {
   /** Ends when the owner is gone. */
   messages: AsyncIterable<Message>;
-  /** Sends at once, also in the middle of a computation. Waits while the owner does not read. */
+  /** Sends synchronously, even during a computation. Blocks while the owner does not read. */
   send: (head: JsonValue, body?: Uint8Array) => void;
 }
 
@@ -17,28 +17,28 @@ interface ServeOptions {
 }
 
 const PIPE_FD = 3;
-/** A third of the CPU time of its owner when both want all of it. With 10, engines starve beside a busy program. */
+/** Gives it a third of the owner's CPU time under contention. With 10, engines starve beside a busy program. */
 const NICENESS = 5;
 const LOWEST_PRIORITY = 19;
 
 /**
- * The child's end of a `SupervisedProcess`: exits when `serve` is done or its owner is gone. It has a lower priority than
- * its owner, because telephony cannot wait.
+ * The child's end of a `SupervisedProcess`. Exits when `serve` is done or the owner is gone. Runs at a lower priority,
+ * because telephony cannot wait.
  */
 export function serveProcess(
   serve: (pipe: OwnerPipe) => Promise<void>,
   { limits, leave = (code) => process.exit(code) }: ServeOptions = {},
 ): void {
-  // Threads that a library starts inherit it.
+  // Before a library starts threads, which inherit it.
   setPriority(Math.min(LOWEST_PRIORITY, getPriority() + NICENESS));
-  // Signals for the whole service are its owner's business: calls that are being drained still need this process.
+  // Ignore signals, which are the owner's business: calls that are being drained still need this process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   const pipe = new Socket({ fd: PIPE_FD, readable: true, writable: true });
   pipe.on('error', () => leave(0));
   const send = (head: JsonValue, body?: Uint8Array): void => {
     for (const part of encodeMessage(head, body, limits)) writeNow(part, leave);
   };
-  // When `serve` fails, the pipe stays open until the exit: its end would make the owner kill this process at once.
+  // If `serve` fails, the pipe stays open until the exit: closing it would make the owner kill this process at once.
   const chunks = pipe.iterator({ destroyOnReturn: false });
   serve({ messages: readMessages(chunks, limits), send }).then(
     () => leave(0),
@@ -48,7 +48,7 @@ export function serveProcess(
   );
 }
 
-/** Streams write when the thread is idle, which a library that computes is not. */
+/** Writes synchronously, because streams write only when the thread is idle. */
 function writeNow(bytes: Buffer, leave: (code: number) => void): void {
   for (let written = 0; written < bytes.byteLength; ) {
     try {

@@ -16,11 +16,11 @@ export interface ServedThread<P extends ThreadProtocol> {
   ready: P['ready'];
   calls: CallHandlers<P>;
   notice?: (notice: P['notices']) => void;
-  /** Everything worth seeing when something is wrong. */
+  /** Diagnostics. */
   dump?: () => unknown;
-  /** Closes everything that is open, before the owner ends the thread. */
+  /** Closes all resources before the owner ends the thread. */
   drain?: () => unknown;
-  /** How an error crosses. Default: its `code`, if that is a string, and its message. */
+  /** Converts an error for the owner. Default: its `code`, if that is a string, and its message. */
   failureOf?: (error: unknown, call: string) => ThreadFailure;
 }
 
@@ -32,7 +32,7 @@ type Handler<Request, Answer> = [Answer] extends [undefined]
   ? (request: Request) => void | Promise<void>
   : (request: Request) => Answer | WithTransfer<Answer> | Promise<Answer | WithTransfer<Answer>>;
 
-/** An answer with parts that move to the other thread instead of being copied. */
+/** An answer with parts that are transferred instead of copied. */
 export class WithTransfer<Value> {
   readonly answer: Value;
   readonly transfer: readonly Transferable[];
@@ -48,7 +48,7 @@ interface ThreadOwner<P extends ThreadProtocol> {
   report: (report: P['reports']) => void;
 }
 
-/** The thread's end of a `SupervisedThread`: answers calls as they come, side by side. */
+/** The thread's end of a `SupervisedThread`. Handles calls concurrently. */
 export async function serveThread<P extends ThreadProtocol>(
   create: (owner: ThreadOwner<P>) => ServedThread<P> | Promise<ServedThread<P>>,
 ): Promise<void> {

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** How long work may keep the event loop from others. */
+/** Longest time that work may block the event loop. */
 const SLICE_MS = 2;
-/** UTF-16 units of a text that are worked on at a time. */
+/** UTF-16 units of a text per slice. */
 const TEXT_SLICE = 2_048;
 
-/** Time for work on this thread: when it is over, rest before going on. */
+/** A time slice for work on this thread. When it is over, rest before continuing. */
 export class Slice {
   #startedMs = performance.now();
 
@@ -13,7 +13,7 @@ export class Slice {
     return performance.now() - this.#startedMs >= SLICE_MS;
   }
 
-  /** Lets others run, then starts the next slice. */
+  /** Yields to other work, then starts the next slice. */
   async rest(): Promise<void> {
     await setImmediate();
     this.#startedMs = performance.now();
@@ -21,7 +21,7 @@ export class Slice {
 }
 
 /**
- * Runs a generator to its end without blocking the event loop: it yields where it may be interrupted.
+ * Runs a generator without blocking the event loop. It yields where it may be interrupted.
  * @throws the signal's reason; what the work throws
  */
 export async function runInSlices<Result>(work: Generator<void, Result>, signal: AbortSignal): Promise<Result> {
@@ -36,7 +36,7 @@ export async function runInSlices<Result>(work: Generator<void, Result>, signal:
   }
 }
 
-/** Ranges of a long text, one after another, with rests in between. Never cuts a surrogate pair. */
+/** Consecutive ranges of a long text, with rests in between. Never splits a surrogate pair. */
 export async function* textSlices(text: string): AsyncGenerator<{ from: number; to: number }, void> {
   for (let from = 0; from < text.length; ) {
     const to = sliceEnd(text, from);

@@ -4,23 +4,22 @@ import { SupervisedThread, THREAD_CLOSED, ThreadError, type ThreadOptions } from
 import type { ThreadProtocol } from './thread-protocol.ts';
 
 export interface StandingThreadOptions<P extends ThreadProtocol> extends ThreadOptions<P> {
-  /** Called for each thread that starts. */
   onReady?: (ready: P['ready']) => void;
-  /** The thread died. Its calls have failed, and another one starts after a delay. */
+  /** Called when the thread died. Its calls have failed, and a replacement starts after a delay. */
   onLost: (detail: string) => void;
 }
 
-/** A thread that dies young is started again ever later. */
+/** Short-lived threads are restarted after growing delays. */
 const RESTART_DELAY = { firstMs: 50, longestMs: 10_000 };
 const LONG_LIFE_MS = 30_000;
 
-/** A thread, and when it died a new one in its place, until it is closed. */
+/** A thread that is replaced when it dies, until it is closed. */
 export class StandingThread<P extends ThreadProtocol> {
   readonly #options: StandingThreadOptions<P>;
   readonly #closed = new AbortController();
   readonly #backOff = new BackOff(RESTART_DELAY);
   #thread: SupervisedThread<P> | null = null;
-  /** The current thread, or the next one, once it is ready. */
+  /** The current or next thread, once it is ready. */
   #running: Promise<SupervisedThread<P>>;
   /** Null while it starts. */
   #readyAtMs: number | null = null;
@@ -33,7 +32,7 @@ export class StandingThread<P extends ThreadProtocol> {
     this.#running.catch(() => {});
   }
 
-  /** Running or starting. Null while the next one waits to be started, and after the close. */
+  /** The running or starting thread. Null before a restart and after the close. */
   get current(): SupervisedThread<P> | null {
     return this.#thread?.isAlive === true ? this.#thread : null;
   }

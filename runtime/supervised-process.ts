@@ -6,18 +6,18 @@ import { encodeMessage, FrameError, type FrameLimits, type JsonValue, type Messa
 export interface ProcessOptions {
   /** A module that calls `serveProcess`. */
   entry: URL;
-  /** In messages, such as `the engine process`. */
+  /** Used in messages, such as `the engine process`. */
   name: string;
-  /** Variables that it may see besides `ENVIRONMENT`. */
+  /** Environment variables that it receives besides `ENVIRONMENT`. */
   environment?: readonly string[];
   limits?: FrameLimits;
-  /** @throws FrameError for a message that breaks the protocol, which ends the process */
+  /** @throws FrameError for a message that violates the protocol, which ends the process */
   onMessage: (message: Message) => void;
   /** Called once, with the first reason. The process is about to end. */
   onLost: (error: ProcessError) => void;
 }
 
-/** The process is gone: it died, was stuck, or broke the protocol. The same work may succeed in another one. */
+/** The process died, hung, or violated the protocol. The same work may succeed in another one. */
 export class ProcessError extends Error {
   override readonly name = 'ProcessError';
   readonly #output: string;
@@ -27,25 +27,25 @@ export class ProcessError extends Error {
     this.#output = output;
   }
 
-  /** The end of its output. Not a field, so that no logger prints it unasked: it may quote speech. */
+  /** The end of its output. Not a field, so that loggers do not print it: it may quote speech. */
   get output(): string {
     return this.#output;
   }
 }
 
-/** The only variables of our environment that a child sees: it must not learn our secrets. */
+/** The only environment variables that a child receives, to protect our secrets. */
 const ENVIRONMENT = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'HOME', 'LD_LIBRARY_PATH', 'NODE_COMPILE_CACHE'];
-/** Enough for the end of a stack trace or the last words of a library. */
+/** Enough for the end of a stack trace or a library's last message. */
 const MOST_OUTPUT_CHARACTERS = 4000;
-/** A child whose pipe has ended exits by itself, unless it computes. */
+/** A child exits by itself when its pipe ends, unless it is computing. */
 const LEAVE_WITHIN_MS = 1000;
 
 type LaunchedChild = ChildProcess & { stdout: Readable; stderr: Readable };
 
 /**
- * The owner's end of a child process that runs foreign code. It ends when its pipe does, so with us, however we end. It
- * has a session of its own, so that Ctrl-C in our terminal does not reach it before the drain is over, and none of our
- * flags and secrets.
+ * The owner's end of a child process that runs foreign code. The child ends with its pipe, so also when we are killed.
+ * Its own session keeps Ctrl-C in our terminal from ending it before the drain. It receives none of our flags and
+ * secrets.
  */
 export class SupervisedProcess {
   readonly #options: ProcessOptions;
@@ -55,51 +55,50 @@ export class SupervisedProcess {
   #output = '';
   #failure: ProcessError | null = null;
 
-  /** @throws ProcessError when there are no pipes to be had */
+  /** @throws ProcessError if no pipes are available */
   constructor(options: ProcessOptions) {
     this.#options = options;
     const { child, pipe } = launch(options);
     this.#child = child;
     this.#pipe = pipe;
-    // `close`, not `exit`: its last output has been read by then.
+    // `close`, not `exit`: by then its last output has been read.
     child.once('close', (code, signal) => {
       this.breakOff(`${options.name} ended (${signal ?? `code ${code}`})`);
       this.#ended.resolve();
     });
-    // How it ended says more than that the pipe broke.
+    // Wait for its exit status, which says more than the broken pipe.
     pipe.on('error', () => child.kill('SIGKILL'));
     this.#keepOutput(child.stdout);
     this.#keepOutput(child.stderr);
     void this.#read();
   }
 
-  /** Undefined when it could not be started. */
+  /** Undefined if it could not be started. */
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  /** Why it is of no use any more; null while it is. */
+  /** Why the process is unusable; null while it works. */
   get failure(): ProcessError | null {
     return this.#failure;
   }
 
-  /** Resolves when the process is gone. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
-  /** @throws RangeError when the message is too long */
+  /** @throws RangeError if the message is too long */
   send(head: JsonValue, body?: Uint8Array): void {
     for (const part of encodeMessage(head, body, this.#options.limits)) this.#pipe.write(part);
   }
 
-  /** Ends the process after this time, unless the returned function is called before. */
+  /** Kills the process after this time, unless the returned function is called before. */
   breakOffAfter(ms: number, what = 'is stuck'): () => void {
     const timer = setTimeout(() => this.breakOff(`${this.#options.name} ${what}`), ms);
     return () => clearTimeout(timer);
   }
 
-  /** Kills it. The first reason counts. */
+  /** Kills the process. Only the first reason is reported. */
   breakOff(message: string, cause?: unknown): ProcessError {
     const error = new ProcessError(message, { output: this.#output, cause });
     this.#lose(error);
@@ -130,7 +129,7 @@ export class SupervisedProcess {
     } catch (error) {
       if (error instanceof FrameError) this.breakOff(`${name} broke the protocol (${error.message})`, error);
     }
-    // Without its pipe it is of no use.
+    // It is unusable without its pipe.
     this.#child.kill('SIGKILL');
   }
 
@@ -144,13 +143,13 @@ export class SupervisedProcess {
 
 function launch({ entry, name, environment = [] }: ProcessOptions): { child: LaunchedChild; pipe: Duplex } {
   const visible = [...ENVIRONMENT, ...environment].filter((variable) => variable in process.env);
-  // A pipe of its own: whatever a library prints to standard output cannot break the protocol.
+  // A separate pipe, so that a library's standard output cannot break the protocol.
   const child = spawn(process.execPath, [fileURLToPath(entry)], {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     env: Object.fromEntries(visible.map((variable) => [variable, process.env[variable]])),
     detached: true,
   });
-  // Followed by `close`, unless there were no pipes to be had in the first place.
+  // `close` follows, unless no pipes were available.
   child.on('error', () => {});
   const pipe = child.stdio?.[3];
   if (pipe === undefined) throw new ProcessError(`${name} could not be started`);

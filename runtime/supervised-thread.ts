@@ -17,16 +17,16 @@ export interface ThreadOptions<P extends ThreadProtocol> {
   /** A module that calls `serveThread`. */
   entry: URL;
   data: P['data'];
-  /** In messages, such as `the speech thread`. */
+  /** Used in messages, such as `the speech thread`. */
   name: string;
   onReport?: (report: P['reports']) => void;
-  /** Turns a failed call or the loss of the thread into the owner's error. Default: the `ThreadError` itself. */
+  /** Converts a failed call or the loss of the thread to the owner's error. Default: the `ThreadError` itself. */
   toError?: (error: ThreadError) => Error;
   /** `while-busy`: an idle thread does not keep the process alive. Default `always`. */
   keepsProcess?: 'always' | 'while-busy';
   /** Ends a thread that stops answering. Default true; false for one that computes for minutes without a pause. */
   isWatched?: boolean;
-  /** How long `close` waits for open work to end. Default: as long as the thread answers pings. */
+  /** Longest wait of `close` for open work. Default: as long as the thread answers pings. */
   drainWithinMs?: number;
   memoryMb?: number;
 }
@@ -35,7 +35,7 @@ export interface ThreadOptions<P extends ThreadProtocol> {
 export const THREAD_LOST = 'thread-lost';
 export const THREAD_CLOSED = 'thread-closed';
 
-/** A call failed in the thread (then `code` is that of its error), or the thread is gone. */
+/** A call failed in the thread, with the `code` of its error, or the thread is gone. */
 export class ThreadError extends Error {
   override readonly name = 'ThreadError';
   readonly code: string | null;
@@ -46,13 +46,13 @@ export class ThreadError extends Error {
   }
 }
 
-/** The heartbeat counts beats, not time: a blocked main thread must not take its threads for dead. */
+/** The heartbeat counts beats, not time, so that a blocked main thread does not mistake its threads for dead. */
 const BEAT_MS = 5_000;
 const MOST_SILENT_BEATS = 3;
-/** A thread answers nothing while it loads its modules, which takes long on an overloaded machine. */
+/** A thread does not answer while it loads its modules, which takes long on an overloaded machine. */
 const MOST_BEATS_TO_START = 36;
 
-/** The owner's end of a worker thread: calls with answers, notices, reports, a heartbeat, and how it ended. */
+/** The owner's end of a worker thread: calls with answers, notices, reports, a heartbeat, and the reason of its end. */
 export class SupervisedThread<P extends ThreadProtocol> {
   readonly #options: ThreadOptions<P>;
   readonly #worker: Worker;
@@ -83,12 +83,12 @@ export class SupervisedThread<P extends ThreadProtocol> {
     this.#ready.promise.catch(() => {});
   }
 
-  /** Resolves when the thread answers calls. Calls made before wait. @throws what `toError` returns */
+  /** Resolves when the thread answers calls. Earlier calls wait. @throws what `toError` returns */
   get ready(): Promise<P['ready']> {
     return this.#ready.promise;
   }
 
-  /** Resolves with the reason when the thread has ended, also when its owner ended it. */
+  /** Resolves with the reason when the thread has ended, for whatever reason. */
   get ended(): Promise<ThreadError> {
     return this.#ended.promise;
   }
@@ -107,21 +107,21 @@ export class SupervisedThread<P extends ThreadProtocol> {
     request: RequestOf<P, Call>,
     transfer: readonly Transferable[] = [],
   ): Promise<AnswerOf<P, Call>> {
-    // The one place where the types of the protocol cannot follow: an answer belongs to its call.
+    // The types of the protocol cannot express that an answer belongs to its call.
     return this.#ask(call, request, transfer) as Promise<AnswerOf<P, Call>>;
   }
 
-  /** A thread that has ended receives nothing. */
+  /** Ignored once the thread has ended. */
   post(notice: P['notices'], transfer: readonly Transferable[] = []): void {
     if (this.#loss === null) this.#worker.postMessage({ notice } satisfies ToThread, transfer);
   }
 
-  /** What the thread's `dump` returns. @throws what `toError` returns */
+  /** Result of the thread's `dump`. @throws what `toError` returns */
   dump(): Promise<unknown> {
     return this.#ask(DUMP, null);
   }
 
-  /** Lets open work end, then ends the thread. A thread that is still starting has none. */
+  /** Waits for open work, then ends the thread. A thread that is still starting has none. */
   async close(): Promise<void> {
     const { drainWithinMs = Infinity } = this.#options;
     if (this.#isReady)
@@ -140,7 +140,7 @@ export class SupervisedThread<P extends ThreadProtocol> {
     if (this.#loss !== null) return Promise.reject(this.#toError(this.#loss));
     const id = this.#calls++;
     const settle = Promise.withResolvers<unknown>();
-    // First: what cannot be cloned throws.
+    // First, because uncloneable data throws.
     this.#worker.postMessage({ id, call, request } satisfies ToThread, transfer);
     this.#pending.set(id, settle);
     if (this.#options.keepsProcess === 'while-busy') this.#worker.ref();

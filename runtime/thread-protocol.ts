@@ -1,6 +1,6 @@
-/** What crosses between a `SupervisedThread` and the module that calls `serveThread` in it. */
+/** Messages between a `SupervisedThread` and the module that calls `serveThread` in it. */
 export interface ThreadProtocol {
-  /** Passed to the thread when it starts. */
+  /** Passed to the thread at its start. */
   data: unknown;
   /** Sent once, when the thread can answer calls. */
   ready: unknown;
@@ -26,7 +26,7 @@ export type AnswerOf<P extends ThreadProtocol, Call extends CallName<P>> = P['ca
   ? Answer
   : never;
 
-/** An error as it crosses: errors lose their class between threads. */
+/** A serialised error, because errors lose their class between threads. */
 export interface ThreadFailure {
   /** Null for an error without a code. */
   code: string | null;

@@ -2,11 +2,11 @@ import { type Clock, systemClock } from './clock.ts';
 
 type Timers = Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 
-/** What `within` resolves with when the time is up. */
+/** Result of `within` after the time limit. */
 export const LATE = Symbol('late');
 
 /**
- * Waits for `work` until the signal aborts. The work itself goes on, and its later failure is ignored.
+ * Waits for `work` until the signal aborts. The work itself continues, and its later failure is ignored.
  * @throws what the work throws; the signal's reason
  */
 export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -22,7 +22,8 @@ export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal): Promi
 }
 
 /**
- * Waits for `work`, at most `ms`: then it resolves with `LATE`. The work itself goes on, and its later failure is ignored.
+ * Waits for `work` at most `ms`, then resolves with `LATE`. The work itself continues, and its later failure is
+ * ignored.
  * @throws what the work throws; the signal's reason
  */
 export async function within<T>(
@@ -45,8 +46,8 @@ export async function pause(ms: number, { clock, signal }: { clock: Timers; sign
 }
 
 /**
- * Runs `work` now, and again `everyMs` after each time it ended, until the signal aborts. Resolves after the last run.
- * @throws what the work throws, and then it is over
+ * Runs `work` now, and again `everyMs` after each end, until the signal aborts. Resolves after the last run.
+ * @throws what the work throws, which ends the repetition
  */
 export async function repeat(
   work: () => Promise<void>,

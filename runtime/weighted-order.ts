@@ -5,7 +5,7 @@ interface Weighted {
 }
 
 /**
- * Orders servers as RFC 2782 does: by priority, and at random by weight among those of one priority.
+ * Orders servers as in RFC 2782: by priority, and randomly by weight within one priority.
  * @param random like `Math.random`
  */
 export function orderByWeight<T extends Weighted>(servers: readonly T[], random: () => number): T[] {
@@ -23,7 +23,7 @@ function byWeight<T extends Weighted>(servers: readonly T[], random: () => numbe
   const ordered: T[] = [];
   while (left.length > 0) {
     const sum = left.reduce((total, { weight }) => total + weight, 0);
-    // Weight 0 is used only when no other server is left, and then equally often.
+    // Servers of weight 0 come last, in random order.
     const shareOf = ({ weight }: T) => (sum === 0 ? 1 : weight);
     const drawn = random() * (sum === 0 ? left.length : sum);
     let running = 0;

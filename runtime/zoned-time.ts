@@ -1,4 +1,6 @@
-/** Wall-clock time in an IANA time zone, such as `Asia/Kolkata`. Every function throws RangeError for an unknown zone. */
+/**
+ * Wall-clock time in an IANA time zone, such as `Asia/Kolkata`. Every function throws RangeError for an unknown zone.
+ */
 
 /** `HH:MM`, from 00:00 to 23:59. */
 export function timeOfDay(at: Date, timeZone: string): string {
@@ -6,7 +8,7 @@ export function timeOfDay(at: Date, timeZone: string): string {
   return `${String(hour).padStart(2, '0')}:${String(minute).padStart(2, '0')}`;
 }
 
-/** When the day of the zone began and when the next one begins. */
+/** Start of the day in the zone and of the next one. */
 export function dayAround(at: Date, timeZone: string): { start: Date; end: Date } {
   const { year, month, day } = wallClock(at, timeZone);
   return { start: midnight(year, month, day), end: midnight(year, month, day + 1) };
@@ -14,12 +16,12 @@ export function dayAround(at: Date, timeZone: string): { start: Date; end: Date 
   function midnight(y: number, m: number, d: number): Date {
     const asUtc = Date.UTC(y, m - 1, d);
     const guess = asUtc - offsetMs(new Date(asUtc), timeZone);
-    // The offset may change between the two, at the beginning or the end of daylight saving time.
+    // The offset may differ between the two, around daylight saving changes.
     return new Date(asUtc - offsetMs(new Date(guess), timeZone));
   }
 }
 
-/** How far the clocks of the zone are ahead of UTC. */
+/** Offset of the zone from UTC. */
 function offsetMs(at: Date, timeZone: string): number {
   const { year, month, day, hour, minute, second } = wallClock(at, timeZone);
   return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(at.getTime() / 1000) * 1000;

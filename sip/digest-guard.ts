@@ -5,20 +5,19 @@ import { algorithmOf, digestResponse, readChallenges } from './digest.ts';
 import { userOf } from './message/index.ts';
 
 export interface DigestAttempt {
-  /** The Authorization header; undefined if there is none. */
   authorization: string | undefined;
   method: string;
-  /** User part of the request URI, which the digest must be for. */
+  /** User part of the request URI, which the digest must cover. */
   user: string;
   /** Address of the sender. */
   source: string;
-  /** The password of a user name; null for one that nobody has. */
+  /** Password of a user name; null for an unknown one. */
   passwordOf: (username: string) => string | null;
 }
 
 /**
- * `challenge`: there is no usable answer to a challenge yet. `stale`: the same password deserves another nonce. `refused`:
- * the password is wrong, nobody has that user name, or too many passwords were wrong.
+ * `challenge`: no usable answer to a challenge. `stale`: retry the same password with a new nonce. `refused`: wrong
+ * password, unknown user name, or too many wrong passwords.
  */
 export type DigestVerdict = 'accepted' | 'challenge' | 'stale' | 'refused';
 
@@ -28,22 +27,22 @@ export interface DigestGuardOptions {
 }
 
 const REALM = 'tandem';
-/** baresip 1.0 and other phones give up when they are also offered SHA-256 (RFC 8760). */
+/** baresip 1.0 and other phones fail if SHA-256 (RFC 8760) is offered too. */
 const ALGORITHM = 'MD5';
 const NONCE_LASTS_MS = 60_000;
-/** A nonce is used once, so as many calls may begin within its time. */
+/** A nonce is used once, so this limits the calls within its lifetime. */
 const MOST_USED_NONCES = 100_000;
 const MOST_WRONG = { points: 10, duration: 60 };
 
 /**
- * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is taken once,
- * and only from the address that was challenged: an overheard answer is worth nothing, and a forged address locks nobody
- * out. An address, or /64 of IPv6, that gives ten wrong answers within a minute is refused for a minute.
+ * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is valid
+ * once, and only from the challenged address. So an overheard answer is worthless, and a forged source address locks no
+ * one out. Ten wrong answers within a minute block an address, or IPv6 /64, for a minute.
  */
 export class DigestGuard {
   readonly #now: () => number;
   readonly #key = randomBytes(32);
-  /** When each used nonce expires, the oldest first. */
+  /** Expiry of each used nonce, oldest first. */
   readonly #used = new Map<string, number>();
   readonly #wrong = new RateLimiterMemory(MOST_WRONG);
 
@@ -51,7 +50,6 @@ export class DigestGuard {
     this.#now = now;
   }
 
-  /** The value of WWW-Authenticate. */
   challenge({ isStale, source }: { isStale: boolean; source: string }): string {
     const stale = isStale ? ', stale=true' : '';
     return `Digest realm="${REALM}", nonce="${this.#newNonce(source)}", algorithm=${ALGORITHM}, qop="auth"${stale}`;
@@ -66,16 +64,16 @@ export class DigestGuard {
     );
     const isReadable = given.get('qop') === 'auth' && /^[0-9a-f]{8}$/i.test(nonceCount) && cnonce !== '';
     if (algorithm !== ALGORITHM || !isReadable) return 'challenge';
-    // A phone that took it for a refused password would not try again.
+    // A phone that took it for a wrong password would not retry.
     if (!this.#isOurs(nonce, source)) return 'stale';
     if (this.#isLocked(await this.#wrong.get(networkOf(source)))) return 'refused';
     const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
     const password = passwordOf(username);
-    // The same work for a user name that nobody has.
+    // Unknown user names take equal time.
     const account = { username, password: password ?? '', realm: REALM };
     const expected = digestResponse({ ...account, algorithm, isSession, method, uri, nonce, cnonce, nonceCount });
     const isSameResponse = isSame(expected, (given.get('response') ?? '').toLowerCase());
-    // It counts as no guess: outsiders can make a PBX call numbers that have another account, or none.
+    // Not counted as a guess: outsiders can make a PBX call numbers with another account, or none.
     if (password === null) return 'refused';
     if (!isSameResponse) {
       await this.#wrong.consume(networkOf(source)).catch(() => {});

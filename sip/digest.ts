@@ -1,24 +1,24 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /**
- * Answers to digest challenges (RFC 3261 §22, RFC 7616, RFC 8760). drachtio-srf has its own, which knows MD5 only and
- * hashes a placeholder in place of the URI inside dialogs.
+ * Answers digest challenges (RFC 3261 §22, RFC 7616, RFC 8760). drachtio-srf's own code knows only MD5, and hashes a
+ * placeholder instead of the URI inside dialogs.
  */
 export interface DigestRequest {
   /** 401 or 407. */
   status: number;
-  /** WWW-Authenticate or Proxy-Authenticate; several challenges may be joined by commas. */
+  /** WWW-Authenticate or Proxy-Authenticate, possibly with several challenges joined by commas. */
   challenge: string;
   method: string;
-  /** The request URI as it went out. */
+  /** The request URI as sent. */
   uri: string;
   username: string;
   password: string;
-  /** How often the nonce is used with this request. Default 1. */
+  /** Times the nonce was used, including this request. Default 1. */
   nonceCount?: number;
 }
 
-/** The header that answers the first challenge whose algorithm is known (the sender puts the best first), or null. */
+/** Header that answers the first challenge with a known algorithm (senders put the best first); null without one. */
 export function answerChallenge(request: DigestRequest): { name: string; value: string } | null {
   const challenge = readChallenges(request.challenge).find(isAnswerable);
   if (challenge === undefined) return null;
@@ -28,13 +28,13 @@ export function answerChallenge(request: DigestRequest): { name: string; value: 
   };
 }
 
-/** What the answered challenge is for, so that one for something else can be told apart. Null when none can be answered. */
+/** Realm of the answered challenge, to recognise a challenge for another one. Null if none can be answered. */
 export function realmOf(challenge: string): string | null {
   const answerable = readChallenges(challenge).find(isAnswerable);
   return answerable === undefined ? null : (answerable.get('realm') ?? '');
 }
 
-/** True when the refusal says that only the nonce was too old, so that the same password deserves another try. */
+/** Whether only the nonce was too old, so the same password may be retried. */
 export function isStale(challenge: string): boolean {
   return readChallenges(challenge).some((parameters) => parameters.get('stale')?.toLowerCase() === 'true');
 }
@@ -89,7 +89,7 @@ function credentialsFor(request: DigestRequest, challenge: Challenge): string {
 export interface DigestInput {
   /** `MD5` or `SHA-256`. */
   algorithm: string;
-  /** The algorithm is written with `-sess`. */
+  /** Whether the algorithm has the suffix `-sess`. */
   isSession: boolean;
   username: string;
   password: string;
@@ -113,13 +113,13 @@ export function digestResponse(input: DigestInput): string {
   return nonceCount === null ? hash(secret, nonce, what) : hash(secret, nonce, nonceCount, cnonce, 'auth', what);
 }
 
-/** Fit for a quoted string (RFC 3261 §25.1): nothing can end it, or the header. */
+/** Escapes for a quoted string (RFC 3261 §25.1), so that the text can end neither it nor the header. */
 function quotable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is taken out
   return text.replace(/[\u0000-\u001f\u007f]/g, '').replace(/["\\]/g, '\\$&');
 }
 
-/** Reads challenges or credentials. Quoted values keep their escapes, since they go back as they came. */
+/** Parses challenges or credentials. Quoted values keep their escapes, because they are returned unchanged. */
 export function readChallenges(text: string): Challenge[] {
   const challenges: Map<string, string>[] = [];
   const known = text.slice(0, 8192);
@@ -136,5 +136,5 @@ export function readChallenges(text: string): Challenge[] {
   return challenges;
 }
 
-/** A word, and its value if it has one: written so that no challenge takes longer than its length to read. */
+/** A word with an optional value. Parsing takes linear time. */
 const SCHEME_OR_PARAMETER = /([a-z][\w-]*)(\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+)))?/gi;

@@ -1,22 +1,21 @@
 import type { HangupCause } from '../machines/events.ts';
 
 /**
- * From SIP status to hangup cause and back: RFC 3398 §8.2.6.1 (SIP to ISUP) with the names and the deviations of
- * FreeSWITCH, whose vocabulary the platform's API speaks. A `Reason` header (RFC 3326) with a Q.850 cause is the
- * network's own word and goes before the table.
+ * Maps SIP status to hangup cause and back: RFC 3398 §8.2.6.1 (SIP to ISUP), with the names and deviations of
+ * FreeSWITCH, which the API uses. A `Reason` header (RFC 3326) with a Q.850 cause takes precedence.
  */
 
-/** The cause of a final answer other than 2xx. `reason` is its `Reason` header, if any. */
+/** The cause of a final response other than 2xx. `reason` is its `Reason` header, if any. */
 export function causeOfStatus(sipStatus: number, reason?: string): HangupCause {
   return causeOfReason(reason) ?? CAUSE_OF_STATUS[sipStatus] ?? causeOfClass(sipStatus);
 }
 
-/** The cause of a BYE: what its `Reason` header says, else a normal clearing. */
+/** The cause of a BYE: from its `Reason` header, else normal clearing. */
 export function causeOfBye(reason?: string): HangupCause {
   return causeOfReason(reason) ?? 'NORMAL_CLEARING';
 }
 
-/** How the call of a peer is refused for a cause. */
+/** The status that rejects an inbound call with this cause. */
 export function statusOfCause(cause: HangupCause): number {
   return STATUS_OF_CAUSE[cause] ?? 480;
 }
@@ -34,7 +33,7 @@ const STATUS_OF_CAUSE: Readonly<Partial<Record<HangupCause, number>>> = {
   SYSTEM_SHUTDOWN: 503,
 };
 
-/** The `Reason` header of our own CANCEL or BYE; the platform's own causes are a normal clearing to a network. */
+/** The `Reason` header of our CANCEL or BYE. The platform's own causes become normal clearing. */
 export function reasonHeaderOf(cause: HangupCause): string {
   return `Q.850;cause=${Q850_OF_CAUSE.get(cause) ?? 16};text="${cause}"`;
 }
@@ -81,7 +80,7 @@ const CAUSE_OF_STATUS: Readonly<Record<number, HangupCause>> = {
   608: 'CALL_REJECTED',
 };
 
-/** A status that no table names is treated as the x00 of its class (RFC 3261 §8.1.3.2). */
+/** An unknown status counts as the x00 of its class (RFC 3261 §8.1.3.2). */
 function causeOfClass(sipStatus: number): HangupCause {
   if (sipStatus >= 600) return 'CALL_REJECTED';
   return sipStatus >= 500 ? 'NORMAL_TEMPORARY_FAILURE' : 'NORMAL_UNSPECIFIED';
@@ -115,13 +114,16 @@ const CAUSE_OF_Q850: Readonly<Record<number, HangupCause>> = {
   127: 'INTERWORKING',
 };
 
-/** The numbers that several codes share are written as the code itself says: 3, 18 and 42. */
+/** Causes with several codes use their canonical one: 3, 18 and 42. */
 const Q850_OF_CAUSE: ReadonlyMap<HangupCause, number> = new Map([
   ...Object.entries(CAUSE_OF_Q850).map(([code, cause]): [HangupCause, number] => [cause, Number(code)]),
   ['NO_USER_RESPONSE', 18],
 ]);
 
-/** e.g. `SIP;cause=200;text="Call completed elsewhere", Q.850;cause=17`. Quoted commas do no harm: Q.850 is looked for. */
+/**
+ * e.g. `SIP;cause=200;text="Call completed elsewhere", Q.850;cause=17`. Only Q.850 matters, so quoted commas are
+ * harmless.
+ */
 function causeOfReason(reason: string | undefined): HangupCause | null {
   if (reason === undefined) return null;
   const code = /(?:^|,)\s*Q\.850\s*;(?:[^,"]|"[^"]*")*?\bcause\s*=\s*(\d{1,3})\b/i.exec(reason)?.[1];

@@ -1,6 +1,6 @@
 /** Key presses in INFO requests (RFC 2976 as phones use it; RFC 6086 calls this legacy usage). */
 
-/** What an INFO may bring, for the Accept header of a 415. */
+/** Supported types, for the Accept header of a 415. */
 export const INFO_TYPES = 'application/dtmf-relay, application/dtmf';
 /** More than any phone writes. */
 const MOST_BODY_CHARACTERS = 256;
@@ -8,19 +8,19 @@ const DEFAULT_DURATION_MS = 160;
 const MOST_DURATION_MS = 10_000;
 /** Phones number the last two keys as in RFC 4733. */
 const NUMBERED: Readonly<Record<string, string>> = { '10': '*', '11': '#' };
-/** A hook flash, which is no digit. */
+/** A hook flash, which is not a digit. */
 const FLASH: ReadonlySet<string> = new Set(['16', '!']);
 
 export type InfoContent =
   | { kind: 'digit'; digit: string; durationMs: number }
-  /** Valid, and of no interest: nothing at all, or a hook flash. */
+  /** Valid without a digit: empty, or a hook flash. */
   | { kind: 'nothing' }
   | { kind: 'malformed' }
   | { kind: 'unsupported' };
 
 /**
- * `application/dtmf-relay` has lines such as `Signal=5` and `Duration=160`; `application/dtmf` has the digit alone.
- * Durations are in milliseconds, 160 if absent, and 10,000 at most.
+ * Parses an INFO. `application/dtmf-relay` has lines such as `Signal=5` and `Duration=160`; `application/dtmf` has only
+ * the digit. Durations are in milliseconds, 160 if absent, and 10,000 at most.
  */
 export function readInfo(contentType: string | undefined, body: string | undefined): InfoContent {
   const type = (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
@@ -32,7 +32,7 @@ export function readInfo(contentType: string | undefined, body: string | undefin
   return fields === null ? { kind: 'malformed' } : digitOf(fields.get('signal'), fields.get('duration'));
 }
 
-/** Names in lower case. Null for a line that is no field, and for a field that comes twice. */
+/** Names in lower case. Null for an invalid line or a repeated field. */
 function fieldsOf(body: string): Map<string, string> | null {
   const fields = new Map<string, string>();
   for (const line of body.split(/\r\n|\n|\r/)) {

@@ -2,7 +2,7 @@ import { answerChallenge, isStale, realmOf } from './digest.ts';
 import type { TrunkEndpoint } from './sip-gateway.ts';
 import type { SrfResponse } from './srf-types.ts';
 
-/** A stale nonce deserves another try, and so does a proxy in front of the carrier, but not for ever. */
+/** Allows a stale nonce and a proxy in front of the carrier. */
 const MOST_ANSWERS = 5;
 
 /** The last challenge that one header answers. */
@@ -14,15 +14,15 @@ interface Answered {
 }
 
 /**
- * Answers the challenges that the requests of one method meet, without ever insisting on a refused password. A proxy (407)
- * and the server behind it (401) may both ask in one exchange: then each request carries both answers.
+ * Answers the challenges to requests of one method, without repeating a rejected password. A proxy (407) and the server
+ * behind it (401) may both challenge one exchange; then each request carries both answers.
  */
 export class LegCredentials {
   readonly #trunk: Pick<TrunkEndpoint, 'username' | 'password'>;
   readonly #method: string;
   /** By status. */
   readonly #answered = new Map<number, Answered>();
-  /** Answers in this exchange, and the challenges that were answered in it. */
+  /** Number of answers in this exchange, and the answered challenges. */
   #answers = 0;
   readonly #tried = new Set<string>();
 
@@ -32,9 +32,8 @@ export class LegCredentials {
   }
 
   /**
-   * The headers that answer this 401 or 407, and the challenges before it; null when there is no password, or the trunk
-   * has refused it already.
-   * @param uri the request URI as it went out.
+   * Headers that answer this 401 or 407 and earlier challenges; null without a password, or if the trunk rejected it.
+   * @param uri the request URI as sent.
    */
   answer(response: SrfResponse, uri: string): Record<string, string> | null {
     const { status } = response;
@@ -50,7 +49,7 @@ export class LegCredentials {
     return Object.keys(headers).length === 0 ? null : headers;
   }
 
-  /** Begins another exchange: the headers that the challenges so far let expect. Empty when there were none. */
+  /** Starts another exchange, with headers for the earlier challenges; empty without any. */
   again(uri: string): Record<string, string> {
     this.#answers = 0;
     this.#tried.clear();
@@ -77,9 +76,9 @@ export function isChallenge(sipStatus: number): boolean {
 }
 
 /**
- * The answer to a challenge goes to the very server that asked, since a name may stand for several that do not share
- * their nonces. Null when the server does not say who it was, and over TLS: an address would not prove a certificate, so
- * the answer goes where the request went.
+ * URI of the server that challenged, for the answer, because a name may stand for several servers with separate nonces.
+ * Null if it is unknown, and over TLS, where an address proves no certificate: then the answer goes to the original
+ * destination.
  */
 export function challengerOf(response: SrfResponse): string | null {
   const { source_address: host, source_port: port, protocol } = response;

@@ -31,33 +31,33 @@ import { secondsOf, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
 export interface LegParts {
   connection: SrfConnection;
   request: DialRequest;
-  /** The INVITE of the peer, which the leg answers. Null: the leg sends one. */
+  /** The peer's INVITE, if the leg is inbound. Null: the leg sends one. */
   received: { request: SrfReceivedRequest; reply: SrfReply } | null;
-  /** Host of our own addresses in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
+  /** Our host in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
   ownHost: string;
-  /** True for a port that one of our own legs receives at: media sent there would loop. */
+  /** Whether one of our own legs receives at this port: media sent there would loop. */
   isOwnMedia: (host: string, port: number) => boolean;
-  /** An INVITE of the leg has left, under this Call-ID. */
+  /** Called when an INVITE was sent, with its Call-ID. */
   onInviteSent: (sipCallId: string) => void;
-  /** Routes the requests of this dialog to this leg. */
   onDialog: (dialogId: string) => void;
-  /** The leg can be ended by this from now on. */
   onHandle: (handle: LegHandle) => void;
-  /** The leg has emitted its last event. */
+  /** Called after the leg's last event. */
   onOver: () => void;
 }
 
 /**
- * `inviting`: no final response yet. `cancelling`: the same, after our CANCEL. `accepting`: our 2xx to the INVITE of the peer
- * has no ACK yet. `answered`: the 2xx was acknowledged. `clearing`: BYE sent. `over`: the last event was emitted.
+ * `inviting`: no final response yet. `cancelling`: the same, after our CANCEL. `accepting`: our 2xx to the peer's
+ * INVITE has no ACK yet. `answered`: the 2xx was acknowledged. `clearing`: BYE sent. `over`: the last event was
+ * emitted.
  */
 type Phase = 'inviting' | 'cancelling' | 'accepting' | 'answered' | 'clearing' | 'over';
 
 /**
- * One leg, from its INVITE to its last event; the INVITE is ours or the peer's. It uses transactions, not drachtio-srf's dialogs: those reject a
- * 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in `modify`.
+ * One leg, from its INVITE, ours or the peer's, to its last event. It uses transactions instead of drachtio-srf's
+ * dialogs. Those reject a 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in
+ * `modify`.
  *
- * It keeps no timers: `machines/leg.machine.ts` owns every deadline of a leg, and aborts the signal when one has passed.
+ * It has no timers: `machines/leg.machine.ts` owns every deadline of a leg, and aborts the signal.
  */
 export class SipLeg implements LegDialog {
   readonly #parts: LegParts;
@@ -73,22 +73,20 @@ export class SipLeg implements LegDialog {
   #ringingCount = 0;
   #isReported = false;
   #hasTrunkAnswered = false;
-  /** To be hung up as soon as our 2xx is acknowledged. */
+  /** Hang up as soon as our 2xx is acknowledged. */
   #isGivenUp = false;
-  /** Our re-INVITE has no final response yet. */
   #isOffering = false;
-  /** Another one is wanted after it. */
+  /** Another re-INVITE must follow it. */
   #isOfferDue = false;
   #offerAttempts = 0;
-  /** Keys that came in INFOs of this second. */
+  /** Key presses by INFO in the current second. */
   #infos = 0;
   #infosSinceMs = 0;
-  /** The last accepted REFER. */
   #referral: ReceivedReferral | null = null;
-  /** Interval of the session timer that we ask for, or that was agreed. */
+  /** Session timer interval that we request, or that was agreed. */
   #sessionS = SESSION_S;
   #sessionRaises = 0;
-  /** Why we hang up, for the Reason header and for `leg.ended`. */
+  /** Our hangup cause, for the Reason header and `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
 
   constructor(parts: LegParts) {
@@ -99,7 +97,7 @@ export class SipLeg implements LegDialog {
     this.#byeCredentials = new LegCredentials(trunk, 'BYE');
   }
 
-  /** Sends the INVITE. Every outcome is an event, and none is emitted before this returns. */
+  /** Sends the INVITE. Every outcome is an event, emitted after this returns. */
   start(): void {
     const { signal } = this.#parts.request;
     if (signal.aborted) {
@@ -117,7 +115,6 @@ export class SipLeg implements LegDialog {
     }
   }
 
-  /** Answers the INVITE of the peer. */
   #accept({ request, reply }: NonNullable<LegParts['received']>): void {
     this.#phase = 'accepting';
     this.#dialogId = dialogIdOf(request);
@@ -131,7 +128,7 @@ export class SipLeg implements LegDialog {
     setImmediate(() => this.#refuse({ sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION', detail }));
   }
 
-  /** The ACK of our 2xx; without an offer in the INVITE it brings the answer. */
+  /** Handles the ACK of our 2xx. It carries the SDP answer if the INVITE had no offer. */
   #accepted(): void {
     const media = this.#negotiation.remote;
     if (this.#isGivenUp) this.#clear();
@@ -152,7 +149,7 @@ export class SipLeg implements LegDialog {
 
   hangup(cause: HangupCause): void {
     if (this.#phase === 'accepting') {
-      // No BYE before the ACK (RFC 3261 §15).
+      // BYE must not precede the ACK (RFC 3261 §15).
       this.#localCause = cause;
       this.#isGivenUp = true;
     } else if (this.#phase === 'inviting') {
@@ -160,7 +157,7 @@ export class SipLeg implements LegDialog {
       this.#phase = 'cancelling';
       this.#sendCancel();
     } else if (this.#phase === 'answered') {
-      // No NOTIFY can be sent in the dialog after the BYE.
+      // NOTIFY must precede the BYE.
       this.#referral?.report(487);
       this.#localCause = cause;
       this.#clear();
@@ -175,22 +172,22 @@ export class SipLeg implements LegDialog {
 
   offerAgain(): void {
     if (this.#phase !== 'answered') return;
-    // One at a time (RFC 3261 §14.1); what it says is decided when it is sent.
+    // One re-INVITE at a time (RFC 3261 §14.1). Its content is decided when it is sent.
     if (this.#isOffering) this.#isOfferDue = true;
     else this.#sendOffer({}, new LegCredentials(this.#parts.request.trunk, 'INVITE'));
   }
 
-  /** The connection to the SIP server is gone, and the server's state of this leg with it. */
+  /** Call when the connection to the SIP server is lost, and with it the server's state of this leg. */
   lost(detail: string): void {
     if (this.#phase === 'clearing') this.#endedByUs();
     else this.#finish({ type: 'leg.lost', detail });
   }
 
-  /** A request of the peer inside our dialog, or of the server itself. */
+  /** Handles a request in our dialog, from the peer or from the server itself. */
   receive(request: SrfReceivedRequest, reply: SrfReply): void {
     switch (request.method) {
       case 'ACK': {
-        // It names the dialog for certain.
+        // The ACK identifies the dialog reliably.
         if (request.stackDialogId) this.#dialogId = request.stackDialogId;
         const media = this.#negotiation.takeAcknowledgement(request);
         if (this.#phase === 'accepting') {
@@ -243,7 +240,7 @@ export class SipLeg implements LegDialog {
     };
   }
 
-  /** What arrives later is still answered: a 200 that crosses our CANCEL is acknowledged and ended with BYE. */
+  /** Later messages are still handled: a 200 that crosses our CANCEL is acknowledged and ended with BYE. */
   readonly #onAbort = () => {
     this.hangup('NORMAL_CLEARING');
     if (this.#phase === 'cancelling') this.#cancelled();
@@ -269,7 +266,9 @@ export class SipLeg implements LegDialog {
     const sent = outcome.request;
     this.#parts.onInviteSent(sent.get('Call-ID') ?? '');
     this.#invite = sent;
-    if (sent.stackTxnId) this.#hasHandle({ kind: 'invite', transactionId: sent.stackTxnId });
+    if (sent.stackTxnId) {
+      this.#hasHandle({ kind: 'invite', transactionId: sent.stackTxnId, dialogId: dialogIdOf(sent) });
+    }
     sent.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
       this.#note(signOfResponse(response));
       const retryAfterS = response.status === 503 ? secondsOf(response.get('Retry-After')) : null;
@@ -284,7 +283,7 @@ export class SipLeg implements LegDialog {
     if (this.#phase !== 'inviting') this.#sendCancel();
   }
 
-  /** The first answer says that the trunk lives; a later timeout is the callee's, or another hop's. */
+  /** The first response shows that the trunk works. A later timeout is the callee's or another hop's. */
   #note(sign: TrunkSign): void {
     if (this.#hasTrunkAnswered) return;
     this.#hasTrunkAnswered = sign.type === 'answered';
@@ -309,7 +308,7 @@ export class SipLeg implements LegDialog {
     this.#emitRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
   }
 
-  /** Drops repeated provisional responses, which peers send to keep the call alive or to flood us. */
+  /** Drops repeated provisional responses, which peers send as keepalives or as a flood. */
   #emitRinging(event: LegEvent): void {
     const asText = JSON.stringify(event);
     if (asText === this.#lastRinging || this.#ringingCount >= MAX_RINGING_EVENTS) return;
@@ -321,7 +320,7 @@ export class SipLeg implements LegDialog {
   #takeAnswer(response: SrfResponse, acknowledge: SrfAcknowledge): void {
     tryTo(acknowledge);
     if (this.#phase !== 'inviting') {
-      // The 200 crossed our CANCEL (RFC 3261 §9.1), or the owner has given the leg up: the dialog exists, so end it.
+      // The 200 crossed our CANCEL (RFC 3261 §9.1), or the owner gave the leg up. End the dialog.
       this.#clear();
       return;
     }
@@ -346,7 +345,7 @@ export class SipLeg implements LegDialog {
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
 
-  /** The server sends the ACK of a refusal. */
+  /** The server sends the ACK of a rejection. */
   #takeRefusal(response: SrfResponse): void {
     if (this.#phase === 'cancelling') {
       const isCancelled = response.status === 487 || isChallenge(response.status);
@@ -357,7 +356,7 @@ export class SipLeg implements LegDialog {
     if (this.#phase === 'inviting') this.#refuse(outcomeOfResponse(response));
   }
 
-  /** What another INVITE needs so that it is not refused in the same way; null when nothing would help. */
+  /** Headers that another INVITE needs to succeed; null if none would help. */
   #changesFor(response: SrfResponse, uri: string): Record<string, string> | null {
     if (isChallenge(response.status)) {
       return this.#inviteCredentials.answer(response, uri);
@@ -365,7 +364,7 @@ export class SipLeg implements LegDialog {
     return response.status === 422 ? this.#longerSession(response) : null;
   }
 
-  /** Session Interval Too Small (RFC 4028 §7.3). */
+  /** Handles 422 Session Interval Too Small (RFC 4028 §7.3). */
   #longerSession(response: SrfResponse): Record<string, string> | null {
     const least = parseSessionExpires(response.get('Min-SE'))?.seconds ?? 0;
     if (least <= this.#sessionS || ++this.#sessionRaises > MOST_SESSION_RAISES) return null;
@@ -408,7 +407,7 @@ export class SipLeg implements LegDialog {
     const stackDialogId = this.#dialogId ?? '';
     this.#parts.connection.request('sip:placeholder', { method: 'BYE', stackDialogId, headers }, (outcome) => {
       if (outcome.kind !== 'sent') {
-        // The server has ended the dialog itself, as it does when a 200 crosses a CANCEL.
+        // The server already ended the dialog, as after a 200 that crosses a CANCEL.
         this.#endedByUs();
         return;
       }
@@ -421,17 +420,17 @@ export class SipLeg implements LegDialog {
     });
   }
 
-  /** A re-INVITE with what we want now. */
+  /** Sends a re-INVITE with the current direction. */
   #sendOffer(authorization: Record<string, string>, credentials: LegCredentials): void {
     this.#isOffering = true;
-    // A re-INVITE that does not name the session timer would end it (RFC 4028 §7.2).
+    // A re-INVITE without session timer headers would end the timer (RFC 4028 §7.2).
     const session = { Supported: 'timer', ...sessionHeaders(this.#sessionS) };
     const headers = { 'Content-Type': 'application/sdp', ...session, ...authorization };
     const body = this.#negotiation.offerAgain();
     const options = { method: 'INVITE', stackDialogId: this.#dialogId ?? '', headers, body };
     this.#parts.connection.request('sip:placeholder', options, (outcome) => {
       if (outcome.kind !== 'sent') {
-        // The server refuses it while an INVITE of the peer is open.
+        // The server rejects it while an INVITE of the peer is pending.
         this.#offerRefused(491);
         return;
       }
@@ -453,7 +452,7 @@ export class SipLeg implements LegDialog {
     });
   }
 
-  /** The session stays as it was, but for a peer that knows the dialog no more (RFC 3261 §14.1). */
+  /** Keeps the session unchanged, unless the peer no longer knows the dialog (RFC 3261 §14.1). */
   #offerRefused(status: number): void {
     this.#offerIsOver();
     if (this.#phase !== 'answered') return;
@@ -472,20 +471,33 @@ export class SipLeg implements LegDialog {
     this.#finish({ type: 'leg.ended', by: 'local', hangupCause: this.#localCause });
   }
 
+  /**
+   * Over UDP, or behind a proxy with several processes, the BYE may overtake the ACK. It proves that the peer has our
+   * 2xx.
+   */
+  #acknowledgedByBye(): void {
+    const media = this.#negotiation.remote;
+    if (this.#phase !== 'accepting' || this.#isGivenUp || media === null) return;
+    this.#phase = 'answered';
+    this.#emit({ type: 'leg.answered', sipStatus: 200, media });
+  }
+
   #takeBye(request: SrfReceivedRequest): void {
     if (this.#phase === 'clearing' || this.#phase === 'cancelling') {
       this.#endedByUs();
     } else if (this.#phase === 'answered' || this.#phase === 'accepting') {
+      // The server's own BYE: the ACK of a 2xx never came, or a session timer expired.
+      const isServers = request.source === 'application';
+      if (!isServers) this.#acknowledgedByBye();
       this.#finish(
-        // The server's own BYE: the peer repeated its 200 until it gave up on our ACK, or a session timer ran out.
-        request.source === 'application'
+        isServers
           ? { type: 'leg.ended', by: 'local', hangupCause: 'RECOVERY_ON_TIMER_EXPIRE' }
           : { type: 'leg.ended', by: 'peer', hangupCause: causeOfBye(request.get('Reason')) },
       );
     }
   }
 
-  /** A re-INVITE or UPDATE: hold, another codec, another address, or only a refreshed session timer. */
+  /** Handles a re-INVITE or UPDATE: hold, another codec or address, or only a session refresh. */
   #renegotiate(request: SrfReceivedRequest, reply: SrfReply): void {
     if (this.#phase === 'over' || this.#phase === 'clearing') {
       reply.send(481, {});
@@ -501,7 +513,7 @@ export class SipLeg implements LegDialog {
     this.#changedMedia(this.#negotiation.takeRequest(request, reply, sessionAgreed(wanted)));
   }
 
-  /** The server answers repetitions itself (RFC 3261 §17.2.2), so each INFO comes here once. */
+  /** Each INFO arrives once, because the server answers retransmissions (RFC 3261 §17.2.2). */
   #takeInfo(request: SrfReceivedRequest, reply: SrfReply): void {
     const content = readInfo(request.get('Content-Type'), request.body);
     if (content.kind === 'unsupported') {
@@ -510,7 +522,7 @@ export class SipLeg implements LegDialog {
     }
     reply.send(content.kind === 'malformed' ? 400 : 200, {});
     if (content.kind !== 'digit' || this.#phase !== 'answered') return;
-    // Phones that agreed to telephone events may send each key both ways.
+    // Phones with telephone events may send each key both ways.
     if (this.#negotiation.remote?.telephoneEventPayloadType !== null) return;
     const nowMs = performance.now();
     if (nowMs - this.#infosSinceMs >= 1000) {
@@ -521,7 +533,7 @@ export class SipLeg implements LegDialog {
     this.#emit({ type: 'leg.pressed', digit: content.digit, durationMs: content.durationMs });
   }
 
-  /** Asks the owner of the leg whether to transfer the call (RFC 3515). */
+  /** Asks the leg's owner whether to transfer the call (RFC 3515). */
   #takeReferral(request: SrfReceivedRequest, reply: SrfReply): void {
     const { onReferral } = this.#parts.request;
     const read = readReferTo(request);
@@ -573,7 +585,7 @@ export class SipLeg implements LegDialog {
     this.#report(event);
   }
 
-  /** Emits the leg's last event. What happens after it is clean-up without events. */
+  /** Emits the leg's last event. Cleanup continues without events. */
   #report(event: LegEvent): void {
     if (this.#isReported) return;
     this.#emit(event);
@@ -585,7 +597,7 @@ export class SipLeg implements LegDialog {
   }
 }
 
-/** The headers of a 2xx that agrees to a session timer, which the peer refreshes unless it leaves that to us (RFC 4028 §9). */
+/** Headers of a 2xx that agrees to a session timer. The peer refreshes it unless it leaves that to us (RFC 4028 §9). */
 function sessionAgreed(wanted: ReturnType<typeof parseSessionExpires>): Record<string, string> {
   if (wanted === null) return {};
   const refresher = wanted.refresher ?? 'uac';
@@ -595,24 +607,24 @@ function sessionAgreed(wanted: ReturnType<typeof parseSessionExpires>): Record<s
   };
 }
 
-/** Glare, and a server that is busy with another INVITE of the dialog or overloaded (RFC 3261 §14.2, §21.5). */
+/** Glare, and a server that is overloaded or busy with another INVITE of the dialog (RFC 3261 §14.2, §21.5). */
 const PASSING_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
 const MOST_OFFER_ATTEMPTS = 5;
-/** Each proxy on the way may want a longer interval. */
+/** Each proxy on the way may require a longer interval. */
 const MOST_SESSION_RAISES = 3;
-/** Faster than anybody presses keys, or a machine that keeps to ITU-T Q.24. */
+/** Faster than a person, or a machine within ITU-T Q.24. */
 const MOST_INFO_DIGITS_PER_S = 20;
 
-/** More than any carrier sends; each becomes a stored event. */
+/** More than any carrier sends. Each becomes a stored event. */
 const MAX_RINGING_EVENTS = 20;
 
-/** As drachtio-server forms it, for messages that come without one. */
+/** drachtio-server's id for messages that lack one. */
 function dialogIdOf(message: Pick<SrfResponse, 'get'>): string {
   const fromTag = /;\s*tag=([^;\s]+)/i.exec(message.get('From') ?? '')?.[1] ?? '';
   return `${message.get('Call-ID') ?? ''};from-tag=${fromTag}`;
 }
 
-/** drachtio-srf throws when the connection is gone; `lost` follows then. */
+/** drachtio-srf throws if the connection is gone; `lost` follows then. */
 function tryTo(act: () => void): void {
   try {
     act();

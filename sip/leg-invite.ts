@@ -5,19 +5,17 @@ import { calledUri, dialable, nextHopOf } from './trunk.ts';
 
 export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
 
-/** The Allow header of a leg. */
 export function allowedBy({ onReferral }: Pick<DialRequest, 'onReferral'>): string {
   return onReferral === undefined ? ALLOWED_METHODS : `${ALLOWED_METHODS}, REFER`;
 }
 
-/** An INVITE as drachtio-srf takes it. */
 export interface LegInvite {
   uri: string;
   options: SrfRequestOptions;
 }
 
 /**
- * The INVITE of a leg. The caller id is presented in From and P-Asserted-Identity.
+ * The INVITE of a leg, with the caller id in From and P-Asserted-Identity.
  * @throws SipError `trunk.bad_uri`, `number.malformed`
  */
 export function firstInvite(request: DialRequest, ownHost: string, offer: string): LegInvite {
@@ -38,10 +36,10 @@ export function firstInvite(request: DialRequest, ownHost: string, offer: string
   return { uri, options: { ...nextHopOf(request.trunk), method: 'INVITE', headers, body: offer } };
 }
 
-/** What a session lasts without a refresh, unless the peer says otherwise (RFC 4028 §4). */
+/** Session interval without a demand of the peer (RFC 4028 §4). */
 export const SESSION_S = 1800;
 
-/** Rejects a request that wants a shorter session than we agree to (RFC 4028 §9); returns whether it does. */
+/** Rejects a request with too short a session (RFC 4028 §9). Returns whether it did. */
 export function rejectsShortSession(request: Pick<SrfReceivedRequest, 'get'>, reply: SrfReply): boolean {
   const wanted = parseSessionExpires(request.get('Session-Expires'));
   if (wanted === null || wanted.seconds >= LEAST_SESSION_S) return false;
@@ -49,14 +47,14 @@ export function rejectsShortSession(request: Pick<SrfReceivedRequest, 'get'>, re
   return true;
 }
 
-/** Asks a peer that knows session timers to refresh the session, as a refresh of ours could be challenged. */
+/** Requests refreshes from the peer, because a refresh of ours could be challenged. */
 export function sessionHeaders(seconds: number, leastS: number = LEAST_SESSION_S): Record<string, string> {
   return { 'Session-Expires': `${seconds};refresher=uas`, 'Min-SE': `${leastS}` };
 }
 
 /**
- * The same INVITE once more, with other headers, such as the answer to a challenge (RFC 3261 §22.2): Call-ID and From stay,
- * CSeq grows by one. Null when it cannot be told how it went out the first time.
+ * Repeats an INVITE with other headers, such as the answer to a challenge (RFC 3261 §22.2): same Call-ID and From, CSeq
+ * plus one. Null if the sent CSeq is unknown.
  */
 export function invitedAgain(
   invite: LegInvite,

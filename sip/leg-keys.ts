@@ -3,14 +3,14 @@ import type { MediaEncryption, SrtpKeys, SrtpSuite } from '../machines/events.ts
 import { type CryptoLine, MASTER_KEY_BYTES, readCrypto } from './sdes.ts';
 
 /**
- * The SRTP keys of one leg, by offer and answer (RFC 4568 §5.1). Our keys are random and new for each leg, each line of
- * the offer and each change of suite. While the suite stays, ours stays, so that rollover counter and sequence go on; the
+ * The SRTP keys of one leg, by offer and answer (RFC 4568 §5.1). Our keys are random and new for each leg, line of the
+ * offer and change of suite. While the suite stays, ours stays, so that rollover counter and sequence continue. The
  * peer may change its own with any offer.
  */
 
 /**
- * The order in which suites are offered. The first is the one that every peer has, and some read no other line. The 32 bit
- * tag comes last: it is for peers that have nothing better.
+ * Suites in offered order. The first is supported by every peer, and some read no other line. The 32 bit tag comes
+ * last, for peers without a better suite.
  */
 const OFFERED: readonly SrtpSuite[] = [
   'AES_CM_128_HMAC_SHA1_80',
@@ -19,23 +19,23 @@ const OFFERED: readonly SrtpSuite[] = [
   'AES_CM_128_HMAC_SHA1_32',
 ];
 
-/** A line as it is kept: the key shows in no dump. */
+/** A line whose key no dump shows. */
 interface KeptLine {
   tag: string;
   suite: SrtpSuite;
   local: KeyObject;
 }
 
-/** What the peer's lines come to, before it is taken over. */
+/** Result of parsing the peer's lines, before it is applied. */
 export interface ReadKeys {
   keys: SrtpKeys;
-  /** The line that answers, if the peer offered. */
+  /** The line of the answer, if the peer offered. */
   line: KeptLine;
 }
 
 export class LegKeys {
   readonly encryption: MediaEncryption;
-  /** What was negotiated last; null before, and while media is plain. */
+  /** The current agreement; null before one, and while media is plain. */
   #present: ReadKeys | null = null;
   #offered: readonly KeptLine[] = [];
   #serial = 0;
@@ -44,7 +44,7 @@ export class LegKeys {
     this.encryption = encryption;
   }
 
-  /** The lines of an offer: every suite with a new key, or just the one in use. */
+  /** The lines of an offer: every suite with a new key, or only the one in use. */
   offer(): CryptoLine[] {
     if (this.encryption === 'none') return [];
     if (this.#present !== null) this.#offered = [this.#present.line];
@@ -52,7 +52,7 @@ export class LegKeys {
     return this.#offered.map(shown);
   }
 
-  /** The first line of an answer that fits one of ours; null when there is none. */
+  /** The first line of an answer that matches one of ours; null without one. */
   readAnswer(values: readonly string[]): ReadKeys | null {
     for (const { tag, suite, masterKey } of readCrypto(values)) {
       const line = this.#offered.find((offered) => offered.tag === tag && offered.suite === suite);
@@ -61,7 +61,7 @@ export class LegKeys {
     return null;
   }
 
-  /** The line of an offer whose key is in use, else the first acceptable one; null when there is none. */
+  /** The line of an offer whose key is in use, else the first acceptable one; null without one. */
   readOffer(values: readonly string[]): ReadKeys | null {
     const lines = this.encryption === 'none' ? [] : readCrypto(values);
     const line = lines.find((offered) => this.#isPresent(offered)) ?? lines[0];
@@ -76,18 +76,17 @@ export class LegKeys {
     return keys?.suite === suite && masterKey.equals(keys.remote.export());
   }
 
-  /** Takes over what was read, or null for plain media. */
+  /** Applies parsed keys, or null for plain media. */
   agree(read: ReadKeys | null): void {
     this.#present = read;
     if (read !== null) this.#serial = read.keys.serial;
   }
 
-  /** The `a=crypto` of an answer. */
   answerTo(read: ReadKeys): CryptoLine {
     return shown(read.line);
   }
 
-  /** Null when the peer sends our own key back, under which its packets and ours would share a key stream. */
+  /** Null if the peer returns our own key, under which both directions would share a key stream. */
   #read(line: KeptLine, masterKey: Buffer): ReadKeys | null {
     const { suite, local } = line;
     if (timingSafeEqual(local.export(), masterKey)) return null;

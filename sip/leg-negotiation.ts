@@ -14,15 +14,15 @@ import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
-/** Offer and answer of one leg (RFC 3264): what we said last, and what the peer said last. */
+/** Offer and answer of one leg (RFC 3264): the last descriptions of both sides. */
 export class LegNegotiation {
-  /** Null until the peer has said something that we could read. */
+  /** Null until the peer's first valid description. */
   remote: RemoteMedia | null = null;
-  /** Where the peer's SIP comes from. */
+  /** Source of the peer's SIP. */
   peerHost = '';
   readonly #local: LocalSession;
   readonly #isOwnMedia: (host: string, port: number) => boolean;
-  /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
+  /** We offered in a 200 to a re-INVITE without SDP, so the ACK carries the answer (RFC 3261 §14.2). */
   #isAnswerDue = false;
   readonly #keys: LegKeys;
   #isUnencrypted = false;
@@ -39,18 +39,18 @@ export class LegNegotiation {
     };
   }
 
-  /** For all that we offer and answer from now on. */
+  /** Applies to later offers and answers. */
   set isHolding(isHolding: boolean) {
     this.#local.isHolding = isHolding;
   }
 
-  /** An offer to a peer that has a description of ours already (RFC 3264 §8). */
+  /** An offer to a peer that already has a description of ours (RFC 3264 §8). */
   offerAgain(): string {
     this.#local.sessionVersion++;
     return this.offer();
   }
 
-  /** The SDP of the 200 to our re-INVITE. Null, and the session stays as it was, when it cannot be read. */
+  /** Applies the SDP of the 200 to our re-INVITE. Null, with the session unchanged, if it is invalid. */
   takeLaterAnswer(sdp: string | undefined): RemoteMedia | null {
     return sdp ? this.#takeOver(sdp) : null;
   }
@@ -59,26 +59,26 @@ export class LegNegotiation {
     return buildOffer(this.#local, { encryption: this.#keys.encryption, crypto: this.#keys.offer() });
   }
 
-  /** Whether what was read last failed because encryption is required and the peer has none. */
+  /** Whether the last description failed because encryption is required and the peer has none. */
   get isUnencrypted(): boolean {
     return this.#isUnencrypted;
   }
 
-  /** The SDP of a provisional answer; one that cannot be read changes nothing. */
+  /** Applies the SDP of a provisional response. An invalid one changes nothing. */
   takeEarlyAnswer(sdp: string): void {
     this.#takeOver(sdp);
   }
 
-  /** The SDP of the 200; null when the call cannot go on. Some carriers answer in the 183 and leave the 200 empty. */
+  /** Applies the SDP of the 200; null if it is invalid. Some carriers answer in the 183 and leave the 200 empty. */
   takeAnswer(sdp: string | undefined): RemoteMedia | null {
     if (sdp && this.#takeOver(sdp) === null) return null;
     return this.remote;
   }
 
-  /** Answers a re-INVITE or UPDATE, with `headers` if it agrees. Null when the peer's media stays as it was. */
+  /** Answers a re-INVITE or UPDATE, adding `headers` to a 200. Null if the peer's media is unchanged. */
   takeRequest(request: SrfReceivedRequest, reply: SrfReply, headers: Record<string, string>): RemoteMedia | null {
     if (!request.body) {
-      // Without an offer, a 200 to INVITE must make one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
+      // Without an offer, a 200 to INVITE must contain one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
       this.#isAnswerDue = request.method === 'INVITE';
       if (this.#isAnswerDue) this.#local.sessionVersion++;
       reply.send(200, this.#isAnswerDue ? sdpBody(this.offer(), headers) : { headers });
@@ -96,20 +96,20 @@ export class LegNegotiation {
       this.#agree(offer);
       return offer.media;
     } catch {
-      // The session stays as it was (RFC 3261 §14.2).
+      // The session stays unchanged (RFC 3261 §14.2).
       reply.send(488, {});
       return null;
     }
   }
 
-  /** The ACK of a 200 in which we had to offer. Null when there was nothing to learn. */
+  /** Applies the ACK of a 200 with our offer. Null without an answer. */
   takeAcknowledgement(ack: SrfReceivedRequest): RemoteMedia | null {
     if (!this.#isAnswerDue || !ack.body) return null;
     this.#isAnswerDue = false;
     return this.#takeOver(ack.body);
   }
 
-  /** Null, and nothing changes, for an answer that cannot be used. */
+  /** Null, without a change, for an invalid answer. */
   #takeOver(sdp: string): RemoteMedia | null {
     try {
       const answer = readAnswer(

@@ -4,22 +4,22 @@ import type { DialogHandle, LegHandle } from './sip-gateway.ts';
 import type { SrfConnection } from './srf-connection.ts';
 import type { SrfSentRequest } from './srf-types.ts';
 
-/** What a handle is made of: a message of the dialog. */
+/** A message of the dialog, the source of a handle. */
 interface DialogMessage {
   get(header: string): string | undefined;
 }
 
 interface DialogParts {
   dialogId: string;
-  /** Which of our requests the message answers, or null for a request of the peer. */
+  /** Our request that the message answers, or null for a request of the peer. */
   invite: SrfSentRequest | null;
-  /** Has the peer's Contact and Record-Route: the 2xx, or the INVITE of the peer. */
+  /** Has the peer's Contact and Record-Route: the 2xx, or the peer's INVITE. */
   message: DialogMessage;
   /** Has both tags. Default: `message`. */
   tagged?: DialogMessage;
 }
 
-/** Null for a message that the SIP server should never have delivered. */
+/** Null for an invalid message, which the SIP server should not deliver. */
 export function dialogHandle({ dialogId, invite, message, tagged = message }: DialogParts): DialogHandle | null {
   const target = /<([^>]+)>|^\s*([^\s;,]+)/.exec(message.get('Contact') ?? '');
   const uri = target?.[1] ?? target?.[2] ?? null;
@@ -38,23 +38,27 @@ export function dialogHandle({ dialogId, invite, message, tagged = message }: Di
   };
 }
 
-/** More requests than a leg makes. A number may be left out (RFC 3261 §12.2.2), but never used twice. */
+/** More requests than a leg makes. A number may be skipped (RFC 3261 §12.2.2), but never reused. */
 const REQUESTS_SINCE = 10_000;
 const CAUSE: HangupCause = 'NORMAL_TEMPORARY_FAILURE';
 
 /**
- * Sends CANCEL or BYE. What the peer answers changes nothing: the leg is gone here. A SIP server that does not know the
- * dialog, because it started after it, gets a BYE with all its headers.
+ * Sends CANCEL or BYE, and ignores the response. An INVITE that was answered meanwhile is ended by its dialog. A SIP
+ * server that does not know the dialog, because it started later, gets a BYE with all headers.
  */
 export function endLostLeg(connection: SrfConnection, handle: LegHandle): void {
   const headers = { Reason: reasonHeaderOf(CAUSE) };
+  const { dialogId } = handle;
+  const bye = { method: 'BYE', stackDialogId: dialogId, headers };
   if (handle.kind === 'invite') {
-    const options = { method: 'CANCEL', stackTxnId: handle.transactionId, headers };
-    connection.request('sip:placeholder', options, () => undefined);
+    const cancel = { method: 'CANCEL', stackTxnId: handle.transactionId, headers };
+    connection.request(PLACEHOLDER, cancel, ({ kind }) => {
+      if (kind === 'not-sent') connection.request(PLACEHOLDER, bye, () => undefined);
+    });
     return;
   }
-  const { dialogId, callId, local, remote, target, routes, sequence } = handle;
-  connection.request('sip:placeholder', { method: 'BYE', stackDialogId: dialogId, headers }, ({ kind }) => {
+  const { callId, local, remote, target, routes, sequence } = handle;
+  connection.request(PLACEHOLDER, bye, ({ kind }) => {
     if (kind !== 'not-sent' || target === null) return;
     const dialog = { From: local, To: remote, 'Call-ID': callId, CSeq: `${sequence + REQUESTS_SINCE} BYE` };
     const Route = routes.join(', ');
@@ -63,7 +67,9 @@ export function endLostLeg(connection: SrfConnection, handle: LegHandle): void {
   });
 }
 
-/** The next hop of a route set. */
+/** The SIP server sets the URI of in-transaction and in-dialog requests. */
+const PLACEHOLDER = 'sip:placeholder';
+
 function proxyOf([first]: readonly string[]): { proxy?: string } {
   const uri = /<([^>]+)>/.exec(first ?? '')?.[1];
   return uri === undefined ? {} : { proxy: uri };

@@ -9,7 +9,7 @@ import { type CallTracer, createCallTracer } from './trace/call-tracer.ts';
 import { readDrachtioMessage } from './trace/drachtio-messages.ts';
 import type { CallMessage } from './trace/wire-message.ts';
 
-/** As `settings.ts` has them. */
+/** Subset of the settings in `settings.ts`. */
 export interface SipSettings extends SipTlsSettings {
   /** Null: the embedded SIP server. */
   readonly drachtioHost: string | null;
@@ -19,7 +19,7 @@ export interface SipSettings extends SipTlsSettings {
   readonly sipHost: string;
   readonly sipPort: number;
   readonly sipTransports: readonly ('udp' | 'tcp')[];
-  /** From each source. */
+  /** Per source. */
   readonly sipMessagesPerSecond: number;
   /** Addresses and networks. */
   readonly sipTrustedProxies: readonly string[];
@@ -27,37 +27,37 @@ export interface SipSettings extends SipTlsSettings {
 
 export interface OpenSipOptions {
   logger: GatewayLogger;
-  /** The embedded SIP server ended although nobody stopped it. */
+  /** The embedded SIP server ended unexpectedly. */
   onLost: (reason: string) => void;
   /**
-   * Takes each SIP message of a call, in order, with its secrets masked. With a drachtio-server, those that it shows. Must
-   * not throw. Default: messages are not traced.
+   * Receives each SIP message of a call, in order, with its secrets masked. With a drachtio-server, only those that it
+   * shows. Must not throw. Default: messages are not traced.
    */
   onMessage?: (message: CallMessage) => void;
 }
 
 export interface Sip extends AsyncDisposable {
   readonly gateway: SipGateway;
-  /** Where the embedded server receives SIP; null with a drachtio-server. */
+  /** SIP address of the embedded server; null with a drachtio-server. */
   readonly address: { host: string; port: number } | null;
 }
 
 /**
  * Connects to the drachtio-server at `drachtioHost`, or starts the embedded SIP server and connects to that.
- * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; or that names a TLS setting whose file is unusable
+ * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; or naming a TLS setting whose file is unusable
  * @throws SipError `server.secret_refused`
  */
 export async function openSip(settings: SipSettings, { logger, onLost, onMessage }: OpenSipOptions): Promise<Sip> {
   await using opening = new AsyncDisposableStack();
   const tracer = onMessage === undefined ? null : createCallTracer({ onMessage });
   const { control, address } = settings.drachtioHost === null ? await startServer() : externalServer(settings);
-  // An external server may come up after us; until then placements answer C2C_NOT_CONFIGURED.
+  // An external server may start after us; until then placements answer C2C_NOT_CONFIGURED.
   const connectInBackground = settings.drachtioHost !== null;
   const outlivesUs = settings.drachtioHost !== null;
   const gateway = await createDrachtioGateway({
     ...{ ...control, connectInBackground, outlivesUs, trustedProxies: settings.sipTrustedProxies, logger },
     ...(tracer && { tracer }),
-    // The embedded server reports what it sees itself, and more.
+    // The embedded server reports its own messages, which are more complete.
     ...(tracer && settings.drachtioHost !== null && { onFrame: frameReader(tracer) }),
   });
   opening.defer(() => gateway.close());
@@ -90,7 +90,7 @@ function externalServer({ drachtioHost, drachtioPort, drachtioSecret }: SipSetti
   return { control: { host: drachtioHost!, port: drachtioPort, secret: drachtioSecret! }, address: null };
 }
 
-/** Reads the messages of calls out of the frames of a drachtio-server. */
+/** Extracts the messages of calls from the frames of a drachtio-server. */
 function frameReader(tracer: CallTracer): (frame: string) => void {
   const pick = callMessages();
   return (frame) => {

@@ -14,7 +14,7 @@ function callerOf(request: Pick<SrfReceivedRequest, 'get'>): string {
   return userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
 }
 
-/** The INVITE of a peer that has no final response yet. */
+/** A peer's INVITE without a final response. */
 export class ReceivedCall implements InboundCall {
   readonly called: string;
   readonly caller: string;
@@ -26,7 +26,7 @@ export class ReceivedCall implements InboundCall {
   readonly traceAs: InboundCall['traceAs'];
   #isOver = false;
 
-  /** @param answer makes the leg, which sends the 200 */
+  /** @param answer creates the leg, which sends the 200 */
   constructor(
     request: SrfReceivedRequest,
     reply: SrfReply,

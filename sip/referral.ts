@@ -12,8 +12,8 @@ interface ReferTarget {
 }
 
 /**
- * Reads Refer-To, the target of the transfer, and the dialog that it replaces there (RFC 5589 §7). Refuses with 400 unless
- * there is exactly one address (RFC 3515 §2.4.1), and with 501 a method other than INVITE or any other header to add.
+ * Parses Refer-To: the target of the transfer, and the dialog that it replaces there (RFC 5589 §7). Rejects with 400
+ * unless there is exactly one address (RFC 3515 §2.4.1), and with 501 any other method than INVITE or any other header.
  */
 export function readReferTo(request: Pick<SrfReceivedRequest, 'get'>): ReferTarget | { refusal: ReferRefusal } {
   const referTo = request.get('Refer-To') ?? request.get('r');
@@ -42,9 +42,8 @@ const REPLACES =
 
 export interface ReceivedReferralOptions extends ReferTarget {
   request: Pick<SrfReceivedRequest, 'get'>;
-  /** True for a second REFER in the dialog: its NOTIFYs carry its CSeq as id (RFC 3515 §2.4.6). */
+  /** Whether it is a second REFER in the dialog, whose NOTIFYs carry its CSeq as id (RFC 3515 §2.4.6). */
   isRepeated: boolean;
-  /** Sends a request in the dialog. */
   notify: (options: Pick<SrfRequestOptions, 'method' | 'headers' | 'body'>) => void;
 }
 

@@ -10,16 +10,16 @@ import { LONGEST_DELTA_S, SILENT, secondsOf, signOfResponse, UNREACHABLE } from 
 
 export interface RegistrationParts {
   trunk: TrunkEndpoint;
-  /** Null while there is no SIP server. */
+  /** Null without a SIP server. */
   connection: () => SrfConnection | null;
-  /** Until a REGISTER counts as unanswered although the SIP server says nothing. */
+  /** Timeout of a REGISTER, in case the SIP server reports nothing. */
   timeoutMs: number;
 }
 
 /** REGISTERs in one exchange: two challenges, a stale nonce each, and a 423. */
 const MOST_REQUESTS = 6;
 
-/** Registers the account of a trunk at its registrar, which is the host of its URI. */
+/** Registers the account of a trunk at its registrar, the host of its URI. */
 export class Registration implements TrunkRegistration {
   readonly #parts: RegistrationParts;
   readonly #credentials: LegCredentials;
@@ -59,12 +59,12 @@ export class Registration implements TrunkRegistration {
         if (sent === MOST_REQUESTS) return refusal(response);
       }
     } catch {
-      // Not an address, or a user name that fits no URI.
+      // Not an address, or a user name that is invalid in a URI.
       return UNREACHABLE;
     }
   }
 
-  /** Null when no response came in time. */
+  /** Null without a response in time. */
   async #send(options: {
     expires: number;
     nextHop: { proxy?: string };
@@ -84,7 +84,7 @@ export class Registration implements TrunkRegistration {
       To: account,
       'Call-ID': this.#callId,
       CSeq: `${this.#sequence} REGISTER`,
-      // The server puts its own address in the place of this one.
+      // The server replaces this by its own address.
       Contact: `<sip:${user}@localhost>`,
       Expires: String(expires),
       'User-Agent': 'Tandem',
@@ -122,17 +122,17 @@ function refusal(response: SrfResponse): RegisterOutcome {
   };
 }
 
-/** Of our Contact if the registrar lists it, else of the response (RFC 3261 §10.2.4). */
-function grantedS(request: SrfSentRequest, response: SrfResponse, askedS: number): number {
+/** Expiry of our Contact if the registrar lists it, else of the response (RFC 3261 §10.2.4). */
+function grantedS(request: SrfSentRequest, response: SrfResponse, requestedS: number): number {
   const own = addressOf(request.get('Contact') ?? '');
   for (const contact of contactsOf(response.get('Contact') ?? '')) {
     const seconds = addressOf(contact) === own ? secondsOf(/;\s*expires\s*=\s*"?(\d+)/i.exec(contact)?.[1]) : null;
     if (seconds !== null) return seconds;
   }
-  return secondsOf(response.get('Expires')) ?? askedS;
+  return secondsOf(response.get('Expires')) ?? requestedS;
 }
 
-/** Commas between brackets or quotes part nothing. */
+/** Ignores commas in brackets or quotes. */
 function contactsOf(header: string): string[] {
   return header.slice(0, 8192).match(/(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,"<])+/g) ?? [];
 }

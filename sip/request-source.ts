@@ -2,17 +2,17 @@ import ipaddr from 'ipaddr.js';
 import { parseVia, SipParseError, splitList, withoutBrackets } from './message/index.ts';
 import type { SrfReceivedRequest } from './srf-types.ts';
 
-/** What is read of a request. */
+/** The used part of a request. */
 type Sent = Pick<SrfReceivedRequest, 'get' | 'source_address' | 'source_port'>;
 
 /**
- * Where a request comes from. Of a request from a trusted proxy, that is the address that the proxy wrote into the Via
- * header of its sender (RFC 3261 §18.2.1, RFC 3581 §4), and so on for a chain of trusted proxies.
+ * Source of a request. For a request from a trusted proxy, it is the address that the proxy wrote into the sender's Via
+ * (RFC 3261 §18.2.1, RFC 3581 §4), and so on along a chain of trusted proxies.
  */
 export function sourceOf(request: Sent, trustedProxies: readonly string[]): { host: string; port: number } {
   let source = { host: request.source_address, port: request.source_port };
   if (trustedProxies.length === 0) return source;
-  // The first one is of whoever sent the request to us.
+  // The first Via belongs to the direct sender.
   const [, ...previous] = splitList(request.get('Via') ?? '');
   for (const text of previous) {
     const before = isAmong(source.host, trustedProxies) ? senderIn(text) : null;
@@ -22,7 +22,7 @@ export function sourceOf(request: Sent, trustedProxies: readonly string[]): { ho
   return source;
 }
 
-/** Null if the Via header cannot be read. */
+/** Null if the Via header is invalid. */
 function senderIn(text: string): { host: string; port: number } | null {
   try {
     const { host, port, params } = parseVia(text);

@@ -1,8 +1,8 @@
 import type { SrtpSuite } from '../machines/events.ts';
 
 /**
- * `a=crypto` attributes (RFC 4568): a master key for each crypto suite, in the SDP itself. Whoever reads the SIP messages
- * has the keys, so nothing may log them. What a peer sends is hostile; a line that is not understood is declined.
+ * `a=crypto` attributes (RFC 4568): a master key for each crypto suite, inside the SDP. SIP messages therefore contain
+ * keys and must not be logged. Peer input is untrusted; unknown lines are declined.
  */
 
 /** Bytes of master key and salt (RFC 4568 §6.2, RFC 7714 §14.1). */
@@ -14,7 +14,7 @@ export const MASTER_KEY_BYTES: Readonly<Record<SrtpSuite, number>> = {
 };
 
 export interface CryptoLine {
-  /** 1 to 9 digits; names the line in the answer. */
+  /** 1 to 9 digits; identifies the line in the answer. */
   tag: string;
   suite: SrtpSuite;
   /** Master key followed by its salt. */
@@ -23,21 +23,21 @@ export interface CryptoLine {
 
 /** A peer may offer each suite a few times; more is an attack. */
 const MAX_LINES = 20;
-/** RFC 4568 §6.1: no key may protect more packets, of RTP and of RTCP. */
+/** RFC 4568 §6.1: the most packets per key, for RTP and for RTCP. */
 const MOST_LIFETIME = 2 ** 48;
 
-/** The attribute as `sdp-transform` writes it. */
+/** The attribute for `sdp-transform`. */
 export function formatCrypto({ tag, suite, masterKey }: CryptoLine): { id: string; suite: string; config: string } {
   return { id: tag, suite, config: `inline:${masterKey.toString('base64')}` };
 }
 
-/** The lines of one stream that can be used, in the peer's order. `values` is what follows each `a=crypto:`. */
+/** The usable lines of one stream, in the peer's order. `values` are the texts after each `a=crypto:`. */
 export function readCrypto(values: readonly string[]): CryptoLine[] {
   const lines = values.slice(0, MAX_LINES).map(readLine);
   return lines.filter((line) => line !== null);
 }
 
-/** What follows each `a=crypto:` of each stream of an SDP. `sdp-transform` drops all session parameters but the first. */
+/** The texts after each `a=crypto:`, by stream of an SDP. `sdp-transform` keeps only the first session parameter. */
 export function cryptoValuesOf(sdp: string): string[][] {
   const streams: string[][] = [];
   for (const line of sdp.split(/\r\n|\r|\n/)) {
@@ -60,16 +60,16 @@ function isSuite(name: string): name is SrtpSuite {
 }
 
 /**
- * RFC 4568 §6.3: a parameter that starts with a dash may be ignored. A replay window (WSH) is a hint, and a key derivation
- * rate of 0 the default. All others change how packets look, or leave them unprotected.
+ * RFC 4568 §6.3: a parameter that starts with a dash may be ignored. A replay window (WSH) is a hint, and a key
+ * derivation rate of 0 the default. All others change packets, or leave them unprotected.
  */
 function isHarmless(parameter: string): boolean {
   return parameter.startsWith('-') || /^WSH=\d{1,4}$/i.test(parameter) || /^KDR=0$/i.test(parameter);
 }
 
 /**
- * `inline:key||salt["|"lifetime]["|"MKI:length]`. Several keys, or one with an MKI, are declined: no carrier needs them.
- * The lifetime is for the side that sends with the key; it has to change the key in time.
+ * Parses `inline:key||salt["|"lifetime]["|"MKI:length]`. Declines several keys, or one with an MKI, which no carrier
+ * needs. The lifetime concerns the sender, which must change the key in time.
  */
 function readKey(parameters: string, bytes: number): Buffer | null {
   if (parameters.includes(';')) return null;

@@ -1,4 +1,4 @@
-/** What Tandem uses of `sdp-transform`, which ships no types. Numbers may arrive as strings when they do not fit. */
+/** The used part of `sdp-transform`, which ships no types. Numbers that do not fit are strings. */
 declare module 'sdp-transform' {
   export interface Connection {
     version: number;
@@ -9,13 +9,13 @@ declare module 'sdp-transform' {
     type?: string;
     port?: number;
     protocol?: string;
-    /** Space separated formats; a number when there is only one. */
+    /** Space separated formats; a number if there is only one. */
     payloads?: string | number;
     connection?: Connection;
     rtp: { payload: number; codec: string; rate?: number; encoding?: number | string }[];
     fmtp: { payload: number; config: string }[];
     rtcp?: { port: number; netType?: string; ipVer?: number; address?: string };
-    /** Only written: reading drops session parameters. */
+    /** Only for writing: parsing drops session parameters. */
     crypto?: { id: string; suite: string; config: string }[];
     direction?: string;
     ptime?: number;

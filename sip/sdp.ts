@@ -7,11 +7,11 @@ import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
 
 /**
- * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711, G.722 or Opus and telephone-event (RFC 4733), offered
- * and answered by RFC 3264. What peers send is hostile until `readRemoteMedia` or `readOffer` has accepted it.
+ * SDP (RFC 8866) for a telephone leg: one audio stream of G.711, G.722 or Opus with telephone-event (RFC 4733),
+ * negotiated by RFC 3264. Peer input is untrusted until `readAnswer` or `readOffer` has accepted it.
  */
 
-/** The payload types we offer telephone-event with, by clock; a peer may answer with other ones. */
+/** Offered payload types of telephone-event, by clock. A peer may answer with others. */
 const OFFERED_TELEPHONE_EVENTS: readonly TelephoneEventFormat[] = [
   { payload: 101, rate: 8000 },
   { payload: 102, rate: 48_000 },
@@ -25,13 +25,13 @@ interface TelephoneEventFormat {
   rate: number;
 }
 
-/** RFC 7587 §6.1: what we make of Opus and want of it. Loss of one packet is made good by the next. */
+/** RFC 7587 §6.1: our Opus parameters. With FEC, the next packet repairs the loss of one. */
 const OPUS_PARAMETERS = 'maxplaybackrate=16000;sprop-maxcapturerate=16000;maxaveragebitrate=24000;useinbandfec=1';
 
-/** Larger than any SDP a telephone sends, smaller than what makes the line-wise parser slow. */
+/** Larger than any telephone's SDP, and small enough for the slow line-wise parser. */
 const MAX_SDP_CHARS = 16_384;
 const MAX_SDP_LINES = 400;
-/** Each stream costs a line in the answer, which must fit into a datagram. */
+/** Each stream adds a line to the answer, which must fit into a datagram. */
 const MAX_STREAMS = 16;
 
 const KNOWN_CODECS = Object.keys(CODECS) as Codec[];
@@ -42,33 +42,32 @@ export interface LocalSession {
   rtpPort: number;
   /** Accepted codecs in order of preference. */
   codecs: readonly Codec[];
-  /** Comfort noise is offered and accepted, and pauses of Opus are asked for. Default false. */
+  /** Offers and accepts comfort noise, and requests DTX for Opus. Default false. */
   hasComfortNoise?: boolean;
   sessionId: number;
   sessionVersion: number;
-  /** We have the peer on hold: it may listen and is not to send (RFC 3264 §8.4). Default false. */
+  /** We hold the peer: it may receive but must not send (RFC 3264 §8.4). Default false. */
   isHolding?: boolean;
 }
 
-/** Who reads a description. */
+/** Context for reading a description. */
 export type Reader = Pick<LocalSession, 'host' | 'codecs' | 'hasComfortNoise'> & {
-  /** Where the peer's SIP came from; a peer on this very host may receive media at its loopback. */
+  /** Source of the peer's SIP. Only a peer on this host may use a loopback media address. */
   peerHost?: string;
   /** Default `none`. */
   encryption?: MediaEncryption;
-  /** Reads the `a=crypto` values of a stream; null when none of them can be used. Default: none can. */
+  /** Parses the `a=crypto` values of a stream; null if none is usable. Default: none is. */
   readKeys?: (values: readonly string[]) => ReadKeys | null;
 };
 
-/** What an offer says of encryption. */
 interface OfferedEncryption {
   encryption: MediaEncryption;
   crypto: readonly CryptoLine[];
 }
 
 /**
- * The SDP text of an offer. Optional encryption is offered as RTP/AVP with `a=crypto` (OSRTP, RFC 8643): a peer that knows
- * nothing of it ignores the attribute, where it would refuse RTP/SAVP and cost a second INVITE.
+ * The SDP text of an offer. Optional encryption is offered as RTP/AVP with `a=crypto` (OSRTP, RFC 8643). A peer without
+ * support ignores the attribute, but would reject RTP/SAVP, which would cost a second INVITE.
  */
 export function buildOffer(local: LocalSession, { encryption, crypto }: OfferedEncryption = PLAIN): string {
   const protocol = encryption === 'required' ? 'RTP/SAVP' : 'RTP/AVP';
@@ -78,7 +77,6 @@ export function buildOffer(local: LocalSession, { encryption, crypto }: OfferedE
 
 const PLAIN: OfferedEncryption = { encryption: 'none', crypto: [] };
 
-/** An answer that was understood. */
 export interface ReadAnswer {
   media: RemoteMedia;
   /** Null for plain RTP. */
@@ -86,7 +84,7 @@ export interface ReadAnswer {
 }
 
 /**
- * Reads the peer's answer, of a 200 or of a 183.
+ * Parses the answer in a 200 or 183.
  * @throws SipError `sdp.*`
  */
 export function readAnswer(sdp: string, local: Reader): ReadAnswer {
@@ -94,15 +92,15 @@ export function readAnswer(sdp: string, local: Reader): ReadAnswer {
   return { media, keys };
 }
 
-/** An offer that was understood, and what is needed to answer it. */
+/** A parsed offer, with the context for answering it. */
 export interface ReadOffer extends ReadAnswer {
   session: SessionDescription;
   audioIndex: number;
 }
 
 /**
- * Reads the offer of a re-INVITE or UPDATE.
- * @throws SipError `sdp.*`; then the session stays as it was and the answer is a 488.
+ * Parses the offer of a re-INVITE or UPDATE.
+ * @throws SipError `sdp.*`; the session then stays unchanged and the response is 488.
  */
 export function readOffer(sdp: string, local: Reader): ReadOffer {
   const session = parseSession(sdp);
@@ -110,8 +108,8 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 }
 
 /**
- * The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6).
- * Comfort noise is accepted if we would offer it. A peer that wants pauses of Opus is asked for them, too.
+ * The SDP text that answers an offer: the same streams in the same order, all but the audio rejected (RFC 3264 §6).
+ * Accepts comfort noise and Opus DTX as we would offer them.
  * @param crypto our line, unless media is plain.
  */
 export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: CryptoLine | null = null): string {
@@ -137,7 +135,7 @@ const ANSWERING_DIRECTION: Record<RemoteMedia['direction'], RemoteMedia['directi
   inactive: 'inactive',
 };
 
-/** The same, from a side that has the other on hold and does not listen. */
+/** The same while we hold the peer, and do not receive. */
 const HOLDING_DIRECTION: Record<RemoteMedia['direction'], RemoteMedia['direction']> = {
   sendrecv: 'sendonly',
   sendonly: 'inactive',
@@ -169,7 +167,7 @@ interface AudioOptions {
   direction: string;
   protocol: string;
   crypto: readonly CryptoLine[];
-  /** In an answer: the payload types that the offer gave to what we accept. */
+  /** In an answer: the payload types of the offer for the accepted formats. */
   accepted?: RemoteMedia;
 }
 
@@ -198,18 +196,18 @@ function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   };
 }
 
-/** The static payload type is for the clock of 8 kHz (RFC 3389 §4). */
+/** The static payload type requires a clock of 8 kHz (RFC 3389 §4). */
 function offersComfortNoise({ codecs, hasComfortNoise = false }: LocalSession): boolean {
   return hasComfortNoise && codecs.some((codec) => CODECS[codec].clockHz === COMFORT_NOISE.rate);
 }
 
 function rtpMapOf(codec: Codec, payload: number): MediaDescription['rtp'][number] {
-  // Opus is always said to have two channels (RFC 7587 §4.1).
+  // Opus is always written with two channels (RFC 7587 §4.1).
   if (codec === 'OPUS') return { payload, codec: 'opus', rate: CODECS.OPUS.clockHz, encoding: 2 };
   return { payload, codec, rate: CODECS[codec].clockHz };
 }
 
-/** One for each clock of the codecs (RFC 4733 §2.1). Many peers with Opus know only that of 8 kHz. */
+/** One for each clock of the codecs (RFC 4733 §2.1). Many Opus peers support only 8 kHz. */
 function offeredEvents(codecs: readonly Codec[]): readonly TelephoneEventFormat[] {
   return OFFERED_TELEPHONE_EVENTS.filter(
     ({ rate }) => rate === 8000 || codecs.some((codec) => CODECS[codec].clockHz === rate),
@@ -270,7 +268,7 @@ function readAudio(sdp: string, session: SessionDescription, local: Reader) {
   return { media, audioIndex, keys };
 }
 
-/** The first audio stream whose keys can be used; else the first plain one, if that will do. */
+/** The first audio stream with usable keys; else the first plain one, if allowed. */
 function chooseAudio(
   session: SessionDescription,
   cryptoValues: readonly (readonly string[])[],
@@ -294,7 +292,7 @@ function chooseAudio(
 const PLAIN_PROFILES: ReadonlySet<string> = new Set(['RTP/AVP', 'RTP/AVPF']);
 const PROFILES: ReadonlySet<string> = new Set([...PLAIN_PROFILES, 'RTP/SAVP', 'RTP/SAVPF']);
 
-/** Port 0 is a refused stream (RFC 3264 §6). */
+/** Port 0 is a rejected stream (RFC 3264 §6). */
 function isAudio(media: MediaDescription): boolean {
   return (
     media.type === 'audio' && PROFILES.has(media.protocol ?? '') && isPort(media.port) && media.payloads !== undefined
@@ -302,9 +300,9 @@ function isAudio(media: MediaDescription): boolean {
 }
 
 /**
- * Only an address of our own family that one host can have: media must never resolve names or send to a group. The
- * loopback of this very host is a peer's only when one of us speaks from there. For a private address behind a public one,
- * the public one.
+ * Validates the media address: a unicast address of our own family, because media must never resolve names or be sent
+ * to a group. Loopback is valid only if we or the peer use it. If a peer at a public address names a private one,
+ * returns the public one.
  */
 function readHost(host: string | undefined, reader: Reader): string {
   const family = isIP(reader.host) === 6 ? 6 : 4;
@@ -319,7 +317,7 @@ function readHost(host: string | undefined, reader: Reader): string {
 function isHostAddress(host: string, { host: localHost, peerHost = '' }: Reader): boolean {
   const range = rangeOf(host);
   if (range === 'loopback') return LOCAL_RANGES.has(rangeOf(localHost)) || rangeOf(peerHost) === 'loopback';
-  // An address of zero is the hold of RFC 2543; the others of its range are nobody's.
+  // A zero address is the hold of RFC 2543. Others of its range are invalid.
   if (range === 'unspecified') return host === '0.0.0.0' || host === '::';
   return range !== 'multicast' && range !== 'broadcast' && !(range === 'reserved' && /^2[45]\d\./.test(host));
 }
@@ -331,7 +329,7 @@ function readRtcpPort(audio: MediaDescription, rtpPort: number): number {
   return rtpPort < 65_535 ? rtpPort + 1 : rtpPort;
 }
 
-/** The first codec in the peer's order that is also ours. */
+/** The first codec in the peer's order that we support. */
 function readCodec(audio: MediaDescription, ours: readonly Codec[]): { codec: Codec; payloadType: number } {
   for (const payloadType of payloadTypesOf(audio)) {
     const codec = codecOf(audio, payloadType);
@@ -367,7 +365,7 @@ function takesComfortNoise(audio: MediaDescription, codec: Codec, { hasComfortNo
   return mapped === undefined || (String(mapped.codec).toUpperCase() === 'CN' && (mapped.rate ?? rate) === rate);
 }
 
-/** Preferably with the clock of the codec, as it has to be (RFC 4733 §2.1); else with 8 kHz, which phones use with Opus too. */
+/** Prefers the clock of the codec, as RFC 4733 §2.1 requires; else 8 kHz, which phones use with Opus too. */
 function readTelephoneEvent(
   audio: MediaDescription,
   clockHz: number,
@@ -391,7 +389,7 @@ function payloadTypesOf(audio: MediaDescription): number[] {
     .filter((payloadType) => payloadType <= 127);
 }
 
-/** A connection address of zero is the hold of RFC 2543: nothing may be sent there (RFC 3264 §8.4). */
+/** A zero connection address is the hold of RFC 2543: nothing may be sent there (RFC 3264 §8.4). */
 function readDirection(direction: string | undefined, host: string): RemoteMedia['direction'] {
   const attribute = direction === 'sendonly' || direction === 'recvonly' || direction === 'inactive' ? direction : null;
   const isHeldByAddress = host === '0.0.0.0' || host === '::';

@@ -4,7 +4,9 @@ import { SipError } from './sip-error.ts';
 import type { NextHop, SipTransport } from './sip-gateway.ts';
 import { readTrunkUri } from './trunk.ts';
 
-/** DNS queries. Each returns an empty list if the name has no such records, and rejects if the server does not respond. */
+/**
+ * DNS queries. Each returns an empty list if the name has no such records, and rejects if the server does not respond.
+ */
 export interface SipDns {
   naptr(name: string, signal?: AbortSignal): Promise<readonly NaptrRecord[]>;
   srv(name: string, signal?: AbortSignal): Promise<readonly SrvRecord[]>;
@@ -27,9 +29,9 @@ export interface LocateOptions {
 }
 
 /**
- * Finds where to send requests to a SIP server, in the order to try (RFC 3263 §4). A host with a port, and an address, are
- * used as they are. Otherwise NAPTR records select the transport if it is `auto`, SRV records the servers, and a host
- * without SRV records is the server itself.
+ * Finds where to send requests to a SIP server, in the order to try (RFC 3263 §4). A host with a port, and an address,
+ * are used as they are. Otherwise NAPTR records select the transport if it is `auto`, SRV records the servers, and a
+ * host without SRV records is the server itself.
  * @returns at most 32 addresses; none if the host has none
  * @throws SipError `trunk.bad_uri`, `dns.no_service` if the domain states that it offers no SIP service
  */
@@ -47,7 +49,7 @@ export async function locateServers(server: SipServer, options: LocateOptions): 
 }
 
 const MOST_HOPS = 32;
-/** SRV records beyond these are ignored, which bounds the queries that a domain can cause. */
+/** SRV records beyond these are ignored, which limits the queries that a domain can cause. */
 const MOST_RECORDS = 16;
 
 interface Service {

@@ -1,6 +1,6 @@
 /**
- * What can go wrong with SIP before there is a leg to report it on. `sdp.*` and `trunk.*` codes end as events of one
- * leg; `server.*` codes are thrown when the gateway is created.
+ * Codes of SIP errors outside a leg's events. `sdp.*` and `trunk.*` codes become events of one leg; `server.*` codes
+ * are thrown when the gateway is created.
  */
 export type SipErrorCode =
   | 'sdp.unreadable'

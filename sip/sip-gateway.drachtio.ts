@@ -26,41 +26,41 @@ import { nextHopOf, trunkUri } from './trunk.ts';
 import { SILENT, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
 
 export interface DrachtioGatewayOptions {
-  /** Where the SIP server takes its clients: the embedded one, or a drachtio-server. */
+  /** Control address of the SIP server: the embedded one, or a drachtio-server. */
   host: string;
   port: number;
   secret: string;
   /** Our host in From and P-Asserted-Identity. Default: the address the server sends from. */
   sipHost?: string;
-  /** Proxies whose Via headers name the source of a call: addresses and networks. Default: none. */
+  /** Addresses and networks of proxies whose Via headers name the source of a call. Default: none. */
   trustedProxies?: readonly string[];
   logger?: GatewayLogger;
-  /** Learns which SIP dialogs belong to which leg. */
+  /** Receives the SIP dialogs of each leg. */
   tracer?: Pick<CallTracer, 'bind'>;
-  /** The SIP server goes on when this process ends, as a drachtio-server does. Default false. */
+  /** Whether the SIP server survives this process, as a drachtio-server does. Default false. */
   outlivesUs?: boolean;
-  /** Sees each frame of the SIP server. Never throws. */
+  /** Receives each frame of the SIP server. Must not throw. */
   onFrame?: (frame: string) => void;
   /**
-   * Start `disconnected` when the server cannot be reached yet, and keep trying. A refused secret fails the start all
-   * the same. Default false.
+   * Starts `disconnected` and keeps trying if the server is unreachable. A rejected secret still fails the start.
+   * Default false.
    */
   connectInBackground?: boolean;
-  /** Between attempts with a secret that the server refuses: it may come back with the right one. Default 60 000. */
+  /** Between attempts after the server rejected our secret, in case it is corrected. Default 60 000. */
   refusedRetryMs?: number;
   /** Default 5000. */
   connectTimeoutMs?: number;
-  /** Default 10 000: half of it to the whole of it passes until a silent server is noticed. */
+  /** Default 10 000. A silent server is noticed after half of it to all of it. */
   pingIntervalMs?: number;
   /** Default 5000. */
   probeTimeoutMs?: number;
-  /** Default 35 000: the SIP server gives up before (Timer F, RFC 3261 §17.1.2). */
+  /** Default 35 000, longer than Timer F of the SIP server (RFC 3261 §17.1.2). */
   registerTimeoutMs?: number;
   /** Until the server confirms that it sent a request. Default 5000. */
   sendTimeoutMs?: number;
 }
 
-/** What pino offers. */
+/** Subset of a pino logger. */
 export interface GatewayLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -72,11 +72,11 @@ const RECONNECT_MAX_MS = 5_000;
 const REFUSED_RETRY_MS = 60_000;
 /** More than one process carries. */
 const MOST_LOST_LEGS = 10_000;
-/** How long `close` lets the peers answer our CANCELs and BYEs. */
+/** Longest wait of `close` for responses to our CANCELs and BYEs. */
 const CLOSE_GRACE_MS = 2_000;
 
 /**
- * Connects to the SIP server; afterwards a lost connection is made again for as long as the gateway is open.
+ * Connects to the SIP server. While the gateway is open, it reconnects after a loss.
  * @throws SipError `server.secret_refused`, and `server.unreachable` unless `connectInBackground`.
  */
 export async function createDrachtioGateway(options: DrachtioGatewayOptions): Promise<DrachtioGateway> {
@@ -94,11 +94,10 @@ export class DrachtioGateway implements SipGateway {
   readonly #closing = new AbortController();
   readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, received: 0, inboundRefused: 0 };
   #connection: SrfConnection | null = null;
-  /** Why the last attempt to connect failed; null after one that did not. */
+  /** Error of the last connection attempt; null if it succeeded. */
   #connectFailure: SipErrorCode | null = null;
   #onIdle: () => void = () => {};
   #onCall: ((call: InboundCall) => void) | null = null;
-  /** To be ended when there is a connection again. */
   readonly #lostLegs: LegHandle[] = [];
 
   private constructor(options: DrachtioGatewayOptions) {
@@ -194,7 +193,6 @@ export class DrachtioGateway implements SipGateway {
       else this.#sendOptions(this.#connection, trunk, settle);
       return await promise;
     } catch {
-      // What is not an address cannot be reached.
       settle(null, UNREACHABLE);
       return await promise;
     } finally {
@@ -284,7 +282,7 @@ export class DrachtioGateway implements SipGateway {
       } catch (error) {
         waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS);
         if (!isRefusal(error)) continue;
-        // Asking quickly with a refused secret would look like an attack.
+        // Quick retries with a rejected secret would look like an attack.
         waitMs = this.#options.refusedRetryMs ?? REFUSED_RETRY_MS;
         this.#logger.error({ retryAfterMs: waitMs }, 'SIP server rejects our secret');
       }
@@ -296,7 +294,7 @@ export class DrachtioGateway implements SipGateway {
     this.#connection = null;
     // The embedded server ends the calls of a lost connection itself.
     if (this.#options.outlivesUs === true) this.endLegs([...this.#legs].flatMap(({ handle }) => handle ?? []));
-    // Legs take themselves out of the set.
+    // Legs remove themselves from the set.
     for (const leg of [...this.#legs]) leg.lost(detail);
     if (wasConnected) this.#announce();
   }
@@ -325,13 +323,13 @@ export class DrachtioGateway implements SipGateway {
     if (rejectsShortSession(request, reply)) return;
     const call = new ReceivedCall(request, reply, {
       source: sourceOf(request, this.#options.trustedProxies ?? []),
-      answer: (asked) => this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
+      answer: (options) => this.#openLeg({ ...options, callerId: '', calledNumber: '' }, { request, reply }),
       traceAs: (leg) => this.#options.tracer?.bind(request.get('Call-ID') ?? '', leg),
     });
     this.#onCall?.(call);
   }
 
-  /** What belongs to no call. Carriers that probe us with OPTIONS learn that we are up. */
+  /** Answers requests outside calls. OPTIONS probes of carriers get 200. */
   #refuseInbound(request: SrfReceivedRequest, reply: SrfReply): void {
     if (request.method === 'ACK') return;
     if (isInDialog(request)) {
@@ -360,7 +358,7 @@ export class DrachtioGateway implements SipGateway {
     });
   }
 
-  /** What is called here is called from timers and sockets, where a throw would end the process. */
+  /** Catches errors in callbacks of timers and sockets, which would end the process. */
   #safely(act: () => void): void {
     try {
       act();

@@ -9,38 +9,38 @@ export interface SrfConnectionOptions {
   secret: string;
   /** Until the server has accepted our secret. */
   connectTimeoutMs: number;
-  /** The server is asked for a sign of life this often, and given up when none came by the next time. */
+  /** Ping interval. The connection is given up if the pong is missing by the next ping. */
   pingIntervalMs: number;
-  /** The server's word that it sent a request; without it the request may or may not be on its way. */
+  /** Until the server confirms a request. Without confirmation, it may or may not have been sent. */
   sendTimeoutMs: number;
   onRequest: SrfHandler;
-  /** Sees each frame of the server before it is handled. Never throws. */
+  /** Receives each frame of the server before it is handled. Must not throw. */
   onFrame?: (frame: string) => void;
-  /** Once, after the connection had been made. */
+  /** Called once, if an established connection is lost. */
   onLost: (detail: string) => void;
-  /** Aborting closes a connection that was given up and still waits for a silent server. */
+  /** Aborting closes a given-up connection that still waits for a silent server. */
   signal?: AbortSignal;
-  /** An error that drachtio-srf would have thrown into the process. */
+  /** Receives an error that drachtio-srf would have thrown into the process. */
   onFault: (error: unknown) => void;
 }
 
 /**
- * Makes one connection to a drachtio server and authenticates. It is never repaired: whoever wants another one makes
- * another one, so that nothing of a lost connection can wake up in the next.
+ * Opens one connection to a drachtio server and authenticates. A lost connection is never repaired but replaced, so
+ * that its state cannot leak into the next one.
  * @throws SipError `server.unreachable`, `server.secret_refused`
  */
 export function openSrfConnection(options: SrfConnectionOptions): Promise<SrfConnection> {
   return SrfConnection.open(options);
 }
 
-/** How long a silent server may take to confirm an INVITE that it may still have in its buffer. */
+/** Longest wait for a silent server to confirm a buffered INVITE. */
 const MOST_LINGERING_MS = 600_000;
-/** Until the INVITEs that were confirmed so late are cancelled: 64 * T1 (RFC 3261 §9.1), and some time for a BYE. */
+/** Time to cancel late-confirmed INVITEs: 64 * T1 (RFC 3261 §9.1), and some time for a BYE. */
 const SETTLING_MS = 35_000;
 
-/** drachtio-srf with its ways of hanging and throwing taken out. All knowledge of its insides is in this file. */
+/** Wraps drachtio-srf without its hangs and throws. Only this file knows its internals. */
 export class SrfConnection {
-  /** What the server listens on, e.g. `udp/127.0.0.1:5060`. */
+  /** Listening addresses of the server, e.g. `udp/127.0.0.1:5060`. */
   localContacts: string[] = [];
   serverVersion = '';
   readonly #options: SrfConnectionOptions;
@@ -48,11 +48,11 @@ export class SrfConnection {
   readonly #wire: SrfWire;
   #socket: Socket | null = null;
   /**
-   * `given-up`: the server is silent, and others take this connection for lost. It may be frozen with an INVITE in its buffer and send
-   * it when it wakes, so the connection stays until it has confirmed it, and it can be cancelled.
+   * `given-up`: the server is silent, and the owner considers this connection lost. A frozen server may still send a
+   * buffered INVITE on waking. So the connection stays open until that is confirmed and can be cancelled.
    */
   #state: 'opening' | 'open' | 'given-up' | 'closed' = 'opening';
-  /** INVITEs that the server has neither confirmed nor refused. */
+  /** INVITEs that the server has neither confirmed nor rejected. */
   #unconfirmed = 0;
   #lingering: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout | undefined;
@@ -69,8 +69,8 @@ export class SrfConnection {
     this.#srf.use('options', onRequest);
     this.#srf.use(onRequest);
     options.signal?.addEventListener('abort', this.#onAbort, { once: true });
-    // Its own reconnecting goes on for ever with a wrong secret, and leaves the requests of the old connection
-    // unsettled: one attempt only.
+    // One attempt only: its own reconnecting never stops with a wrong secret, and leaves the requests of the old
+    // connection unsettled.
     const { host, port, secret } = options;
     this.#srf.connect({ host, port, secret, reconnect: { maxAttempts: 1 } });
     this.#wire = this.#srf._app.client.wp;
@@ -84,8 +84,9 @@ export class SrfConnection {
   }
 
   /**
-   * Sends a request through the server. `onSent` comes once, later, with the request as it went out or with why there
-   * is none; after `unknown` it comes again when the server's word comes late. Responses are events of it, so listen at once: the next one may already be in the buffer.
+   * Sends a request through the server. `onSent` is called asynchronously once, with the sent request or the failure;
+   * after `unknown` once more if the confirmation arrives late. Listen for responses at once: the next one may already
+   * be buffered.
    */
   request(uri: string, options: SrfRequestOptions, onSent: (outcome: SrfSent) => void): void {
     let last: SrfSent['kind'] | null = null;
@@ -107,18 +108,18 @@ export class SrfConnection {
       return;
     }
     try {
-      // The promise form loses the responses that arrive before it is awaited (43 of 50 seen): the callback form.
+      // Use the callback form: the promise form loses responses that arrive before it is awaited (43 of 50 seen).
       this.#srf.request(uri, options, (error, request) => {
         if (request !== undefined) settle({ kind: 'sent', request });
         else fail(error instanceof Error ? error.message : String(error));
       });
     } catch (error) {
-      // It asserts where it should report, e.g. without a socket.
+      // It throws assertion errors, e.g. without a socket.
       fail(error instanceof Error ? error.message : String(error));
     }
   }
 
-  /** Idempotent; `onLost` is not called. */
+  /** Idempotent; does not call `onLost`. */
   close(): void {
     this.#state = 'closed';
     clearInterval(this.#pingTimer);
@@ -137,7 +138,6 @@ export class SrfConnection {
     if (this.#state === 'given-up' && this.#unconfirmed === 0) this.#closeIn(SETTLING_MS);
   }
 
-  /** The server is silent. */
   #giveUp(): void {
     if (this.#unconfirmed === 0) {
       this.#socket?.destroy();
@@ -194,7 +194,7 @@ export class SrfConnection {
     reject(new SipError(code, message, cause === undefined ? undefined : { cause }));
   }
 
-  /** A throw in its message handling would end the process from inside a socket's `data` event. */
+  /** Catches errors of its message handling, which would end the process from a socket's `data` event. */
   #contain(): void {
     const wire = this.#wire;
     const emit = wire.emit.bind(wire);
@@ -217,7 +217,7 @@ export class SrfConnection {
         try {
           wire._onData(socket, chunk);
         } catch (error) {
-          // Its framing is lost, and with it everything after.
+          // The framing is lost, and everything after it.
           this.#options.onFault(error);
           socket.destroy();
         }
@@ -225,7 +225,7 @@ export class SrfConnection {
     });
   }
 
-  /** drachtio-srf can ping, but does not look for the pong. Servers know pings since 0.8.2. */
+  /** drachtio-srf can ping, but ignores the pong. Servers support pings since 0.8.2. */
   #keepAlive(): void {
     if (/^v0\.([0-7]\.|8\.[01]\b)/.test(this.serverVersion)) return;
     this.#pingTimer = setInterval(() => {
@@ -242,7 +242,6 @@ export class SrfConnection {
 
 export type SrfSent =
   | { kind: 'sent'; request: SrfSentRequest }
-  /** The server said no, or there is no server: nothing was sent. */
+  /** The server rejected it, or there is no server: nothing was sent. */
   | { kind: 'not-sent'; detail: string }
-  /** The server did not say anything. */
   | { kind: 'unknown'; detail: string };

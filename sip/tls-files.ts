@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createTlsSecurity, type TlsSettings } from './embedded/transport/tls-security.ts';
 
-/** As `settings.ts` has them: paths of PEM files. */
+/** Subset of the settings in `settings.ts`: paths of PEM files. */
 export interface SipTlsSettings {
   readonly sipTlsPort: number;
   readonly sipTlsCert: string | null;
@@ -10,7 +10,7 @@ export interface SipTlsSettings {
   readonly sipTlsClients: 'any' | 'certified';
 }
 
-/** @throws Error that names the setting whose file is missing or unusable, before anything is opened. */
+/** @throws Error naming the setting whose file is missing or unusable, before anything is opened. */
 export async function readTlsFiles(settings: SipTlsSettings): Promise<TlsSettings> {
   const { sipTlsCert, sipTlsKey, sipTlsCa, sipTlsClients } = settings;
   if ((sipTlsCert === null) !== (sipTlsKey === null)) {

@@ -11,12 +11,12 @@ export interface TrunkAddress {
   host: string;
   /** The host without brackets if it is an IP address; null if it is a name. */
   address: string | null;
-  /** null: 5060, over TLS 5061, or what DNS says (RFC 3263). */
+  /** null: 5060, over TLS 5061, or from DNS (RFC 3263). */
   port: number | null;
 }
 
 /**
- * Reads `sip:host[:port][;parameters]`, or `sips:`; a user part is refused because the called number takes its place.
+ * Parses `sip:host[:port][;parameters]`, or `sips:`. Rejects a user part, because the called number takes its place.
  * @throws SipError `trunk.bad_uri`
  */
 export function readTrunkUri(sipUri: string): TrunkAddress {
@@ -33,17 +33,17 @@ export function readTrunkUri(sipUri: string): TrunkAddress {
   return { scheme, host, address: isIP(bare) === 0 ? null : bare, port };
 }
 
-/** The request URI of OPTIONS, and without a number the next hop of every request. */
+/** The request URI of OPTIONS; without a number, the next hop of every request. */
 export function trunkUri({ sipUri, transport }: Pick<TrunkEndpoint, 'sipUri' | 'transport'>): string {
   const { scheme, host, port } = readTrunkUri(sipUri);
-  // `sips` means TLS by itself (RFC 3261 §26.2.2).
+  // `sips` implies TLS (RFC 3261 §26.2.2).
   const named = scheme === 'sips' || transport === 'udp' ? '' : `;transport=${transport}`;
   return `${scheme}:${host}${port === null ? '' : `:${port}`}${named}`;
 }
 
 /**
- * The next hop of a trunk at a known address, as an option of a request; empty if the request URI decides. The request
- * URI keeps the name, by which a carrier may tell its customers apart.
+ * The next hop of a trunk at a known address, as a request option; empty if the request URI decides. The request URI
+ * keeps the name, by which a carrier may identify its customers.
  */
 export function nextHopOf({ sipUri, transport, nextHop }: Pick<TrunkEndpoint, 'sipUri' | 'transport' | 'nextHop'>): {
   proxy?: string;
@@ -70,7 +70,7 @@ export function calledUri(trunk: Pick<TrunkEndpoint, 'sipUri' | 'transport'>, ca
 }
 
 /**
- * A number fit for the user part of a URI, so that no number can add a header or a parameter to a request.
+ * Validates a number for the user part of a URI, so that it cannot add a header or a parameter.
  * @throws SipError `number.malformed`
  */
 export function dialable(number: string): string {

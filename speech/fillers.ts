@@ -1,16 +1,15 @@
 import type { RecognisedWord } from '../machines/utterances.ts';
 
 /**
- * Leaves out the sounds people make while they think. Only sounds that mean nothing: "mhm", "uh-huh" and "ah" are
- * answers, "like" and "you know" are words. A list holds for its language alone, because "um" is a number in
- * Portuguese and "er" a person in German.
+ * Removes hesitation sounds. Only meaningless ones: "mhm", "uh-huh" and "ah" are answers, "like" and "you know" are
+ * words. Each language has its own list, because "um" is a number in Portuguese and "er" a pronoun in German.
  */
 export function removeFillers(
   { text, words }: { text: string; words: readonly RecognisedWord[] },
   language: string,
 ): { text: string; words: RecognisedWord[] } {
   const fillers = FILLERS[language] ?? FILLERS_ANYWHERE;
-  // In a transcript of capitals only, capitals do not tell an acronym.
+  // In a transcript of only capitals, capitals do not mark an acronym.
   const isShouted = text === text.toUpperCase();
   const isFiller = (token: string) => {
     const sound = soundOf(token);
@@ -21,7 +20,7 @@ export function removeFillers(
   return { text: joined(tokens, isFiller), words: words.filter(({ word }) => !isFiller(word)) };
 }
 
-/** Whole words in lower case; a letter that is drawn out may be written any number of times. */
+/** Whole words in lower case. A drawn-out letter may repeat any number of times. */
 const FILLERS: Record<string, RegExp> = Object.assign(Object.create(null), {
   en: /^(?:u+m+|u+h+|u+hm+|e+rm+|er|e+hm+|h+m+|m{3,})$/,
   de: /^(?:ä+h+|ä+h?m+|ö+h+|ö+h?m+|e+hm+|h+m+|m{3,})$/,
@@ -47,7 +46,7 @@ function soundOf(token: string): string {
   return token.replace(/^[^\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}]+$/gu, '');
 }
 
-/** What a sentence ended with stays when its last sound goes, and what comes first is still written large. */
+/** Removes fillers, but keeps a removed word's final mark and the capital of a sentence's first word. */
 function joined(tokens: readonly string[], isFiller: (token: string) => boolean): string {
   const kept: string[] = [];
   let isCapitalWanted = false;

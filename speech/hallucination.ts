@@ -1,9 +1,9 @@
 import type { UtteranceSummary } from '../machines/utterances.ts';
 
 /**
- * Engines make up sentences when there is nothing to understand: they loop, say more than fits into the time, or give
- * the last sentence again. This gate knows no language: it weighs what was understood against how much speech the
- * voice detector heard, and how clearly. What is doubtful passes, since a lost "yes" is worse than a strange word.
+ * Detects invented sentences: engines loop, say more than fits into the time, or repeat the last sentence when there is
+ * no speech. Independent of language: it compares the text with the amount and clarity of detected speech. Doubtful
+ * text passes, because a lost "yes" is worse than a strange word.
  */
 export function judgeHallucination({ text, confidence, summary, previousTexts }: Judged): HallucinationVerdict {
   const tokens = tokensOf(text);
@@ -20,23 +20,23 @@ export function judgeHallucination({ text, confidence, summary, previousTexts }:
 
 interface Judged {
   text: string;
-  /** Mean of the words'; null where the engine has none. */
+  /** Mean confidence of the words; null if the engine has none. */
   confidence: number | null;
   summary: UtteranceSummary;
-  /** What was understood before in this stream, the latest last. Only the latest counts. */
+  /** Earlier texts of this stream, oldest first. Only the last counts. */
   previousTexts: readonly string[];
 }
 
 export type HallucinationReason =
-  /** The voice detector heard next to nothing. */
+  /** The voice detector found almost no speech. */
   | 'no_speech'
-  /** Nobody can say so much in the time that speech took. */
+  /** More text than can be spoken in the time. */
   | 'too_fast'
   /** The same words again and again. */
   | 'repetition'
-  /** The engine does not believe it itself, and noise is nearly as loud as speech. */
+  /** Low confidence, and noise almost as loud as speech. */
   | 'guess_in_noise'
-  /** The sentence before, word for word, in an utterance with hardly any speech. */
+  /** Repeats the previous sentence verbatim, in an utterance with hardly any speech. */
   | 'echo';
 
 export type HallucinationVerdict = { rejected: false; reason: null } | { rejected: true; reason: HallucinationReason };
@@ -45,7 +45,7 @@ const PASSED: HallucinationVerdict = { rejected: false, reason: null };
 
 /** Half of the shortest syllable. */
 const LEAST_SPEECH_MS = 60;
-/** Fast readers reach 25 letters a second; the slack is what a voice detector may miss at both ends. */
+/** Fast readers reach 25 letters a second. The slack allows for speech that a voice detector misses at both ends. */
 const FASTEST_LETTERS_PER_S = 40;
 const MISSED_SPEECH_MS = 400;
 
@@ -53,7 +53,7 @@ function isSaidTooFast(text: string, summary: UtteranceSummary): boolean {
   return spokenLength(text) > (FASTEST_LETTERS_PER_S * (summary.speechMs + MISSED_SPEECH_MS)) / 1000;
 }
 
-/** In letters. A character that writes a syllable or a word counts for what its sound would be in letters. */
+/** In letters. A syllabic or logographic character counts as the letters of its sound. */
 function spokenLength(text: string): number {
   let length = 0;
   for (const character of text) {
@@ -64,16 +64,19 @@ function spokenLength(text: string): number {
   return length;
 }
 
-/** How often a phrase of 1, 2, 3, ... words may follow on itself: people do say "no" six times, but no sentence four times. */
+/**
+ * How often a phrase of 1, 2, 3, ... words may repeat in a row: people do say "no" six times, but no sentence four
+ * times.
+ */
 const MOST_REPEATS = [8, 5, 5, 3, 3, 3, 3, 3] as const;
-/** From so many words on, repetition is also looked for that is not quite regular. */
+/** Longer texts are also checked for irregular repetition. */
 const LONG_TEXT_TOKENS = 24;
 
 function isLoop(tokens: readonly string[]): boolean {
   return MOST_REPEATS.some((most, index) => repeatsInARow(tokens, index + 1) > most) || isMostlySaidBefore(tokens);
 }
 
-/** The most often that any phrase of `length` words follows on itself. Digits may: account numbers do. */
+/** Most repetitions in a row of any phrase of `length` words. Ignores digits, which repeat in account numbers. */
 function repeatsInARow(tokens: readonly string[], length: number): number {
   let most = 1;
   let same = 0;
@@ -86,8 +89,8 @@ function repeatsInARow(tokens: readonly string[], length: number): number {
 }
 
 /**
- * Whether most runs of four words occurred before. Unlike the rate at which a text compresses, this does not depend on
- * the script, and a dictated number, made of ten words only, passes.
+ * Whether most runs of four words occurred before. Unlike a compression ratio, this does not depend on the script, and
+ * accepts dictated numbers, which consist of only ten words.
  */
 function isMostlySaidBefore(tokens: readonly string[]): boolean {
   if (tokens.length < LONG_TEXT_TOKENS) return false;
@@ -102,7 +105,7 @@ function isGuessInNoise(confidence: number | null, summary: UtteranceSummary): b
   return confidence !== null && confidence < GUESS_CONFIDENCE && summary.snrDb !== null && summary.snrDb < NOISY_SNR_DB;
 }
 
-/** Shorter answers are repeated word for word by people. */
+/** People do repeat shorter answers verbatim. */
 const ECHO_LETTERS = 20;
 const HARDLY_SPEECH_SHARE = 0.25;
 
@@ -113,7 +116,7 @@ function isEcho(text: string, summary: UtteranceSummary, previousTexts: readonly
   return hasHardlySpeech && tokensOf(text).join(' ') === tokensOf(previous).join(' ');
 }
 
-/** Scripts that put no spaces between words. */
+/** Scripts without spaces between words. */
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
 const TOKENS = new RegExp(`[${UNSPACED}]\\p{M}*|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}'’])+`, 'gu');

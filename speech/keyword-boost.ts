@@ -4,10 +4,10 @@ import type { Keyword } from './recognizer.ts';
 import { textWithWords } from './text-with-words.ts';
 
 /**
- * Puts terms that are likely to be said in the place of words that sound like them: "dash would" becomes "Dashwood".
- * Words may be joined or split on the way. What was recognised with confidence is replaced only by what sounds the
- * same; what is a term already stays, written as the term is. Weights: 0 turns a term off, 1 wants it to sound much
- * like what was understood, 10 takes what sounds somewhat like it. Bounded: words times terms comparisons.
+ * Replaces words that sound like a keyword by the keyword: "dash would" becomes "Dashwood". Words may be joined or
+ * split. Confident words are replaced only by a keyword that sounds the same; existing keywords get the keyword's
+ * spelling. Weights: 0 turns a keyword off, 1 requires a close sound, 10 accepts a loose one. Bounded to words times
+ * terms comparisons.
  */
 export function boostKeywords(
   { text, words }: { text: string; words: readonly RecognisedWord[] },
@@ -24,21 +24,21 @@ interface Term {
   parts: readonly string[];
   letters: string;
   sounds: Sounds;
-  /** How alike a word must sound that has a confidence of one half. */
+  /** Likeness required of a word with a confidence of one half. */
   requiredLikeness: number;
 }
 
-/** Words `from` up to, and without, `to` become the term. */
+/** Words [from, to) become the term. */
 interface Match {
   from: number;
   to: number;
   term: Term;
-  /** How far above what was required; infinite when the words are the term. */
+  /** Likeness above the requirement; infinite if the words are the term. */
   surplus: number;
 }
 
 const LONGEST_TERM_WORDS = 6;
-/** Terms of one or two letters sound like too much. */
+/** Terms of one or two letters sound like too many words. */
 const SHORTEST_TERM_LETTERS = 3;
 
 function termOf({ term, weight }: Keyword): Term[] {
@@ -49,13 +49,13 @@ function termOf({ term, weight }: Keyword): Term[] {
   return [{ parts, letters, sounds: soundsOf(term), requiredLikeness: requiredFor(weight, letters.length) }];
 }
 
-/** 0.8 for weight 1, 0.65 for 10, towards 1 for 0; one sound of a short word is more of it. */
+/** 0.8 for weight 1, 0.65 for 10, towards 1 for 0. Slightly stricter for short words, where one sound weighs more. */
 function requiredFor(weight: number, letters: number): number {
   const forWeight = weight < 1 ? 1 - 0.2 * weight : 0.8 - 0.15 * Math.log10(Math.min(10, weight));
   return Math.min(1, forWeight + (letters <= 4 ? 0.05 : 0));
 }
 
-/** Certainty moves the requirement by this much from 0 to 1. */
+/** How much the requirement changes between confidence 0 and 1. */
 const CONFIDENCE_RANGE = 0.36;
 const UNKNOWN_CONFIDENCE = 0.6;
 
@@ -73,7 +73,7 @@ function findMatches(words: readonly RecognisedWord[], terms: readonly Term[]): 
   return matches;
 }
 
-/** Not across voices or the end of a sentence. */
+/** Not across speakers or the end of a sentence. */
 function mayJoin(left: RecognisedWord, right: RecognisedWord): boolean {
   return left.speaker === right.speaker && !/[.?!,;:।。，]$/u.test(left.word);
 }
@@ -101,7 +101,7 @@ function meanConfidence(words: readonly RecognisedWord[]): number {
   return words.reduce((sum, { confidence }) => sum + (confidence ?? UNKNOWN_CONFIDENCE), 0) / words.length;
 }
 
-/** The best first; of those as good, the one of more words. */
+/** Best first; of equal ones, the one with more words. */
 function withoutOverlap(matches: Match[]): Match[] {
   const taken = new Set<number>();
   return matches
@@ -134,7 +134,7 @@ function replaced(text: string, words: readonly RecognisedWord[], matches: reado
   return { text: textWithWords(text, words, replacements), words: out };
 }
 
-/** The words of a term in the time of what was understood, with the punctuation around that. */
+/** The term's words with the timing and the surrounding punctuation of the replaced words. */
 function rewritten(heard: readonly RecognisedWord[], term: Term): RecognisedWord[] {
   const before = /^[^\p{L}\p{N}]*/u.exec(heard[0]!.word)![0];
   const after = /[^\p{L}\p{M}\p{N}]*$/u.exec(heard.at(-1)!.word)![0];
@@ -161,7 +161,7 @@ function rewritten(heard: readonly RecognisedWord[], term: Term): RecognisedWord
   });
 }
 
-/** A term's capitals are wanted, those at the start of a sentence stay. */
+/** Takes the term's capitals, and keeps those at the start of a sentence. */
 function bestCased(heard: string, term: string): string {
   return heard === heard.toLowerCase() ? term : heard;
 }

@@ -1,15 +1,14 @@
 /**
- * The languages of the transcription catalogue: what may be asked for, whatever engines are installed. There are 39:
- * English; the twelve languages of India and Nepal with the most speakers; the twelve that the WebSocket refuses,
- * which files can be transcribed in; and fourteen of Europe and the Arab world. Each of them is known to Whisper or,
- * as Odia, to models that sherpa-onnx runs.
+ * The languages of the transcription API, whatever engines are installed. There are 39: English; the twelve languages
+ * of India and Nepal with the most speakers; twelve that only files may use, because the WebSocket rejects them; and
+ * fourteen of Europe and the Arab world. Whisper knows each of them except Odia, for which sherpa-onnx has models.
  */
 export interface TranscriptionLanguage {
   /** ISO 639-1. */
   code: string;
   /** In English. */
   name: string;
-  /** Whether live sessions take it; files may be in any. */
+  /** Whether live sessions accept it; files may use any. */
   isLive: boolean;
 }
 
@@ -43,7 +42,7 @@ const LIVE: readonly (readonly [code: string, name: string])[] = [
   ['uk', 'Ukrainian'],
 ];
 
-/** The API refuses these in live sessions with `unsupported_language`. */
+/** Live sessions reject these with `unsupported_language`. */
 const FILES_ONLY: readonly (readonly [code: string, name: string])[] = [
   ['fa', 'Persian'],
   ['he', 'Hebrew'],
@@ -59,7 +58,6 @@ const FILES_ONLY: readonly (readonly [code: string, name: string])[] = [
   ['zh', 'Chinese'],
 ];
 
-/** By code. */
 export const TRANSCRIPTION_LANGUAGES: readonly TranscriptionLanguage[] = [
   ...LIVE.map(([code, name]) => ({ code, name, isLive: true })),
   ...FILES_ONLY.map(([code, name]) => ({ code, name, isLive: false })),
@@ -71,12 +69,12 @@ export function findTranscriptionLanguage(code: string): TranscriptionLanguage |
   return BY_CODE.get(code) ?? null;
 }
 
-/** Such as `ar-eg`: refused everywhere, since `ar` means all of them. */
+/** Such as `ar-eg`: rejected everywhere, because `ar` covers all of them. */
 export function isArabicDialect(tag: string): boolean {
   return /^ar[-_]/i.test(tag);
 }
 
-/** For a person: `Hindi (hi)`. */
+/** For people: `Hindi (hi)`. */
 export function describeLanguage(code: string): string {
   const language = BY_CODE.get(code);
   return language === undefined ? code : `${language.name} (${code})`;

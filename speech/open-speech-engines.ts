@@ -9,7 +9,6 @@ import { warmUpSpeech } from './synthesis/warm-up.ts';
 import { createVoiceCatalogue, type VoiceCatalogueOptions } from './voices/built-in-voices.ts';
 import type { VoiceCatalogue } from './voices/catalogue.ts';
 
-/** As `settings.ts` has them. */
 export interface SpeechSettings extends EngineConfig, SynthesisConfig {
   readonly ttsEngine: VoiceCatalogueOptions['preferred'];
 }
@@ -17,7 +16,6 @@ export interface SpeechSettings extends EngineConfig, SynthesisConfig {
 export interface SpeechEngines extends AsyncDisposable {
   readonly recognition: SpeechRecognition;
   readonly synthesis: SpeechSynthesis;
-  /** The built-in voices of the available engines. */
   readonly catalogue: VoiceCatalogue;
   /** Starts an engine process and compiles its code in the background, so that the first request is not slow. */
   warmUp(): void;
@@ -34,7 +32,7 @@ export async function openSpeechEngines(
   const synthesising = createSpeechSynthesis({ settings: synthesisSettingsOf(settings), logger });
   opening.defer(() => closeQuietly(synthesising));
   const [recognition, synthesis] = await Promise.all([recognising, synthesising]);
-  // Nothing waits for it.
+  // In the background.
   void logBrokenModels(settings.modelsDir, logger).catch((err: unknown) => logger.warn({ err }, 'models not listed'));
   const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: settings.ttsEngine });
   const warmingUp = new AbortController();

@@ -1,16 +1,16 @@
 /**
- * How alike two words sound, from how they are written. Latin letters are rewritten to rough English sounds, and
- * sounds that are easily confused are cheap to exchange; other scripts are compared letter by letter.
+ * Phonetic similarity of words from their spelling. Latin letters are mapped to rough English sounds, and confusable
+ * sounds are cheap to substitute; other scripts are compared letter by letter.
  */
 
-/** A word ready to be compared. */
+/** A word prepared for comparison. */
 export interface Sounds {
   /** One number per sound. */
   readonly sounds: Uint16Array;
   readonly letters: Uint16Array;
 }
 
-/** Of one word or several, which are compared as if they were one. */
+/** Prepares one or several words, which are compared as one. */
 export function soundsOf(words: string): Sounds {
   const spelling = words.split(/\s+/u).map((word) => soundSpelling(lettersOf(word)));
   return { sounds: codesOf(spelling.join('')), letters: codesOf(lettersOf(words)) };
@@ -25,11 +25,11 @@ export function lettersOf(word: string): string {
     .replace(/[^\p{L}\p{M}\p{N}]/gu, '');
 }
 
-/** From 0, nothing alike, to 1, the same; sounds count three times as much as letters. Gives up, with 0, below `atLeast`. */
+/** Similarity from 0 to 1; sounds weigh three times as much as letters. Returns 0 early if it is below `atLeast`. */
 export function likeness(a: Sounds, b: Sounds, atLeast: number): number {
   const longest = Math.max(a.sounds.length, b.sounds.length);
   if (longest === 0) return 0;
-  // Even with all letters alike, sounds must be as alike as this; each one missing costs at least CHEAPEST_GAP.
+  // The least similarity of the sounds, assuming equal letters. Each missing sound costs at least CHEAPEST_GAP.
   const furthest = (longest * (1 - atLeast)) / SOUNDS_SHARE;
   if (Math.abs(a.sounds.length - b.sounds.length) * CHEAPEST_GAP > furthest) return 0;
   const soundDistance = distance(a.sounds, b.sounds, furthest);
@@ -43,7 +43,7 @@ export function likeness(a: Sounds, b: Sounds, atLeast: number): number {
 
 const SOUNDS_SHARE = 0.75;
 
-/** Longest first within a letter; `$` is the end of the word, `^` its start. Capitals are sounds of two letters. */
+/** Longest first within a letter; `$` is the end of the word, `^` its start. Capitals stand for two-letter sounds. */
 const SPELLINGS: readonly [RegExp, string][] = [
   [/^(?:kn|gn|pn)/g, 'n'],
   [/^wr/g, 'r'],
@@ -86,7 +86,7 @@ function soundSpelling(letters: string): string {
   return SPELLINGS.reduce((spelling, [letters_, sound]) => spelling.replace(letters_, sound), letters);
 }
 
-/** Costs of exchanging one sound for another; 1 for what is not here. */
+/** Costs of substituting one sound for another; others cost 1. */
 const CONFUSED: readonly [sounds: string, cost: number][] = [
   ['aeiou', 0.4],
   ['pb', 0.3],
@@ -102,7 +102,7 @@ const CONFUSED: readonly [sounds: string, cost: number][] = [
   ['iY', 0.3],
   ['uw', 0.3],
 ];
-/** A vowel, an h or a glide more or less is easily missed. */
+/** Vowels, h and glides are easily missed. */
 const WEAK_SOUNDS = 'aeiouhwYr';
 const WEAK_GAP = 0.5;
 const CHEAPEST_GAP = WEAK_GAP;
@@ -133,7 +133,7 @@ const LONGEST = 64;
 const previousRow = new Float64Array(LONGEST + 1);
 const currentRow = new Float64Array(LONGEST + 1);
 
-/** Weighted edit distance; some number above `furthest` once it cannot stay below it. */
+/** Weighted edit distance; any number above `furthest` once the limit is exceeded. */
 function distance(a: Uint16Array, b: Uint16Array, furthest: number): number {
   let previous = previousRow;
   let current = currentRow;

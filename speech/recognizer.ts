@@ -1,27 +1,34 @@
 import type { RecognisedWord, Recognition } from '../machines/utterances.ts';
 
 /**
- * One instance of a recognition engine. It does one utterance at a time and remembers nothing of the last. Those that
- * run native or foreign code do so in a child process and are reached through the same interface. `beside` makes
- * another one of the same process.
+ * One instance of a recognition engine, for one utterance at a time without memory of earlier ones. Native or foreign
+ * code runs in a child process behind the same interface.
  */
 export interface Recognizer {
   readonly description: RecognizerDescription;
   /** Begins an utterance. @throws RecognizerError */
   begin(options: UtteranceOptions): Promise<void>;
-  /** 16 kHz mono samples, which the recognizer takes over. Resolves when they are recognised: whoever waits does not flood it. */
+  /**
+   * Adds 16 kHz mono samples, whose buffer the recognizer takes over. Resolves when they are recognised, which gives
+   * backpressure.
+   */
   write(samples: Int16Array<ArrayBuffer>): Promise<void>;
-  /** What is understood so far; null when the engine recognises whole utterances only, or nothing so far. */
+  /**
+   * Call when speech pauses and the utterance is probably over. Concludes the audio so far, so that `finish` is fast.
+   * More audio may follow. Absent in engines without such work.
+   */
+  pause?(): Promise<void>;
+  /** The text so far; null if the engine only recognises whole utterances, or has no text yet. */
   hypothesis(): Promise<Hypothesis | null>;
-  /** Ends the utterance. Times count from its first sample. A text of '' is a result: nothing was understood. */
+  /** Ends the utterance. Times count from its first sample. The text is '' if nothing was understood. */
   finish(): Promise<Recognition>;
-  /** Forgets the utterance. Idempotent. */
+  /** Discards the utterance. Idempotent. */
   cancel(): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
   /**
-   * Another recognizer that shares the process and the loaded model, for one utterance at the same time; where
-   * `utterancesAtOnce` is more than 1. It ends with this one: close only this one.
+   * Another recognizer in the same process with the same loaded model, for a concurrent utterance. Present if
+   * `utterancesAtOnce` is more than 1. Closes with this one; do not close it separately.
    */
   beside?(): Recognizer;
 }
@@ -37,39 +44,39 @@ export interface RecognizerDescription {
   engine: EngineName;
   /** Name of the model, such as `en-us`. */
   model: string;
-  /** ISO 639-1 codes it understands. */
+  /** Supported ISO 639-1 codes. */
   languages: readonly string[];
-  /** Whether it can tell which of them it hears. */
+  /** Whether it detects which of them is spoken. */
   detectsLanguage: boolean;
-  /** Whether `hypothesis` answers while the utterance goes on. */
+  /** Whether `hypothesis` has results during the utterance. */
   streams: boolean;
-  /** Whether it has a use for `keywords` itself. */
+  /** Whether it uses `keywords` itself. */
   boostsKeywords: boolean;
   hasConfidence: boolean;
-  /** How many utterances one instance recognises at the same time, those of `beside` included. Default 1. */
+  /** Concurrent utterances per instance, including those of `beside`. Default 1. */
   utterancesAtOnce?: number;
 }
 
 export interface UtteranceOptions {
-  /** ISO 639-1; null lets the engine find out. */
+  /** ISO 639-1; null: detected by the engine. */
   language: string | null;
   keywords: readonly Keyword[];
   /**
-   * Whether it is written as it is spoken: `finish` is to answer soon, and `hypothesis` may be asked for. Otherwise an engine may hear
-   * all of the utterance before it decodes.
+   * Whether audio arrives in real time: `finish` should answer soon, and `hypothesis` may be called. Otherwise the
+   * engine may wait for the whole utterance.
    */
   isLive: boolean;
 }
 
-/** A term that is likely to be said. */
+/** A term that is likely to be spoken. */
 export interface Keyword {
   /** One word or several. */
   term: string;
-  /** 1 is usual; 0 to 10. */
+  /** 0 to 10; 1 is usual. */
   weight: number;
 }
 
-/** How a recognizer failed; `code` says what whoever asked may do. */
+/** Failure of a recognizer; `code` says what the caller can do. */
 export class RecognizerError extends Error {
   override readonly name = 'RecognizerError';
   readonly code: RecognizerErrorCode;
@@ -99,21 +106,20 @@ export type RecognizerErrorCode =
   | 'crashed'
   /** Its model is missing or damaged. */
   | 'model'
-  /** An upstream server limits us. */
   | 'rate_limited'
   /** An upstream server failed, or cannot be reached. */
   | 'unavailable'
   | 'cancelled';
 
-/** An engine that is installed and configured: makes recognizers. */
+/** An installed and configured engine, which creates recognizers. */
 export interface RecognitionEngine {
   readonly name: EngineName;
-  /** What it can do with what is installed; several entries when it has several models. Cheap: loads no model. */
+  /** Capabilities of what is installed, one entry per model. Cheap: loads no model. */
   describe(): Promise<readonly RecognizerDescription[]>;
-  /** Why `describe` answers nothing, and what to do about it; null when it does. */
+  /** Why `describe` returns nothing, and what to do; null if it returns something. */
   problem?(): Promise<string | null>;
-  /** Loads a model. Takes as long as that takes. @throws RecognizerError `model`, `crashed` */
+  /** Loads a model, which may take long. @throws RecognizerError `model`, `crashed` */
   load(description: RecognizerDescription): Promise<Recognizer>;
-  /** How many may run side by side at most: processes for local engines, requests for upstreams. */
+  /** Limit of parallel instances: processes for local engines, requests for upstreams. */
   readonly maxInstances: number;
 }

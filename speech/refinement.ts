@@ -1,8 +1,8 @@
 import type { Clock } from '../runtime/clock.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 /**
- * A language model goes over what was recognised, with what the client told about the talk. It may mend words, and
- * nothing it does may lose the text: whatever goes wrong, the original stays.
+ * Lets a language model correct a transcript with the client's context. The text is never lost: on any failure the
+ * original stays.
  */
 export type Refine = (request: RefineRequest) => Promise<string>;
 
@@ -11,25 +11,24 @@ export interface RefineRequest {
   /** ISO 639-1. */
   language: string;
   context: RefinementContext;
-  /** Aborted when the answer would come too late. */
+  /** Aborts when the answer would be too late. */
   signal: AbortSignal;
 }
 
-/** What the client says the talk is about. */
+/** The client's description of the conversation. */
 export interface RefinementContext {
   general: readonly { key: string; value: string }[];
   text: string | null;
-  /** Words that are likely to be said, as they are spelt. */
+  /** Likely words in their correct spelling. */
   terms: readonly string[];
 }
 
 export interface Refinement {
-  /** Refined when `llmApplied`, else the original. */
+  /** The refined text if `llmApplied`, else the original. */
   text: string;
   llmApplied: boolean;
-  /** Why it was not applied; null when it was. */
   llmReason: UnappliedReason | null;
-  /** Null when no model was asked. */
+  /** Null if no model was asked. */
   llmLatencyMs: number | null;
 }
 
@@ -50,10 +49,10 @@ export interface RefineOptions {
   signal: AbortSignal;
 }
 
-/** Of the words of the original, so many must come back (platform specification, Transcription rule 3). */
+/** Share of the original's words that the refined text must keep (platform specification, Transcription rule 3). */
 const LEAST_WORDS_KEPT = 0.4;
 
-/** Never rejects, and takes no longer than `timeoutMs` whatever the model does. */
+/** Refines a transcript. Never rejects, and takes at most `timeoutMs`, whatever the model does. */
 export async function refineTranscript(
   { text, language }: { text: string; language: string },
   { refine, context, timeoutMs, clock, signal }: RefineOptions,
@@ -82,7 +81,7 @@ function unlessWorse(original: string, answer: string | null, llmLatencyMs: numb
   return { text: refined, llmApplied: true, llmReason: null, llmLatencyMs };
 }
 
-/** Of the words of the original, how many the refined text has too, each as often; 1 when there were none. */
+/** Share of the original's words that the refined text contains, each as often; 1 if there were none. */
 export function shareOfWordsKept(original: string, refined: string): number {
   const words = wordsOf(original);
   return words.length === 0 ? 1 : 1 - countMissing(words, wordsOf(refined)) / words.length;
@@ -101,14 +100,14 @@ function countMissing(words: readonly string[], others: readonly string[]): numb
   return missing;
 }
 
-/** "Gonna" is corrected to two words; more than that for a word that was heard was not said. */
+/** "Gonna" becomes two words; more words for one were invented. */
 const MOST_WORDS_FOR_ONE = 2;
-/** Of longer texts only the numbers of words are compared. */
+/** Longer texts are only compared by word counts. */
 const MOST_COMPARED = 4_000_000;
 
 /**
- * Whether the refined text has words that replace nothing that was heard: between two words that both texts have, it may have at most
- * twice as many as the original.
+ * Whether the refined text has invented words: between two words common to both texts, it may have at most twice as
+ * many as the original.
  */
 export function hasAddedWords(original: string, refined: string): boolean {
   const [heard, written] = [wordsOf(original), wordsOf(refined)];
@@ -134,7 +133,7 @@ export function hasAddedWords(original: string, refined: string): boolean {
   return added > replaced * MOST_WORDS_FOR_ONE;
 }
 
-/** At [i][j], the length of the longest common subsequence of the words from i and from j on. */
+/** At [i][j], the length of the longest common subsequence of the words from i and j. */
 function commonLengths(one: readonly string[], other: readonly string[]): Uint16Array[] {
   const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
   for (let i = one.length - 1; i >= 0; i--) {
@@ -146,7 +145,7 @@ function commonLengths(one: readonly string[], other: readonly string[]): Uint16
   return lengths;
 }
 
-/** Case, punctuation and the way an accent is encoded make no other word. */
+/** Ignores case, punctuation and the encoding of accents. */
 function wordsOf(text: string): string[] {
   return (
     text

@@ -3,15 +3,15 @@ import { DOUBTFUL_IN_LATIN, ENGLISH_IN_DEVANAGARI, HINDI_IN_LATIN } from './scri
 
 /**
  * Writes each word of a Hindi-English conversation in the script of its language: "मुझे ऑर्डर cancel karna hai" becomes
- * "मुझे order cancel करना है". It goes by a lexicon of common words, so it is certain of what it changes and leaves
- * alone what it does not know: names, rare words, and what is a word of both languages unless Hindi is on both sides.
+ * "मुझे order cancel करना है". Uses a lexicon of common words and changes nothing else: names and rare words stay, and
+ * so do words of both languages unless Hindi is on both sides.
  *
- * - English in Devanagari is written in Latin, with an English plural (टिकट्स: tickets), when English may be spoken,
- *   and beside Marathi and Nepali too.
- * - Hindi in Latin is written in Devanagari when Hindi may be spoken.
+ * - English in Devanagari becomes Latin, with an English plural (टिकट्स: tickets), if English may be spoken; also
+ *   beside Marathi and Nepali.
+ * - Hindi in Latin becomes Devanagari if Hindi may be spoken.
  *
- * Where nobody said which languages may be spoken, English in Devanagari is looked for in any text with Devanagari,
- * Hindi in Latin there too and where at least half of the words, and two, can be nothing else.
+ * If the languages are unknown, English in Devanagari is corrected in any text with Devanagari. Hindi in Latin is
+ * corrected there too, and where at least two words and half of all are unambiguous.
  */
 export function correctScript({
   text,
@@ -41,7 +41,7 @@ export function correctScript({
   };
 }
 
-/** A run of letters, an apostrophe inside it included, so that "it's" is one word. */
+/** A run of letters with inner apostrophes, so that "it's" is one word. */
 const TOKEN = /[\p{L}\p{M}\u200c\u200d]+(?:['’][\p{L}\p{M}]+)*/gu;
 
 /** Hindi, Marathi and Nepali spell English words alike. */
@@ -74,7 +74,7 @@ function corrected(tokens: readonly string[], scope: Scope): string[] {
   return betweenHindi(first, tokens);
 }
 
-/** Doubtful words are Hindi from one Hindi word to the next, and a single one at the end of the text after Hindi. */
+/** Doubtful words between two Hindi words are Hindi, and so is a single one at the end after Hindi. */
 function betweenHindi(written: readonly string[], tokens: readonly string[]): string[] {
   const out = [...written];
   for (let from = 0; from < tokens.length; from++) {
@@ -94,7 +94,7 @@ function doubtfulHindi(token: string): string | undefined {
   return isTypedHindi(token) ? DOUBTFUL_IN_LATIN.get(token.toLowerCase()) : undefined;
 }
 
-/** Capitals inside a word or throughout are names and acronyms. */
+/** Words with inner capitals or only capitals are names and acronyms. */
 function isTypedHindi(token: string): boolean {
   return !/\p{Lu}/u.test(token.slice(1)) && token.length > 1;
 }

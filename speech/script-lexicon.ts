@@ -1,9 +1,9 @@
 /**
- * Words of Hindi-English conversations whose language is beyond doubt, in both scripts. What could be a word of either
- * language ("bus" and बस, "is" and इस, "hum" and हम) is not here or among the doubtful ones.
+ * Unambiguous words of Hindi-English conversations, in both scripts. Words of either language ("bus" and बस, "is" and
+ * इस, "hum" and हम) are among the doubtful ones or left out.
  */
 
-/** English words as Hindi writes them down by ear: Devanagari to English. */
+/** English words in phonetic Hindi spelling: Devanagari to English. */
 export const ENGLISH_IN_DEVANAGARI: ReadonlyMap<string, string> = pairs(`
 अकाउंट account, अकाउन्ट account, अपडेट update, अपलोड upload, अपॉइंटमेंट appointment, अपॉइन्टमेंट appointment,
 अमाउंट amount, अमेज़न Amazon, अलर्ट alert, अवेलेबल available, आइडिया idea, आईडी ID,
@@ -37,7 +37,7 @@ export const ENGLISH_IN_DEVANAGARI: ReadonlyMap<string, string> = pairs(`
 होटल hotel, होल्ड hold, हॉस्पिटल hospital, थैंक्यू thank-you, गुड good, मॉर्निंग morning, इवनिंग evening
 `);
 
-/** Hindi words as they are typed in Latin letters. None of them is an English word. */
+/** Hindi words as typed in Latin letters. None is an English word. */
 export const HINDI_IN_LATIN: ReadonlyMap<string, string> = flipped(`
 हाँ haan haanji, नहीं nahi nahin nahee, है hai, हैं hain, हूँ hoon, हूं hu, था tha, थी thi, क्या kya, क्यों kyon kyun kyu,
 कैसे kaise, कैसा kaisa, कैसी kaisi, कौन kaun, कहाँ kahan kahaan, कब kab, कितना kitna, कितने kitne, कितनी kitni,
@@ -58,7 +58,7 @@ export const HINDI_IN_LATIN: ReadonlyMap<string, string> = flipped(`
 तरह tarah, बाद baad, पहले pehle pahle, दोबारा dobara, वापस wapas vapas, तक tak
 `);
 
-/** Latin spellings that are English words too: Hindi only between Hindi words. */
+/** Latin spellings that are also English words: Hindi only between Hindi words. */
 export const DOUBTFUL_IN_LATIN: ReadonlyMap<string, string> = flipped(`
 में me mein, से se, को ko, हम hum, मैं main, हो ho, तो to, थे the, पर par, कर kar, दो do, ने ne, ही hi, जो jo, लोग log, अब ab,
 इस is, उस us, मेरे mere, लेना lena, देना dena, बात baat, ना na, दे de, ले le, बस bas

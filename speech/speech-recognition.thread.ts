@@ -5,6 +5,7 @@ import { StandingThread } from '../runtime/standing-thread.ts';
 import { THREAD_CLOSED, THREAD_LOST, type ThreadError } from '../runtime/supervised-thread.ts';
 import type { EngineSettings } from './engines/available-engines.ts';
 import { HostedStream } from './recognition/hosted-stream.ts';
+import { FEWEST_STREAMS, type LiveLoadReading } from './recognition/live-load.ts';
 import type { RecognitionThread, ThreadReport } from './recognition/protocol.ts';
 import type {
   EngineStatus,
@@ -17,7 +18,7 @@ import type {
 export interface SpeechRecognitionOptions {
   settings: EngineSettings;
   logger?: SpeechLogger;
-  /** Makes the engines instead of `engines/available-engines.ts`, for tests that need some that fail. */
+  /** Replaces `engines/available-engines.ts`, for tests with failing engines. */
   enginesModule?: URL;
 }
 
@@ -27,8 +28,8 @@ interface SpeechLogger {
 }
 
 /**
- * Starts the speech thread, which outlives none of its engines: a new one takes its place when it dies.
- * @throws TandemError `INTERNAL` when it cannot be started
+ * Starts the speech thread. It is restarted when it dies, and its engines die with it.
+ * @throws TandemError `INTERNAL` if it cannot be started
  */
 export async function createSpeechRecognition(options: SpeechRecognitionOptions): Promise<SpeechRecognition> {
   const host = new RecognitionHost(options);
@@ -44,6 +45,7 @@ class RecognitionHost implements SpeechRecognition {
   readonly #thread: StandingThread<RecognitionThread>;
   #languages: readonly RecognitionLanguage[] = [];
   #opened = 0;
+  #load: LiveLoadReading = { streams: 0, load: 0, ofAStream: 0 };
 
   constructor({ settings, enginesModule, logger }: SpeechRecognitionOptions) {
     const module = enginesModule ?? new URL('./engines/available-engines.ts', import.meta.url);
@@ -74,13 +76,20 @@ class RecognitionHost implements SpeechRecognition {
     }
   }
 
-  async open({ streamId, mode, onEvent, signal, ...settings }: OpenRecognitionOptions): Promise<RecognitionStream> {
+  async open({
+    streamId,
+    mode,
+    isPromised = false,
+    onEvent,
+    signal,
+    ...settings
+  }: OpenRecognitionOptions): Promise<RecognitionStream> {
     signal.throwIfAborted();
     const thread = await this.#thread.get();
     signal.throwIfAborted();
     const streamKey = this.#opened++;
     const { port1: utterances, port2 } = new MessageChannel();
-    const request = { streamKey, mode, settings, utterances: port2 };
+    const request = { streamKey, mode, isPromised, settings, utterances: port2 };
     const model = await thread.call('stream.open', request, [port2]);
     if (!thread.isAlive) throw new TandemError('INTERNAL', THREAD_DIED);
     const stream = new HostedStream({
@@ -88,16 +97,21 @@ class RecognitionHost implements SpeechRecognition {
       model,
       signal,
       configure: (change) => thread.call('stream.configure', { streamKey, change }),
-      onEvent: (event) => this.#tell(streamId, onEvent, event),
+      onEvent: (event) => this.#emit(streamId, onEvent, event),
       onClosed: () => {
         this.#streams.delete(streamKey);
-        // A stream that ended by itself is closed there already, and so is one of a thread that died.
+        // Fails if the stream ended by itself or its thread died, and is then already closed.
         thread.call('stream.close', { streamKey }).catch(() => {});
       },
     });
     signal.throwIfAborted();
     this.#streams.set(streamKey, stream);
     return stream;
+  }
+
+  liveLoad(more: number): number {
+    const { streams, load, ofAStream } = this.#load;
+    return streams + more <= FEWEST_STREAMS ? 0 : load + more * ofAStream;
   }
 
   languages(): readonly RecognitionLanguage[] {
@@ -112,7 +126,7 @@ class RecognitionHost implements SpeechRecognition {
   }
 
   async close(): Promise<void> {
-    // Nobody opens one from now on.
+    // No stream can be opened from now on.
     const closed = this.#thread.close();
     for (const stream of this.#streams.values()) stream.close();
     await closed;
@@ -120,6 +134,7 @@ class RecognitionHost implements SpeechRecognition {
 
   #failAll(detail: string): void {
     const lost = [...this.#streams.values()];
+    this.#load = { streams: 0, load: 0, ofAStream: 0 };
     this.#logger?.warn({ detail, streams: lost.length }, 'speech thread lost');
     for (const stream of lost) {
       stream.deliver({ type: 'recognition.failed', code: 'INTERNAL', message: THREAD_DIED, retryAfterS: null });
@@ -128,11 +143,12 @@ class RecognitionHost implements SpeechRecognition {
 
   #take(report: ThreadReport): void {
     if (report.type === 'event') this.#streams.get(report.streamKey)?.deliver(report.event);
+    else if (report.type === 'load') this.#load = report;
     else this.#logger?.warn({ model: report.model, detail: report.detail }, 'recognizer failed');
   }
 
-  /** An owner that throws must not take the other streams' events with it. */
-  #tell(streamId: string, onEvent: OpenRecognitionOptions['onEvent'], event: RecognitionEvent): void {
+  /** Isolates other streams from an owner that throws. */
+  #emit(streamId: string, onEvent: OpenRecognitionOptions['onEvent'], event: RecognitionEvent): void {
     try {
       onEvent(event);
     } catch (error) {

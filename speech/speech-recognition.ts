@@ -3,18 +3,24 @@ import type { RecognitionEvent } from '../machines/utterances.ts';
 import type { EngineName, Keyword } from './recognizer.ts';
 
 /**
- * Recognition of streams of utterances as the actors see it: engines, their processes and who gets which are behind
- * it, in a thread of their own. Implemented in `speech-recognition.thread.ts`.
+ * Recognises streams of utterances. Engines, their processes and scheduling run in a thread behind it. Implemented in
+ * `speech-recognition.thread.ts`.
  */
 export interface SpeechRecognition {
   /**
-   * @throws TandemError `unsupported_language`, saying which engine would understand it; `SHUTTING_DOWN`
+   * Opens a stream.
+   * @throws TandemError `unsupported_language`, which names engines that would understand it; `STT_OVERLOADED` if the
+   * recognizers could not keep up with another live stream; `SHUTTING_DOWN`
    */
   open(options: OpenRecognitionOptions): Promise<RecognitionStream>;
-  /** What can be recognised with what is installed. */
   languages(): readonly RecognitionLanguage[];
-  /** What is installed and how it does; for `doctor` and health. */
+  /** State of the installed engines, for `doctor` and health. */
   engines(): Promise<readonly EngineStatus[]>;
+  /**
+   * Load of the recognizers with `more` additional live streams, as a share of their capacity. Above 1, another live
+   * stream is rejected.
+   */
+  liveLoad(more: number): number;
   /** False while its thread waits to be restarted. */
   readonly isRunning: boolean;
   close(): Promise<void>;
@@ -24,32 +30,34 @@ export interface RecognitionSettings {
   /** ISO 639-1 codes that may be spoken; null for any that the engines understand. */
   languages: readonly string[] | null;
   keywords: readonly Keyword[];
-  /** How often the hypothesis of an open utterance is told; null for never. */
+  /** Interval of hypotheses of an open utterance; null for none. */
   hypothesisEveryMs: number | null;
-  /** Null without diarisation. A `channel` diarisation names the channel, `voice` tells voices apart. */
+  /** Null without diarisation. `channel` labels by channel, `voice` distinguishes voices. */
   diarization: { by: 'voice' | 'channel'; minSpeakers: number | null; maxSpeakers: number | null } | null;
 }
 
 export interface OpenRecognitionOptions extends RecognitionSettings {
   streamId: string;
   /**
-   * `live`: utterances are recognised while they are spoken, one after the other, and a stream that falls too far
-   * behind is `overloaded`. `batch`: whole utterances side by side on all engines; nothing is ever overloaded.
+   * `live`: utterances are recognised while spoken, in order, and a stream that falls too far behind is `overloaded`.
+   * `batch`: whole utterances run in parallel on all engines, and are never overloaded.
    */
   mode: 'live' | 'batch';
   onEvent: (event: RecognitionEvent) => void;
-  /** Aborting closes the stream at once; nothing more is told. */
+  /** Opens a live stream even if the recognizers are busy. Default false. */
+  isPromised?: boolean;
+  /** Aborting closes the stream at once, without further events. */
   signal: AbortSignal;
 }
 
 export interface RecognitionStream {
-  /** The end that a listener posts its `UtteranceMessage`s to; hand it over to the listener. */
+  /** Port for the listener, which posts `UtteranceMessage`s to it. */
   readonly utterances: MessagePort;
-  /** Which model was chosen, such as `pocketsphinx/en-us`. */
+  /** The chosen model, such as `pocketsphinx/en-us`. */
   readonly model: string;
-  /** Whether that model has a use for keywords; otherwise they only replace words that sound like them. */
+  /** Whether the model uses keywords. Otherwise they only replace words that sound alike. */
   readonly boostsKeywords: boolean;
-  /** Applies from the next utterance on. @throws TandemError `unsupported_language`, and nothing changes */
+  /** Applies from the next utterance. @throws TandemError `unsupported_language`, without any change */
   configure(change: Partial<RecognitionSettings>): Promise<void>;
   /** Idempotent. */
   close(): void;
@@ -64,11 +72,11 @@ export interface RecognitionLanguage {
 export interface EngineStatus {
   engine: EngineName;
   models: readonly string[];
-  /** Instances loaded, and busy of these. */
+  /** Loaded instances, and how many are busy. */
   loaded: number;
   busy: number;
-  /** Seconds of work per second of audio, measured; null before anything was recognised. */
+  /** Measured seconds of work per second of audio; null before the first recognition. */
   realTimeFactor: number | null;
-  /** Why it cannot be used; null when it can. */
+  /** Why the engine cannot be used; null if it can. */
   problem: string | null;
 }

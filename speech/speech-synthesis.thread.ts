@@ -15,7 +15,7 @@ import { SynthesizerError, type SynthesizerErrorCode } from './synthesizer.ts';
 export interface SpeechSynthesisOptions {
   settings: SynthesisSettings;
   logger?: SynthesisLogger;
-  /** Makes the engines instead of `engines/available-synthesizers.ts`, for tests that need some that fail. */
+  /** Replaces `engines/available-synthesizers.ts`, for tests with failing engines. */
   enginesModule?: URL;
 }
 
@@ -25,8 +25,8 @@ interface SynthesisLogger {
 }
 
 /**
- * Starts the synthesis thread. A new one takes its place when it dies.
- * @throws SynthesizerError `crashed` when it cannot be started
+ * Starts the synthesis thread. It is restarted when it dies.
+ * @throws SynthesizerError `crashed` if it cannot be started
  */
 export async function createSpeechSynthesis(options: SpeechSynthesisOptions): Promise<SpeechSynthesis> {
   const host = new SynthesisHost(options);
@@ -88,7 +88,7 @@ class SynthesisHost implements SpeechSynthesis {
         signal.throwIfAborted();
       }
     } finally {
-      // Of one that is over there is nothing left; of a thread that died neither.
+      // Fails if the stream is over or its thread died, and is then already closed.
       stream?.thread.call('stream.close', { streamKey: stream.streamKey }).catch(() => {});
     }
   }

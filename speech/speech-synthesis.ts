@@ -2,15 +2,12 @@ import type { EngineVoice, SpokenWord, SynthesisEngineName } from './synthesizer
 import type { Script } from './text/script.ts';
 import type { SpeakingStyle, VoiceRecipe } from './voices/voice-recipe.ts';
 
-/**
- * Speech from text as the rest of the server sees it. The work is done in the synthesis thread, which has the engines'
- * processes; here only finished bytes pass.
- */
+/** Synthesises speech. The synthesis thread and its engine processes do the work; only encoded bytes pass here. */
 export interface SpeechSynthesis {
-  /** Of every engine that is there, at the start. */
+  /** Voices of every engine available at the start. */
   voices(): readonly AvailableVoice[];
   /**
-   * Speaks it, a little ahead of whoever takes it. Ends when all is said; whoever stops taking stops it.
+   * Synthesises a text, slightly ahead of its consumer. Ending the iteration stops it.
    * @throws SynthesizerError, the signal's reason
    */
   speak(request: SpeakRequest, signal: AbortSignal): AsyncGenerator<SpokenPart, void>;
@@ -28,14 +25,14 @@ export interface AvailableVoice extends EngineVoice {
 export interface SynthesisEngineStatus {
   engine: SynthesisEngineName;
   voices: number;
-  /** Why it has none, and what to do. */
+  /** Why there are no voices, and what to do. */
   problem: string | null;
 }
 
 export interface SpeakRequest {
   script: Script;
   recipe: VoiceRecipe;
-  /** By the index that clauses of the script have. Default: none. */
+  /** By the `voice` index of the script's clauses. Default: none. */
   voices?: readonly VoiceRecipe[];
   style: SpeakingStyle;
   format: SpeechFormat;
@@ -50,14 +47,14 @@ export interface SpeechFormat {
 export const SPEECH_ENCODINGS = ['LINEAR16', 'MULAW', 'ALAW', 'MP3', 'OGG_OPUS'] as const;
 export type SpeechEncoding = (typeof SPEECH_ENCODINGS)[number];
 
-/** The parts' audio, one after the other, is one file or stream of the format. */
+/** A chunk of audio. The chunks in order form one file or stream of the format. */
 export interface SpokenPart {
   audio: Uint8Array;
-  /** Words that are complete now, in order; times count from the beginning of the text. */
+  /** Words completed by this chunk, in order; times from the beginning of the text. */
   words: SpokenWord[];
-  /** Marks that are passed now, in order; times count from the beginning of the text. Default: none. */
+  /** Marks passed by this chunk, in order; times from the beginning of the text. Default: none. */
   marks?: SpokenMark[];
-  /** Of the text until now. */
+  /** Duration of the text so far. */
   durationMs: number;
 }
 

@@ -1,48 +1,48 @@
 import type { ScriptWord } from './text/script.ts';
 
-/** A synthesis engine that is installed and configured: says what voices it has and makes instances. */
+/** An installed and configured synthesis engine: lists voices and starts instances. */
 export interface SynthesisEngine {
   readonly name: SynthesisEngineName;
-  /** Where its models are, if not here: two servers may have different ones of the same name. */
+  /** Where its models are, if not here: two servers may have different models of the same name. */
   readonly source?: string;
-  /** Whether its instances heed `pitchSemitones` and `pitchRange`; effects do it for those that cannot. */
+  /** Whether instances apply `pitchSemitones` and `pitchRange`. If not, effects do. */
   readonly controlsPitch: boolean;
-  /** How many may run side by side at most: processes for local engines, requests for upstreams. */
+  /** Limit of parallel instances: processes for local engines, requests for upstreams. */
   readonly maxInstances: number;
-  /** What it can speak with what is installed. Cheap: loads no model. */
+  /** Voices of what is installed. Cheap: loads no model. */
   voices(): Promise<readonly EngineVoice[]>;
-  /** Why `voices` answers nothing, and what to do about it; null when it does. */
+  /** Why `voices` returns none, and what to do; null if it returns some. */
   problem(): Promise<string | null>;
-  /** Makes an instance. Aborting ends it at once, also later. @throws SynthesizerError */
+  /** Starts an instance. Aborting stops it, also later. @throws SynthesizerError */
   start(options: { model: string; signal: AbortSignal }): Promise<Synthesizer>;
 }
 
 export type SynthesisEngineName = 'espeak-ng' | 'sherpa-onnx' | 'openai';
 
 export interface EngineVoice {
-  /** As the engine names it, such as `en-us+f3`; unique in the engine. */
+  /** The engine's name, such as `en-us+f3`; unique within the engine. */
   name: string;
-  /** What an instance must be started with to speak it. The same name stands for the same bytes. */
+  /** Model to start an instance with. The same name stands for the same bytes. */
   model: string;
   /** BCP 47 in lower case, such as `en-us`. */
   language: string;
   gender: 'female' | 'male' | null;
-  /** Whether it takes a `reference` and then sounds like that. */
+  /** Whether it clones the voice of a `reference`. */
   clones: boolean;
 }
 
-/** One instance of an engine: speaks one clause at a time. Local ones live in child processes. */
+/** One instance of an engine, which speaks one clause at a time. Local ones live in child processes. */
 export interface Synthesizer {
   readonly sampleRateHz: number;
   /**
-   * As fast as it is made, and no faster than it is taken. Whoever stops taking ends it; the instance can then be asked
-   * for another clause. Something always comes of a clause, if only silence.
+   * Synthesises a clause, with backpressure. Ending the iteration cancels it; the instance can then take another
+   * clause. There is always some audio, if only silence.
    * @throws SynthesizerError, the signal's reason
    */
   speak(clause: Clause, signal: AbortSignal): AsyncIterable<SpokenBlock>;
   /**
-   * Resolves when it is done with what it was asked, also what nobody takes any more: until then the next clause waits.
-   * Not there where nothing is made that nobody takes.
+   * Resolves when all requested work is done, including cancelled clauses; until then the next clause waits. Absent if
+   * nothing continues after a cancellation.
    */
   idle?(): Promise<void>;
   /** Idempotent. */
@@ -54,11 +54,11 @@ export interface Clause {
   words: readonly ScriptWord[];
   /** `EngineVoice.name`. */
   voice: string;
-  /** Factor on the pace at which the voice speaks by itself, 0.2 to 5; engines keep to what they can. */
+  /** Factor on the voice's own pace, 0.2 to 5. Engines may limit it. */
   speed: number;
   /** Above the voice's own pitch. */
   pitchSemitones: number;
-  /** Factor on how far the pitch goes up and down: 0 is monotone, 1 the voice's own. */
+  /** Factor on the range of the pitch: 0 is monotone, 1 the voice's own. */
   pitchRange: number;
   /** For voices that clone. */
   reference: VoiceReference | null;
@@ -67,15 +67,15 @@ export interface Clause {
 export interface VoiceReference {
   /** A WAV file, mono, 16 bit. */
   path: string;
-  /** What is said in it. */
+  /** The text spoken in it. */
   text: string;
 }
 
 export interface SpokenBlock {
   samples: Int16Array<ArrayBuffer>;
   /**
-   * Where words begin, by their index in the clause, in milliseconds from its first sample. May come with a later block
-   * than the word itself, and for some words or engines not at all.
+   * Starts of words, by their index in the clause, in milliseconds from its first sample. May arrive in a later block
+   * than the word, or be missing for some words or engines.
    */
   marks: readonly WordMark[];
 }
@@ -85,7 +85,7 @@ export interface WordMark {
   atMs: number;
 }
 
-/** Times count from the first sample of whatever it is a part of. */
+/** Times count from the first sample of the enclosing clause or text. */
 export interface SpokenWord {
   word: string;
   startMs: number;
@@ -109,9 +109,9 @@ export class SynthesizerError extends Error {
 
 export type SynthesizerErrorCode =
   | 'unknown_voice'
-  /** The clause would be spoken for minutes; parts of it may be spoken. */
+  /** The clause would take minutes; parts of it may work. */
   | 'too_long'
-  /** Nothing of the text is anything that the voice has a sound for, such as letters of another script. */
+  /** The voice has no sound for anything in the text, such as letters of another script. */
   | 'unsayable'
   /** The instance is gone. */
   | 'crashed'

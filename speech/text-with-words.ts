@@ -1,6 +1,6 @@
 /**
- * A text in which some of its words are exchanged, with its punctuation and spacing as they were. Where text and
- * words do not agree, as with an upstream that normalises one of them, the words joined.
+ * Replaces words of a text and keeps its punctuation and spacing. If text and words disagree, because an upstream
+ * normalises one of them, returns the joined words.
  */
 export function textWithWords(
   text: string,
@@ -18,7 +18,7 @@ export function textWithWords(
   return out + text.slice(next);
 }
 
-/** Where each word stands in the text, in order; null unless all do and no word of the text is left out. */
+/** Positions of the words in the text, in order; null unless text and words correspond exactly. */
 function placesOf(text: string, words: readonly { word: string }[]): { start: number; end: number }[] | null {
   const places: { start: number; end: number }[] = [];
   let next = 0;

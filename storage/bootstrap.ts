@@ -7,18 +7,18 @@ import { bootstrapWorkspace } from './queries/workspaces.ts';
 export interface BootstrapOptions {
   ownerEmail: string | null;
   ownerPassword: string | null;
-  /** Becomes a key of the owner; one is minted when null and the workspace has none. */
+  /** Becomes a key of the owner. Null: a key is generated if the workspace has none. */
   apiKey: string | null;
 }
 
 export interface Bootstrapped {
   workspaceId: string;
   userId: number;
-  /** Shown to the operator once; only its hash is kept. */
+  /** Shown to the operator once; only its hash is stored. */
   mintedApiKey: string | null;
 }
 
-/** The first workspace, its owner and a key for it. Safe to run on every start. */
+/** Creates the first workspace, its owner and a key. Safe to run on every start. */
 export async function bootstrap(sql: Sql, options: BootstrapOptions): Promise<Bootstrapped> {
   const passwordHash = options.ownerPassword === null ? null : await hashPassword(options.ownerPassword);
   return await inTransaction(sql, async (tx) => {

@@ -3,27 +3,26 @@ import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { takeOwnership } from './embedded/owner-lock.ts';
 
-/** What a server keeps on its disk beside the database: its identity, its master key, and files. */
+/** Files of a server besides the database: its identity, master key, recordings and objects. */
 export interface DataFolder {
   readonly path: string;
-  /** Stable over restarts: the owner of calls. */
+  /** Id of this node, stable over restarts. It owns calls. */
   readonly node: string;
-  /** New with every start. */
+  /** Id of this start. */
   readonly boot: string;
-  /** 32 bytes: from the configuration, else made once and kept here. */
+  /** 32 bytes: from the configuration, or generated once and stored here. */
   readonly masterKey: Buffer;
-  /** Where recordings grow while their call runs. */
+  /** Folder of recordings of live calls. */
   readonly recordingsDir: string;
   readonly objectsDir: string;
-  /** For what lives as long as a request. Empty at the start, whatever a killed process left in it. */
+  /** For files of single requests. Emptied at the start. */
   readonly tempDir: string;
-  /** Gives the folder up, so that the next owner may have it. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Takes the folder for this process alone: a second one on it would take the first one's calls for orphans.
- * @throws TandemError `STORAGE_UNAVAILABLE` while another process owns it.
+ * Opens the folder for this process alone. A second process would take the first one's calls for orphans.
+ * @throws TandemError `STORAGE_UNAVAILABLE` while another process owns it
  */
 export async function openDataFolder(folder: string, configuredKey?: Buffer): Promise<DataFolder> {
   const root = path.resolve(folder);
@@ -49,7 +48,7 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
 
 const NODE_ID = 'node-id';
 
-/** Whether the recordings folder of another node can be used here: on the same machine, or on a shared file system. */
+/** Whether this process can use another node's recordings folder: on the same machine, or on a shared file system. */
 export async function canReachRecordingsOf({
   node,
   recordingsDir,
@@ -61,7 +60,7 @@ export async function canReachRecordingsOf({
   return id?.trim() === node;
 }
 
-/** The master key that a server keeps in its folder; null if it has none, because one is configured. */
+/** Reads the master key stored in the folder; null if it has none, because one is configured. */
 export async function readMasterKey(folder: string): Promise<Buffer | null> {
   const file = path.join(path.resolve(folder), 'secret-key');
   return (await modifiedAt(file)) === null ? null : await keptKey(file);
@@ -73,7 +72,7 @@ async function keptKey(file: string): Promise<Buffer> {
   return key;
 }
 
-/** The file's content; made first when there is none, whole or not at all. */
+/** Returns the file's content. Creates a missing file atomically. */
 async function keptIn(file: string, make: () => string): Promise<string> {
   try {
     return await readFile(file, 'utf8');

@@ -4,19 +4,19 @@ import { TandemError } from '../machines/errors.ts';
 import { parseExactJson } from './exact-json.ts';
 import { migrate } from './migrate.ts';
 
-/** The types our connections read and write beyond the library's own: Postgres bigint is a JavaScript bigint. */
+/** Types beyond the library's own: Postgres bigint becomes a JavaScript bigint. */
 type Types = { bigint: bigint };
 
-/** The pool. Rows come with camelCase keys, bigint as bigint, timestamptz as Date (milliseconds). */
+/** The connection pool. Rows have camelCase keys, bigint as bigint, timestamptz as Date (milliseconds). */
 export type Sql = postgres.Sql<Types>;
 /** One transaction on one connection. */
 export type Tx = postgres.TransactionSql<Types>;
-/** What every query takes first: the pool, or the transaction it has to be part of. */
+/** First argument of every query: the pool or a transaction. */
 export type SqlOrTx = postgres.ISql<Types>;
 
 export interface Database {
   readonly sql: Sql;
-  /** Waits for running queries, at most 5 s, then closes every connection. Idempotent. */
+  /** Waits up to 5 s for running queries, then closes every connection. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -31,23 +31,23 @@ export interface OpenDatabaseOptions {
   url: string;
   /** Connections in the pool. Default 10. */
   max?: number;
-  /** How long to wait for the first connection. Default 5 000 ms. */
+  /** Timeout of the first connection. Default 5 000 ms. */
   connectTimeoutMs?: number;
   /**
-   * How long a transaction may wait for its process. Then the server rolls it back, so that a process that is frozen or cut
-   * off does not keep the locks that others need to settle its calls. Default 5 000 ms.
+   * Longest that a transaction may be idle before the server rolls it back. Otherwise a frozen or disconnected process
+   * would keep locks that others need to settle its calls. Default 5 000 ms.
    */
   idleInTransactionMs?: number;
   logger?: StorageLogger;
 }
 
-/** Most connections of the pool of a server. */
+/** Maximum connections of a server's pool. */
 export const POOL_SIZE = 16;
 
 /**
- * Connects, brings the schema up to date and returns the pool.
- * @throws TandemError `STORAGE_UNAVAILABLE` with a one-line reason when the server cannot be reached, refuses the
- * login, is older than Postgres 15, or carries a schema this version does not know.
+ * Connects, migrates the schema and returns the pool.
+ * @throws TandemError `STORAGE_UNAVAILABLE` with one line if the server cannot be reached, rejects the login, is older
+ * than Postgres 15, or has a schema of a newer version
  */
 export async function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
   const sql = connect(options);
@@ -62,14 +62,14 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
 }
 
 /**
- * A pool without looking at the schema: for tests and the tools that create databases.
+ * Opens a pool without checking the schema, for tests and tools that create databases.
  *
- * A connection of the library that was cut may keep half of what it was writing and wait for ever after it has
- * connected again (postgres 3.4.9 neither empties its buffer nor forgets its timer). So the first connection that is
- * lost retires the whole pool: new queries go to a fresh one, those under way may end within 5 s.
+ * The library (postgres 3.4.9) neither empties a lost connection's buffer nor clears its timer. After it has
+ * reconnected, such a connection may wait for ever. So the first lost connection retires the whole pool: new queries
+ * use a fresh pool, running ones get 5 s to finish.
  */
 export function connect(options: OpenDatabaseOptions): Sql {
-  // Its own, so that the connections of this pool can be counted.
+  // A unique name, so that this pool's connections can be counted.
   const name = `tandem-${randomBytes(4).toString('hex')}`;
   const open = () => openPool(options, { name, onLost: retire });
   let current = open();
@@ -92,7 +92,7 @@ export function connect(options: OpenDatabaseOptions): Sql {
   });
 }
 
-/** Of type json, which keeps a document as it was written (metadata); jsonb does not, and is read as usual. */
+/** Type json keeps a document as written (metadata). jsonb does not, and is read as usual. */
 const EXACT_JSON = {
   to: 114,
   from: [114],
@@ -108,12 +108,12 @@ function openPool(
     const pool: Sql = postgres(url, {
       max,
       connect_timeout: Math.max(1, Math.ceil(connectTimeoutMs / 1000)),
-      // No connection is closed but by us, or because it was lost.
+      // Connections close only if we close them or they are lost.
       max_lifetime: null,
       idle_timeout: 0,
       onclose: () => onLost(pool),
       types: { bigint: postgres.BigInt, exactJson: EXACT_JSON },
-      // Column names only: the keys inside metadata are the client's and stay as they are.
+      // Column names only, because keys inside metadata are the client's.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
       connection: {
@@ -130,11 +130,11 @@ function openPool(
 }
 
 /**
- * Runs `work` in one transaction, joining the one it is given if it already is in one.
+ * Runs `work` in one transaction, or in the given one.
  *
- * The library answers every failure of `work` with a rollback and its end with a commit, also on a connection that is
- * gone, and a write to that throws where nobody can catch it: the whole process ends (postgres 3.4.9, `nextWrite` on a
- * null socket). So once the connection is lost `work` never seems to end; the transaction is rejected all the same.
+ * After a lost connection the library (postgres 3.4.9) still sends the rollback or commit. That write throws where
+ * nothing can catch it (`nextWrite` on a null socket), and the process ends. So once the connection is lost, `work`
+ * appears never to end, and the returned promise rejects.
  */
 export async function inTransaction<T>(sql: SqlOrTx, work: (tx: Tx) => Promise<T>): Promise<T> {
   if (!isPool(sql)) return await work(sql as Tx);
@@ -161,7 +161,7 @@ export async function inTransaction<T>(sql: SqlOrTx, work: (tx: Tx) => Promise<T
   return (await Promise.race([committed, lost.promise])) as T;
 }
 
-/** Asks `check` before every statement. */
+/** Calls `check` before every statement. */
 function guarded(tx: Tx, check: () => void): Tx {
   return new Proxy(tx, {
     apply(target, self, args) {
@@ -175,21 +175,21 @@ function guarded(tx: Tx, check: () => void): Tx {
   });
 }
 
-/** The library's own codes, the system's, and what the server says before it hangs up. */
+/** Checks the library's codes, the system's, and fatal errors of the server. */
 function isConnectionLoss(error: unknown): boolean {
   const { code, severity, errno } = (error ?? {}) as { code?: unknown; severity?: unknown; errno?: unknown };
   if (severity === 'FATAL' || severity === 'PANIC') return true;
   return typeof code === 'string' && (/^CONNECT(ION)?_/.test(code) || typeof errno === 'number' || code === 'EPIPE');
 }
 
-/** Whether an error means that the database cannot be used now: the same request may succeed later. */
+/** Whether the database is currently unusable, so that the same request may succeed later. */
 export function isStorageOutage(error: unknown): boolean {
   const code = String((error as { code?: unknown } | null)?.code ?? '');
   return (
     /^(CONNECTION_|CONNECT_TIMEOUT)/.test(code) ||
     /^(ECONN|EPIPE|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)/.test(code) ||
     // 08: connection; 53: resources; 57P: shutting down or starting; 40: serialisation, deadlock; 55P03: lock timeout;
-    // 25P03: a transaction that was idle for too long.
+    // 25P03: transaction idle for too long.
     /^(08|53|40)[0-9A-Z]{3}$|^57P0[0-9]$|^57014$|^55P03$|^25P03$/.test(code)
   );
 }

@@ -1,7 +1,6 @@
 /**
- * JSON whose numbers keep the digits they were written with: 12345678901234567890, 1.10 and -0 come out of
- * `JSON.stringify` as they went in, where a JavaScript number would not bring them back. Such a number is a raw JSON
- * value (TC39 JSON.parse source text access); all others are plain numbers.
+ * Parses JSON so that `JSON.stringify` returns numbers as written: 12345678901234567890, 1.10 and -0. A number that
+ * JavaScript would change becomes a raw JSON value (TC39 JSON.parse source text access).
  */
 export function parseExactJson(text: string): unknown {
   return EXACT.parse(text, (_key, value, { source }) =>
@@ -9,14 +8,14 @@ export function parseExactJson(text: string): unknown {
   );
 }
 
-/** The number behind a raw JSON value, as near as JavaScript has it; null for anything else. */
+/** Converts a raw JSON value to the nearest JavaScript number; null for anything else. */
 export function numberOfRawJson(value: unknown): number | null {
   return EXACT.isRawJSON(value) ? Number(value.rawJSON) : null;
 }
 
 const EXACT = JSON as unknown as ExactJson;
 
-/** What the runtime's JSON has beyond the ES2024 library types. */
+/** Members of the runtime's JSON that the ES2024 library types lack. */
 interface ExactJson {
   parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): unknown;
   rawJSON(text: string): unknown;

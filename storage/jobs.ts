@@ -1,40 +1,40 @@
 import { createPostgresBackend, type Job, type JobsOptions, Queue, type RedisClient, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { TandemError } from '../machines/errors.ts';
+import { LATE, within } from '../runtime/waiting.ts';
 import { connect, type StorageLogger } from './database.ts';
 
 /**
- * Queues that wake somebody up when work is due: BullMQ on Postgres, or on Redis when there is one. A job holds no
- * truth: it names a row, and that row says whether, when and how often to try again. So a job that fails is dropped,
- * and a job that is lost is queued again from the row.
+ * Job queues that trigger due work: BullMQ on Postgres, or on Redis if configured. A job only names a row. The row
+ * decides whether, when and how often to retry. So failed jobs are dropped, and lost ones are queued again from the
+ * row.
  */
 export interface Jobs {
-  /** The queue of that name, opened once. @throws TandemError `STORAGE_UNAVAILABLE` */
+  /** Opens the queue once. @throws TandemError `STORAGE_UNAVAILABLE` */
   open(name: QueueName): Promise<JobQueue>;
-  /** Jobs of each queue that is open. */
+  /** Counts the jobs of each open queue. */
   counts(): Promise<Partial<Record<QueueName, JobCounts>>>;
-  /** Resolves when Redis responds, and rejects while it is away. Null on Postgres. */
+  /** Resolves if Redis responds; rejects while it is away. Null on Postgres. */
   readonly pingRedis: (() => Promise<void>) | null;
-  /** Closes the workers, then the connections. Idempotent. */
+  /** Closes the workers, then the connections, without waiting for an unavailable server. Idempotent. */
   close(): Promise<void>;
 }
 
-/** One for each kind of row that jobs name. */
 export type QueueName = 'deliveries' | 'memories' | 'judge-batches';
 
 export interface JobCounts {
-  /** Due, and not taken yet. */
+  /** Due, but not taken. */
   waiting: number;
-  /** Being worked on, by all processes. */
+  /** In progress in all processes. */
   active: number;
   /** Due later. */
   delayed: number;
 }
 
 export interface JobQueue {
-  /** Queues an attempt. The same row and attempt are queued once, however often this is called. */
+  /** Queues an attempt, once per row and attempt number. */
   add(id: string, options: { delayMs: number; attempt: number }): Promise<void>;
-  /** Starts taking jobs. `close` lets the running ones finish. */
+  /** Starts taking jobs. `close` lets running jobs finish. */
   work(handler: (id: string) => Promise<void>, options: { concurrency: number }): Promise<JobWorker>;
 }
 
@@ -44,16 +44,19 @@ export interface JobWorker {
 
 export interface OpenJobsOptions {
   databaseUrl: string;
-  /** redis:// or rediss://; used instead of Postgres. */
+  /** redis:// or rediss://. Replaces Postgres. */
   redisUrl?: string;
-  /** Keeps installations on one server apart: the schema in Postgres, the key prefix in Redis. */
+  /** Separates installations on one server: schema in Postgres, key prefix in Redis. */
   namespace?: string;
-  /** How long the first connection may take. Default 5 000 ms. */
+  /** Timeout of the first connection. Default 5 000 ms. */
   connectTimeoutMs?: number;
   logger?: StorageLogger;
 }
 
-/** @throws TandemError `STORAGE_UNAVAILABLE` when the server cannot be reached: BullMQ itself would try for ever. */
+/**
+ * Connects to the job server. @throws TandemError `STORAGE_UNAVAILABLE` if it cannot be reached: BullMQ itself would
+ * retry for ever
+ */
 export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
   const server = options.redisUrl === undefined ? await onPostgres(options) : await onRedis(options, options.redisUrl);
   const queues = new Map<QueueName, Promise<OpenQueue>>();
@@ -65,7 +68,7 @@ export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
       if (queue === undefined) {
         queue = openQueue(server, { name, logger: options.logger });
         queues.set(name, queue);
-        // Another attempt to open it may succeed.
+        // Allows another attempt to open it.
         queue.catch(() => queues.delete(name));
       }
       return queue;
@@ -98,6 +101,14 @@ async function openQueue(
   const queue = await server.openQueue(name);
   queue.on('error', (error) => logger?.warn({ err: error }, 'job queue connection failed'));
   const workers = new Set<JobWorker>();
+
+  /** Limits the wait, because BullMQ waits for its server for ever. */
+  async function closed(closing: Promise<void>): Promise<void> {
+    if ((await within(closing, { ms: CLOSED_WITHIN_MS })) === LATE) {
+      logger?.warn({ queue: name }, 'a job queue could not be closed in time');
+    }
+  }
+
   return {
     async add(id, { delayMs, attempt }) {
       const delay = Math.max(0, Math.ceil(delayMs));
@@ -105,18 +116,26 @@ async function openQueue(
     },
 
     async work(handler, { concurrency }) {
-      const worker = server.startWorker(name, handler, concurrency);
+      const running = new Set<Promise<void>>();
+      const handle: JobHandler = async (id) => {
+        const job = handler(id);
+        running.add(job);
+        await job.finally(() => running.delete(job));
+      };
+      const worker = server.startWorker(name, handle, concurrency);
       worker.on('error', (error) => logger?.warn({ err: error }, 'job worker connection failed'));
       worker.on('failed', (job, error) => logger?.error({ err: error, queue: name, id: job?.data.id }, 'a job failed'));
-      const handle: JobWorker = {
+      const opened: JobWorker = {
         async close() {
-          workers.delete(handle);
-          await worker.close();
+          workers.delete(opened);
+          const closing = worker.close();
+          await Promise.allSettled(running);
+          await closed(closing);
         },
       };
-      workers.add(handle);
+      workers.add(opened);
       await worker.waitUntilReady();
-      return handle;
+      return opened;
     },
 
     async counts() {
@@ -126,12 +145,13 @@ async function openQueue(
 
     async close() {
       await Promise.all([...workers].map((worker) => worker.close()));
-      await queue.close();
+      await closed(queue.close());
     },
   };
 }
 
-/** BullMQ's own retries stay off, and a job's id is free again as soon as the job is over. */
+const CLOSED_WITHIN_MS = 3_000;
+/** Disables BullMQ's retries, and frees a job's id when the job ends. */
 const DROP_WHEN_DONE = { attempts: 1, removeOnComplete: true, removeOnFail: true };
 
 interface JobData {
@@ -140,7 +160,6 @@ interface JobData {
 
 type JobHandler = (id: string) => Promise<void>;
 
-/** What `openJobs` needs of BullMQ, whatever that runs on. */
 interface JobServer {
   openQueue(name: QueueName): Promise<BackendQueue>;
   startWorker(name: QueueName, handler: JobHandler, concurrency: number): BackendWorker;
@@ -204,7 +223,7 @@ async function onRedis(
   redisUrl: string,
 ): Promise<JobServer> {
   const options = { lazyConnect: true, connectTimeout: connectTimeoutMs };
-  // The probe gives up at once; the real connection never does, as BullMQ asks.
+  // The probe gives up at once. The real connection never does, as BullMQ requires.
   const probe = new Redis(redisUrl, { ...options, maxRetriesPerRequest: 0, retryStrategy: () => null });
   let lastError: unknown;
   probe.on('error', (error) => {
@@ -232,17 +251,18 @@ async function onRedis(
         ...DROP_FINISHED,
       }),
     async ping() {
-      // While it is away, commands would queue up in the client.
+      // While Redis is away, the client would queue commands.
       if (client.status !== 'ready' && client.status !== 'wait') throw new Error('Redis is not connected.');
       await client.ping();
     },
     disconnect: async () => {
-      await client.quit().catch(() => client.disconnect());
+      if (client.status === 'ready') await client.quit().catch(() => {});
+      client.disconnect();
     },
   };
 }
 
-/** For jobs that an older version queued with other options. */
+/** For jobs queued by an older version with other options. */
 const DROP_FINISHED = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
 
 function unavailable(server: string, cause: unknown): TandemError {

@@ -13,26 +13,24 @@ import { logRefund, logUsage, type Usage } from './ledger-usage.ts';
 
 export interface ChargeInput extends Usage {
   workspaceId: string;
-  /** What it costs, from `costOf`. */
+  /** Price from `costOf`. */
   amountNano: bigint;
   operationKey: string;
   description?: string;
   at?: Date;
 }
 
-/** What was charged, and what the three billing headers tell. */
+/** A charge, as reported by the three billing headers. */
 export interface Charge {
-  /** The audit row. */
   entryId: string;
   chargedNano: bigint;
-  /** Available and held, around the charge. */
   balanceBeforeNano: bigint;
   balanceAfterNano: bigint;
 }
 
 /**
- * Takes the whole amount at once, or nothing. A replay returns the first charge.
- * @throws TandemError `INSUFFICIENT_CREDITS` with `details` of `required`, `available` and `shortfall` in USD.
+ * Charges the whole amount or nothing. A repeated key returns the first charge.
+ * @throws TandemError `INSUFFICIENT_CREDITS` with `details` of `required`, `available` and `shortfall` in USD
  */
 export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> {
   const { amountNano } = input;
@@ -57,19 +55,15 @@ export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> 
 
 export interface RefundInput {
   workspaceId: string;
-  /** The operation key of the charge or settle that is taken back. */
   reversesOperationKey: string;
-  /** Default: all that was charged. Never more. */
+  /** Default: the whole charge. Never more. */
   amountNano?: bigint;
   operationKey: string;
   description?: string;
   at?: Date;
 }
 
-/**
- * Gives a charge back, once: a second refund of the same charge, under whatever key, refunds nothing more and
- * returns what the first one gave.
- */
+/** Refunds a charge once. A second refund, under any key, changes nothing and returns the first one's amount. */
 export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refundedNano: bigint }> {
   return await inTransaction(sql, async (tx) => {
     const accounts = await lockAccounts(tx, input.workspaceId);
@@ -99,7 +93,7 @@ export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refund
   });
 }
 
-/** What a settle or charge of that key took; null when there was none. */
+/** Returns the charge or settle with this key; null if there is none. */
 export async function chargeOf(sql: SqlOrTx, operationKey: string): Promise<Charge | null> {
   const [entry] = await sql<EntryRow[]>`
     select * from entries where operation_key = ${operationKey} and kind in ('settle', 'charge')`;

@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import type { Tx } from './database.ts';
 
-/** The book behind `ledger.ts`: a workspace's four accounts, and entries whose postings sum to zero. */
+/** Accounts and entries of `ledger.ts`: each workspace has four accounts, and an entry's postings sum to zero. */
 
 export type PaymentType = 'one_time' | 'subscription' | 'admin_bonus';
 
 export interface Wallet {
   /** available + held */
   balanceNano: bigint;
-  /** Set aside by open holds. */
+  /** Held by open holds. */
   heldNano: bigint;
-  /** What can be spent or held; below zero when a refund or dispute took back more than was left. */
+  /** Available to spend or hold. Negative if a refund or dispute took more than was left. */
   availableNano: bigint;
 }
 
@@ -26,14 +26,12 @@ export interface AccountRow {
 
 export type Accounts = Record<AccountKind, AccountRow>;
 
-/** An entry as it stands in the book. */
 export interface PostedEntry {
   id: string;
-  /** Grows with every entry; within a workspace in the order in which they took effect. */
+  /** Grows with every entry; within a workspace, in the order of effect. */
   position: bigint;
   workspaceId: string;
   resultNano: bigint;
-  /** Available and held, around this entry. */
   balanceBeforeNano: bigint;
   balanceAfterNano: bigint;
 }
@@ -54,7 +52,7 @@ interface Operation {
   description?: string;
 }
 
-/** Locks what the whole workspace's money hangs on, and reads it. One round trip: the second statement waits for the lock. */
+/** Locks and reads a workspace's accounts. One round trip: the second statement waits for the lock. */
 export async function lockAccounts(tx: Tx, workspaceId: string): Promise<Accounts> {
   const [, rows] = await Promise.all([
     tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`.execute(),
@@ -63,7 +61,6 @@ export async function lockAccounts(tx: Tx, workspaceId: string): Promise<Account
   return accountsFrom(rows, workspaceId);
 }
 
-/** The entry this operation made before, if any. */
 export async function earlierEntry(
   tx: Tx,
   operation: Operation,

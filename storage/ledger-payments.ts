@@ -11,31 +11,29 @@ import {
 
 export interface TopUpInput {
   workspaceId: string;
-  /** Above zero. */
+  /** Positive. */
   amountNano: bigint;
   paymentType: PaymentType;
   operationKey: string;
   description?: string;
   at?: Date;
-  /** The stored payment that this completes; default: a new one. */
+  /** Stored payment to complete; default: a new one. */
   paymentId?: string;
-  /** The payment whose money was taken back and comes again. */
+  /** Earlier reversed payment whose money returns. */
   reversesPaymentId?: string;
 }
 
-/** Puts money into the wallet and lists it among the payments. */
 export async function topUp(sql: SqlOrTx, input: TopUpInput): Promise<{ entryId: string; wallet: Wallet }> {
   return await pay(sql, { ...input, kind: 'top_up' });
 }
 
 export type ReversalInput = Omit<TopUpInput, 'paymentId' | 'reversesPaymentId'> & {
-  /** The payment whose money is taken back. */
   reversesPaymentId: string;
 };
 
 /**
- * Takes money of a payment out of the wallet again and lists that among the payments, with an amount below zero. What
- * was spent meanwhile leaves the wallet below zero, and then nothing can be spent until it is topped up.
+ * Takes a payment's money out of the wallet and lists that as a negative payment. The wallet may become negative; then
+ * nothing can be spent until it is topped up.
  */
 export async function reverseTopUp(sql: SqlOrTx, input: ReversalInput): Promise<{ entryId: string; wallet: Wallet }> {
   return await pay(sql, { ...input, kind: 'reversal' });

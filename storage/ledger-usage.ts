@@ -2,11 +2,10 @@ import type { Tx } from './database.ts';
 import type { PostedEntry } from './ledger-entries.ts';
 import type { Cost } from './price-book.ts';
 
-/** What an entry was for: one row of the usage log, which commits with the entry. */
+/** A row of the usage log, which commits with its entry. */
 export interface Usage extends Omit<Cost, 'amountNano'> {
-  /** What was done, such as `click2call`, `ingest` or `rent`. */
+  /** Operation, such as `click2call`, `ingest` or `rent`. */
   operation: string;
-  /** What it was done to: a call, a memory, a number. */
   resourceId: string | null;
   apiKeyId: number | null;
   userId: number | null;
@@ -29,7 +28,7 @@ export async function logUsage(tx: Tx, { id, position, workspaceId }: PostedEntr
   await tx`insert into usage_logs ${tx({ ...row, quantity: quantity.toFixed(9) })}`;
 }
 
-/** A refund is for what its charge was for. */
+/** Logs a refund with the usage of its charge. */
 export async function logRefund(tx: Tx, { id, position }: PostedEntry, chargeId: string): Promise<void> {
   await tx`
     insert into usage_logs (entry_id, workspace_id, position, service, operation, resource_id, quantity, unit,

@@ -19,21 +19,21 @@ export type { PaymentType, Wallet } from './ledger-entries.ts';
 export { reverseTopUp, topUp } from './ledger-payments.ts';
 
 /**
- * The wallet, in double entry. Every operation is one row of `entries` under a unique operation key and postings that
- * sum to zero:
+ * The wallet, in double entry. Each operation adds one row to `entries` under a unique operation key, with postings
+ * that sum to zero:
  *
  *   topUp     funding -> wallet      money arrives
- *   reverse   wallet  -> funding     a payment is refunded or disputed; the only one that may leave less than nothing
- *   hold      wallet  -> held        set aside for something that is starting
- *   growHold  wallet  -> held        it goes on
+ *   reverse   wallet  -> funding     refund or dispute of a payment; only this may make the wallet negative
+ *   hold      wallet  -> held        reserves money for something that starts
+ *   growHold  wallet  -> held        reserves more
  *   settle    held (and wallet) -> revenue, the rest of the hold -> wallet
- *   void      held    -> wallet      nothing was owed
- *   charge    wallet  -> revenue     something whose price is known at once
- *   refund    revenue -> wallet      once for each settle or charge
+ *   void      held    -> wallet      nothing is owed
+ *   charge    wallet  -> revenue     the price is known at once
+ *   refund    revenue -> wallet      once per settle or charge
  *
- * All are idempotent: the same key again returns the first result and changes nothing; the same key with other
- * arguments is an error. Amounts are nano-USD. Each operation locks the workspace's wallet row first, so operations of
- * one workspace queue up behind one another and those of different workspaces never meet.
+ * All are idempotent: the same key returns the first result and changes nothing; the same key with other arguments is
+ * an error. Amounts are nano-USD. Each operation locks the workspace's wallet row first, so operations of one workspace
+ * queue and those of different workspaces never conflict.
  */
 
 /** @throws TandemError `WORKSPACE_NOT_FOUND` */
@@ -45,9 +45,9 @@ export async function walletOf(sql: SqlOrTx, workspaceId: string): Promise<Walle
 
 export interface HoldInput {
   workspaceId: string;
-  /** What one would like to set aside; less is taken when less is there. */
+  /** Wanted amount; less is held if less is available. */
   amountNano: bigint;
-  /** Below this it is refused. */
+  /** Reject below this. */
   minimumNano: bigint;
   operationKey: string;
   callId?: string | null;
@@ -60,8 +60,8 @@ export interface HoldResult {
 }
 
 /**
- * Sets aside min(available, wanted).
- * @throws TandemError `RECHARGE_REQUIRED` when nothing is available, or less than the minimum.
+ * Holds min(available, wanted).
+ * @throws TandemError `RECHARGE_REQUIRED` if nothing is available, or less than the minimum
  */
 export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> {
   return await inTransaction(sql, async (tx) => {
@@ -77,8 +77,8 @@ export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> 
 }
 
 /**
- * As `hold`, for an operation that has locked the accounts and has a key that was never used. Writes without waiting:
- * await `stored` with the other writes of the transaction.
+ * As `hold`, for a new key when the accounts are already locked. Does not wait for its writes: await `stored` with the
+ * transaction's other writes.
  */
 export function newHold(tx: Tx, accounts: Accounts, input: HoldInput): HoldResult & { stored: Promise<unknown> } {
   if (input.amountNano < 0n) throw new RangeError('a hold is not negative');
@@ -113,13 +113,12 @@ export function newHold(tx: Tx, accounts: Accounts, input: HoldInput): HoldResul
 
 export interface GrowHoldInput {
   holdId: string;
-  /** What the hold should come to in all. */
   wantedTotalNano: bigint;
   operationKey: string;
   at?: Date;
 }
 
-/** Grows as far as funds permit and returns what is held now: below the wanted total when they ran out. */
+/** Extends the hold as far as funds allow and returns its new amount, which may be below the wanted total. */
 export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ amountNano: bigint }> {
   return await inTransaction(sql, async (tx) => {
     const { accounts, held } = await lockHold(tx, input.holdId);
@@ -142,7 +141,7 @@ export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ am
   });
 }
 
-/** What a hold sets aside now; null when there is no such hold. */
+/** Current amount of a hold; null if it does not exist. */
 export async function heldBy(sql: SqlOrTx, holdId: string): Promise<bigint | null> {
   const [row] = await sql<{ amountNano: bigint }[]>`select amount_nano from holds where id = ${holdId}`;
   return row?.amountNano ?? null;
@@ -150,16 +149,14 @@ export async function heldBy(sql: SqlOrTx, holdId: string): Promise<bigint | nul
 
 export interface SettleHoldInput {
   holdId: string;
-  /** What is owed. */
   amountNano: bigint;
   operationKey: string;
-  /** What it is owed for. */
   usage?: Usage;
   description?: string;
   at?: Date;
 }
 
-/** Charges min(owed, held + available), gives the rest of the hold back and closes it. */
+/** Charges min(owed, held + available), releases the rest and closes the hold. */
 export async function settleHold(sql: SqlOrTx, input: SettleHoldInput): Promise<{ chargedNano: bigint }> {
   if (input.amountNano < 0n) throw new RangeError('a charge is not negative');
   return await inTransaction(sql, async (tx) => {
@@ -174,7 +171,6 @@ export interface VoidHoldInput {
   at?: Date;
 }
 
-/** Gives the whole hold back. */
 export async function voidHold(sql: SqlOrTx, input: VoidHoldInput): Promise<void> {
   await inTransaction(sql, async (tx) => {
     await closeHold(tx, { ...input, amountNano: 0n, kind: 'void' });
@@ -209,7 +205,7 @@ async function closeHold(
     at,
     requestedNano: input.amountNano,
     resultNano: chargedNano,
-    // What the hold does not cover comes out of the wallet, what it did not need goes back.
+    // The wallet pays what exceeds the hold, or gets the rest of it.
     postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
   });
   if (input.usage) await logUsage(tx, posted, input.usage);
@@ -220,12 +216,12 @@ async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; h
   const [owner] = await tx<{ workspaceId: string }[]>`select workspace_id from holds where id = ${holdId}`;
   if (!owner) throw new TandemError('INTERNAL', `Hold ${holdId} not found.`);
   const accounts = await lockAccounts(tx, owner.workspaceId);
-  // Read after the lock: the hold may have changed while we waited for it.
+  // Read after the lock, because the hold may have changed during the wait.
   const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;
   return { accounts, held: held! };
 }
 
-/** Nothing, where a reversal took more than was left. */
+/** Zero if a reversal made the wallet negative. */
 function spendable(accounts: Accounts): bigint {
   return larger(0n, walletFrom(accounts).availableNano);
 }

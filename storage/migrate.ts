@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type postgres from 'postgres';
 import { TandemError } from '../machines/errors.ts';
 
-/** Any constant does; it only has to be the same for every node of this program. */
+/** Any constant that all nodes share. */
 const MIGRATION_LOCK = 7_264_331;
 const FOLDER = new URL('./migrations/', import.meta.url);
 
@@ -15,14 +15,14 @@ export interface Migration {
 
 export interface MigrateOptions {
   logger?: { info(fields: object, message: string): void } | undefined;
-  /** The last migration to apply. Default: all. */
+  /** Last migration to apply. Default: all. */
   upTo?: string | undefined;
 }
 
 /**
- * Applies `migrations/*.sql` in order of their names, each in its own transaction, under an advisory lock so that
- * nodes starting together wait for one another. A file that was applied must never change: its checksum is kept.
- * @throws TandemError `STORAGE_UNAVAILABLE` when the database was migrated by a newer version, or a file changed.
+ * Applies `migrations/*.sql` in order of name, each in its own transaction. An advisory lock makes nodes that start
+ * together wait for one another. Applied files must never change: their checksums are stored.
+ * @throws TandemError `STORAGE_UNAVAILABLE` if a newer version migrated the database, or a file changed
  */
 export async function migrate(
   sql: Pick<postgres.Sql, 'reserve'>,
@@ -46,7 +46,7 @@ export async function migrate(
       logger?.info({ migration: migration.name }, 'migration applied');
     }
   } catch (error) {
-    // A multi-statement query that failed leaves the connection inside the aborted transaction.
+    // A failed multi-statement query leaves the connection in the aborted transaction.
     await connection.unsafe('rollback').catch(() => undefined);
     throw error;
   } finally {
@@ -70,7 +70,7 @@ function requireKnown(applied: { name: string; checksum: string }[], migrations:
   });
 }
 
-/** The migrations in order, `name` being the file name without its ending. */
+/** Reads the migrations in order. `name` is the file name without extension. */
 export async function readMigrations(): Promise<Migration[]> {
   const names = (await readdir(FOLDER)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
   return await Promise.all(

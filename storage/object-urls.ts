@@ -2,13 +2,13 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import { requireObjectKey } from './objects.ts';
 
-/** What goes into the query of a signed URL: `expires` in Unix seconds and the signature over key and expiry. */
+/** Query of a signed URL: expiry in Unix seconds, and a signature of key and expiry. */
 export interface ObjectUrlToken {
   expires: number;
   signature: string;
 }
 
-/** Signs permission to read one object until `expiresAt` (rounded down to the second). */
+/** Signs permission to read one object until `expiresAt` (rounded down to seconds). */
 export function signObjectUrl({
   key,
   expiresAt,
@@ -24,8 +24,8 @@ export function signObjectUrl({
 }
 
 /**
- * @throws TandemError `URL_SIGNATURE_INVALID` when the token was not made for this key with this secret,
- * `URL_EXPIRED` when it was but is over.
+ * @throws TandemError `URL_SIGNATURE_INVALID` if the token does not match the key and secret, `URL_EXPIRED` after its
+ * expiry
  */
 export function verifyObjectUrl({
   key,

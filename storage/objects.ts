@@ -4,35 +4,34 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
 
-/** Files by key. A key is segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
+/** Stores files by key. A key has segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
 export interface ObjectStore {
-  /** Whether all nodes see the same objects, as in a bucket. Each folder belongs to its node. */
+  /** Whether all nodes see the same objects, as in a bucket. A folder belongs to its node. */
   readonly isShared: boolean;
   /**
-   * Moves a finished file into the store. When it returns, file and name survive a power cut; an object of the same key
-   * is replaced whole or not at all.
+   * Moves a complete file into the store. Afterwards the object survives a power cut. An object with the same key is
+   * replaced atomically.
    */
   putFile(options: { key: string; sourcePath: string }): Promise<ObjectStat>;
-  /** Null when there is no such object. */
   stat(key: string): Promise<ObjectStat | null>;
   /**
-   * Bytes `start` to `end`, both included; default all. Destroying the stream closes the file.
+   * Reads bytes `start` to `end`, both included; default all. Destroying the stream closes the file.
    * @throws TandemError `NOT_FOUND`
    */
   read(options: { key: string; start?: number; end?: number }): Promise<Readable>;
   /**
-   * Puts the object's bytes at a path, where nothing may write to them: it can be another name of the object's file.
+   * Provides the object's content at a path. Do not write to it, because it may be a hard link to the object's file.
    * @throws TandemError `NOT_FOUND`
    */
   copyTo(options: { key: string; targetPath: string }): Promise<void>;
   /** Idempotent. */
   delete(key: string): Promise<void>;
   /**
-   * A URL that plays the object without this server until `expiresAt`. Null: the object is on this server's disk, which
-   * serves it at a URL of its own.
+   * Presigned URL, valid until `expiresAt`. Null: the object is on this server's disk; sign a URL of this server
+   * instead.
    */
   presign(options: { key: string; now: Date; expiresAt: Date }): Promise<string | null>;
-  /** Stops background work. What was not finished continues at the next start. */
+  /** The next start continues background work. */
   close(): Promise<void>;
 }
 
@@ -50,14 +49,14 @@ export const CONTENT_TYPES: Readonly<Record<string, string>> = {
   json: 'application/json',
 };
 
-/** Ends the key of an object that is encrypted, after the extension of its plaintext. Only this server can play it. */
+/** Key suffix of encrypted objects, after the extension of their plaintext. Only this server can play these. */
 export const SEALED_EXTENSION = '.sealed';
 
 export function isSealedKey(key: string): boolean {
   return key.endsWith(SEALED_EXTENSION);
 }
 
-/** The headers an object is served with, by this server and by an S3 store. */
+/** Response headers of an object, from this server or an S3 store. */
 export function presentationOf(key: string): { contentType: string; contentDisposition: string } {
   const name = key.split('/').at(-1)!;
   const plainName = isSealedKey(name) ? name.slice(0, -SEALED_EXTENSION.length) : name;
@@ -70,7 +69,7 @@ export function presentationOf(key: string): { contentType: string; contentDispo
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 const MAX_KEY_LENGTH = 512;
 
-/** A store in a folder, which is created (mode 0700) when it is missing. */
+/** Opens a store in a folder. Creates a missing folder (mode 0700). */
 export async function openObjectStore({ folder }: { folder: string }): Promise<ObjectStore> {
   const root = path.resolve(folder);
   await mkdir(root, { recursive: true, mode: 0o700 });
@@ -133,7 +132,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
   };
 }
 
-/** @throws TandemError `NOT_FOUND` for a key that no object can have: nothing outside the folder is ever reached. */
+/** @throws TandemError `NOT_FOUND` for an invalid key, so that nothing outside the folder is accessible */
 export function requireObjectKey(key: string): void {
   const valid = key.length <= MAX_KEY_LENGTH && key.split('/').every((segment) => SEGMENT.test(segment));
   if (!valid) throw new TandemError('NOT_FOUND', 'Object not found.');
@@ -145,7 +144,7 @@ export function objectPath(root: string, key: string): string {
   return path.join(root, key);
 }
 
-/** A rename cannot cross file systems: copy beside the target, then rename that. */
+/** Copies next to the target, then renames, because a rename cannot cross file systems. */
 async function copyAcross(sourcePath: string, target: string): Promise<void> {
   const temporary = path.join(path.dirname(target), `.${path.basename(target)}.partial`);
   try {
@@ -159,7 +158,7 @@ async function copyAcross(sourcePath: string, target: string): Promise<void> {
   await rm(sourcePath, { force: true });
 }
 
-/** Creates the missing folders and syncs the parents that got a new name. */
+/** Creates missing folders and syncs the parents of new ones. */
 export async function makeDurableFolder(root: string, folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return;

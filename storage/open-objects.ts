@@ -3,8 +3,8 @@ import { type ObjectStore, openObjectStore } from './objects.ts';
 import { bucketSettingsOf, type S3Config } from './s3/bucket-settings.ts';
 
 /**
- * Recordings, voice samples and synthesised audio: in a folder, or in an S3 bucket when there is one.
- * @throws TandemError `STORAGE_UNAVAILABLE` with one line when the bucket cannot be used
+ * Opens the store for recordings, voice samples and synthesised audio: a folder, or an S3 bucket if configured.
+ * @throws TandemError `STORAGE_UNAVAILABLE` with one line if the bucket cannot be used
  */
 export async function openObjects(
   config: S3Config,
@@ -12,7 +12,7 @@ export async function openObjects(
 ): Promise<ObjectStore> {
   const settings = bucketSettingsOf(config);
   if (settings === null) return await openObjectStore({ folder });
-  // Loaded only here: the client takes memory that a folder does not need.
+  // Load the client only here, because it takes memory that a folder does not need.
   const [{ openBucket }, { checkBucket }, { openS3ObjectStore }] = await Promise.all([
     import('./s3/bucket.ts'),
     import('./s3/check-bucket.ts'),

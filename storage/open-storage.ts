@@ -13,7 +13,7 @@ import { resealSecrets } from './reseal-secrets.ts';
 import type { S3Config } from './s3/bucket-settings.ts';
 import { createSecretBox, type SecretBox } from './secrets.ts';
 
-/** As `settings.ts` has them. */
+/** As in `settings.ts`. */
 export interface StorageSettings extends S3Config {
   readonly dataDir: string;
   readonly secretKey: Buffer | null;
@@ -28,8 +28,10 @@ export interface StorageSettings extends S3Config {
 }
 
 export interface OpenStorageOptions {
+  /** Program version for the node directory. Default: unknown. */
+  version?: string;
   logger: StorageLogger;
-  /** The embedded Postgres ended although nobody stopped it, or another node has taken over this one. */
+  /** Called if the embedded Postgres ends unexpectedly, or another node takes over this one. */
   onLost: (reason: string) => void;
 }
 
@@ -42,18 +44,18 @@ export interface Storage extends AsyncDisposable {
   readonly jobs: Jobs;
   readonly limits: Limits;
   readonly nodes: NodeDirectory;
-  /** Opens the relay to the other nodes. */
   openRelay(): Promise<NodeRelay>;
-  /** The first workspace, created on the first start. */
+  /** First workspace, created on the first start. */
   readonly owner: Bootstrapped;
 }
 
 /**
- * Opens the data folder, the database (an embedded Postgres unless `databaseUrl` is set), objects, jobs and limits.
+ * Opens the data folder, the database (embedded Postgres unless `databaseUrl` is set), objects, jobs and limits.
  * Migrates the database, reseals secrets after a key rotation and creates the first workspace.
  * @throws TandemError `STORAGE_UNAVAILABLE`
  */
-export async function openStorage(settings: StorageSettings, { logger, onLost }: OpenStorageOptions): Promise<Storage> {
+export async function openStorage(settings: StorageSettings, options: OpenStorageOptions): Promise<Storage> {
+  const { version = null, logger, onLost } = options;
   await using opening = new AsyncDisposableStack();
   const folder = await openDataFolder(settings.dataDir, settings.secretKey ?? undefined);
   opening.defer(() => folder.close());
@@ -72,7 +74,7 @@ export async function openStorage(settings: StorageSettings, { logger, onLost }:
   const limits = await openLimits({ redisUrl, plans: { enterprise }, logger });
   opening.defer(() => limits.close());
   const owner = await bootstrap(sql, settings);
-  const nodes = await openNodeDirectory({ ...folder, sql, logger, onExpelled: onLost });
+  const nodes = await openNodeDirectory({ ...folder, version, sql, logger, onExpelled: onLost });
   opening.defer(() => nodes.close());
   const openRelay = () => openNodeRelay({ databaseUrl, redisUrl, boot: folder.boot, logger });
   const opened = opening.move();

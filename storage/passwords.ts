@@ -2,11 +2,11 @@ import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'nod
 import { promisify } from 'node:util';
 import { Gate } from '../runtime/gate.ts';
 
-/** Argon2id (RFC 9106) with the parameters OWASP recommends: 19 MiB, 2 passes, 1 lane. */
+/** Argon2id (RFC 9106) with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const CURRENT = { memory: 19_456, passes: 2, parallelism: 1 };
 const TAG_BYTES = 32;
 
-/** The hash in PHC string form. The password is normalised, so that it is the same from every keyboard. */
+/** Hashes a password in PHC string format. Normalises it, so that every keyboard gives the same. */
 export async function hashPassword(password: string): Promise<string> {
   const nonce = randomBytes(16);
   const tag = await derive(password, { ...CURRENT, nonce, tagLength: TAG_BYTES });
@@ -16,11 +16,11 @@ export async function hashPassword(password: string): Promise<string> {
 
 export interface PasswordCheck {
   matches: boolean;
-  /** It matches but was hashed with other parameters than new ones are: store a new hash. */
+  /** The hash has old parameters: store a new one. */
   isOutdated: boolean;
 }
 
-/** Without a hash to compare with it matches nothing, in the same time. */
+/** Compares a password with a hash. Without a hash it takes the same time and never matches. */
 export async function checkPassword(password: string, hash: string | null): Promise<PasswordCheck> {
   const stored = hash === null ? null : parseHash(hash);
   const { memory, passes, parallelism, nonce, tag } = stored ?? DECOY;
@@ -64,7 +64,7 @@ async function derive(password: string, parameters: Omit<Argon2Parameters, 'mess
   );
 }
 
-/** Node has four threads for this, files and names: a crowd that logs in must not stop recordings from being written. */
+/** Node has four threads for hashing, files and names. Many logins must not stop the writing of recordings. */
 const deriving = new Gate({ inAll: 2 });
 function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');

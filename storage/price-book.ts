@@ -1,19 +1,19 @@
 import type { SqlOrTx } from './database.ts';
 import type { Plan } from './queries/workspaces.ts';
 
-/** What costs money; also the `service` of a usage-log entry. */
+/** Priced services; also `service` in the usage log. */
 export type Service = 'tts' | 'stt' | 'llm' | 'memory' | 'call' | 'number';
 
-/** What can be priced: `diarization` is the surcharge on `stt`, in per cent. */
+/** Priced items. `diarization` is a surcharge on `stt`, in per cent. */
 export type PricedItem = Service | 'diarization';
 
 /** Nano-dollars per unit of each service (`MEASURES`), and per cent. */
 export type PriceBook = Readonly<Record<PricedItem, bigint>>;
 
 /**
- * Prices where neither the workspace nor its plan has its own. Memory, tokens and the surcharge are the specification's
- * (Limits); it is silent on the others. Calls and numbers cost what the carrier asks, which only the operator knows:
- * nothing, until a trunk, a number, a plan or a workspace says otherwise.
+ * Prices unless the workspace or its plan sets others. Memory, tokens and the surcharge are from the specification
+ * (Limits), which does not give the others. Only the operator knows the carrier's prices, so calls and numbers are free
+ * until a trunk, number, plan or workspace has a price.
  */
 export const DEFAULT_PRICES: PriceBook = {
   // 0.0001 USD per 1000 characters.
@@ -29,7 +29,7 @@ export const DEFAULT_PRICES: PriceBook = {
   number: 0n,
 };
 
-/** In what each service is priced, and how many of the things it counts make one such unit. */
+/** Unit of each service's price, and how many counted things make one unit. */
 const MEASURES: Readonly<Record<Service, { unit: string; countPerUnit: number }>> = {
   tts: { unit: 'character', countPerUnit: 1 },
   // Milliseconds.
@@ -42,18 +42,17 @@ const MEASURES: Readonly<Record<Service, { unit: string; countPerUnit: number }>
   number: { unit: 'month', countPerUnit: 1 },
 };
 
-/** The prices of one workspace: its own, else those of its plan, else the defaults. */
+/** Prices of one workspace: its own, else its plan's, else the defaults. */
 export async function priceBookOf(sql: SqlOrTx, workspaceId: string): Promise<PriceBook> {
   const rows = await changedPrices(sql, workspaceId);
   return { ...DEFAULT_PRICES, ...Object.fromEntries(rows.map(({ item, value }) => [item, value])) };
 }
 
-/** A price for a person: what it is for, and who set it. */
 export interface ListedPrice {
   item: PricedItem;
-  /** Nano-dollars per unit; of `diarization` per cent. */
+  /** Nano-dollars per unit; for `diarization` per cent. */
   value: bigint;
-  /** What one pays it for, such as `minute`. */
+  /** Unit, such as `minute`. */
   unit: string;
   setFor: 'workspace' | 'plan' | 'default';
 }
@@ -70,7 +69,7 @@ export async function listPrices(sql: SqlOrTx, workspaceId: string): Promise<Lis
 
 export const PRICED_ITEMS = Object.keys(DEFAULT_PRICES) as PricedItem[];
 
-/** Those of the plan first, so that the workspace's own win. */
+/** Plan prices first, so that the workspace's own override them. */
 async function changedPrices(sql: SqlOrTx, workspaceId: string) {
   return await sql<{ item: PricedItem; value: bigint; setFor: 'workspace' | 'plan' }[]>`
     select p.item, p.value, case when p.plan is null then 'workspace' else 'plan' end as set_for
@@ -79,15 +78,15 @@ async function changedPrices(sql: SqlOrTx, workspaceId: string) {
 }
 
 export interface SetPriceInput {
-  /** Whose price: every workspace of a plan, or one workspace, which wins over its plan. */
+  /** All workspaces of a plan, or one workspace, which takes precedence. */
   scope: { plan: Plan } | { workspaceId: string };
   item: PricedItem;
-  /** Nano-dollars per unit, or per cent; null goes back to the wider scope. */
+  /** Nano-dollars per unit, or per cent. Null restores the wider scope's price. */
   value: bigint | null;
   now: Date;
 }
 
-/** What was charged or is held already stays as it is. */
+/** Sets a price. Existing charges and holds do not change. */
 export async function setPrice(sql: SqlOrTx, { scope, item, value, now }: SetPriceInput): Promise<void> {
   if (value !== null && value < 0n) throw new RangeError('a price is not negative');
   const owner = 'plan' in scope ? sql`plan = ${scope.plan}` : sql`workspace_id = ${scope.workspaceId}`;
@@ -105,7 +104,7 @@ export async function setPrice(sql: SqlOrTx, { scope, item, value, now }: SetPri
     on conflict ${key} do update set value = excluded.value, updated_at = excluded.updated_at`;
 }
 
-/** What something costs, in the words of a usage-log entry. */
+/** A price, in the terms of the usage log. */
 export interface Cost {
   service: Service;
   amountNano: bigint;
@@ -116,8 +115,8 @@ export interface Cost {
 }
 
 /**
- * The price of so many characters (`tts`, `memory`), milliseconds (`stt`), tokens (`llm`), seconds (`call`) or months
- * (`number`), rounded up to a whole nano-dollar.
+ * Returns the price of a count of characters (`tts`, `memory`), milliseconds (`stt`), tokens (`llm`), seconds (`call`)
+ * or months (`number`), rounded up to whole nano-dollars.
  */
 export function costOf(
   prices: PriceBook,
@@ -128,7 +127,7 @@ export function costOf(
   return costAt({ service, count, unitPriceNano });
 }
 
-/** As `costOf`, at a price that was agreed elsewhere: a trunk's, a number's, or that of a call's admission. */
+/** As `costOf`, at a price from elsewhere: a trunk's, a number's, or that of a call's admission. */
 export function costAt({
   service,
   count,

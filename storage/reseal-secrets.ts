@@ -10,21 +10,21 @@ import {
 import { type SecretBox, SecretBoxError } from './secrets.ts';
 
 export interface ResealOptions {
-  /** Rows in one transaction. Default 500. */
+  /** Default 500. */
   batchSize?: number;
   logger: StorageLogger;
 }
 
 export interface Resealed {
-  /** Sealed under the current key now. */
+  /** Now sealed under the current key. */
   resealed: number;
-  /** Left as they are: neither the current key nor a previous one opens them. */
+  /** Unchanged, because no known key opens them. */
   unopened: number;
 }
 
 /**
- * Seals everything under the current key that was sealed under an earlier one, so that the earlier one can be
- * forgotten. May be repeated, may be killed half way, and runs beside nodes that work: what they change meanwhile wins.
+ * Reseals secrets of earlier keys under the current key, so that the earlier keys can be deleted. It is repeatable, may
+ * be interrupted, and runs beside active nodes, whose changes take precedence.
  */
 export async function resealSecrets(sql: Sql, secrets: SecretBox, options: ResealOptions): Promise<Resealed> {
   const total: Resealed = { resealed: 0, unopened: 0 };
@@ -39,15 +39,14 @@ export async function resealSecrets(sql: Sql, secrets: SecretBox, options: Resea
 
 interface SealedColumn {
   table: string;
-  /** The primary key. */
   id: string;
   column: string;
-  /** What it is sealed for: the context, and the column that tells whose it is. */
+  /** Column that names the secret's owner, for the context. */
   owner: string;
   context: (owner: string) => string;
 }
 
-/** Every column of the schema that the secret box sealed. A test looks for those that are missing. */
+/** All columns with sealed secrets. A test finds missing ones. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'trunks', id: 'id', column: 'password_encrypted', owner: 'id', context: trunkPasswordContext },
   {

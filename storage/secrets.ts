@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /**
- * Seals small secrets (callback secrets, trunk passwords) with AES-256-GCM. `context` says what the secret is for and
- * whose it is; it is authenticated, so a sealed value copied to another row does not open there.
+ * Encrypts small secrets (callback secrets, trunk passwords) with AES-256-GCM. `context` names purpose and owner. It is
+ * authenticated, so a value copied to another row does not open.
  */
 export interface SecretBox {
   seal(text: string, context: string): Buffer;
-  /** @throws SecretBoxError when it was sealed under another key or context, or changed. */
+  /** @throws SecretBoxError if the value was changed, or sealed with another key or context */
   open(sealed: Uint8Array, context: string): string;
-  /** What everything that is sealed now starts with: other starts are of earlier keys. */
+  /** Prefix of values sealed with the current key. Others belong to earlier keys. */
   readonly currentPrefix: Buffer;
 }
 
@@ -24,8 +24,8 @@ export class SecretBoxError extends Error {
 }
 
 /**
- * Layout of a sealed value: version (1 byte), key id (4), nonce (12), tag (16), ciphertext. The key id names the
- * master key, so that sealing with another one is told apart from damage.
+ * Layout of a sealed value: version (1 byte), key id (4), nonce (12), tag (16), ciphertext. The key id distinguishes
+ * another master key from damage.
  */
 const VERSION = 1;
 const KEY_ID_BYTES = 4;
@@ -34,8 +34,8 @@ const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
 /**
- * @param masterKey 32 bytes; the encryption key is derived from it (HKDF, RFC 5869).
- * @param previousKeys Master keys of the past: they open what they sealed, and seal nothing any more.
+ * @param masterKey 32 bytes; the encryption key is derived from it (HKDF, RFC 5869)
+ * @param previousKeys earlier master keys, which only open values
  */
 export function createSecretBox(masterKey: Buffer, previousKeys: readonly Buffer[] = []): SecretBox {
   const current = keyOf(masterKey);
@@ -75,10 +75,10 @@ export function createSecretBox(masterKey: Buffer, previousKeys: readonly Buffer
   };
 }
 
-/** The purpose of the key that signs links: playback, unsubscribing, password resets. */
+/** Purpose of the key that signs links: playback, unsubscribing, password resets. */
 export const URL_SIGNING = 'tandem url signing';
 
-/** A key of 32 bytes for one purpose. */
+/** Derives a key of 32 bytes for one purpose. */
 export function derivedKey(masterKey: Buffer, purpose: string): Buffer {
   return derive(masterKey, purpose, 32);
 }

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { codeOf, importsOf, packageOf, ROOT } from './module-imports.ts';
 /** The ground floor: every folder but `machines/` may import it, and it imports none of them. */
 const RUNTIME = /^runtime\//;
 
-/** What each folder may import of the others; `design.md`, Top-level folders. Its own folder is always allowed. */
+/** Allowed imports of each folder besides its own; see `design.md`, Top-level folders. */
 const MAY_IMPORT: Record<string, RegExp[]> = {
   machines: [],
   runtime: [],
@@ -19,16 +19,15 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   http: [
     RUNTIME,
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|number-verifier|trunk-targets|observability\/(metrics|readiness|tracing)|phones\/phone-desk|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library|privacy\/eraser)\.ts$/,
+    /^actors\/(dialer|number-verifier|trunk-targets|trunk-prober|observability\/(metrics|readiness|system-health|tracing)|phones\/phone-desk|live\/live-calls|call-view|logger|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/(memory-desk|text-embedding)|documents\/document-desk|judge\/judge-desk|recordings\/recording-library|privacy\/eraser)\.ts$/,
     /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
-    /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/limits)\.ts$/,
+    /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|price-book|passwords|limits\/limits)\.ts$/,
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,
     /^media\/wav\.ts$/,
   ],
   actors: [/^(runtime|machines|media|sip|speech|language|storage)\//],
 };
 
-/** Libraries that belong to one folder alone. */
 const LIBRARY_HOMES: Record<string, string[]> = {
   xstate: ['machines', 'actors'],
   'drachtio-srf': ['sip'],
@@ -63,15 +62,15 @@ const LIBRARY_HOMES: Record<string, string[]> = {
 
 const modules = Object.keys(MAY_IMPORT).flatMap((folder) => modulesBelow(folder));
 
-describe('the import rule', () => {
-  it('is checked on every module of the layered folders', () => {
+describe('import rule', () => {
+  it('covers every module of the layered folders', () => {
     for (const folder of Object.keys(MAY_IMPORT)) {
       expect(modules.filter((module) => module.startsWith(`${folder}/`)).length, folder).toBeGreaterThanOrEqual(1);
     }
     expect(modules.length).toBeGreaterThan(100);
   });
 
-  it('lets each folder import only what the design allows it', () => {
+  it('lets each folder import only what the design allows', () => {
     const violations = modules.flatMap((module) => {
       const folder = folderOf(module);
       return localImportsOf(module)
@@ -82,16 +81,16 @@ describe('the import rule', () => {
     expect(violations).toEqual([]);
   });
 
-  it('has no circles, type imports included', () => {
+  it('forbids import cycles, including type imports', () => {
     expect(circlesIn(modules)).toEqual([]);
   });
 
-  it('finds a circle of any length, and each once', () => {
+  it('detects a cycle of any length once', () => {
     const graph: Record<string, string[]> = { a: ['b', 'd'], b: ['c'], c: ['a'], d: ['d'], e: ['a'] };
     expect(circlesIn(Object.keys(graph), (module) => graph[module] ?? [])).toEqual(['a, b, c', 'd']);
   });
 
-  it('keeps machines free of everything but xstate', () => {
+  it('keeps machines free of everything except xstate', () => {
     const violations = modules
       .filter((module) => module.startsWith('machines/'))
       .flatMap((module) =>
@@ -102,14 +101,14 @@ describe('the import rule', () => {
     expect(violations).toEqual([]);
   });
 
-  it('keeps the clock and chance out of machines', () => {
+  it('keeps clock and randomness out of machines', () => {
     const violations = modules
       .filter((module) => module.startsWith('machines/'))
       .filter((module) => /\bDate\b|Math\.random|performance\.|setTimeout|crypto/.test(codeOf(module)));
     expect(violations).toEqual([]);
   });
 
-  it('keeps each library in the folder it belongs to', () => {
+  it('keeps each library in its folder', () => {
     const violations = modules.flatMap((module) =>
       importsOf(module)
         .map(packageOf)
@@ -119,16 +118,49 @@ describe('the import rule', () => {
     expect(violations).toEqual([]);
   });
 
-  it('names node built-ins with their prefix', () => {
+  it('requires the node: prefix', () => {
     const bare = new Set(builtinModules);
     const violations = modules.flatMap((module) => importsOf(module).filter((target) => bare.has(target)));
     expect(violations).toEqual([]);
   });
 });
 
-function modulesBelow(folder: string): string[] {
+describe('console', () => {
+  const files = modulesBelow('console', /\.tsx?$/).filter((file) => !file.startsWith('console/dist/'));
+  /** The build script, which is not part of the console. */
+  const pages = files.filter((file) => dirname(file) !== 'console');
+
+  it('imports only itself and the typed client', () => {
+    expect(pages.length).toBeGreaterThan(20);
+    const violations = pages.flatMap((module) =>
+      localImportsOf(module)
+        .filter((target) => folderOf(target) !== 'console')
+        .map((target) => `${module} imports ${target}`),
+    );
+    expect(violations).toEqual([]);
+  });
+
+  it('stays separate from every module of the server', () => {
+    const violations = modules.filter((module) =>
+      localImportsOf(module).some((target) => /^(console|client)\//.test(target)),
+    );
+    expect(violations).toEqual([]);
+  });
+
+  it('limits files to 250 lines', () => {
+    const long = files.filter((file) => readFileSync(join(ROOT, file), 'utf8').split('\n').length > 251);
+    expect(long).toEqual([]);
+  });
+
+  it('loads nothing from another host', () => {
+    const foreign = files.filter((file) => /(?:from|import|src=|href=|url\()\s*\(?['"]https?:/.test(codeOf(file)));
+    expect(foreign).toEqual([]);
+  });
+});
+
+function modulesBelow(folder: string, names = /(?<!\.d)\.ts$/): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .filter((file) => names.test(file))
     .map((file) => join(folder, file));
 }
 
@@ -138,7 +170,7 @@ function localImportsOf(module: string): string[] {
     .map((target) => relative(ROOT, resolve(ROOT, dirname(module), target)));
 }
 
-/** Groups of modules of which each imports all others, directly or not (Tarjan's strongly connected components). */
+/** Strongly connected components of the import graph (Tarjan). */
 function circlesIn(
   all: readonly string[],
   targetsOf: (module: string) => readonly string[] = localImportsOf,

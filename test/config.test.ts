@@ -18,7 +18,7 @@ function refusal(env: Record<string, string>, argv: string[] = []): string {
 }
 
 describe('loadConfig', () => {
-  it('has a default for everything', () => {
+  it('defines a default for everything', () => {
     const config = load({});
     expect(config).toMatchObject({
       host: '127.0.0.1',
@@ -65,7 +65,7 @@ describe('loadConfig', () => {
     expect(config.secretKey?.equals(key)).toBe(true);
   });
 
-  it('parses previous keys, origins and the limits of the enterprise plan', () => {
+  it('parses previous keys, origins and limits of the enterprise plan', () => {
     const keys = [Buffer.alloc(32, 7), Buffer.alloc(32, 8)];
     const config = load({
       TANDEM_SECRET_KEY_PREVIOUS: keys.map((key) => key.toString('base64')).join(', '),
@@ -80,7 +80,7 @@ describe('loadConfig', () => {
     expect(load({ TRUSTED_PROXIES: '10.0.0.7, fd00::/8' }).trustedProxies).toEqual(['10.0.0.7', 'fd00::/8']);
   });
 
-  it('parses the limits on calls', () => {
+  it('parses call limits', () => {
     const none = { dailySpendCapNano: null, blockedPrefixes: [], destinationLimits: [] };
     expect(load({})).toMatchObject(none);
     const env = { DAILY_SPEND_CAP_USD: '12.5', BLOCKED_PREFIXES: '+882, +979', DESTINATION_LIMITS: '+91:60,+44:5' };
@@ -94,7 +94,7 @@ describe('loadConfig', () => {
     });
   });
 
-  it('parses how many calls may be placed per minute, for every plan or by plan', () => {
+  it('parses call placements per minute, for all plans or by plan', () => {
     expect(load({}).placementsPerMinute).toEqual({ free: 20, starter: 20, pro: 20, enterprise: 20 });
     const every = { free: 60, starter: 60, pro: 60, enterprise: 60 };
     expect(load({ PLACEMENTS_PER_MINUTE: '60' }).placementsPerMinute).toEqual(every);
@@ -102,7 +102,7 @@ describe('loadConfig', () => {
     expect(some).toEqual({ free: 5, starter: 20, pro: 20, enterprise: 6_000 });
   });
 
-  it('parses who reads the metrics, and where traces go', () => {
+  it('parses access to metrics and the trace destination', () => {
     const defaults = { metricsToken: null, metricsAllowCidrs: ['127.0.0.0/8', '::1/128'], otlpEndpoint: null };
     expect(load({})).toMatchObject({ ...defaults, otlpHeaders: [] });
     const env = {
@@ -125,13 +125,13 @@ describe('loadConfig', () => {
     }
   });
 
-  it('parses the countries that may be called', () => {
+  it('parses allowed countries', () => {
     expect(load({}).numberPlan).toEqual(['IN']);
     expect(load({ NUMBER_PLAN: 'in, US,GB' }).numberPlan).toEqual(['IN', 'US', 'GB']);
     expect(load({ NUMBER_PLAN: 'any' }).numberPlan).toBe('any');
   });
 
-  it('parses aliases of language models, and how many answers one gives at a time', () => {
+  it('parses aliases and concurrency of language models', () => {
     const config = load({ LLM_ALIASES: 'fast=qwen3:4b, __proto__ = org/model=q4, same=same', LLM_CONCURRENCY: '2' });
     expect([...config.llmAliases]).toEqual([
       ['fast', 'qwen3:4b'],
@@ -143,7 +143,7 @@ describe('loadConfig', () => {
     expect(load({}).llmConcurrency).toBe(4);
   });
 
-  it('takes an empty value as unset', () => {
+  it('treats an empty value as unset', () => {
     expect(load({ PORT: '', TANDEM_API_KEY: '' })).toMatchObject({ port: 8080, apiKey: null });
   });
 
@@ -212,7 +212,7 @@ describe('loadConfig', () => {
     ['TRUNK_ALLOW_CIDRS', '10.0.0.0'],
     ['REGISTRATION', 'maybe'],
     ['LOG_LEVEL', 'loud'],
-  ])('refuses %s=%s with one line that names it', (name, value) => {
+  ])('rejects %s=%s in one line that names it', (name, value) => {
     const message = refusal({ [name]: value });
     expect(message).toContain(name);
     expect(message).not.toContain('\n');
@@ -227,20 +227,20 @@ describe('loadConfig', () => {
     'TANDEM_SECRET_KEY',
     'DATABASE_URL',
     'DRACHTIO_SECRET',
-  ])('does not repeat a malformed %s', (name) => {
+  ])('never repeats a malformed %s', (name) => {
     expect(refusal({ [name]: 'hun ter' })).not.toContain('hun');
   });
 
-  it('refuses an RTP range without room for one call', () => {
+  it('rejects an RTP range without room for one call', () => {
     expect(refusal({ RTP_PORT_MIN: '20000', RTP_PORT_MAX: '20002' })).toMatch(/^RTP_PORT_MAX .*20003/);
     expect(refusal({ RTP_PORT_MIN: '40000', RTP_PORT_MAX: '30000' })).toMatch(/^RTP_PORT_MAX/);
   });
 
-  it('refuses a drachtio server without its secret', () => {
+  it('requires the secret of a drachtio server', () => {
     expect(refusal({ DRACHTIO_HOST: 'sip.internal' })).toMatch(/^DRACHTIO_SECRET/);
   });
 
-  it('refuses what a drachtio server cannot take: a secret with its separator, and a name as its address', () => {
+  it('rejects values that a drachtio server cannot use: a secret with its separator, and a name as its address', () => {
     const drachtio = { DRACHTIO_HOST: 'sip.internal', DRACHTIO_SECRET: 'secret' };
     expect(refusal({ ...drachtio, DRACHTIO_SECRET: 'a|b' })).toMatch(/^DRACHTIO_SECRET must be/);
     expect(refusal({ ...drachtio, SIP_HOST: 'sip.example.com' })).toMatch(/^SIP_HOST must be an IPv4 address/);
@@ -248,7 +248,7 @@ describe('loadConfig', () => {
     expect(load({ SIP_HOST: 'sip.example.com' }).sipHost).toBe('sip.example.com');
   });
 
-  it('rejects S3 settings without a bucket, and half of a pair of credentials', () => {
+  it('rejects S3 settings without a bucket, or with half of the credentials', () => {
     expect(refusal({ S3_ENDPOINT: 'https://s3.example.com' })).toMatch(/^S3_BUCKET must be set/);
     expect(refusal({ S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' })).toMatch(/^S3_BUCKET must be set/);
     expect(refusal({ S3_BUCKET: 'audio', S3_ACCESS_KEY_ID: 'id' })).toMatch(/^S3_ACCESS_KEY_ID and .* together/);
@@ -256,23 +256,23 @@ describe('loadConfig', () => {
     expect(refusal({ S3_BUCKET: 'audio', S3_PREFIX: '../' })).toMatch(/^S3_PREFIX/);
   });
 
-  it('refuses an unknown setting of its own and tells what was meant', () => {
+  it('rejects an unknown setting and suggests a known one', () => {
     expect(refusal({ TANDEM_PUBLICURL: 'https://a.example' })).toMatch(/^TANDEM_PUBLICURL .*TANDEM_PUBLIC_URL\.$/);
     expect(refusal({ TANDEM_NONSENSE: '1' })).toContain('TANDEM_DATA_DIR');
   });
 
-  it('leaves the variables of others alone', () => {
+  it('ignores variables of other programs', () => {
     expect(load({ PATH: '/bin', NODE_ENV: 'test', SIP_SOMETHING: 'else' }).port).toBe(8080);
   });
 
-  it('knows no command line arguments but --help', () => {
+  it('accepts no arguments except --help', () => {
     expect(refusal({}, ['--port=1'])).toContain('--port=1');
     expect(wantsHelp(['--help'])).toBe(true);
     expect(wantsHelp([])).toBe(false);
   });
 });
 
-describe('the .env file', () => {
+describe('.env file', () => {
   let folder: string;
   let path: string;
   beforeEach(() => {
@@ -281,23 +281,23 @@ describe('the .env file', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('is read, and the environment wins over it', () => {
+  it('supplies settings below the environment', () => {
     writeFileSync(path, '# mine\nPORT=9000\nHOST="0.0.0.0"\n');
     expect(loadConfig({ PORT: '9001' }, [], path)).toMatchObject({ port: 9001, host: '0.0.0.0' });
   });
 
-  it('may not contain a misspelt setting', () => {
+  it('must not contain a misspelt setting', () => {
     writeFileSync(path, 'RTP_PORT_MINIMUM=20000\n');
     expect(() => loadConfig({}, [], path)).toThrow(/^RTP_PORT_MINIMUM is not a setting.*RTP_PORT_MIN/);
   });
 
-  it('that cannot be read stops the start', () => {
+  it('stops the start if it is unreadable', () => {
     expect(() => loadConfig({}, [], folder)).toThrow(ConfigError);
   });
 });
 
 describe('describeConfig', () => {
-  it('lists every variable of the contract with its default', () => {
+  it('lists every variable with its default', () => {
     const text = describeConfig();
     for (const name of [
       'HOST',

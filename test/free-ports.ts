@@ -3,24 +3,24 @@ import { type EventEmitter, once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports below those that the system gives out, so that nobody else gets them between this search and their use. Each worker
- * of the test runner searches its own thousand.
+ * Ports below the ephemeral range, so that no one takes them between search and use. Each test worker searches its own
+ * thousand.
  */
 const FIRST_PORT = 10_000;
 const PORTS_PER_WORKER = 1_000;
 const WORKERS = 10;
 
-/** Begins anywhere, as a child process of a test searches the same thousand. */
+/** Random start, since child processes search the same thousand. */
 let next = 2 * Math.floor((Math.random() * PORTS_PER_WORKER) / 2);
 
-/** The first of `count` ports in a row, beginning with an even one, that are free for UDP and TCP on the loopback. */
+/** First of `count` consecutive ports, starting even, that are free for UDP and TCP on loopback. */
 export async function freePorts(count: number): Promise<number> {
   const worker = Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS;
   const step = count + (count % 2);
   for (let searched = 0; searched < 2 * PORTS_PER_WORKER; searched += step) {
     if (next + step > PORTS_PER_WORKER) next = 0;
     const first = FIRST_PORT + worker * PORTS_PER_WORKER + next;
-    // At once, so that a search beside this one takes others.
+    // Reserved at once, so that concurrent searches use others.
     next += step;
     const ports = Array.from({ length: count }, (_, index) => first + index);
     const free = await Promise.all(ports.map(isFree));

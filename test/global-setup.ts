@@ -8,25 +8,35 @@ import { isAlive } from '../storage/embedded/owner-lock.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../storage/embedded/postgres.ts';
 
 /**
- * Provides one embedded Postgres to all test files of a run. It starts when the first test file asks for its URL, so
- * that runs without a database do not pay for it. Test files find us at `TANDEM_TEST_POSTGRES`. The temporary files
- * of all tests are in one folder, which is deleted when the run ends.
+ * Provides what test files share: one embedded Postgres (`GET /postgres` at `TANDEM_TEST_RUN` returns its URL) and one
+ * build of the console (`GET /console` waits for it), each created on first use. Temporary files of all tests are in one
+ * folder, deleted after the run.
  */
 export default async function setUp(): Promise<() => Promise<void>> {
   const folder = await openRunFolder();
   process.env.TMPDIR = folder;
   let postgres: Promise<EmbeddedPostgres> | null = null;
-  const server = createServer((_, response) => {
+  let console: Promise<void> | null = null;
+  const postgresUrl = async () => {
     postgres ??= startEmbeddedPostgres({ dataDir: path.join(folder, 'shared-postgres'), settings: SETTINGS });
-    postgres.then(
-      ({ url }) => response.end(url),
+    return (await postgres).url;
+  };
+  const builtConsole = async () => {
+    console ??= import('../console/build.ts').then(({ buildConsole }) => buildConsole());
+    await console;
+    return 'built';
+  };
+  const server = createServer(({ url }, response) => {
+    const made = url === '/console' ? builtConsole() : postgresUrl();
+    made.then(
+      (text) => response.end(text),
       (error: Error) => response.writeHead(500).end(error.message),
     );
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  process.env.TANDEM_TEST_POSTGRES = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  // Threads and child processes load the same TypeScript hundreds of times; compiling it is most of their start.
+  process.env.TANDEM_TEST_RUN = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  // Threads and child processes load the same TypeScript hundreds of times; compilation dominates their start.
   process.env.NODE_COMPILE_CACHE ??= path.resolve('node_modules/.cache/test-compilations');
   return async () => {
     server.closeAllConnections();
@@ -38,12 +48,12 @@ export default async function setUp(): Promise<() => Promise<void>> {
 
 const FOLDER_PREFIX = 'tandem-test-run-';
 const MEMORY_FOLDER = '/dev/shm';
-/** Databases of 11 MB for the tests that run at the same time, the write-ahead log, and what tests record. */
+/** Concurrent test databases of 11 MB, the write-ahead log and test recordings. */
 const NEEDED_BYTES = 2 * 2 ** 30;
 
 /**
- * In memory rather than on a disk, where that has room: a database is some 600 files, and creating so many took 25 times
- * the CPU time on an ext4 disk. Containers often have 64 MB there, and other systems have no such folder.
+ * A memory file system if it has room: a database has 600 files, and creating them took 25 times the CPU time on ext4.
+ * Containers often have only 64 MB there, and other systems no such folder.
  */
 async function openRunFolder(): Promise<string> {
   const space = await statfs(MEMORY_FOLDER).catch(() => null);
@@ -57,12 +67,12 @@ async function openRunFolder(): Promise<string> {
 
 async function newRunFolder(parent: string): Promise<string> {
   const folder = await mkdtemp(path.join(parent, `${FOLDER_PREFIX}${process.pid}-`));
-  // As for any folder of temporary files: everyone may write, and delete only their own.
+  // As for any temporary folder: everyone may write, and delete only their own files.
   await chmod(folder, 0o1777);
   return folder;
 }
 
-/** Frees the memory that runs which were killed still hold. */
+/** Frees the memory of killed runs. */
 async function deleteAbandoned(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const pid = Number(name.startsWith(FOLDER_PREFIX) ? name.slice(FOLDER_PREFIX.length).split('-')[0] : Number.NaN);
@@ -71,7 +81,7 @@ async function deleteAbandoned(parent: string): Promise<void> {
   }
 }
 
-/** Some tests write programs and run them, which a file system may forbid. */
+/** Some tests run programs that they write, which a file system may forbid. */
 async function canExecuteIn(folder: string): Promise<boolean> {
   const file = path.join(folder, 'program');
   await writeFile(file, '', { mode: 0o755 });
@@ -83,7 +93,7 @@ async function canExecuteIn(folder: string): Promise<boolean> {
   return isAllowed;
 }
 
-/** Fast rather than durable, because nothing in it outlives the run. */
+/** Fast rather than durable, since nothing outlives the run. */
 const SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -91,11 +101,11 @@ const SETTINGS = {
   wal_level: 'minimal',
   max_wal_senders: 0,
   checkpoint_timeout: '1h',
-  // A worker of it in a database keeps its owner, who is no superuser, from dropping it.
+  // A worker in a database prevents its owner, no superuser, from dropping it.
   autovacuum: 'off',
   max_wal_size: '256MB',
-  // Several test files at once, each with some pools of 10 to 20 connections.
+  // For several concurrent test files with pools of 10 to 20 connections.
   max_connections: 400,
-  // Logging in costs a key derivation for each connection.
+  // Each login costs a key derivation.
   scram_iterations: 1,
 };

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** What modules of the repository name in their imports, read from their text. */
+/** Parses imports from the text of modules. */
 
 export const ROOT = resolve(import.meta.dirname, '..');
 
-/** Static, dynamic and re-exporting imports, also of types, and worker modules named by URL. */
+/** Static, dynamic and re-exporting imports, including types, and worker modules named by URL. */
 export function importsOf(module: string): string[] {
   return matchesIn(codeOf(module), [...IMPORTS, URLS]);
 }
 
-/** What running the module loads into its thread: its imports without types, and packages it requires or reads files of. */
+/** Modules that running this one loads: imports without types, and packages it requires or reads. */
 export function loadsOf(module: string): string[] {
   const code = codeOf(module)
     .replace(/\b(import|export) type\b[^;]*;/g, '')
@@ -18,7 +18,7 @@ export function loadsOf(module: string): string[] {
   return matchesIn(code, [...IMPORTS, /\b(?:require|resolve)\(\s*'([^'./][^']*)'/g]);
 }
 
-/** Modules it names by URL: entries of threads and of child processes. */
+/** Modules named by URL: entries of threads and child processes. */
 export function entriesOf(module: string): string[] {
   return matchesIn(codeOf(module), [URLS]);
 }

@@ -12,13 +12,28 @@ const COVERED: readonly string[] = [
   'openapi.json',
   '{README,CONTRIBUTING}.md',
   'docs/*.md',
-  '{bench,bin,language,media,speech,storage,test}/**/README.md',
+  '{bench,bin,diagnosis,language,media,speech,storage,test}/**/README.md',
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
   'bin/**/*.ts',
-  '{actors,language,media,speech,storage}/**/*.ts',
+  '{client,console}/README.md',
+  'console/{text,app,parts}/**/*.{ts,tsx}',
+  '{actors,diagnosis,language,media,speech,storage}/**/*.ts',
 ];
+
+/** Globs of the tests whose names are checked. */
+const TEST_NAMES: readonly string[] = ['test/**/*.ts'];
+
+/** Modules whose comments are checked. */
+const COMMENTED: readonly string[] = [
+  '*.ts',
+  '{actors,bench,bin,diagnosis,http,language,machines,media,runtime,sip,speech,storage,test}/**/*.ts',
+  'console/{*,!(dist)/**/*}.{ts,tsx}',
+];
+
+/** A test name is a sentence that can be read with its `describe`, so it starts with a verb or a subject. */
+const FRAGMENT_START = /^(?:is|are|was|were|that|of|whose|who|has)\b/i;
 
 /** Phrases of the dialect that this project once had, and what to write instead. */
 const DIALECT: readonly [phrase: RegExp, instead: string][] = [
@@ -42,6 +57,53 @@ describe('plain English', () => {
     const texts = globSync(glob, { cwd: ROOT }).flatMap(textsOf);
     expect(texts.length, `${glob} has texts`).toBeGreaterThan(0);
     expect(texts.flatMap(dialectIn)).toEqual([]);
+  });
+
+  it.each(TEST_NAMES)('the test names of %s are plain sentences', (glob) => {
+    const names = globSync(glob, { cwd: ROOT }).flatMap((file) => testNames(file, read(file)));
+    expect(names.length, `${glob} has test names`).toBeGreaterThan(0);
+    expect(names.flatMap(nameFaults)).toEqual([]);
+  });
+
+  it.each(COMMENTED)('the comments of %s contain no phrase of the dialect', (glob) => {
+    const texts = globSync(glob, { cwd: ROOT }).flatMap((file) => comments(file, read(file)));
+    expect(texts.length, `${glob} has comments`).toBeGreaterThan(0);
+    expect(texts.flatMap(dialectIn)).toEqual([]);
+  });
+
+  it('finds comments in every form', () => {
+    const source = `
+/**
+ * Returns the key.
+ * @throws when it expired
+ */
+const a = 1; // milliseconds
+// One sentence
+// on two lines.
+const url = 'http://of.no.comment';`;
+    expect(comments('sample', source)).toEqual([
+      { file: 'sample', place: '3', text: 'Returns the key. @throws when it expired' },
+      { file: 'sample', place: '6', text: 'milliseconds' },
+      { file: 'sample', place: '7', text: 'One sentence on two lines.' },
+    ]);
+  });
+
+  it('finds test names in every form', () => {
+    const source = `
+      describe.skipIf(!isPossible)('a unit', () => {
+        it('rejects an expired key', async () => {});
+        it.each([['x', 1]])(
+          "accepts %s", (text) => {});
+        it(\`returns 404\`, { timeout: 1 }, () => {});
+        expect(sent('of no test')).toBe('whose');
+      });`;
+    const names = testNames('sample', source);
+    expect(names.map(({ text }) => text)).toEqual(['a unit', 'rejects an expired key', 'accepts %s', 'returns 404']);
+    expect(names.map(({ place }) => place)).toEqual(['2', '3', '5', '6']);
+  });
+
+  it.each(['is refused', 'of a key', 'Whose user left', 'tells the reason'])('rejects the test name "%s"', (text) => {
+    expect(nameFaults({ file: 'sample', place: '1', text })).toHaveLength(1);
   });
 
   it('reports every phrase of the dialect with a plain one', () => {
@@ -98,9 +160,28 @@ function dialectIn({ file, place, text }: Text): string[] {
   });
 }
 
+function nameFaults(name: Text): string[] {
+  const start = FRAGMENT_START.exec(name.text)?.[0];
+  if (start === undefined) return dialectIn(name);
+  const advice = 'start with a verb in the present tense, or name the unit';
+  return [`${name.file}:${name.place}: "${start}" starts "${name.text}" Write instead: ${advice}.`];
+}
+
+/** Names of `describe`, `it` and `test` calls, also of chained ones such as `it.each(rows)(name, run)`. */
+function testNames(file: string, source: string): Text[] {
+  const call = /(?:\b(?:describe|it|test)(?:\.\w+)*|\))\(\s*/.source;
+  const literal = /(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`)/.source;
+  const body = /,\s*(?:async\b|function\b|\(|\{|\w+ =>)/.source;
+  return [...source.matchAll(new RegExp(call + literal + body, 'g'))].map((match) => {
+    const text = match[1] ?? match[2] ?? match[3] ?? '';
+    const start = match.index + match[0].indexOf(text);
+    return { file, place: String(source.slice(0, start).split('\n').length), text };
+  });
+}
+
 function textsOf(file: string): Text[] {
   if (file.endsWith('.json')) return jsonTexts(file);
-  return file.endsWith('.ts') ? stringLiterals(file) : proseLines(file);
+  return /\.tsx?$/.test(file) ? stringLiterals(file) : proseLines(file);
 }
 
 /** Every string with a space in a JSON file, once. */
@@ -131,6 +212,25 @@ function stringLiterals(file: string): Text[] {
       return [{ file, place: String(index + 1), text: isHelp ? text.charAt(0).toUpperCase() + text.slice(1) : text }];
     });
   });
+}
+
+/** Each block of comment lines, and each comment at the end of a line, without code spans. */
+function comments(file: string, source: string): Text[] {
+  const found: Text[] = [];
+  let block: Text | null = null;
+  for (const [index, line] of source.split('\n').entries()) {
+    const [, whole] = /^\s*(?:\/\/+|\/\*+|\*\/|\*)\s?(.*?)\s*(?:\*\/)?$/.exec(line) ?? [];
+    const trailing = /[;,{}()\]]\s+\/\/ (.*)$/.exec(line)?.[1];
+    const text = (whole ?? trailing ?? '').replaceAll(/`[^`]*`/g, '`...`').trim();
+    if (whole === undefined) block = null;
+    if (text === '') continue;
+    if (block === null) {
+      const comment = { file, place: String(index + 1), text };
+      found.push(comment);
+      block = whole === undefined ? null : comment;
+    } else block.text += ` ${text}`;
+  }
+  return found;
 }
 
 /** Such as the verbs that a rule of language knows: many words, none twice, without punctuation. */

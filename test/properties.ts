@@ -2,35 +2,32 @@ import { randomInt } from 'node:crypto';
 import fastCheck from 'fast-check';
 
 /**
- * fast-check, with one place that decides on seeds and numbers of runs. Import it in its stead:
- * `import * as fc from '../properties.ts'`. A failure prints its seed; CONTRIBUTING.md says how to repeat it.
+ * fast-check with central seeds and run counts. Import this module instead: `import * as fc from '../properties.ts'`. A
+ * failure prints its seed; CONTRIBUTING.md explains how to repeat it.
  */
 export * from 'fast-check';
 
-/** `npm run test:deep`: each property again and again with other seeds, until this often or for this long. */
+/** `npm run test:deep`: repeats each property with other seeds up to this count or time. */
 const DEEP = { rounds: 20, forMs: 20_000 };
 export const isDeep = process.env.PROPERTY_DEPTH === 'deep';
 
 const given = process.env.PROPERTY_SEED === undefined ? null : Number(process.env.PROPERTY_SEED);
-/** Of every property and sample of this file. */
+/** Seed of every property and sample in this file. */
 const seed = given ?? randomInt(2 ** 31);
 const path = process.env.PROPERTY_PATH;
 
-/** What the test that runs has drawn from; null: nothing. */
+/** Seed used by the current test; null: none. */
 let lastSeed: number | null = null;
 
-/**
- * Prints the seed that the test which ended has drawn from, if it failed: fast-check itself does not for samples and timeouts.
- * Called by `test/setup.ts`.
- */
+/** Prints the seed of a failed test, which fast-check omits for samples and timeouts. Called by `test/setup.ts`. */
 export function reportSeed(hasFailed: boolean): void {
   if (hasFailed && lastSeed !== null) console.error(`PROPERTY_SEED=${lastSeed} repeats this failure.`);
   lastSeed = null;
 }
 
 /**
- * As that of fast-check, and of its type, which knows both kinds of properties. Default runs: 100. A seed in the
- * parameters is for the default suite alone.
+ * As in fast-check, with its type for both kinds of properties. Default runs: 100. A seed in the parameters applies to
+ * the default suite only.
  */
 export const assert = ((property: Property, parameters: fastCheck.Parameters<unknown> = {}) => {
   const rounds = roundsOf(parameters);
@@ -54,7 +51,6 @@ function* roundsOf(parameters: fastCheck.Parameters<unknown>): Generator<fastChe
   }
 }
 
-/** As that of fast-check. */
 export function sample<Ts>(arbitrary: fastCheck.Arbitrary<Ts>, numRuns: number): Ts[] {
   lastSeed = seed;
   return fastCheck.sample(arbitrary, { numRuns, seed });

@@ -3,26 +3,26 @@ import type { DeliveryInput } from '../../storage/queries/deliveries.ts';
 import type { PublicCall } from '../call-view.ts';
 
 export interface CallDeliveryOptions {
-  /** The call as the API shows it, after the event. */
+  /** Call object of the API, after the event. */
   call: PublicCall;
   event: CallbackEvent;
   /** `calls.callback_secret_encrypted`; the delivery keeps its own copy. */
   secretEncrypted: Buffer | null;
-  /** Default: a fresh UUID. */
+  /** Default: a new UUID. */
   id?: string;
 }
 
 export interface CallbackEvent {
-  /** Name of the row in the event log; a finished call goes by its `terminal_event` instead. */
+  /** Event log name; a finished call uses its `terminal_event` instead. */
   event: string;
-  /** Unique everywhere; becomes `webhook-id`. */
+  /** Globally unique; becomes `webhook-id`. */
   eventId: string;
   /** Position in the call's event log. */
   sequence: number;
   at: Date;
 }
 
-/** What a receiver gets (contracts.md, Calls). */
+/** Callback body (contracts.md, Calls). */
 export interface CallbackBody {
   event: string;
   event_id: string;
@@ -35,8 +35,8 @@ export interface CallbackBody {
 }
 
 /**
- * The row that commits with a call's outcome: due at once, its body fixed for all attempts. Null when the call asked
- * for no callback. Waits for nothing, so it may run inside the transaction.
+ * Builds the delivery that commits with a call's outcome. It is due at once and its body never changes. Null if the
+ * call has no callback. Synchronous, so it may run inside the transaction.
  */
 export function buildCallDelivery({ call, event, secretEncrypted, id }: CallDeliveryOptions): DeliveryInput | null {
   if (call.callback_url === null || secretEncrypted === null) return null;

@@ -13,7 +13,7 @@ export interface CheckOptions {
   /** Default: the system's DNS servers. */
   resolve?: Resolve;
   signal?: AbortSignal;
-  /** What refusals are called and which field they name. Default: those of a call's `callback_url`. */
+  /** Error code and field of a refusal. Default: those of a call's `callback_url`. */
   refusedAs?: UrlRefusal;
 }
 
@@ -23,19 +23,18 @@ export interface UrlRefusal {
 }
 
 export interface CheckedUrl {
-  /** Normalised by the WHATWG URL rules, without its fragment; this is what is stored and posted to. */
+  /** Normalised by the WHATWG URL rules, without fragment. Store and request this URL. */
   url: URL;
-  /** The host without brackets and trailing dot: the TLS name, or an IP literal. */
+  /** Host without brackets and trailing dot: the TLS name, or an IP literal. */
   hostname: string;
-  /** Every address of the host, each one checked. Never empty. Connect to these and to nothing else. */
+  /** All checked addresses of the host, never empty. Connect only to these. */
   addresses: readonly string[];
 }
 
 /**
- * Decides whether a callback or webhook may go to this URL, when it is given and again right before every attempt: DNS
- * may have changed in between (rebinding), so the caller connects to the returned addresses without another look-up.
- * Public HTTPS only, except that hosts whose every address is in the operator's list may be named anything and speak
- * plain http.
+ * Decides whether callbacks may go to a URL. Call it when the URL is given and before every attempt, because DNS may
+ * change (rebinding). Then connect to the returned addresses without another look-up. Only public HTTPS is allowed.
+ * Exception: if the operator's list has every address, any name and plain http are allowed.
  * @throws TandemError `INVALID_CALLBACK_URL`, or the code of `refusedAs`
  */
 export async function checkCallbackUrl(text: string, options: CheckOptions): Promise<CheckedUrl> {
@@ -58,7 +57,7 @@ export async function checkCallbackUrl(text: string, options: CheckOptions): Pro
   return { url, hostname, addresses };
 }
 
-/** Whether a refusal says nothing about the URL: the way to the name servers is broken. */
+/** Whether a refusal says nothing about the URL, because the name servers are unreachable. */
 export function isLookupFailure(error: unknown): boolean {
   const cause = error instanceof TandemError ? (error.cause as { code?: string } | undefined) : undefined;
   return cause?.code !== undefined && LOOKUP_FAILURES.has(cause.code);
@@ -80,7 +79,7 @@ function parse(text: string, refuse: Refuse): URL {
   return url;
 }
 
-/** One trailing dot is the DNS root and is dropped; any other empty label is not a host name. */
+/** Drops one trailing dot, the DNS root. Any other empty label is invalid. */
 function hostnameOf(url: URL, refuse: Refuse): string {
   const hostname = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   const isName = isIP(hostname) === 0;
@@ -90,7 +89,7 @@ function hostnameOf(url: URL, refuse: Refuse): string {
   return hostname;
 }
 
-/** Names that mean something inside a network only (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and common usage). */
+/** Names with meaning only inside a network (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and common usage). */
 const INTERNAL_SUFFIXES = [
   'localhost',
   'localdomain',
@@ -121,7 +120,7 @@ async function addressesOf(
 ): Promise<readonly string[]> {
   if (isIP(hostname) !== 0) return [hostname];
   if (hostname === 'localhost' || hostname.endsWith('.localhost')) {
-    // RFC 6761 §6.3: loopback by definition, so nothing is asked; the family the operator did not open is left out.
+    // RFC 6761 §6.3: always loopback, so do not query DNS. Omit the address family that the operator did not allow.
     const open = ['127.0.0.1', '::1'].filter((it) => classifyAddress(it, options.allowCidrs) === 'allowed');
     return open.length > 0 ? open : ['127.0.0.1'];
   }
@@ -137,7 +136,7 @@ async function addressesOf(
   return addresses;
 }
 
-/** What is wrong with the URL, as the rest of a sentence that begins with the name of its field. */
+/** Creates an error from the rest of a sentence that begins with the field's name. */
 type Refuse = (reason: string, cause?: unknown) => TandemError;
 
 function refusalOf({ code, field }: UrlRefusal): Refuse {

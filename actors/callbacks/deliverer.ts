@@ -13,55 +13,53 @@ export interface DelivererOptions {
   store: DeliveryStore;
   jobs: DeliveryJobs;
   secrets: SecretOpener;
-  /** From `parseCidrs`. */
   allowCidrs: readonly Cidr[];
   logger: DelivererLogger;
   clock?: Clock;
   /** Default: DNS. */
   resolve?: Resolve;
-  /** Named in the User-Agent. Default: the running one's. */
+  /** Node version in the User-Agent. Default: the running one. */
   nodeVersion?: string;
   /** Default `Math.random`. */
   random?: () => number;
   /** PEM certificates to trust instead of the system's. */
   ca?: string;
-  /** Of one attempt, name look-up included. Default 15 000. */
+  /** Timeout of an attempt, name look-up included. Default 15 000. */
   timeoutMs?: number;
-  /** How often forgotten deliveries are looked for. Default 5 000. */
+  /** Interval of searches for missed deliveries. Default 5 000. */
   sweepIntervalMs?: number;
-  /** Attempts at once to one webhook, or of callbacks to one origin. Default 4. */
+  /** Concurrent attempts to one webhook, or of callbacks to one origin. Default 4. */
   perLane?: number;
-  /** Attempts at once in all. Default 256. */
+  /** Concurrent attempts in total. Default 256. */
   inAll?: number;
   /** Called after each attempt. Default: nothing. */
   onAttempt?: (attempt: Pick<DeliveryRow, 'kind'> & { outcome: DeliveryAttempt['outcome']['kind'] }) => void;
 }
 
 export interface Deliverer {
-  /** Begins to take jobs and to sweep, at once for what an earlier process left. */
+  /** Starts to take jobs and to sweep, beginning with deliveries of an earlier process. */
   start(): Promise<void>;
-  /** Asks for an attempt now. Call it after the row has committed. Never rejects: a lost job is found by the sweeper. */
+  /** Requests an attempt now. Call it after the row is committed. Never rejects: the sweeper finds lost jobs. */
   enqueue(deliveryId: string): Promise<void>;
-  /** Attempts every due delivery that nobody has, and resolves when each is done or waiting for its receiver. */
+  /** Attempts every due delivery without a lease. Resolves when each is done or waits for its receiver. */
   sweep(): Promise<void>;
-  /** Live counts, for whoever wonders why a callback is late. */
   dump(): { running: number; waiting: number; lanes: number };
   /**
-   * Takes no more, gives attempts under way `drainMs` (default 2 000) to end, then aborts them and gives their
-   * deliveries back, so that whoever starts next may try at once. Idempotent.
+   * Stops taking deliveries. Attempts in progress get `drainMs` (default 2 000) before they are aborted and released
+   * for the next process. Idempotent.
    */
   close(options?: { drainMs?: number }): Promise<void>;
 }
 
-/** A lease outlives the attempt it is for by this much; after a kill -9 the delivery is free again that late. */
+/** Time that a lease outlives its attempt. After a kill -9 the delivery is delayed by this much. */
 const LEASE_MARGIN_MS = 15_000;
 const SWEEP_BATCH = 500;
 
 /**
- * Drives deliveries from their rows. A row says what is due; a job, or the sweeper when the job was lost, says when to
- * look; a lease on the row makes the attempt one node's. One run of the delivery machine is one attempt, its next state
- * goes into the row, and only then is the next job asked for. Killed at any point, it leaves a row that is tried again:
- * at least once, never lost, the repeat recognisable by its `webhook-id`.
+ * Delivers callbacks and webhooks at least once. A row says when a delivery is due. A job starts the attempt, or the
+ * sweeper if the job was lost. A lease on the row gives the attempt to one node. One run of the delivery machine is one
+ * attempt: it stores the next state, then requests the next job. A process killed at any point leaves a row that is
+ * retried, with the same `webhook-id`.
  */
 export function createDeliverer(options: DelivererOptions): Deliverer {
   const { store, jobs, logger, clock = systemClock, random = Math.random, timeoutMs = 15_000 } = options;
@@ -104,7 +102,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     await drive(row);
   }
 
-  /** A parked attempt ends its job: the worker is free for other receivers, and the row is still there. */
+  /** A parked attempt ends its job, which frees the worker for other receivers. The row remains. */
   async function drive(row: DeliveryRow): Promise<void> {
     await lanes.run({ lane: laneOf(row), key: row.id, task: () => attempt(row.id) });
   }
@@ -129,12 +127,12 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
         await schedule(row.id, outcome.outcome.nextAttemptAt.getTime() - clock.now(), recorded.delivery.attempts + 1);
       }
     } catch (error) {
-      // The lease runs out and the sweeper tries again; a receiver that has it already sees the same webhook-id.
+      // The lease expires and the sweeper retries. A receiver that already has it sees the same webhook-id.
       logger.error({ deliveryId, err: error }, 'delivery attempt could not be recorded');
     }
   }
 
-  /** One attempt; null when it was aborted by `close`. */
+  /** Runs one attempt; null if `close` aborted it. */
   function runMachine(row: DeliveryRow, started: Moment): Promise<DeliveryAttempt | null> {
     const { promise, resolve, reject } = Promise.withResolvers<DeliveryAttempt | null>();
     const actor = createActor(machine, {
@@ -172,7 +170,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     actor.send({ type: 'delivery.due' });
     return promise.finally(() => {
       claimed.delete(row.id);
-      // Stopping aborts the request of an attempt that is still under way, and the timer of a wait.
+      // Stopping aborts the request in progress and any waiting timer.
       actor.stop();
     });
   }
@@ -196,7 +194,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       origin: originOf(row.url),
       attempt: recorded?.attempts ?? row.attempts + 1,
       httpStatus: outcome.httpStatus,
-      // Under `error` the logger expects one with a stack.
+      // The logger expects an error with a stack under `error`.
       failure: outcome.error,
       durationMs: outcome.durationMs,
       nextAttemptAt: outcome.outcome.kind === 'retry' ? outcome.outcome.nextAttemptAt : null,
@@ -206,7 +204,10 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     else logger.error(fields, 'delivery given up');
   }
 
-  /** Starts what is due; the promises are those of the attempts. Two looks at once would see the same rows. */
+  /**
+   * Starts due deliveries and returns their promises. Concurrent calls share one search, because they would see the
+   * same rows.
+   */
   function look(): Promise<Promise<void>[]> {
     looking ??= findDue()
       .catch((error: unknown) => {
@@ -222,7 +223,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   async function findDue(): Promise<Promise<void>[]> {
     if (closing) return [];
     const { running, waiting } = lanes.counts();
-    // What waits for its receiver here is due as well; without room for it, it would hide what was forgotten.
+    // Deliveries waiting here are due too. Without room for them they would hide missed ones.
     const limit = SWEEP_BATCH + running + waiting;
     const rows = await store.due({ now: new Date(clock.now()), limit });
     return rows.filter((row) => !lanes.has(row.id)).map((row) => drive(row));
@@ -267,8 +268,8 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
 }
 
 /**
- * Each webhook has a lane, so that it also delays none of its neighbours behind one host. Callbacks have no endpoint
- * that would stay the same, and share a lane by the origin they go to.
+ * Returns the webhook's own lane, so that it delays no other webhook of the same host. Callbacks share a lane per
+ * origin.
  */
 function laneOf(row: DeliveryRow): string {
   return row.subscriptionId ?? originOf(row.url);

@@ -12,7 +12,7 @@ import { lockEndpointOf, noteEndpointAttempt } from '../../storage/queries/webho
 import { liveWebhookSecrets } from '../../storage/queries/webhooks.ts';
 import type { DeliveryStore, RecordedAttempt } from './ports.ts';
 
-/** Deliveries in Postgres, where they were committed together with the outcome they tell. */
+/** Deliveries are committed together with the outcome they report. */
 export function createDeliveryStore(sql: Sql): DeliveryStore {
   return {
     get: (id) => getDelivery(sql, id),
@@ -24,13 +24,13 @@ export function createDeliveryStore(sql: Sql): DeliveryStore {
   };
 }
 
-/** The attempt, and what it means for the webhook it went to. */
+/** Stores the attempt and its consequence for the webhook. */
 async function record(sql: Sql, attempt: DeliveryAttempt): Promise<RecordedAttempt | null> {
   return await inTransaction(sql, async (tx) => {
     const endpoint = await lockEndpointOf(tx, attempt.deliveryId);
     const delivery = await recordAttempt(tx, attempt);
     if (delivery === null) return null;
-    // What we could not even try says nothing about the receiver.
+    // An attempt that could not be made says nothing about the receiver.
     if (endpoint === null || attempt.error === NOT_ATTEMPTED) return { delivery, endpointDisabled: null };
     const { kind } = attempt.outcome;
     const result = kind === 'delivered' ? 'success' : kind === 'gone' ? 'gone' : 'failure';

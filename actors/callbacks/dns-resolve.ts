@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 
-/** Looks a name up; answers addresses in text form, or throws. Never called with a literal or a localhost name. */
+/** Resolves a name to addresses in text form, or throws. Never called with an IP literal or localhost. */
 export type Resolve = (hostname: string, signal?: AbortSignal) => Promise<readonly string[]>;
 
 export interface DnsResolveOptions {
@@ -9,9 +9,9 @@ export interface DnsResolveOptions {
 }
 
 /**
- * A and AAAA together, through c-ares: getaddrinfo would park hostile, slow names in libuv's four threads, where file
- * access waits too. /etc/hosts and search domains are not used. Gives up after a few seconds, or when aborted.
- * @throws the resolver's error (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, ...) when neither family has an answer.
+ * Resolves A and AAAA records through c-ares. `getaddrinfo` would block libuv's four threads, also used for files, with
+ * slow or hostile names. It ignores /etc/hosts and search domains. Gives up after a few seconds, or when aborted.
+ * @throws the resolver's error (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, ...) if neither family has an answer.
  */
 export function createDnsResolve(options: DnsResolveOptions = {}): Resolve {
   return (hostname, signal) =>
@@ -22,7 +22,7 @@ export function createDnsResolve(options: DnsResolveOptions = {}): Resolve {
     });
 }
 
-/** Runs queries on a resolver of their own, which are cancelled when aborted and time out after a few seconds. */
+/** Runs queries on a new resolver. Cancels them when aborted and times out after a few seconds. */
 export async function queryDns<Answer>(
   { servers, signal }: DnsResolveOptions & { signal: AbortSignal | undefined },
   ask: (resolver: Resolver) => Promise<Answer>,

@@ -1,20 +1,20 @@
 import { Gate } from '../../runtime/gate.ts';
 
 /**
- * Limits tasks per receiver and in all. A task whose lane is full waits here and holds no job, no lease and no
- * connection, so a receiver that takes 15 s over everything delays its own callbacks and nobody else's.
+ * Limits tasks per receiver and in total. A task whose lane is full waits here without a job, lease or connection, so a
+ * slow receiver delays only its own callbacks.
  */
 export interface OriginLanes {
   /**
-   * Runs `task` when its lane has room. Resolves when the task has ended, or at once with `parked` when it has to
-   * wait, or `refused` when too many wait in the lane, the key is here already, or the lanes are closed.
+   * Runs `task` when its lane has room and resolves when it ends. Resolves at once with `parked` if it must wait.
+   * Resolves with `refused` if too many wait in the lane, the key is already present or the lanes are closed.
    */
   run(request: { lane: string; key: string; task: () => Promise<void> }): Promise<'done' | 'parked' | 'refused'>;
   has(key: string): boolean;
   counts(): { running: number; waiting: number; lanes: number };
   /** Drops waiting tasks. Running tasks go on. */
   close(): void;
-  /** Resolves when nothing runs. */
+  /** Resolves when nothing is running. */
   idle(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function createOriginLanes({ perLane, inAll, maxWaitingPerLane }: OriginL
         await ended;
         return 'done';
       }
-      // Tasks report their own failures; nobody waits for this one.
+      // Tasks report their own failures. Avoids an unhandled rejection.
       ended.catch(() => {});
       return 'parked';
     },

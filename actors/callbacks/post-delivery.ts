@@ -21,8 +21,8 @@ export interface PostDeliveryOptions {
 }
 
 /**
- * One attempt: the stored bytes under the stored event id, signed anew with the time it is now. Rejects only when
- * the secrets cannot be read or opened.
+ * Makes one attempt: sends the stored bytes and event id with a new signature and timestamp. Rejects only if the
+ * secrets cannot be read or decrypted.
  */
 export async function postDelivery(
   row: DeliveryRow,
@@ -50,7 +50,6 @@ export async function postDelivery(
   return { httpStatus: result.status, error: errorOf(result.status), retryAfterMs, atMs, jitter };
 }
 
-/** The headers that prove an attempt made now to be ours. */
 async function signaturesOf(
   row: DeliveryRow,
   { secrets, store, now }: PostDeliveryOptions,
@@ -78,11 +77,11 @@ function errorOf(status: number): string | null {
   return status === 410 ? 'disabled_by_receiver' : 'status_not_2xx';
 }
 
-/** RFC 9110 §10.2.3: whole seconds, or an HTTP date. Anything else, and a date gone by, is null. */
+/** Parses whole seconds or an HTTP date (RFC 9110 §10.2.3). Null for anything else and for past dates. */
 export function parseRetryAfter(value: string | null, nowMs: number): number | null {
   const text = value?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
-  // IMF-fixdate only; Date.parse alone would take almost anything for a date.
+  // Accept only IMF-fixdate, because Date.parse alone accepts almost anything.
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null;
   const atMs = Date.parse(text);
   return Number.isNaN(atMs) || atMs <= nowMs ? null : atMs - nowMs;

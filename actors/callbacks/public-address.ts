@@ -1,12 +1,12 @@
 import type { IPv4, IPv6 } from 'ipaddr.js';
 import ipaddr from 'ipaddr.js';
 
-/** A network an operator opened on purpose, parsed once at start-up by `parseCidrs`. */
+/** A network allowed by the operator, parsed at start-up by `parseCidrs`. */
 export type Cidr = readonly [network: IPv4 | IPv6, prefixBits: number];
 
 /**
- * What may be done with an address. `allowed`: the operator's list has it, so plain http is fine too. `public`: global
- * unicast, https only. `refused`: everything else, unparsable text included.
+ * `allowed`: in the operator's list, so plain http is fine too. `public`: global unicast, https only. `refused`:
+ * everything else, including unparsable text.
  */
 export type AddressClass = 'allowed' | 'public' | 'refused';
 
@@ -18,8 +18,8 @@ export function classifyAddress(address: string, allowCidrs: readonly Cidr[]): A
 }
 
 /**
- * Link-local, multicast and unspecified addresses, and those at which clouds serve credentials to a machine. No setting
- * opens them to trunks. True for unparsable text.
+ * Whether an address is link-local, multicast, unspecified or a cloud metadata service. No setting allows these for
+ * trunks. True for unparsable text.
  */
 export function isLinkLocalOrMetadata(address: string): boolean {
   const parsed = parseAddress(address);
@@ -30,8 +30,8 @@ export function isLinkLocalOrMetadata(address: string): boolean {
 const NEVER_A_PEER: ReadonlySet<string> = new Set(['linkLocal', 'multicast', 'broadcast', 'unspecified']);
 
 /**
- * Reads `CALLBACK_ALLOW_CIDRS`, already split: `127.0.0.0/8`, `::1/128`, or a bare address.
- * @throws RangeError naming the first entry that is neither.
+ * Parses the entries of `CALLBACK_ALLOW_CIDRS`: `127.0.0.0/8`, `::1/128`, or a bare address.
+ * @throws RangeError naming the first invalid entry
  */
 export function parseCidrs(entries: readonly string[]): Cidr[] {
   return entries.map((entry) => {
@@ -53,8 +53,8 @@ export function parseCidrs(entries: readonly string[]): Cidr[] {
 }
 
 /**
- * IPv4-mapped IPv6 (::ffff:a.b.c.d) becomes the IPv4 address it reaches. Only four-part decimal IPv4 is read: a URL
- * has had its octal and hex forms normalised before, and a resolver never answers with them.
+ * Converts IPv4-mapped IPv6 (::ffff:a.b.c.d) to the IPv4 address it reaches. Accepts IPv4 only as four decimal parts:
+ * URLs are already normalised from octal and hex, and resolvers never return those.
  */
 function parseAddress(address: string): IPv4 | IPv6 | null {
   if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return null;
@@ -66,10 +66,10 @@ function inCidr(address: IPv4 | IPv6, [network, prefixBits]: Cidr): boolean {
 }
 
 /**
- * Everything in the IANA special-purpose registries (RFC 6890) has a range name of its own in ipaddr.js, so `unicast`
- * is what is left. For IPv6 that also leaves space nobody was given, and ::/96 with an IPv4 address inside, hence the
- * test for 2000::/3, the only block IANA hands out. NAT64, 6to4 and Teredo addresses are refused whatever they embed:
- * a gateway would take us to an IPv4 address that was never checked.
+ * Whether an address is global unicast. ipaddr.js names every range of the IANA special-purpose registries (RFC 6890),
+ * so `unicast` is the rest. For IPv6 the rest includes unassigned space and ::/96 with embedded IPv4, so also test for
+ * 2000::/3, the only block that IANA assigns. NAT64, 6to4 and Teredo are always refused: a gateway would lead to an
+ * unchecked IPv4 address.
  */
 function isPublic(address: IPv4 | IPv6): boolean {
   if (address.range() !== 'unicast') return false;
@@ -78,7 +78,7 @@ function isPublic(address: IPv4 | IPv6): boolean {
   return ipv6.match(GLOBAL_UNICAST, 3) && !ipv6.zoneId && !isIsatap(ipv6);
 }
 
-/** Beside 169.254.169.254: AWS over IPv6, Azure, Alibaba Cloud and Oracle Cloud. */
+/** Besides 169.254.169.254: AWS over IPv6, Azure, Alibaba Cloud and Oracle Cloud. */
 const METADATA = parseCidrs(['fd00:ec2::/32', '168.63.129.16', '100.100.100.200', '192.0.0.192']);
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');

@@ -10,26 +10,24 @@ import { failureOf, requestTo } from './safe-request.ts';
 
 export interface SafeDownloadOptions extends CheckOptions {
   url: string;
-  /** Made, readable by its owner only; removed again when the download fails. */
+  /** Created, readable by its owner only. Removed if the download fails. */
   filePath: string;
   mostBytes: number;
   timeoutMs: number;
-  /** What a refused URL is called. */
   refusedAs: { code: ErrorCode; field: string };
-  /** What it is called when there is nothing to be had from the URL. */
   unreachableAs: ErrorCode;
   /** PEM certificates to trust instead of the system's, for tests. */
   ca?: string;
 }
 
 export interface DownloadedFile {
-  /** As the server declares it; null if it does not. */
+  /** Declared by the server; null if missing. */
   mediaType: string | null;
 }
 
 /**
- * Fetches a file from a host that anybody may have named, as `safePost` posts to one: to checked addresses alone, without
- * redirects, proxies or kept connections.
+ * Downloads a file from an untrusted URL with the protections of `safePost`: checked addresses only, without redirects,
+ * proxies or kept connections.
  * @throws TandemError of `refusedAs` or `unreachableAs`; the signal's reason when aborted
  */
 export async function safeDownload(options: SafeDownloadOptions): Promise<DownloadedFile> {

@@ -10,18 +10,18 @@ import { checkCallbackUrl } from './callback-url.ts';
 
 export interface SafePostOptions extends CheckOptions {
   url: string;
-  /** Sent as it is, UTF-8. */
+  /** Sent unchanged, as UTF-8. */
   body: string;
   headers: Record<string, string>;
-  /** Name look-up, connecting, sending and the answer together. Default 15 000. */
+  /** Timeout for name look-up, connecting, sending and the response together. Default 15 000. */
   timeoutMs?: number;
   /** PEM certificates to trust instead of the system's, for tests and private authorities. */
   ca?: string;
-  /** Reads an answer of up to this many bytes; a longer one fails. Default: the answer is thrown away. */
+  /** Reads a response of up to this many bytes and fails for a longer one. Default: the response is discarded. */
   answerBytes?: number;
 }
 
-/** Why no status came back. `aborted` is our own doing, all others are the receiver's or the network's. */
+/** Reason that there is no status. `aborted` is ours, all others are the receiver's or the network's. */
 export type PostFailure =
   | 'url_refused'
   | 'timeout'
@@ -32,15 +32,15 @@ export type PostFailure =
   | 'aborted';
 
 export type PostResult =
-  /** `body`: UTF-8, if it was asked for. */
+  /** `body`: UTF-8, if requested. */
   | { kind: 'answered'; status: number; retryAfter: string | null; body?: string }
   | { kind: 'failed'; failure: PostFailure; detail: string };
 
 /**
- * One POST to a host that anybody may have named. Looks the name up once, checks every address, and connects to one
- * of those with the name as SNI and Host. Follows no redirect, uses no proxy, keeps no connection. Without `answerBytes`
- * it reads at most 16 kB of the answer and throws it away, and the status decides as soon as it is there: a body that
- * never ends changes nothing but the time it takes. Never rejects.
+ * Sends one POST to an untrusted URL. It resolves the name once, checks every address and connects to one of them, with
+ * the name as SNI and Host. It follows no redirect, uses no proxy and keeps no connection. Without `answerBytes` it
+ * discards the response after at most 16 kB; the status decides as soon as it arrives, even if the body never ends.
+ * Never rejects.
  */
 export async function safePost(options: SafePostOptions): Promise<PostResult> {
   const deadline = new AbortController();
@@ -48,7 +48,7 @@ export async function safePost(options: SafePostOptions): Promise<PostResult> {
   const signal = options.signal ? AbortSignal.any([options.signal, deadline.signal]) : deadline.signal;
   try {
     signal.throwIfAborted();
-    // The name server may be slow and ignore a cancel; the deadline holds all the same.
+    // A slow name server may ignore the abort; the deadline still applies.
     const checked = await raceAbort(checkCallbackUrl(options.url, { ...options, signal }), signal);
     return await post(checked, options, signal);
   } catch (error) {
@@ -71,7 +71,7 @@ export interface PinnedRequest {
   signal: AbortSignal;
 }
 
-/** A request, not sent yet, that connects to one of the checked addresses and to no other. */
+/** Creates an unsent request that connects only to the checked addresses. */
 export function requestTo({ url, hostname, addresses }: CheckedUrl, options: PinnedRequest): ClientRequest {
   const secure = url.protocol === 'https:';
   const request: RequestOptions = {
@@ -86,7 +86,7 @@ export function requestTo({ url, hostname, addresses }: CheckedUrl, options: Pin
     signal: options.signal,
   };
   if (!secure) return http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
-  // A fresh agent: no shared sockets, and unlike the global one it never takes a proxy from the environment.
+  // A fresh agent shares no sockets and, unlike the global one, takes no proxy from the environment.
   const agent = new https.Agent({ keepAlive: false });
   const servername = isIP(hostname) === 0 ? hostname : '';
   return https.request({ ...request, agent, servername, ca: options.ca, rejectUnauthorized: true });
@@ -98,7 +98,7 @@ async function post(checked: CheckedUrl, options: SafePostOptions, signal: Abort
   const client = requestTo(checked, { method: 'POST', headers, ca: options.ca, signal });
   const { promise, resolve, reject } = Promise.withResolvers<PostResult>();
   let answer: PostResult | null = null;
-  // Once the status is there, whatever goes wrong with the body is of no interest.
+  // Once there is a status, errors of the body do not matter.
   client.on('error', (error) => (answer === null ? reject(error) : resolve(answer)));
   client.on('upgrade', (response, socket) => {
     socket.destroy();
@@ -146,7 +146,7 @@ async function readAnswer(response: IncomingMessage, mostBytes: number): Promise
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Lets a well-behaved receiver finish its answer, within bounds; a destroyed request ends the loop as well. */
+/** Lets a receiver finish its response, within bounds. Destroying the request ends the loop too. */
 async function discard(response: IncomingMessage): Promise<void> {
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -155,7 +155,7 @@ async function discard(response: IncomingMessage): Promise<void> {
   }
 }
 
-/** Hands out the checked addresses whatever name is asked for; Node races them (RFC 8305). */
+/** Returns the checked addresses for any name; Node races them (RFC 8305). */
 function pinnedLookup(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {
@@ -168,7 +168,7 @@ function pinnedLookup(addresses: readonly string[]): LookupFunction {
   };
 }
 
-/** Only codes go into `detail`: messages can carry addresses and parts of the receiver's answer. */
+/** Puts only codes into `detail`, because messages may contain addresses and parts of the response. */
 export function failureOf(error: unknown): Extract<PostResult, { kind: 'failed' }> {
   if (error instanceof TandemError) return { kind: 'failed', failure: 'url_refused', detail: error.code };
   const code = codeOf(error);

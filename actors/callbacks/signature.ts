@@ -3,18 +3,18 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 export const CALLBACK_SIGNATURE_HEADER = 'x-qcall-signature';
 
 export interface SignOptions {
-  /** The `callback_secret` as the client gave it, 16 to 256 characters; its UTF-8 bytes are the key. */
+  /** The `callback_secret`, 16 to 256 characters; its UTF-8 bytes are the key. */
   secret: string;
-  /** Stable over the retries of one delivery, so that a receiver can drop repeats. */
+  /** Stable over retries of a delivery, so that receivers can drop duplicates. */
   webhookId: string;
-  /** When this attempt is made, Unix seconds. */
+  /** Time of this attempt, Unix seconds. */
   timestampS: number;
   rawBody: string;
 }
 
 /**
- * The four headers of one attempt: ours (`t=<unix s>,v1=<hex HMAC-SHA256(secret, t.body)>`) and the three of
- * Standard Webhooks (https://www.standardwebhooks.com), whose libraries verify it with the raw secret as the key.
+ * Returns four headers: ours (`t=<unix s>,v1=<hex HMAC-SHA256(secret, t.body)>`) and the three of Standard Webhooks
+ * (https://www.standardwebhooks.com). Its libraries verify them with the raw secret as the key.
  */
 export function signCallback({ secret, webhookId, timestampS, rawBody }: SignOptions): Record<string, string> {
   const qcall = hmac(secret, `${timestampS}.${rawBody}`).toString('hex');
@@ -29,26 +29,28 @@ export function signCallback({ secret, webhookId, timestampS, rawBody }: SignOpt
 
 export interface VerifyOptions {
   secret: string;
-  /** The body as received, before any JSON parser touched it. */
+  /** Body as received, before JSON parsing. */
   rawBody: string | Uint8Array;
-  /** The value of `x-qcall-signature`. */
   header: string | undefined;
   /** Unix seconds; default now. */
   nowS?: number;
-  /** How far the timestamp may be from now, either way, before it counts as a replay. Default 300. */
+  /** Largest difference between timestamp and now before it counts as a replay. Default 300. */
   toleranceS?: number;
 }
 
 export type VerifyResult = { ok: true } | { ok: false; reason: 'missing' | 'malformed' | 'stale' | 'mismatch' };
 
-/** For receivers: is this callback ours, and fresh? Compares in constant time. Several `v1=` parts may stand in it. */
+/**
+ * Verifies for a receiver that a callback is authentic and fresh. Compares in constant time. Accepts several `v1=`
+ * parts.
+ */
 export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
   const { secret, rawBody, header, nowS = Math.floor(Date.now() / 1000), toleranceS = 300 } = options;
   if (header === undefined || header === '') return { ok: false, reason: 'missing' };
   const parsed = parseHeader(header);
   if (parsed === null) return { ok: false, reason: 'malformed' };
   const expected = createHmac('sha256', secret).update(`${parsed.timestampS}.`).update(rawBody).digest();
-  // Every candidate is compared, so that the time taken tells nothing about which one matched.
+  // Compare every candidate, so that the timing does not reveal which one matched.
   let matches = 0;
   for (const candidate of parsed.signatures) matches += Number(timingSafeEqual(candidate, expected));
   if (matches === 0) return { ok: false, reason: 'mismatch' };

@@ -5,8 +5,8 @@ import type { Admission } from './completion-account.ts';
 type Limits = Pick<Admission, 'promptTokens' | 'mostTokens' | 'maxTokens'>;
 
 /**
- * What is charged for the choices of a completion: the prompt once, and all tokens of the answers, but no more than the
- * hold covers. What engines report is used as far as it is possible, else our own count.
+ * Usage to charge for all choices: the prompt once and all answer tokens, up to what the hold covers. Prefers the
+ * engine's counts if plausible, otherwise our own.
  */
 export function usageOf(answers: readonly Answer[], limits: Limits): TokenUsage {
   const { promptTokens, mostTokens } = limits;
@@ -25,21 +25,21 @@ export function usageOf(answers: readonly Answer[], limits: Limits): TokenUsage 
 }
 
 function usageOfOne(answer: Answer, { promptTokens, mostTokens, maxTokens }: Limits): TokenUsage {
-  const said = answer.end?.usage ?? usedSoFar(answer);
-  if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
+  const usage = answer.end?.usage ?? usedSoFar(answer);
+  if (!usage || !isCount(usage.promptTokens) || !isCount(usage.completionTokens)) {
     return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
   }
-  // Beyond what it was told there is only what was seen.
+  // Ignore more tokens than were allowed or received.
   const mostOfAnswer = Math.min(mostTokens, Math.max(maxTokens ?? mostTokens, answer.tokens));
-  return { ...said, completionTokens: Math.min(said.completionTokens, mostOfAnswer) };
+  return { ...usage, completionTokens: Math.min(usage.completionTokens, mostOfAnswer) };
 }
 
-/** For a correction that was cut off. Rules may have passed on more than a model has produced. */
+/** Usage of an interrupted correction. Rules may have passed on more than the model produced. */
 function usedSoFar({ used, tokens }: Answer): TokenUsage | null {
   return used && { ...used, completionTokens: Math.max(used.completionTokens, tokens) };
 }
 
-/** No tokenizer makes more tokens of one of ours; a server that reports more is not believed. */
+/** No tokenizer splits one of our tokens into more. Ignore higher counts from a server. */
 const MOST_OF_A_TOKEN = 16;
 
 function isCount(value: number): boolean {

@@ -6,24 +6,23 @@ import type { AnswerPiece } from './chat-desk.ts';
 import { StorableText } from './storable-text.ts';
 import { RunningCount, type TokenCounter } from './token-count.ts';
 
-/** How a model says that it is done. */
+/** End of an answer, as reported by the model. */
 export interface AnswerEnd {
   reason: FinishReason;
-  /** Null: it was cut off, so nobody says. */
+  /** Null: it was cut off, so there is no report. */
   usage: TokenUsage | null;
   model: string | null;
 }
 
-/** What is stored of an answer. */
+/** Pieces that are stored. */
 type WrittenPiece = Exclude<AnswerPiece, { type: 'logprobs' }>;
 
-/** What a model has produced so far. */
 export class Answer {
   text = '';
-  /** Counted by us. */
+  /** Our own count. */
   tokens = 0;
   end: AnswerEnd | null = null;
-  /** What correcting a text has used so far; null where nobody says before the end. */
+  /** Usage of a correction so far; null if it is reported only at the end. */
   used: TokenUsage | null = null;
   readonly #counter: TokenCounter;
   readonly #count: RunningCount;
@@ -36,8 +35,8 @@ export class Answer {
   }
 
   /**
-   * The pieces of an answer, each as it can be stored, and written down here before it is passed on. It is cut off where
-   * it would come to more than so many tokens, whatever the engine was told of that.
+   * Yields storable pieces of an answer and records them. Cuts the answer off at `mostTokens`, regardless of the limit
+   * given to the engine.
    */
   async *from(
     source: AsyncIterable<CompletionPart | CorrectionPart>,
@@ -79,7 +78,7 @@ export class Answer {
     return [...this.#calls].sort(([a], [b]) => a - b).map(([, call]) => call);
   }
 
-  /** As much as there is room for: some servers send all that a model says in one piece. Null: nothing. */
+  /** Returns the part that fits, because some servers send an answer in one piece. Null: nothing fits. */
   async #beginningOf<Piece extends { text: string }>(
     piece: Piece,
     { tokens, mostTokens }: { tokens: number; mostTokens: number },
@@ -103,7 +102,7 @@ export class Answer {
     return { ...part, name: part.name === null ? null : storable(part.name), arguments: written };
   }
 
-  /** What waits for a second half that does not come. */
+  /** Yields halves of surrogate pairs whose second half never came. */
   *#cutOff(): Generator<WrittenPiece> {
     for (const [where, written] of this.#written) {
       const text = written.end();
@@ -113,7 +112,7 @@ export class Answer {
     }
   }
 
-  /** Of a call: its index. */
+  /** A number is the index of a tool call. */
   #writtenIn(where: 'text' | 'reasoning' | number): StorableText {
     const written = this.#written.get(where) ?? new StorableText();
     this.#written.set(where, written);
@@ -125,7 +124,10 @@ export class Answer {
     return piece.type === 'toolCall' ? this.#notedCall(piece) : piece;
   }
 
-  /** Results name the call they are of, so each has an id of its own, even where the model gave none that can be sent back. */
+  /**
+   * Gives each tool call a unique id, because results refer to it. The model's id may be missing, repeated or not
+   * storable.
+   */
   #notedCall(part: Extract<AnswerPiece, { type: 'toolCall' }>): WrittenPiece {
     const isNew = !this.#calls.has(part.index);
     const before = this.#calls.get(part.index) ?? { id: '', name: '', arguments: '' };

@@ -23,50 +23,48 @@ import {
 } from '../../storage/queries/completions.ts';
 import { type CountedMessage, conversationOf, requireAnsweredCalls, tokensOf } from './conversation.ts';
 
-/** Taken for the context of a model of which nobody says how long it is. */
+/** Assumed for models of unknown context length. */
 const ASSUMED_CONTEXT_TOKENS = 16_384;
-/** What an answer may come to where the caller does not say. */
-const USUAL_ANSWER_TOKENS = 4_096;
-/** Fewer than so many tokens are no answer worth its prompt. */
+/** Answer limit if the client gives none. */
+const DEFAULT_ANSWER_TOKENS = 4_096;
+/** A shorter answer is not worth its prompt. */
 const LEAST_ANSWER_TOKENS = 16;
-/** So much longer, in per cent, may a model count a prompt than we do, before the answer pays for it. */
+/** Margin in per cent for a model's own count of the prompt, before it reduces the answer. */
 const PROMPT_MARGIN = 10;
-/** Longer than that nothing is generated: see `GENERATION_LIMIT_MS` of the actor, and some for storing it. */
+/** Generation never takes longer: `GENERATION_LIMIT_MS` of the actor, and time to store the result. */
 const ANSWERING_FOR_MS = 15 * 60_000;
 
 export interface Opening {
   row: Omit<NewCompletion, 'holdId' | 'unitPriceNano'>;
-  /** That goes on; null where nothing goes in front. */
+  /** Chat to continue; null: no earlier messages. */
   chat: ChatKey | null;
-  /** Null: nothing of the chat goes in front of what is asked. */
+  /** New messages. Null: the chat's earlier messages are not sent. */
   fresh: readonly CountedMessage[] | null;
-  /** Of what is sent beside the messages. */
+  /** Tokens besides the messages. */
   extraTokens: number;
   contextTokens: number | null;
-  /** Of one answer. Null: the usual. */
+  /** Limit per answer. Null: the default. */
   maxTokens: number | null;
-  /** Number of answers. */
   choices: number;
-  /** Below that it is refused. Default `LEAST_ANSWER_TOKENS`. */
+  /** Reject below this. Default `LEAST_ANSWER_TOKENS`. */
   leastTokens?: number;
 }
 
 export interface Admission {
   /** For the model. */
   messages: ChatMessage[];
-  /** What the chat does not have yet. */
   unsaved: CountedMessage[];
-  /** As we count them. */
+  /** Our own count. */
   promptTokens: number;
-  /** What the model is told of one answer; null: nothing, as nobody knows whether that much fits into its context. */
+  /** Limit per answer for the model; null: none, because its context length is unknown. */
   maxTokens: number | null;
-  /** What the hold covers of each answer, as we count it. */
+  /** Tokens per answer that the hold covers, by our count. */
   mostTokens: number;
 }
 
 /**
- * Puts what was said before in front, sets aside what the answer may cost, or as much as there is, and stores that it is
- * generated; all or nothing. One at a time in a chat.
+ * Prepends the chat's messages, holds up to the maximum price and stores the completion, in one transaction. Allows one
+ * completion at a time per chat.
  * @throws TandemError `CHAT_NOT_FOUND`, `CHAT_BUSY`, `VALIDATION_FAILED`, `INSUFFICIENT_CREDITS`
  */
 export async function openCompletion(sql: Sql, opening: Opening): Promise<Admission> {
@@ -75,7 +73,7 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
   return await inTransaction(sql, async (tx) => {
     const { availableNano } = walletFrom(await lockAccounts(tx, workspaceId));
     const context = contextTokens ?? ASSUMED_CONTEXT_TOKENS;
-    const reserved = Math.min(opening.maxTokens ?? USUAL_ANSWER_TOKENS, Math.floor(context / 2));
+    const reserved = Math.min(opening.maxTokens ?? DEFAULT_ANSWER_TOKENS, Math.floor(context / 2));
     const budgetTokens = context - reserved - extraTokens;
     const stored = opening.chat === null ? [] : await continuedChat(tx, opening.chat, { budgetTokens, now });
     const { messages: counted, unsaved } = conversationOf({ stored, fresh: fresh ?? [], budgetTokens });
@@ -83,11 +81,11 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     requireAnsweredCalls(messages, { freshCount: fresh?.length ?? 0 });
     const promptTokens = (fresh === null ? 0 : tokensOf(counted)) + extraTokens;
     const room = contextTokens === null ? Number.POSITIVE_INFINITY : contextTokens - withMargin(promptTokens);
-    // More than there is room for would be refused, or keep money back for nothing.
-    const wanted = opening.maxTokens ?? USUAL_ANSWER_TOKENS;
+    // A larger limit would be rejected by the model, or hold money for nothing.
+    const wanted = opening.maxTokens ?? DEFAULT_ANSWER_TOKENS;
     const maxTokens = Math.min(wanted, Math.max(LEAST_ANSWER_TOKENS, room));
-    const told = contextTokens === null ? opening.maxTokens : maxTokens;
-    const admission = { messages, unsaved, promptTokens, maxTokens: told, mostTokens: Number.POSITIVE_INFINITY };
+    const modelLimit = contextTokens === null ? opening.maxTokens : maxTokens;
+    const admission = { messages, unsaved, promptTokens, maxTokens: modelLimit, mostTokens: Number.POSITIVE_INFINITY };
     const { llm: unitPriceNano } = await priceBookOf(tx, workspaceId);
     if (unitPriceNano === 0n) {
       await insertCompletion(tx, { ...row, holdId: null, unitPriceNano });
@@ -101,7 +99,7 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     await insertCompletion(tx, { ...row, holdId: held.holdId, unitPriceNano });
     const covered = Number(held.amountNano / unitPriceNano) - promptTokens;
     const mostTokens = Math.floor(covered / choices);
-    return { ...admission, maxTokens: mostTokens < maxTokens ? mostTokens : told, mostTokens };
+    return { ...admission, maxTokens: mostTokens < maxTokens ? mostTokens : modelLimit, mostTokens };
   });
 }
 
@@ -136,15 +134,14 @@ export interface CompletionEnding {
   model: string;
   /** Null: nothing is owed. */
   usage: Pick<TokenUsage, 'promptTokens' | 'completionTokens'> | null;
-  /** A code, when it failed. */
   error: string | null;
-  /** Null: nothing is kept of it. */
+  /** Null: not stored in a chat. */
   turn: Omit<ChatTurn, 'now'> | null;
 }
 
 /**
- * Stores how a completion ended, with what is charged for it and what the chat keeps, all or nothing. Changes nothing
- * when it was stored before, or when the completion never was. Returns what was charged.
+ * Stores the end of a completion with its charge and its chat messages, in one transaction. Changes nothing if the end
+ * is already stored or the completion never was. Returns the charge.
  */
 export async function closeCompletion(
   sql: SqlOrTx,
@@ -152,7 +149,7 @@ export async function closeCompletion(
   { ending, now }: { ending: CompletionEnding; now: Date },
 ): Promise<Charge | null> {
   return await inTransaction(sql, async (tx) => {
-    // Of a hold whose answer was lost, the transaction may still run: it has this lock to its end.
+    // If the response to a hold was lost, its transaction may still be running; it holds this lock until its end.
     await lockAccounts(tx, workspaceId);
     const row = await lockCompletion(tx, id);
     if (row?.state === 'generating') {
@@ -160,7 +157,7 @@ export async function closeCompletion(
       const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
       await endCompletion(tx, { id, state, model, error, promptTokens, completionTokens, now });
       await settle(tx, { row, usage, now });
-      // Without its chat it was deleted with that.
+      // A completion without its chat was deleted with it.
       if (ending.turn !== null && row.chatId !== null) await appendChatTurn(tx, { ...ending.turn, now });
     }
     return await chargeOf(tx, settleKey(id));

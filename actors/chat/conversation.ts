@@ -1,7 +1,6 @@
 import type { ChatMessage } from '../../language/llm.ts';
 import { TandemError } from '../../machines/errors.ts';
 
-/** A message with what it takes of a context. */
 export interface CountedMessage {
   message: ChatMessage;
   tokens: number;
@@ -10,14 +9,13 @@ export interface CountedMessage {
 export interface Conversation {
   /** For the model, in order. */
   messages: CountedMessage[];
-  /** Of the new ones, those that the chat does not have yet. */
   unsaved: CountedMessage[];
 }
 
 /**
- * What a chat remembers, and then what is new. Messages of the system come first, each once. Of the rest the oldest turns
- * go when all of it does not fit: a turn is what a user said and all that followed on it, so calls of tools stay with
- * their results. The turn that the new messages go on with, by results of its tools, stays.
+ * Combines a chat's messages with new ones. System messages come first, without duplicates. If not everything fits, the
+ * oldest turns are dropped. A turn is a user message and all that follows it, so tool calls stay with their results.
+ * The turn whose tool results are in the new messages is never dropped.
  */
 export function conversationOf({
   stored,
@@ -31,11 +29,11 @@ export function conversationOf({
   if (stored.length === 0) return { messages: [...fresh], unsaved: [...fresh] };
   const known = new Set(stored.filter(isSystem).map(({ message }) => message.content));
   const unsaved = fresh.filter((one) => !isSystem(one) || !known.has(one.message.content));
-  const said = unsaved.filter((one) => !isSystem(one));
+  const newMessages = unsaved.filter((one) => !isSystem(one));
   const room = budgetTokens - tokensOf(unsaved);
   const remembered = rememberedOf(stored.filter(isSystem), { budgetTokens: room / 2 });
   const system = [...remembered, ...unsaved.filter(isSystem)];
-  const goesOn = said[0]?.message.role === 'tool';
+  const goesOn = newMessages[0]?.message.role === 'tool';
   let left = room - tokensOf(remembered);
   const kept: CountedMessage[] = [];
   const turns = turnsOf(stored.filter((one) => !isSystem(one)));
@@ -44,12 +42,12 @@ export function conversationOf({
     if (left < 0 && !(goesOn && index === 0)) break;
     kept.unshift(...turn);
   }
-  return { messages: [...system, ...kept, ...said], unsaved };
+  return { messages: [...system, ...kept, ...newMessages], unsaved };
 }
 
 /**
- * What the system was told first, and the newest of the rest: whoever tells it something else with each request, such as
- * the time, would fill the context with that.
+ * Keeps the first system message and the newest others. A client that changes the system message with each request, for
+ * example to give the time, would otherwise fill the context.
  */
 function rememberedOf(
   [first, ...more]: readonly CountedMessage[],
@@ -71,8 +69,8 @@ export function tokensOf(messages: readonly CountedMessage[]): number {
 }
 
 /**
- * Each call of a tool is answered by one message of that id, before anybody else says something.
- * @throws TandemError `VALIDATION_FAILED`; paths count the last `freshCount` messages, which are the caller's
+ * Checks that each tool call is answered by one message with its id before any other message.
+ * @throws TandemError `VALIDATION_FAILED`; paths count only the last `freshCount` messages, which the client sent
  */
 export function requireAnsweredCalls(messages: readonly ChatMessage[], { freshCount }: { freshCount: number }): void {
   let open = new Set<string>();
@@ -93,7 +91,7 @@ export function requireAnsweredCalls(messages: readonly ChatMessage[], { freshCo
   if (open.size > 0) refuse('messages', `lacks the results of the tool calls ${named(open)}`);
 }
 
-/** Enough of them to know which are meant. */
+/** Three ids are enough to identify them. */
 function named(ids: ReadonlySet<string>): string {
   return [...ids].slice(0, 3).join(', ');
 }

@@ -7,7 +7,6 @@ import type { TokenCounter } from './token-count.ts';
 
 const TITLE_CHARACTERS = 80;
 
-/** What the chat keeps of a completion: what was new of what was asked, and the answer. */
 export async function keptTurn({
   request,
   unsaved,
@@ -19,7 +18,6 @@ export async function keptTurn({
   request: AskRequest;
   unsaved: readonly CountedMessage[];
   answer: Answer;
-  /** Who answered. */
   model: string;
   chat: ChatKey;
   counter: TokenCounter;
@@ -28,13 +26,13 @@ export async function keptTurn({
   const asked = what.mode === 'chat' ? unsaved : [await counter.message({ role: 'user' as const, content: what.text })];
   const toolCalls = completeCalls(answer);
   const isSilent = answer.text === '' && toolCalls.length > 0;
-  const said = await counter.message({ role: 'assistant', content: isSilent ? null : answer.text, toolCalls });
-  const messages = [...asked, said].map(rowOf);
+  const answerMessage = await counter.message({ role: 'assistant', content: isSilent ? null : answer.text, toolCalls });
+  const messages = [...asked, answerMessage].map(rowOf);
   messages.at(-1)!.model = model;
   return { chat, title: request.chatId === null ? titleOf(asked) : null, messages };
 }
 
-/** One that was cut off has no result, and without one nothing else can be said. */
+/** Drops tool calls that were cut off: they cannot have a result, and without results the chat could not continue. */
 function completeCalls({ toolCalls, end }: Answer): ToolCall[] {
   if (end === null) return [];
   const isWhole = end.reason === 'stop' || end.reason === 'tool_calls';
@@ -64,7 +62,7 @@ function rowOf({ message, tokens }: CountedMessage): NewChatMessage {
   };
 }
 
-/** The beginning of what the user said first, in one line. */
+/** Start of the first user message, in one line. */
 function titleOf(asked: readonly CountedMessage[]): string {
   const first = asked.find(({ message }) => message.role === 'user') ?? asked[0];
   const line = (first?.message.content ?? '').slice(0, 1_000).replace(/\s+/g, ' ').trim();

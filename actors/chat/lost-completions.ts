@@ -12,7 +12,8 @@ export interface LostCompletionsOptions {
 }
 
 /**
- * Ends the completions that a lost owner was generating: what each held is released, and its chat may go on. One that cannot be ended now is left to the next start of its node.
+ * Ends the completions of a lost owner: releases their holds and lets their chats continue. A completion that cannot be
+ * ended now waits for the next start of its node.
  */
 export async function failLostCompletions(options: LostCompletionsOptions): Promise<number> {
   const { sql, now, logger } = options;

@@ -1,9 +1,9 @@
-/** An item and the position of its source in the list. */
+/** An item with the position of its source. */
 export type Merged<T> = T & { choice: number };
 
 /**
- * Items of several sources as they come. Each source is asked for its next item only when the last one was taken. If a
- * source fails, or if the reader leaves, the others are told to end, without waiting for them.
+ * Merges several sources as their items come, without buffering. If a source fails or the consumer stops, the other
+ * sources are closed without waiting.
  * @throws the error of the first source that fails
  */
 export async function* merged<T extends object>(
@@ -18,7 +18,7 @@ export async function* merged<T extends object>(
         continue;
       }
       yield { ...result.value, choice };
-      // To the end of the line, so that a fast source does not keep the others waiting.
+      // Move it to the end of the queue, so that a fast source does not starve the others.
       open.delete(choice);
       open.set(choice, nextOf(sources[choice]!, choice));
     }
@@ -29,7 +29,7 @@ export async function* merged<T extends object>(
 
 function nextOf<T>(source: AsyncGenerator<T, void>, choice: number) {
   const next = source.next().then((result) => ({ choice, result }));
-  // The race reports it, if it is still going on.
+  // The race reports the error, unless it is over. Avoids an unhandled rejection.
   next.catch(() => {});
   return next;
 }

@@ -12,7 +12,10 @@ export interface OpenChatOptions extends Omit<ChatDeskOptions, 'models' | 'corre
   nodes: Pick<NodeDirectory, 'onLost'>;
 }
 
-/** Releases what completions of earlier boots held, and of lost nodes as they are taken over. */
+/**
+ * Opens the chat desk, after releasing holds of earlier boots. Later it releases those of lost nodes during their
+ * takeover.
+ */
 export async function openChat(options: OpenChatOptions): Promise<ChatDesk> {
   const { models, clock, node, boot, nodes } = options;
   const failLost = async (lost: LostOwner) =>

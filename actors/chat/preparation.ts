@@ -12,7 +12,7 @@ type Preparation = Pick<
   Opening,
   'fresh' | 'extraTokens' | 'contextTokens' | 'maxTokens' | 'choices' | 'leastTokens'
 > & {
-  /** The versioned id. */
+  /** Versioned model id. */
   model: string;
 };
 
@@ -20,11 +20,11 @@ interface Tools {
   models: Pick<LanguageModels, 'resolve'>;
   counter: TokenCounter;
   countTokens: CountTokens;
-  /** Aborted when nobody waits any more. */
+  /** Aborted when the request is cancelled. */
   signal: AbortSignal;
 }
 
-/** Which model it will be, and what the request takes of its context. @throws as `LanguageModels.resolve` does */
+/** Resolves the model and counts the request's tokens. @throws as `LanguageModels.resolve` does */
 export async function preparationOf({ what, model }: AskRequest, tools: Tools): Promise<Preparation> {
   const { models } = tools;
   if (what.mode === 'correct') return await correctionOf(what, await correctorOf(model, models), tools);
@@ -50,7 +50,7 @@ async function correctionOf(
   const needed = await runInSlices(tokensNeeded(correction, { isByModel, countTokens }), signal);
   return {
     model: model?.id ?? RULES_MODEL,
-    // It is taken apart to fit any model.
+    // The text is split to fit any model.
     contextTokens: null,
     fresh: null,
     extraTokens: needed.promptTokens,
@@ -60,7 +60,7 @@ async function correctionOf(
   };
 }
 
-/** Null: rules, which are there when no model is, as for whoever names none. */
+/** Null: use rules, as requested or because no default model exists. */
 async function correctorOf(
   name: string | null,
   models: Pick<LanguageModels, 'resolve'>,

@@ -1,6 +1,6 @@
 import { storable } from '../../storage/queries/chats.ts';
 
-/** Text that comes in pieces, as it can be stored and sent on. A character that was cut in two is in the later piece. */
+/** Makes streamed text storable. A character split across pieces moves to the later piece. */
 export class StorableText {
   #half = '';
 
@@ -11,7 +11,7 @@ export class StorableText {
     return storable(text.slice(0, end));
   }
 
-  /** What is left over, once nothing follows. */
+  /** Returns the rest at the end of the stream. */
   end(): string {
     const half = this.#half;
     this.#half = '';

@@ -3,12 +3,12 @@ import type { CountTokens } from '../../language/tokens.ts';
 import { Slice } from '../../runtime/slices.ts';
 import type { CountedMessage } from './conversation.ts';
 
-/** Characters that are counted in one go. What a word loses by being cut there is one token in hundreds. */
+/** Characters counted at once. Cutting a word there costs one token in hundreds. */
 const CHARACTERS_AT_A_TIME = 1_024;
 /** Role and separators. */
 const TOKENS_PER_MESSAGE = 4;
 
-/** Counts long texts without keeping anybody else waiting. */
+/** Counts tokens of long texts in slices, without blocking the event loop. */
 export class TokenCounter {
   readonly #count: CountTokens;
   readonly #slice = new Slice();
@@ -42,10 +42,10 @@ export class TokenCounter {
   }
 }
 
-/** So many characters are counted again with what follows. Beyond them, what a word loses by the cut matters little. */
+/** Characters that are counted again with the next piece. Beyond them, cutting a word matters little. */
 const TAIL = 128;
 
-/** Counts a text that comes in pieces as the whole that it is: each piece by itself may come to twice as many. */
+/** Counts a streamed text as a whole, because its pieces alone may add up to twice as many tokens. */
 export class RunningCount {
   readonly #counter: TokenCounter;
   #settled = 0;
@@ -55,7 +55,7 @@ export class RunningCount {
     this.#counter = counter;
   }
 
-  /** Of everything up to this piece. */
+  /** Returns the total including this piece. */
   async upTo(piece: string): Promise<number> {
     this.#tail += piece;
     const tokens = this.#settled + (await this.#counter.text(this.#tail));

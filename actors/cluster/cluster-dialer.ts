@@ -11,37 +11,42 @@ import type { NodeDialer } from '../dialer.actor.ts';
 import type { CallControl, Dialer, NewLeg, PlaceCallRequest, RequestedSound } from '../dialer.ts';
 import type { Logger } from '../logger.ts';
 import type { Cluster } from './cluster.ts';
+import type { ClusterPhones } from './cluster-phones.ts';
 import { unreachable } from './node-commands.ts';
 
 export interface ClusterDialerOptions {
-  /** Of this node. */
   local: NodeDialer;
+  phones: Pick<ClusterPhones, 'nodeOf'>;
   cluster: Cluster;
-  nodes: Pick<NodeDirectory, 'node' | 'boot' | 'peers'>;
+  nodes: Pick<NodeDirectory, 'node' | 'boot' | 'peers' | 'onRenewed'>;
   feed: CallFeed;
   sql: Sql;
   logger: Logger;
 }
 
 /**
- * Click-to-call on whichever node it has to happen: a placement goes to the node with the fewest live calls, a command to
- * the node that runs the call. On an installation of one node everything is local.
+ * Dials on the right node: places a call on the node with the fewest live calls, and sends a command to the node that
+ * runs the call. With a single node everything is local.
  */
 export function createClusterDialer(options: ClusterDialerOptions): Dialer {
-  const { local, cluster, nodes, feed, sql, logger } = options;
-  cluster.serve((command, args) => executeCommand(local, command, args));
-  /** Placements that were sent to a node since it reported. */
+  const { local, phones, cluster, nodes, feed, sql, logger } = options;
+  cluster.serve(handlersOf(local));
+  /** Placements sent to a node since its last report. */
   const underWay = new Map<string, { reportedAt: number; count: number }>();
+  nodes.onRenewed((peers) => {
+    const boots = new Set(peers.map(({ boot }) => boot));
+    for (const boot of underWay.keys()) if (!boots.has(boot)) underWay.delete(boot);
+  });
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
     (await cluster.send(boot, command, args)) as Commands[K]['result'];
 
-  /** The node to ask about a live call; null if it is this one, or if no node has to be asked. */
+  /** Returns the other node that runs a live call; null if no other node does. */
   async function ownerOf(target: Target): Promise<{ boot: string; row: CallRow } | null> {
     if (nodes.peers().length === 0) return null;
     const row = await getCall(sql, { workspaceId: target.workspaceId, idOrReference: target.callId });
     if (row === null || isFinalState(row.state) || row.ownerBoot === nodes.boot) return null;
-    // Its boot was lost, and no other node has taken over yet.
+    // The call's boot is lost, and no node has taken over yet.
     if (!nodes.peers().some(({ boot }) => boot === row.ownerBoot)) throw unreachable();
     return { boot: row.ownerBoot, row };
   }
@@ -71,12 +76,18 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
     return best;
   }
 
+  /** Returns the node that should place the call; null: this one. A browser's call runs where its phone is. */
+  async function nodeFor({ workspaceId, agentUserId }: PlaceCallRequest): Promise<NodeRow | null> {
+    if (agentUserId == null) return placeTo();
+    const boot = await phones.nodeOf({ workspaceId, userId: agentUserId, purpose: 'agent' });
+    return nodes.peers().find((peer) => peer.boot === boot) ?? null;
+  }
+
   return {
     async place(request) {
-      // The phone of a browser is connected to this node.
-      const elsewhere = (request.agentUserId ?? null) === null ? placeTo() : null;
+      const elsewhere = await nodeFor(request);
       if (elsewhere === null) return await local.place(request);
-      // Its reference makes it one call, if both nodes should come to place it.
+      // The shared reference prevents two calls if both nodes place it.
       const named = { ...request, referenceId: request.referenceId ?? `qc2c-${randomUUID()}` };
       try {
         const { callId, ...placed } = await send(elsewhere.boot, 'place', named);
@@ -84,7 +95,9 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
         if (row === null) throw new TandemError('CALL_NOT_FOUND', 'The call was placed and is not stored.');
         return { ...placed, call: presentCall(row) };
       } catch (error) {
-        if (!(error instanceof TandemError) || !isOtherNodesTrouble(error)) throw error;
+        // Only that node can reach the browser.
+        const isBound = request.agentUserId != null;
+        if (isBound || !(error instanceof TandemError) || !isOtherNodesTrouble(error)) throw error;
         logger.warn({ peer: elsewhere.node, code: error.code }, 'placing a call here, as the other node cannot');
         return await local.place(named);
       }
@@ -124,7 +137,8 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
         const row = await getCallById(sql, callId);
         if (row === null || isFinalState(row.state) || row.ownerBoot === nodes.boot) return;
         await cluster.watch(callId, listener, signal);
-        // One that was stored before the subscription took effect; the watcher loads those before it.
+        // Repeat the last event, which may have been stored before the subscription took effect. The watcher loads
+        // earlier ones.
         const last = (await listCallEvents(sql, { callId })).at(-1);
         if (last !== undefined && !signal.aborted) listener(presentCallEvent(last));
       })().catch((error) => logger.warn({ callId, err: error }, 'watching a call of another node failed'));
@@ -145,7 +159,7 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
 
 type Target = { workspaceId: string; callId: string };
 
-/** What nodes ask of each other. All arguments and results are plain JSON. */
+/** Commands between nodes. All arguments and results are plain JSON. */
 interface Commands {
   place: { args: PlaceCallRequest; result: { placed: boolean; replayed: boolean; callId: string } };
   hangup: { args: Target; result: null };
@@ -156,41 +170,38 @@ interface Commands {
 }
 type CommandName = keyof Commands;
 
-async function executeCommand(local: NodeDialer, command: string, args: unknown): Promise<unknown> {
-  const handler = (HANDLERS as Record<string, Handler<CommandName> | undefined>)[command];
-  // A node of a newer version may ask for more.
-  if (handler === undefined) throw new TandemError('NODE_UNREACHABLE', `This server does not know ${command}.`);
-  return await handler(local, args as never);
+type Handlers = { [K in CommandName]: (args: Commands[K]['args']) => Promise<Commands[K]['result']> };
+
+function handlersOf(local: NodeDialer): Handlers {
+  return {
+    async place(request) {
+      const { call, ...placed } = await local.place(request);
+      return { ...placed, callId: call.call_id };
+    },
+    hangup: async (target) => {
+      await local.hangup(target);
+      return null;
+    },
+    control: async ({ target, control }) => {
+      await local.control(target, control);
+      return null;
+    },
+    addLeg: ({ target, leg }) => local.addLeg(target, leg),
+    play: ({ target, sound }) => local.play(target, sound),
+    refreshRecording: ({ callId }) => local.refreshRecording(callId),
+  };
 }
-
-type Handler<K extends CommandName> = (local: NodeDialer, args: Commands[K]['args']) => Promise<Commands[K]['result']>;
-
-const HANDLERS: { [K in CommandName]: Handler<K> } = {
-  async place(local, request) {
-    const { call, ...placed } = await local.place(request);
-    return { ...placed, callId: call.call_id };
-  },
-  hangup: async (local, target) => {
-    await local.hangup(target);
-    return null;
-  },
-  control: async (local, { target, control }) => {
-    await local.control(target, control);
-    return null;
-  },
-  addLeg: (local, { target, leg }) => local.addLeg(target, leg),
-  play: (local, { target, sound }) => local.play(target, sound),
-  refreshRecording: (local, { callId }) => local.refreshRecording(callId),
-};
 
 const OTHER_NODES_TROUBLE: ReadonlySet<ErrorCode> = new Set([
   'NODE_UNREACHABLE',
   'SHUTTING_DOWN',
   'STORAGE_UNAVAILABLE',
   'CARRIER_LINE_DOWN',
+  // If the trunk has no channel, this node refuses the call too.
+  'no_free_channel',
 ]);
 
-/** The call was not placed by the other node, and may be by this one. */
+/** The other node did not place the call, so this one may. */
 function isOtherNodesTrouble({ code }: TandemError): boolean {
   return OTHER_NODES_TROUBLE.has(code);
 }

@@ -1,3 +1,4 @@
+import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
@@ -7,23 +8,29 @@ import type { Logger } from '../logger.ts';
 import { ACKNOWLEDGED_WITHIN_MS, type NodeCommands, openNodeCommands, unreachable } from './node-commands.ts';
 
 /**
- * This node among the others: commands to the owner of a call, and the events of calls that run elsewhere. The relay opens
- * with the first other node, so an installation of one node has none.
+ * Connects this node with the others: sends commands to call owners and receives events of calls elsewhere. The relay
+ * opens with the first other node, so a single node has none.
  */
 export interface Cluster {
-  /** Sends an event that was stored to the nodes that watch its call. Never throws. */
+  /** Sends a stored event to the nodes that watch its call. Never throws. */
   publish(callId: string, event: PublicCallEvent): void;
   /**
-   * Calls the listener with events of a call that other nodes publish, until the signal aborts. Resolves once they arrive; at
-   * once if there is no other node.
+   * Receives events of a call from other nodes until the signal aborts. Resolves once they arrive; at once if there is
+   * no other node.
    */
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): Promise<void>;
+  /** Sends a message to the other nodes that subscribe to a topic, at most once. Never throws. */
+  broadcast(topic: string, message: unknown): void;
+  /** Receives broadcasts to a topic, including this node's, until the signal aborts. Resolves once messages arrive. */
+  subscribe(topic: string, listener: (message: unknown) => void, signal: AbortSignal): Promise<void>;
   /** @throws TandemError as `NodeCommands.send` */
   send(boot: string, command: string, args: unknown): Promise<unknown>;
-  /** Carries out the commands of other nodes from now on. */
-  serve(execute: (command: string, args: unknown) => Promise<unknown>): void;
+  serve(handlers: Readonly<Record<string, CommandHandler>>): void;
   close(): Promise<void>;
 }
+
+/** Arguments and result are plain JSON. */
+export type CommandHandler = (args: never) => Promise<unknown>;
 
 export interface ClusterOptions {
   nodes: Pick<NodeDirectory, 'boot' | 'peers' | 'onRenewed'>;
@@ -38,10 +45,15 @@ interface Link {
 }
 
 export function createCluster({ nodes, openRelay, clock, logger }: ClusterOptions): Cluster {
-  let execute: (command: string, args: unknown) => Promise<unknown> = async () => {
-    throw unreachable();
-  };
+  const handlers = new Map<string, CommandHandler>();
   let link: Promise<Link> | null = null;
+
+  async function execute(command: string, args: unknown): Promise<unknown> {
+    const handler = handlers.get(command);
+    // A node with a newer version may send unknown commands.
+    if (handler === undefined) throw new TandemError('NODE_UNREACHABLE', `This server does not know ${command}.`);
+    return await handler(args as never);
+  }
 
   function open(): Promise<Link> {
     link ??= (async () => {
@@ -49,7 +61,7 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
       const { boot } = nodes;
       const commands = await openNodeCommands({
         ...{ relay, boot, clock, logger },
-        execute: (command, args) => execute(command, args),
+        execute,
       });
       return { relay, commands };
     })();
@@ -63,33 +75,43 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
   const topicOf = (callId: string) => `calls.${callId}`;
   const isAlone = () => nodes.peers().length === 0;
 
+  function broadcast(topic: string, message: unknown): void {
+    if (isAlone()) return;
+    void open()
+      .then(({ relay }) => relay.publish(topic, message))
+      .catch((error) => logger.warn({ topic, err: error }, 'sending a message to other nodes failed'));
+  }
+
+  async function subscribe(topic: string, listener: (message: unknown) => void, signal: AbortSignal): Promise<void> {
+    const { relay } = await open();
+    if (signal.aborted) return;
+    const end = await relay.subscribe(topic, listener);
+    const leave = () => void end().catch(() => {});
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+  }
+
   return {
-    publish(callId, event) {
-      if (isAlone()) return;
-      // A watcher that misses one loads it with the next event, or with the next heartbeat of its stream.
-      void open()
-        .then(({ relay }) => relay.publish(topicOf(callId), event))
-        .catch((error) => logger.warn({ callId, err: error }, 'sending an event to other nodes failed'));
-    },
+    // A watcher loads a missed event with the next event or heartbeat.
+    publish: (callId, event) => broadcast(topicOf(callId), event),
     async watch(callId, listener, signal) {
       if (isAlone()) return;
-      const { relay } = await open();
-      if (signal.aborted) return;
-      const end = await relay.subscribe(topicOf(callId), (event) => listener(event as PublicCallEvent));
-      const leave = () => void end().catch(() => {});
-      signal.addEventListener('abort', leave, { once: true });
-      if (signal.aborted) leave();
+      await subscribe(topicOf(callId), (event) => listener(event as PublicCallEvent), signal);
     },
+    broadcast,
+    subscribe,
     async send(boot, command, args) {
-      // A relay whose Redis is away opens when that is back.
+      // While Redis is away, opening the relay waits.
       const opened = await within(open(), { ms: ACKNOWLEDGED_WITHIN_MS, clock }).catch((cause) => {
         throw unreachable(cause);
       });
       if (opened === LATE) throw unreachable();
       return await opened.commands.send(boot, command, args);
     },
-    serve(how) {
-      execute = how;
+    serve(served) {
+      const isFirst = handlers.size === 0;
+      for (const [command, handler] of Object.entries(served)) handlers.set(command, handler);
+      if (!isFirst) return;
       nodes.onRenewed((peers) => {
         if (peers.length > 0) void open().catch(() => {});
         void link?.then(({ commands }) => commands.keepOnly(new Set(peers.map((peer) => peer.boot)))).catch(() => {});
@@ -98,8 +120,12 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
     async close() {
       const opened = link && (await within(link, { ms: ACKNOWLEDGED_WITHIN_MS, clock }).catch(() => null));
       if (!opened || opened === LATE) return;
-      await opened.commands.close();
-      await opened.relay.close();
+      const { commands, relay } = opened;
+      // Do not wait for an unavailable Redis.
+      await within(
+        commands.close().then(() => relay.close()),
+        { ms: ACKNOWLEDGED_WITHIN_MS, clock },
+      );
     },
   };
 }

@@ -7,31 +7,36 @@ import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
 import type { Logger } from '../logger.ts';
 
 /**
- * Requests to another node, over the relay. The receiver acknowledges a command at once and answers when it is done. A
- * command that is not acknowledged within a second is refused.
+ * Sends commands to other nodes over the relay. The receiver acknowledges a command at once and responds when it is
+ * done. Without acknowledgement within a second the command fails.
  */
 export interface NodeCommands {
-  /** @throws TandemError what the other node threw; NODE_UNREACHABLE, also when the node is lost meanwhile; INTERNAL if the answer does not come in time */
+  /**
+   * @throws TandemError of the other node; NODE_UNREACHABLE, also if the node is lost meanwhile; INTERNAL if the
+   * response times out
+   */
   send(boot: string, command: string, args: unknown): Promise<unknown>;
-  /** Refuses the requests to nodes that are not among these: nobody answers them any more. */
+  /** Rejects requests to all other nodes, because they will not respond. */
   keepOnly(boots: ReadonlySet<string>): void;
-  /** Takes no more commands, and resolves when those that were acknowledged are answered, after five seconds at most. */
+  /** Stops taking commands. Waits up to five seconds for those in progress. */
   close(): Promise<void>;
 }
 
 export interface NodeCommandsOptions {
   relay: NodeRelay;
   boot: string;
-  /** Carries out the command of another node. */
   execute: (command: string, args: unknown) => Promise<unknown>;
   clock: Clock;
   logger: Logger;
 }
 
 export const ACKNOWLEDGED_WITHIN_MS = 1_000;
-/** Above what the slowest command takes: a sound that is fetched and decoded. */
+/** Longer than the slowest command: downloading and decoding a sound. */
 const ANSWERED_WITHIN_MS = 60_000;
-/** A node that was frozen does not carry out what its clients gave up long ago. Clocks of nodes may differ by less. */
+/**
+ * Ignore older commands: a frozen node must not execute what its clients gave up. Node clocks may differ by less than
+ * this.
+ */
 const OLDEST_COMMAND_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 
@@ -72,7 +77,7 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
     async send(to, command, args) {
       const id = randomUUID();
       const entry: Waiting = { to, acknowledged: Promise.withResolvers(), answered: Promise.withResolvers() };
-      // Rejected also while nobody waits for it yet.
+      // Avoids an unhandled rejection before anyone awaits it.
       entry.answered.promise.catch(() => {});
       waiting.set(id, entry);
       try {
@@ -111,7 +116,7 @@ const answersOf = (boot: string) => `nodes.${boot}.answers`;
 
 interface Command {
   id: string;
-  /** Boot that gets the answer. */
+  /** Boot that gets the response. */
   from: string;
   command: string;
   args: unknown;
@@ -145,7 +150,7 @@ function failureOf(error: unknown, { command, logger }: { command: string; logge
 
 const RETRY_AFTER_S = 5;
 
-/** Refusal of a request whose call runs on a node that does not answer. */
+/** Error for a request whose call runs on an unresponsive node. */
 export function unreachable(cause?: unknown): TandemError {
   const message = 'The server that runs this call does not respond. If it stopped, its call ends soon. Try again.';
   return new TandemError('NODE_UNREACHABLE', message, { retryAfterS: RETRY_AFTER_S, cause });

@@ -15,11 +15,11 @@ import type { DocumentDesk } from './document-desk.ts';
 export interface DocumentDeskOptions {
   sql: Sql;
   limits: Pick<Limits, 'acquireSlot'>;
-  /** Uploads, a folder each while they last. */
+  /** Folder of uploads, with a subfolder for each. */
   tempDir: string;
-  /** Default: a process for each. */
+  /** Default: one process per document. */
   reader?: DocumentReader;
-  /** So many are read at a time. Default: as many as there are processors. */
+  /** Documents read at a time. Default: the number of processors. */
   lanes?: number;
 }
 
@@ -69,7 +69,7 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
   };
 }
 
-/** For one character: how many there are is known later. */
+/** Requires funds for one character, because the actual number is known later. */
 async function requireFunds(sql: Sql, workspaceId: string): Promise<void> {
   const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: 1 });
   const { availableNano } = await walletOf(sql, workspaceId);

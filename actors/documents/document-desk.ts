@@ -1,30 +1,29 @@
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
 
-/** Reading of documents as `http/` sees it. Implemented in `document-desk.actor.ts`. */
+/** Reads documents for `http/`. Implemented in `document-desk.actor.ts`. */
 export interface DocumentDesk {
   /**
-   * Takes one of the user's slots, before anything is uploaded.
+   * Takes one of the user's slots, before the upload.
    * @throws TandemError `DOCUMENT_CONCURRENCY_LIMIT`, `SHUTTING_DOWN`
    */
   begin(request: { userId: number }): Promise<PendingDocument>;
-  /** What is being read is given up. */
   close(): Promise<void>;
 }
 
 export interface PendingDocument {
-  /** Where the upload goes; removed when this ends. */
+  /** Path of the upload; removed at the end. */
   readonly uploadPath: string;
   /**
-   * Waits for its turn: so many are read at a time as there are processors. Nothing is read for an empty wallet.
-   * @throws TandemError `INSUFFICIENT_CREDITS`, the `DOCUMENT_` codes; the signal's reason, also while it waits
+   * Reads the document in turn: as many at a time as there are processors. Rejects an empty wallet.
+   * @throws TandemError `INSUFFICIENT_CREDITS`, the `DOCUMENT_` codes; the signal's reason, also while waiting
    */
   read(options: ReadOptions): Promise<ReadDocument>;
-  /** Gives the slot back and removes the file. Whoever began calls it, however it went. Idempotent. */
+  /** Releases the slot and removes the file. Always call it. Idempotent. */
   end(): Promise<void>;
 }
 
 export interface ReadOptions {
-  /** Who pays. */
+  /** Workspace to charge. */
   workspaceId: string;
   name: string | null;
   mediaType: string | null;

@@ -26,19 +26,18 @@ interface BatchWork {
   signal: AbortSignal;
 }
 
-/** Calls of one batch at a time. */
 const AT_A_TIME = 4;
 
-/** Judges the next calls of a batch that are left. @throws the database's error */
+/** Judges the next remaining calls of a batch. @throws the database's error */
 export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promise<JudgedSome> {
-  // Whoever may not act for the workspace any more does not spend its money either.
+  // A user without access to the workspace must not spend its money.
   if (!(await mayStillJudge(batch, work))) return { kind: 'stop', reason: 'FORBIDDEN' };
   const items = await nextJudgeBatchItems(work.sql, batch.id, { limit: AT_A_TIME });
   if (items.length === 0) return { kind: 'none_left' };
   const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
   const wentOn = outcomes.some(({ kind }) => kind === 'went_on');
   const stop = outcomes.find((outcome) => outcome.kind === 'stop');
-  // What the others held and did not need is back in the wallet.
+  // The other judgements have released their unused holds, so try again.
   if (stop?.reason === 'INSUFFICIENT_CREDITS' && wentOn) return { kind: 'went_on' };
   if (stop) return stop;
   const heldUp = outcomes.find((outcome) => outcome.kind === 'held_up');
@@ -64,14 +63,14 @@ async function judgeItem(
   try {
     const candidate = await candidateOf(sql, callId);
     if (typeof candidate === 'string') return await failed(candidate);
-    // Of a node that is taken for dead.
+    // A node that counts as dead may have begun it.
     await abandonEvaluation(sql, { id: evaluationId, workspaceId, attempt: null, error: 'INTERRUPTED', now: now() });
     signal.throwIfAborted();
     const questions = readQuestions(batch.questions as unknown as PlainQuestions);
-    const task = { id: evaluationId, workspaceId, userId, apiKeyId, rubricId, batch: { id: batchId, callId } };
+    const task = { id: evaluationId, workspaceId, userId, apiKeyId, rubricId, batchId, callId };
     const what = { questions, candidate, input: null, context: null, model, samples, metadata: null };
     const judged = await judging.judge({ ...task, ...what }, signal);
-    // Null: another node is at it after all.
+    // Null: the other node is still judging it.
     return judged === null ? { kind: 'held_up', reason: 'INTERNAL' } : { kind: 'went_on' };
   } catch (error) {
     if (signal.aborted) return { kind: 'held_up', reason: 'SHUTTING_DOWN' };
@@ -79,13 +78,13 @@ async function judgeItem(
     if (STOPPING.has(reason)) return { kind: 'stop', reason };
     const isOfTheCall = error instanceof TandemError && (!error.retryable || error.code === 'JUDGE_ANSWER_INVALID');
     if (isOfTheCall || (reason === 'LLM_TIMEOUT' && (await neverAnswers()))) return await failed(reason);
-    // What a model server says of a failure may quote what it was sent.
+    // Log no error details: a model server's message may quote the request.
     const particulars = error instanceof TandemError ? {} : { err: error };
     logger.warn({ batchId, callId, code: reason, ...particulars }, 'call of a judge batch could not be judged yet');
     return { kind: 'held_up', reason };
   }
 
-  /** So long a call that the model does not get to its answer, while it answers about others. */
+  /** Whether the model times out on this call only, because the call is too long. */
   async function neverAnswers(): Promise<boolean> {
     if (item.attempts + 1 < MOST_TIMEOUTS) return false;
     return ((await progressOfJudgeBatches(sql, [batchId])).get(batchId)?.judged ?? 0) > 0;
@@ -98,10 +97,10 @@ async function judgeItem(
 }
 
 const MOST_TIMEOUTS = 3;
-/** It would be the same with every call. */
+/** These errors affect every call. */
 const STOPPING = new Set(['INSUFFICIENT_CREDITS', 'LLM_NOT_CONFIGURED', 'MODEL_NOT_FOUND']);
 
-/** A code where there is nothing to judge. */
+/** Returns an error code if there is nothing to judge. */
 async function candidateOf(sql: Sql, callId: string) {
   const call = await getCallById(sql, callId);
   if (call === null || !isFinalState(call.state)) return 'CALL_NOT_FINISHED';

@@ -23,38 +23,36 @@ export interface JudgeBatchesOptions {
   judging: Pick<Judging, 'judge'>;
   clock: Clock;
   logger: Logger;
-  /** How often forgotten batches are looked for. Default 15 000. */
+  /** Interval of searches for missed batches. Default 15 000. */
   sweepIntervalMs?: number;
-  /** So long after a kill -9 a batch stays where it is, at most. Default 60 000. */
+  /** Longest delay of a batch after a kill -9. Default 60 000. */
   leaseMs?: number;
 }
 
-/** Batches of calls that are judged in the background. */
 export interface JudgeBatches {
-  /** Begins to take jobs and to sweep, at once for what an earlier process left. */
+  /** Starts to take jobs and to sweep, beginning with batches of an earlier process. */
   start(): Promise<void>;
-  /** Call it after the row has committed. Never rejects: a lost job is found by the sweeper. */
+  /** Call it after the row is committed. Never rejects: the sweeper finds lost jobs. */
   enqueue(batchId: string): Promise<void>;
-  /** Takes up what nobody has; resolves when all that runs here is over. */
+  /** Takes batches without a lease. Resolves when none is running here. */
   sweep(): Promise<void>;
-  /** Stops what is under way and gives it back, so that whoever starts next goes on at once. Idempotent. */
+  /** Stops running batches and releases them for the next process. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Of this node at a time, each of another workspace; others wait in the database. */
+/** Batches on this node at a time, each of another workspace. Others wait in the database. */
 const AT_ONCE = 8;
 const RENEWALS_PER_LEASE = 4;
 
 /**
- * The row of a batch is the truth: which of its calls are judged, and whether somebody is at it. A job, or the sweeper
- * when the job was lost, says when to look; a lease makes it one node's, which renews it for as long as it lives. One
- * run of the machine is one node's turn. Killed at any point it leaves a batch of which each call is judged and charged
- * for, or neither.
+ * Runs judge batches. A batch's row says which calls are judged and which node has the lease. A job starts a batch, or
+ * the sweeper if the job was lost. The lease is renewed while the node lives. One run of the machine is one node's
+ * turn. A process killed at any point leaves each call both judged and charged, or neither.
  */
 export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
   const { sql, jobs, judging, clock, logger, sweepIntervalMs = 15_000, leaseMs = 60_000 } = options;
   const running = new Map<string, Run>();
-  /** By batch, from before it is taken until after it was given back. */
+  /** By batch, from before its lease until after its release. */
   const turns = new Map<string, Promise<void>>();
   const closing = new AbortController();
   const now = () => new Date(clock.now());
@@ -74,7 +72,6 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     },
   });
 
-  /** Resolves when it is over, or this node's turn is. */
   function takeTurn(batchId: string): Promise<void> {
     const current = turns.get(batchId);
     if (current !== undefined) return current;
@@ -86,14 +83,13 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
       })
       .then(async (isOver) => {
         turns.delete(batchId);
-        // Another one may have waited for it. What could not be ended waits for the sweeper.
+        // Another batch may have waited for this one. A batch that could not be ended waits for the sweeper.
         if (isOver) await look();
       });
     turns.set(batchId, turn);
     return turn;
   }
 
-  /** Whether the batch is over. */
   async function run(batchId: string): Promise<boolean> {
     const batch = await claimJudgeBatch(sql, { id: batchId, leaseId: randomUUID(), now: now(), leaseMs });
     if (batch === null) return false;
@@ -103,7 +99,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     running.set(batchId, entry);
     actor.subscribe({
       complete: over.resolve,
-      // A defect, not an outcome: the lease runs out, and somebody tries again.
+      // A defect, not an outcome: the lease expires and the batch is retried.
       error(error) {
         logger.error({ batchId, err: error }, 'judge batch actor failed');
         over.resolve();
@@ -145,11 +141,10 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     }, leaseMs / RENEWALS_PER_LEASE);
   }
 
-  /** Starts what nobody has.  */
   async function look(): Promise<void> {
     if (closing.signal.aborted) return;
     try {
-      // Those that are taken here are not among them.
+      // Batches leased here are not among them.
       for (const id of await forsakenJudgeBatches(sql, { now: now(), limit: AT_ONCE })) void takeTurn(id);
     } catch (error) {
       logger.error({ err: error }, 'looking for judge batches failed');
@@ -165,7 +160,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
 
   return {
     async start() {
-      // The job ends when its batch has begun: a worker is not to be kept for an hour.
+      // The job ends when its batch begins, so that no worker is occupied for an hour.
       worker = await jobs.work(async (batchId) => void takeTurn(batchId), { concurrency: AT_ONCE });
       sweepAfter(0);
     },

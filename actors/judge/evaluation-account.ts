@@ -24,8 +24,8 @@ import {
 import { concludeJudgeBatchItem } from '../../storage/queries/judge-batches.ts';
 
 /**
- * Sets aside what it may cost and stores that it is judged, both or neither. Null: it is completed, or somebody judges
- * it. @throws TandemError `INSUFFICIENT_CREDITS`
+ * Holds the maximum price and stores the evaluation, in one transaction. Null: it is completed or in progress. @throws
+ * TandemError `INSUFFICIENT_CREDITS`
  */
 export async function beginEvaluation(
   sql: Sql,
@@ -47,8 +47,8 @@ export async function beginEvaluation(
 }
 
 /**
- * Stores what came of it with what it is charged, and that its call of a batch is judged: all or nothing. The same again
- * changes nothing. Null: that attempt was taken for dead meanwhile, and is not charged.
+ * Stores the judgement, its charge and the progress of its batch, in one transaction. Repeating it changes nothing.
+ * Null: the attempt was taken for dead meanwhile and is not charged.
  */
 export async function settleEvaluation(
   sql: Sql,
@@ -68,7 +68,7 @@ export async function settleEvaluation(
   });
 }
 
-/** Null: it cost nothing. */
+/** Null: it was free. */
 export async function chargeOfEvaluation(sql: SqlOrTx, evaluation: EvaluationAttempt): Promise<Charge | null> {
   return await chargeOf(sql, `${keyOf(evaluation)}:settle`);
 }
@@ -80,7 +80,7 @@ interface Settled {
   now: Date;
 }
 
-/** Gives back what is held for it, where it is being judged. Idempotent. Null `attempt`: whichever it is. */
+/** Releases the hold of an evaluation in progress. Idempotent. Null `attempt`: any attempt. */
 export async function abandonEvaluation(
   sql: SqlOrTx,
   { id, workspaceId, attempt, error, now }: Abandoned,
@@ -97,12 +97,11 @@ export interface Abandoned {
   id: string;
   workspaceId: string;
   attempt: number | null;
-  /** A code. */
   error: string;
   now: Date;
 }
 
-/** Of a hold whose answer was lost, the transaction may still run: it has the lock of the accounts to its end. */
+/** If the response to a hold was lost, its transaction may still be running; it locks the accounts until its end. */
 async function lockedWithAccounts(
   tx: Tx,
   { id, workspaceId }: { id: string; workspaceId: string },
@@ -119,7 +118,7 @@ async function charged(
   if (holdId === null) return 0n;
   const { amountNano: owedNano, ...cost } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count });
   const heldNano = (await heldBy(tx, holdId)) ?? 0n;
-  // The server counts, and whoever asked agreed to no more than was held.
+  // The model server reports the count, but the client agreed to no more than the hold.
   const amountNano = owedNano < heldNano ? owedNano : heldNano;
   if (amountNano === 0n) {
     await voidHold(tx, { holdId, operationKey: `${keyOf(row)}:void`, at });

@@ -36,17 +36,17 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
     },
 
     async evaluate(request, signal) {
-      const evaluation = await judging.judge({ ...request, id: randomUUID(), batch: null }, signal);
-      // Nobody else can know of it.
+      const evaluation = await judging.judge({ ...request, id: randomUUID(), batchId: null }, signal);
+      // The id is new, so no other request can have it.
       if (evaluation === null) throw new TandemError('INTERNAL', 'The evaluation was interrupted. Retry.');
-      // Only headers depend on it: the evaluation is paid and answered all the same.
+      // Only headers depend on it. The evaluation is already charged and complete.
       const charge = await chargeOfEvaluation(sql, evaluation).catch(() => null);
       return { evaluation, charge };
     },
 
     async startBatch(request) {
       const { workspaceId, userId, apiKeyId, rubric, model, samples, filter } = request;
-      // What no call could be judged with is said now, and not in the background.
+      // Reject an unusable model now, not in the background.
       await models.resolve(model);
       const callIds = await callsFor(request);
       const batch = await createJudgeBatch(sql, {
@@ -88,7 +88,7 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
   }
 }
 
-/** Servers say anything, or nothing. */
+/** Model servers may report any value. */
 function dateOf(createdS: number): Date {
   const date = new Date(createdS * 1000);
   return Number.isNaN(date.getTime()) ? new Date(0) : date;

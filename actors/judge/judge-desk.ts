@@ -3,38 +3,37 @@ import type { Charge } from '../../storage/ledger.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
 
-/** Judgements as `http/` sees them. Implemented in `judge-desk.actor.ts`; HTTP tests may use a fake of this interface. */
+/** Judge evaluations for `http/`. Implemented in `judge-desk.actor.ts`; HTTP tests may use a fake. */
 export interface JudgeDesk {
-  /** What there is to judge with, aliases included; [] when nothing is configured. */
+  /** Lists judge models with aliases; [] if none is configured. */
   models(): Promise<{ models: JudgeModel[]; cached: boolean }>;
   /**
-   * Judges a candidate and charges for the tokens it took, both or neither. The signal is to abort when nobody waits any
-   * more: then nothing is owed.
+   * Judges a candidate and charges for the tokens, both or neither. Abort the signal to cancel; then nothing is owed.
    * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `JUDGE_ANSWER_INVALID`,
    * `CONTEXT_LENGTH_EXCEEDED`, `LLM_UNAVAILABLE`, `LLM_RATE_LIMITED`, `LLM_TIMEOUT`, `LLM_REQUEST_REFUSED`,
    * `SHUTTING_DOWN`; the signal's reason
    */
   evaluate(request: EvaluateRequest, signal: AbortSignal): Promise<JudgedCandidate>;
   /**
-   * Has calls judged one after another, in the background and across restarts. Each that is judged costs what an
-   * evaluation costs.
+   * Starts to judge calls in the background; a batch survives restarts. Each judged call costs as much as an
+   * evaluation.
    * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `CALL_NOT_FOUND`, `TRANSCRIPT_NOT_OWNED`,
-   * `VALIDATION_FAILED` when more calls fit than a batch has
+   * `VALIDATION_FAILED` if too many calls match
    */
   startBatch(request: StartBatchRequest): Promise<JudgeBatchRow>;
 }
 
 export interface JudgeModel {
-  /** Id or alias: what `model` of a rubric or an evaluation may be. */
+  /** Id or alias, for `model` of a rubric or an evaluation. */
   name: string;
-  /** For a person. */
+  /** For users. */
   description: string;
   releasedAt: Date;
 }
 
 export interface JudgedCandidate {
   evaluation: EvaluationRow;
-  /** Null: it cost nothing. */
+  /** Null: it was free. */
   charge: Charge | null;
 }
 
@@ -45,15 +44,17 @@ export interface JudgeCaller {
 }
 
 export interface EvaluateRequest extends JudgeCaller {
-  /** Null: the questions are the request's own. */
+  /** Null: the request has its own questions. */
   rubricId: string | null;
   questions: RubricQuestions;
   candidate: Candidate;
-  /** What the candidate was an answer to. */
+  /** Call whose transcript is the candidate; null if there is none. */
+  callId: string | null;
+  /** Prompt that the candidate answers. */
   input: string | null;
-  /** What to know about it. */
+  /** Background information. */
   context: string | null;
-  /** Id or alias; null: the usual one. */
+  /** Id or alias; null: the default model. */
   model: string | null;
   samples: number;
   metadata: unknown;
@@ -63,9 +64,9 @@ export interface StartBatchRequest extends JudgeCaller {
   rubric: { id: string; name: string; questions: RubricQuestions };
   model: string | null;
   samples: number;
-  /** These calls, or those that fit. */
+  /** Call ids, or a filter. */
   calls: { callIds: readonly string[] } | { state?: string; from?: Date; to?: Date; agentNumber?: string };
-  /** What was asked for, as the API shows it. */
+  /** Requested filter, as the API shows it. */
   filter: Record<string, unknown>;
 }
 

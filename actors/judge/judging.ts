@@ -21,24 +21,22 @@ export interface JudgingOptions {
 }
 
 export interface JudgingTask extends EvaluateRequest {
-  /** Of the evaluation. */
   id: string;
-  /** Of what it is a part, and the call that is judged. */
-  batch: { id: string; callId: string } | null;
+  /** Null: not part of a batch. */
+  batchId: string | null;
 }
 
-/** Judges, with the money that goes with it. */
 export interface Judging {
   /**
-   * Null: it was done before, or somebody else does it.
-   * @throws what `JudgeDesk.evaluate` throws; then nothing is charged
+   * Judges and charges. Null: done before, or in progress elsewhere.
+   * @throws errors of `JudgeDesk.evaluate`; then nothing is charged
    */
   judge(task: JudgingTask, signal: AbortSignal): Promise<EvaluationRow | null>;
-  /** Resolves when what is held for failed evaluations is given back, or storage is out of reach. */
+  /** Resolves when the holds of failed evaluations are released, or storage is out of reach. */
   close(): Promise<void>;
 }
 
-/** Between attempts to store what came of an evaluation while somebody waits for it. */
+/** Delays between attempts to store a result while a client waits. */
 const STORE_AGAIN_MS = [200, 1_000];
 const LONGEST_BACKOFF_MS = 60_000;
 const CLOSE_WITHIN_MS = 5_000;
@@ -78,21 +76,21 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
     task: JudgingTask,
     { model, seed }: { model: string; seed: number },
   ): Promise<EvaluationAttempt | null> {
-    const { id, workspaceId, userId, apiKeyId, rubricId, samples, metadata, batch } = task;
-    const whose = { workspaceId, userId, apiKeyId, ownerNode: node, ownerBoot: boot, createdAt: now() };
+    const { id, workspaceId, userId, apiKeyId, rubricId, samples, metadata, batchId, callId } = task;
+    const owner = { workspaceId, userId, apiKeyId, ownerNode: node, ownerBoot: boot, createdAt: now() };
     const what = {
       rubricId,
-      batchId: batch?.id ?? null,
-      callId: batch?.callId ?? null,
+      batchId,
+      callId,
       model,
       seed,
       samples,
       metadata,
     };
     try {
-      return await beginEvaluation(sql, { evaluation: { id, ...whose, ...what }, tokens: tokensToHold(task) });
+      return await beginEvaluation(sql, { evaluation: { id, ...owner, ...what }, tokens: tokensToHold(task) });
     } catch (error) {
-      // Whether it is stored is not known, and nobody is there to judge it.
+      // The evaluation may be stored, but will not be judged.
       if (!(error instanceof TandemError)) await giveBack({ id, workspaceId, attempt: null, error: codeOf(error) });
       throw error;
     }
@@ -115,7 +113,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
     }
   }
 
-  /** Waits for the first attempt alone; the others go on behind the back of whoever is told of the failure. */
+  /** Waits for the first attempt only; further ones continue in the background. */
   async function giveBack(abandoned: Omit<Parameters<typeof abandonEvaluation>[1], 'now'>): Promise<void> {
     const first = Promise.withResolvers<void>();
     const work = (async () => {
@@ -151,7 +149,7 @@ export function codeOf(error: unknown): string {
   return error instanceof TandemError ? error.code : 'INTERNAL';
 }
 
-/** Who leaves of their own accord has no code. */
+/** A client that left has no error code. */
 function leavingCode(reason: unknown): string {
   return reason instanceof TandemError ? reason.code : 'CHAT_CLIENT_CANCELLED';
 }

@@ -12,8 +12,8 @@ export interface LostEvaluationsOptions {
 }
 
 /**
- * Ends the evaluations of a lost owner: what each held is released. Those of a batch start again with the next worker of the
- * batch. One that cannot be ended now is left to the next start of its node.
+ * Ends the evaluations of a lost owner and releases their holds. Those of a batch restart with the batch's next worker.
+ * An evaluation that cannot be ended now waits for the next start of its node.
  */
 export async function failLostEvaluations(options: LostEvaluationsOptions): Promise<number> {
   const { sql, now, logger } = options;

@@ -22,7 +22,7 @@ export interface OpenJudgeOptions {
   logger: Logger;
 }
 
-/** Releases what earlier boots and lost nodes held, resumes batches, and judges from then on. */
+/** Opens the judge desk: releases holds of earlier boots and lost nodes, and resumes batches. */
 export async function openJudge(options: OpenJudgeOptions): Promise<{ desk: JudgeDesk; close(): Promise<void> }> {
   const { clock, node, boot, nodes } = options;
   const judging = createJudging(options);

@@ -1,9 +1,12 @@
 import type { DocumentSection } from '../../language/documents/document-reader.ts';
 
-/** As long as a text that is ingested may be: what is longer would hold the thread up in one piece. */
+/** Limit of an ingested text; a longer one would block the thread. */
 const MOST_CHARACTERS = 100_000;
 
-/** The text of a document in parts, each a memory of its own: sections under their headings, as Markdown, none cut that fits. */
+/**
+ * Splits a document into parts that become separate memories. A part has sections under Markdown headings; only
+ * sections that are too long are cut.
+ */
 export function documentParts(sections: readonly DocumentSection[]): string[] {
   const parts: string[] = [];
   let part = '';
@@ -25,7 +28,10 @@ export function documentParts(sections: readonly DocumentSection[]): string[] {
   return parts;
 }
 
-/** At the end of a paragraph, else of a line or word, in the last quarter; between two letters where there is none. */
+/**
+ * Finds a cut in the last quarter: at the end of a paragraph, else of a line or word. Without one, cuts between two
+ * characters.
+ */
 function cutBefore(text: string, most: number): number {
   for (const separator of ['\n\n', '\n', ' ']) {
     const at = text.lastIndexOf(separator, most - separator.length);

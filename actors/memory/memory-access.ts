@@ -16,7 +16,7 @@ export function requireWriter({ role }: Pick<MemoryCaller, 'role'>): void {
   if (role === 'viewer') throw denied('Viewers may look for memories but not make any.');
 }
 
-/** @throws TandemError `POLICY_DENY` to whoever is neither owner nor admin */
+/** @throws TandemError `POLICY_DENY` unless the caller is owner or admin */
 export function requireAdmin({ role }: Pick<MemoryCaller, 'role'>, type: string): void {
   if (role !== 'owner' && role !== 'admin') throw denied(`Only owners and admins change ${type} memories.`);
 }
@@ -27,7 +27,7 @@ export function requireMayWrite(by: MemoryCaller, { type }: Pick<MemoryCollectio
 }
 
 /**
- * Before anything is done for a memory, or made: whether it may be kept where it is to be kept.
+ * Checks early whether the caller may store a memory in its target.
  * @throws TandemError as `writableCollection`, and `POLICY_DENY` to viewers
  */
 export async function requireMayStore(
@@ -40,9 +40,9 @@ export async function requireMayStore(
 }
 
 /**
- * Where a memory is to be kept: the collection that was named; else the caller's own, or the workspace's first of that
- * type, which are made when there is none.
- * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `VALIDATION_FAILED` when it is of another type
+ * Returns the collection for a memory: the given one, else the caller's own or the workspace's first of that type.
+ * Creates it if missing.
+ * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `VALIDATION_FAILED` if its type differs
  */
 export async function writableCollection(
   tx: Tx,
@@ -57,7 +57,7 @@ export async function writableCollection(
   await lockMemoryCollections(tx, workspaceId);
   const label = type === 'knowledge' ? 'Knowledge' : 'Hive';
   return (
-    // Somebody else may have made it meanwhile.
+    // Another request may have created it meanwhile.
     (await firstMemoryCollectionOf(tx, { workspaceId, type })) ??
     (await createMemoryCollection(tx, { workspaceId, type, name: type, label, createdByUserId: userId, now }))
   );
@@ -82,7 +82,7 @@ export function memoryNotFound(): TandemError {
   return new TandemError('MEMORY_NOT_FOUND', 'No memory that you can access has this id.');
 }
 
-/** `user`, the default, is said of what goes into a team's collection too. */
+/** The default `user` is also accepted for a team's collection. */
 function requireSameType(collection: MemoryCollectionRow, type: NewMemoryText['type']): void {
   if (type === null || type === collection.type || (type === 'user' && collection.type === 'team')) return;
   const message = `must be the type of the collection, which is ${collection.type}`;

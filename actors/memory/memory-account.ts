@@ -6,18 +6,18 @@ import type { MemoryCaller, MemoryCharge } from './memory-desk.ts';
 
 export interface MemoryChargeInput {
   memoryId: string;
-  /** That were made before it is charged for. */
+  /** Attempts made before the charge. */
   attempts: number;
-  /** What it is charged for. */
+  /** Characters to charge. */
   characters: number;
   operation: 'ingest' | 'ingest_batch' | 'ingest_document' | 'retry' | 'update';
   by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId'>;
   now: Date;
-  /** Default: those of the workspace at the moment. */
+  /** Default: the workspace's current prices. */
   prices?: PriceBook;
 }
 
-/** For processing one memory. @throws TandemError `INSUFFICIENT_CREDITS` */
+/** Charges for processing one memory. @throws TandemError `INSUFFICIENT_CREDITS` */
 export async function chargeMemory(tx: Tx, input: MemoryChargeInput): Promise<Charge> {
   const { memoryId, attempts, characters, operation, by, now } = input;
   const prices = input.prices ?? (await priceBookOf(tx, by.workspaceId));
@@ -33,7 +33,7 @@ export async function chargeMemory(tx: Tx, input: MemoryChargeInput): Promise<Ch
   });
 }
 
-/** Gives back what a memory was charged for last, once. */
+/** At most once. */
 export async function refundMemory(
   tx: Tx,
   { memoryId, attempts, workspaceId, now }: { memoryId: string; attempts: number; workspaceId: string; now: Date },
@@ -44,7 +44,7 @@ export async function refundMemory(
   await refund(tx, { workspaceId, reversesOperationKey: last.operationKey, operationKey, at: now });
 }
 
-/** Of all that one request was charged for; null: of nothing. */
+/** Sums the charges of one request; null: none. */
 export function totalOf(charges: readonly Charge[]): MemoryCharge | null {
   const [first] = charges;
   if (first === undefined) return null;

@@ -15,9 +15,9 @@ import type { MemoryWorker } from './memory-worker.ts';
 export interface MemoryDeskOptions {
   sql: Sql;
   recall: Pick<MemoryDesk, 'search' | 'context'>;
-  /** Null: it is not there yet, and nothing can be ingested or searched. */
+  /** Null: not open yet, so nothing can be ingested or searched. */
   worker: () => Pick<MemoryWorker, 'enqueue'> | null;
-  /** Stops the attempts in progress for deleted or changed memories; only those before attempt `before`, if given. */
+  /** Stops attempts in progress for deleted or changed memories; with `before`, only those with a lower number. */
   drop: (memoryIds: readonly string[], before?: number) => void;
   isClosed: () => boolean;
   clock: Clock;
@@ -26,12 +26,12 @@ export interface MemoryDeskOptions {
 
 interface ChargedMemories {
   ids: readonly string[];
-  /** That were made when they were charged for. */
+  /** Attempts made before the charge. */
   attempts: number;
   by: MemoryCaller;
 }
 
-/** Seconds, as the specification has it. */
+/** In seconds, as specified. */
 const PROVISIONING_RETRY_S = 10;
 const QUEUE_RETRY_S = 5;
 
@@ -42,7 +42,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     clock,
     drop,
     async revive(memoryIds) {
-      // A sweep finds those whose job could not be queued.
+      // A sweep finds those that could not be queued.
       if (memoryIds.length > 0)
         await options
           .worker()
@@ -114,7 +114,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     return ingested;
   }
 
-  /** @throws TandemError `MEMORY_UNREACHABLE` once what they were charged for is given back */
+  /** @throws TandemError `MEMORY_UNREACHABLE`, after the refund */
   async function queued(worker: Pick<MemoryWorker, 'enqueue'>, charged: ChargedMemories): Promise<void> {
     const { ids } = charged;
     try {
@@ -124,7 +124,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
       try {
         await giveBack(charged);
       } catch (error) {
-        // Charged and stored, they are processed by the next sweep: so it was done as it was asked for.
+        // They are charged and stored, and the next sweep processes them: so the request succeeded.
         logger.error({ memories: ids.length, err: error }, 'memories could be neither queued nor refunded');
         return;
       }

@@ -4,69 +4,77 @@ import type { MemoryEntities } from '../../storage/queries/memory-filter.ts';
 import type { Page, PageOf } from '../../storage/queries/paging.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';
 
-/** Memory as `http/` sees it. Implemented in `memory-desk.actor.ts`. */
+/** Memory for `http/`. Implemented in `memory-desk.actor.ts`. */
 export interface MemoryDesk {
   /**
-   * Charges for each text and stores it, all in one transaction; then it is found by its words, and processed. A text
-   * that its collection has already, with the same title and metadata, is not stored or charged again. Items that may
-   * not be stored are told one by one, unless none may: then the first one's refusal is thrown.
+   * Charges for texts and stores them, in one transaction. They are then found by keyword, and processed in the
+   * background. A text that its collection already has, with the same title and metadata, is not stored or charged
+   * again. Rejected items are reported one by one; if all are rejected, the first error is thrown.
    * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS` (nothing is stored),
-   * `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (stored, to be processed later, and paid back), `SHUTTING_DOWN`
+   * `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (stored, to be processed later, and refunded), `SHUTTING_DOWN`
    */
   ingest(request: IngestRequest): Promise<Ingested>;
   /**
-   * Before a document is read: whether it may be stored where it is to be.
+   * Checks, before a document is read, that it may be stored.
    * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `MEMORY_INFRA_NOT_READY`, `SHUTTING_DOWN`
    */
   requireMayStore(request: Pick<NewMemoryText, 'type' | 'collectionId'> & { by: MemoryCaller }): Promise<void>;
   /**
-   * As `ingest`, of a document that was read, charged by the characters of its text: one memory for every 100 000 of
-   * them at most, which is one but for the longest.
+   * As `ingest`, for a document, charged by the characters of its text. A memory has at most 100 000 characters, so
+   * only the longest documents become several.
    * @throws TandemError as `ingest`
    */
   ingestDocument(request: IngestDocumentRequest): Promise<Ingested>;
   /** @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `MEMORY_INFRA_NOT_READY` */
   search(request: SearchRequest, signal: AbortSignal): Promise<Found>;
-  /** As `search`, made into a text for a model. @throws TandemError also `VALIDATION_FAILED` when nobody says anything */
+  /**
+   * As `search`, but returns a text for a model. @throws TandemError also `VALIDATION_FAILED` if the conversation is
+   * empty
+   */
   context(request: ContextRequest, signal: AbortSignal): Promise<AssembledContext>;
 
-  /** Those that the caller may see, newest first. @throws TandemError `VALIDATION_FAILED` of filters */
+  /**
+   * Lists the memories that the caller may see, newest first. @throws TandemError `VALIDATION_FAILED` for invalid
+   * filters
+   */
   list(request: ListRequest): Promise<PageOf<MemoryView>>;
-  /** As in a list. @throws TandemError `MEMORY_NOT_FOUND` */
+  /** Returns a memory as in a list. @throws TandemError `MEMORY_NOT_FOUND` */
   status(key: MemoryKey): Promise<MemoryView>;
-  /** With all of its text. @throws TandemError `MEMORY_NOT_FOUND` */
+  /** Returns a memory with its whole text. @throws TandemError `MEMORY_NOT_FOUND` */
   get(key: MemoryKey): Promise<MemoryView>;
-  /** Charges again. @throws TandemError `MEMORY_NOT_FOUND`, `MEMORY_NOT_FAILED`, `POLICY_DENY`, `INSUFFICIENT_CREDITS` */
+  /**
+   * Retries a failed memory and charges again. @throws TandemError `MEMORY_NOT_FOUND`, `MEMORY_NOT_FAILED`,
+   * `POLICY_DENY`, `INSUFFICIENT_CREDITS`
+   */
   retry(key: MemoryKey): Promise<{ memory: MemoryView; charge: MemoryCharge }>;
   /**
-   * Changes a memory. A new text is charged and processed again; until that is done, search finds its words. The same
-   * text as before costs nothing, and a title or metadata never do.
-   * @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY`, `INSUFFICIENT_CREDITS`, `VALIDATION_FAILED` if the metadata gets
-   * too large, `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (as `ingest`), `SHUTTING_DOWN`
+   * Changes a memory. A new text is charged and processed again; until then, search finds its keywords. An unchanged
+   * text, the title and metadata are free.
+   * @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY`, `INSUFFICIENT_CREDITS`, `VALIDATION_FAILED` if the metadata
+   * gets too large, `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (as `ingest`), `SHUTTING_DOWN`
    */
   update(update: MemoryUpdate): Promise<{ memory: MemoryView; charge: MemoryCharge | null }>;
-  /** What it says is gone for good. @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY` */
+  /** Deletes a memory for good. @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY` */
   remove(key: MemoryKey): Promise<void>;
 
-  /** Those that the caller may see, among them their own. */
+  /** Lists the collections that the caller may see, including their own. */
   collections(request: { by: MemoryCaller; page: Page; type: MemoryType | null }): Promise<PageOf<CollectionView>>;
   /** @throws TandemError `POLICY_DENY`, `COLLECTION_NAME_TAKEN`, `COLLECTION_LIMIT_REACHED`, `MEMBER_NOT_FOUND` */
   createCollection(request: CreateCollectionRequest): Promise<CollectionView>;
-  /** With all memories in it. @throws TandemError `COLLECTION_NOT_FOUND`, `POLICY_DENY` */
+  /** Deletes a collection with all its memories. @throws TandemError `COLLECTION_NOT_FOUND`, `POLICY_DENY` */
   removeCollection(request: { collectionId: string; by: MemoryCaller }): Promise<{ memories: number }>;
 
-  /** Of a month, `2026-01`; null: the one that it is. Of the whole workspace for its owners, else of the caller. */
+  /** Usage in a month, `2026-01`; null: the current one. Owners see the whole workspace, others their own usage. */
   usage(request: { by: MemoryCaller; month: string | null }): Promise<MemoryUsage>;
 }
 
-/** Whose request it is. */
 export interface MemoryCaller {
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
   role: Role;
   requestId: string;
-  /** Names the charge, so that repeating the operation charges once. Default: a new name. */
+  /** Key of the charge, so that a repeated operation is charged once. Default: a new key. */
   operationId?: string | null;
 }
 
@@ -76,10 +84,10 @@ export interface NewMemoryText {
   /** 1 to 100 000 characters. */
   text: string;
   title: string | null;
-  /** Of the collection when none is given: the caller's own, or the workspace's of that type. */
+  /** Type of collection if no id is given: the caller's own, or the workspace's. */
   type: 'user' | 'knowledge' | 'hive' | null;
   collectionId: string | null;
-  /** Whether facts are to be extracted, where a model is configured. */
+  /** Extracts facts if a model is configured. */
   infer: boolean;
   metadata: Readonly<Record<string, unknown>>;
 }
@@ -92,19 +100,17 @@ export interface IngestRequest {
 
 export interface IngestDocumentRequest extends Omit<NewMemoryText, 'text'> {
   document: ReadDocument;
-  /** As its sender calls it. */
   fileName: string | null;
   by: MemoryCaller;
 }
 
 export interface Ingested {
-  /** That of the first memory that was taken. */
+  /** Collection of the first stored memory. */
   collectionId: string;
   collectionLabel: string;
   memoryType: MemoryType;
-  /** In the order of the request. */
   results: IngestedMemory[];
-  /** Null when nothing was charged. */
+  /** Null if nothing was charged. */
   charge: MemoryCharge | null;
 }
 
@@ -113,16 +119,15 @@ export type IngestedMemory =
       outcome: 'queued';
       id: string;
       collectionId: string;
-      /** Characters that were charged. */
       characters: number;
     }
-  /** It was there already. */
+  /** The collection already has it. */
   | { outcome: 'deduplicated'; id: string; status: MemoryStatus; collectionId: string }
   | { outcome: 'refused'; refusal: TandemError };
 
-/** Of all that a request was charged for; a request of many memories has an entry for each. */
+/** Total charge of a request. Each memory has its own ledger entry. */
 export interface MemoryCharge {
-  /** The first one's. */
+  /** Id of the first entry. */
   entryId: string;
   chargedNano: bigint;
   balanceAfterNano: bigint;
@@ -134,19 +139,19 @@ export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
 export interface MemoryView {
   id: string;
   title: string | null;
-  /** What was given; in lists only the beginning of it. */
+  /** The given text; in lists only its start. */
   text: string;
   type: MemoryType;
   collectionId: string;
   status: MemoryStatus;
-  /** While it is processed. */
+  /** Null unless it is being processed. */
   stage: MemoryStage | null;
   attempts: number;
   error: { code: string; message: string } | null;
   infer: boolean;
-  /** What it is stored as: by facts, or by chunks alone; null until it is ready. */
+  /** Stored as facts, or as chunks alone; null until it is ready. */
   storedAs: 'facts' | 'chunks' | null;
-  /** What was drawn from it, with its history; null in lists. */
+  /** Extracted facts with their history; null in lists. */
   facts: readonly MemoryFact[] | null;
   characters: number;
   metadata: Readonly<Record<string, unknown>>;
@@ -160,20 +165,18 @@ export interface MemoryFact {
   id: string;
   category: 'fact' | 'preference';
   text: string;
-  /** The fact of another memory that says the same. */
+  /** Id of the fact in another memory that says the same. */
   deduplicatedInto: string | null;
-  /** The fact that took its place. */
   supersededBy: string | null;
 }
 
-/** The document it was read from. */
 export interface MemorySource {
   file_name: string | null;
   format: string;
   pages: number | null;
   ocr: boolean;
   warnings: readonly string[];
-  /** Which of how many memories it became, from 1. */
+  /** Position among the document's memories, from 1. */
   part: number;
   parts: number;
 }
@@ -197,7 +200,7 @@ export interface ListRequest {
   collectionId: string | null;
   status: MemoryStatus | null;
   type: MemoryType | null;
-  /** Of metadata. */
+  /** Filters on metadata. */
   filters: Readonly<Record<string, unknown>> | null;
   entities: MemoryEntities;
   page: Page;
@@ -208,29 +211,29 @@ export interface SearchRequest {
   /** Null: all that the caller may see. */
   collectionIds: readonly string[] | null;
   type: MemoryType | null;
-  /** Of metadata. */
+  /** Filters on metadata. */
   filters: Readonly<Record<string, unknown>> | null;
-  /** Whom the memories are about: all of these. */
+  /** Matches memories with all of these entities. */
   entities: MemoryEntities;
   limit: number;
-  /** Least score, 0 to 1. */
+  /** Minimum score, 0 to 1. */
   threshold: number | null;
   by: MemoryCaller;
 }
 
 export interface Found {
   hits: FoundMemory[];
-  /** That were found, whether or not they are among the hits. */
+  /** All matches, including those beyond the limit. */
   total: number;
   tookMs: number;
-  /** Words or meaning could not be looked at, or not everywhere; then nothing is charged. */
+  /** Keyword or semantic search failed or was incomplete; then nothing is charged. */
   isDegraded: boolean;
   charge: MemoryCharge | null;
 }
 
 export interface FoundMemory {
   memoryId: string;
-  /** The words that were found. */
+  /** The matching text. */
   text: string;
   title: string | null;
   score: number;
@@ -242,9 +245,9 @@ export interface FoundMemory {
 }
 
 export interface ContextRequest extends Omit<SearchRequest, 'limit' | 'query'> {
-  /** What is asked; or a conversation, of which what was said last is asked. */
+  /** A query, or a conversation whose last message is the query. */
   asked: { query: string } | { messages: readonly { role: string; content: string }[] };
-  /** Of the text that is assembled, its frame included. */
+  /** Limit of the assembled text, including its frame. */
   maxTokens: number;
 }
 
@@ -269,7 +272,7 @@ export interface CollectionView {
 export interface CreateCollectionRequest {
   name: string;
   type: 'team' | 'knowledge' | 'hive';
-  /** Beside the caller. Of teams alone. */
+  /** Members besides the caller; for teams only. */
   memberIds: readonly number[];
   by: MemoryCaller;
 }
@@ -280,6 +283,6 @@ export interface MemoryUsage {
   to: Date;
   totalNano: bigint;
   breakdown: { operation: string; count: number; units: number; amountNano: bigint }[];
-  /** Null for whoever may not see it. */
+  /** Null if the caller may not see it. */
   walletNano: bigint | null;
 }

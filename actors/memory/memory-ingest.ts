@@ -12,7 +12,6 @@ import { collectionNotFound, requireWriter, writableCollection } from './memory-
 import { chargeMemory, totalOf } from './memory-account.ts';
 import type { Ingested, IngestedMemory, MemoryCaller, NewMemoryText } from './memory-desk.ts';
 
-/** A text that is to be stored, and where it comes from. */
 export interface GivenText extends NewMemoryText {
   source: Readonly<Record<string, unknown>> | null;
 }
@@ -24,17 +23,16 @@ export interface StoreRequest {
   now: Date;
 }
 
-/** What is to become of one of them, before anything is stored. */
 type Plan =
   | { outcome: 'store'; id: string; text: GivenText; collection: MemoryCollectionRow; characters: number }
-  /** One before it in the request says the same. */
+  /** Same as an earlier text of the request. */
   | { outcome: 'repeat'; of: string; collection: MemoryCollectionRow }
   | Extract<IngestedMemory, { outcome: 'deduplicated' | 'refused' }>;
 
 /**
- * Stores the texts and charges for them, all in one transaction, which holds their collections: so nobody else stores the
- * same at the same time. The wallet it holds at the end alone, since everything that costs waits for that.
- * @throws TandemError as `MemoryDesk.ingest`, but for what concerns the queue
+ * Stores the texts and charges for them in one transaction. It locks their collections, so that no other request stores
+ * the same text. It locks the wallet only at the end, because all charges of the workspace wait for that.
+ * @throws TandemError as `MemoryDesk.ingest`, except for errors of the queue
  */
 export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreRequest): Promise<Ingested> {
   requireWriter(by);
@@ -46,7 +44,7 @@ export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreR
       (sum, { characters }) => sum + costOf(prices, { service: 'memory', count: characters }).amountNano,
       0n,
     );
-    // Nobody does the work for who cannot pay; whoever spends it meanwhile is seen below.
+    // Check early to save the work; the locked check below is decisive.
     requireCovered(totalNano, await walletOf(tx, by.workspaceId));
     await insertMemories(
       tx,
@@ -67,7 +65,7 @@ function requireCovered(totalNano: bigint, { availableNano }: Wallet): void {
   if (totalNano > availableNano) throw insufficientCredits(totalNano, availableNano);
 }
 
-/** @throws the first refusal when nothing may be stored */
+/** @throws the first rejection if nothing may be stored */
 async function planned(
   tx: Tx,
   { texts, by, now }: Pick<StoreRequest, 'texts' | 'by' | 'now'>,
@@ -100,7 +98,7 @@ async function planned(
   }
 }
 
-/** Where the texts go, or why they may not, by `placeOf`; held until the transaction ends, in one order for all. */
+/** Locks the target collections in a fixed order. Maps each `placeOf` to its collection or rejection. */
 async function heldCollections(
   tx: Tx,
   { texts, by, now }: Pick<StoreRequest, 'texts' | 'by' | 'now'>,
@@ -160,9 +158,9 @@ function resultOf(plan: Plan): IngestedMemory {
   }
 }
 
-/** As people count them: a pair of surrogates is one. */
+/** Counts code points. */
 export function charactersOf(text: string): number {
-  // Most texts have none, which is quickly seen.
+  // Fast path: most texts have no surrogates.
   if (!/[\ud800-\udbff]/.test(text)) return text.length;
   let characters = text.length;
   for (let i = 0; i < text.length; i += 1) {

@@ -22,7 +22,6 @@ import { chargeMemory, totalOf } from './memory-account.ts';
 import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey, MemoryView } from './memory-desk.ts';
 import { collectionView, memoryView, wholeMemoryView } from './memory-views.ts';
 
-/** What is there: memories and collections, looked at and taken away. */
 export type MemoryLibrary = Pick<
   MemoryDesk,
   'list' | 'status' | 'get' | 'retry' | 'remove' | 'collections' | 'createCollection' | 'removeCollection' | 'usage'
@@ -31,9 +30,9 @@ export type MemoryLibrary = Pick<
 export interface MemoryLibraryOptions {
   sql: Sql;
   clock: Clock;
-  /** They are deleted: what is under way for them stops. */
+  /** Stops the work for deleted memories. */
   drop: (memoryIds: readonly string[]) => void;
-  /** They are pending again, free of charge. Never rejects. */
+  /** Queues memories that are pending again, free of charge. Never rejects. */
   revive: (memoryIds: readonly string[]) => Promise<void>;
 }
 

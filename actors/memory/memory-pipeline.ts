@@ -21,23 +21,23 @@ export interface PipelineOptions {
   countTokens: CountTokens;
   now: () => Date;
   logger: Logger;
-  /** How long the model may take in all. Default: five minutes. */
+  /** Time limit for the model. Default: five minutes. */
   extractWithinMs?: number;
 }
 
-/** One attempt at a memory, stage by stage; each needs what those before it made. */
+/** One attempt at a memory, in stages. Each stage uses the results of earlier ones. */
 export interface MemoryPipeline {
   extract(signal: AbortSignal): Promise<void>;
   chunk(signal: AbortSignal): Promise<void>;
   embed(signal: AbortSignal): Promise<void>;
-  /** False: the attempt is somebody else's, or the memory is gone, and nothing is stored. */
+  /** Stores the results. False: another attempt has the memory, or it was deleted; nothing is stored. */
   index(): Promise<boolean>;
 }
 
-/** A slow model must not hold up other memories for ever. */
+/** A slow model must not block other memories. */
 const EXTRACT_WITHIN_MS = 300_000;
 const MOST_SIMILAR = 6;
-/** Headings are a path for people too. */
+/** Readable for people too. */
 const HEADING_SEPARATOR = ' › ';
 
 export function createPipeline(memory: MemoryRow, options: PipelineOptions): MemoryPipeline {
@@ -92,7 +92,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
     },
   };
 
-  /** Null: the text is stored without. */
+  /** Null: store the text without facts. */
   async function drawnFacts(signal: AbortSignal): Promise<(Fact & { decision: FactDecision })[] | null> {
     const { content: text, title, collectionId } = memory;
     const extraction = await extractFacts({ text, title }, { models, signal });
@@ -117,7 +117,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
   }
 }
 
-/** All chunks; may be interrupted wherever `chunks` yields. */
+/** Collects all chunks; can pause wherever `chunks` yields. */
 function* collected(chunks: Generator<Chunk | undefined, void>): Generator<void, Chunk[]> {
   const all: Chunk[] = [];
   for (const chunk of chunks) {

@@ -22,14 +22,13 @@ export interface MemoryRecallOptions {
   clock: Clock;
 }
 
-/** Memories of a context; more do not fit into most budgets. */
+/** Memories of a context; more exceed most budgets. */
 const MOST_RECALLED = 40;
-/** Of a conversation only the end is asked. */
+/** Only the end of a long conversation is the query. */
 const LONGEST_QUERY = 2_000;
 
 /**
- * Asked first and paid for afterwards, so that nothing is owed for what fails or was found by words alone; but who
- * could not pay is not answered.
+ * Searches first and charges afterwards, so failed or keyword-only searches are free. Rejects callers who cannot pay.
  */
 export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDesk, 'search' | 'context'> {
   const { recall, countTokens } = options;
@@ -69,7 +68,7 @@ export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDes
 
     async context({ maxTokens, asked, ...request }, signal) {
       const query = 'query' in asked ? asked.query : queryFromMessages(asked.messages, LONGEST_QUERY);
-      if (query === '') throw nothingAsked();
+      if (query === '') throw emptyQuery();
       const found = await recalled({ ...request, query, limit: MOST_RECALLED }, { operation: 'context', signal });
       const texts = found.hits.map(({ memoryId: id, title, text, score }) => ({ id, title, text, score }));
       const { text, tokens, sources } = assembleContext(texts, { maxTokens, countTokens });
@@ -83,7 +82,7 @@ function hitOf(found: Recalled<FoundUnit>): FoundMemory {
   return { memoryId, text, title, score, scores, collectionId, type, metadata, createdAt };
 }
 
-function nothingAsked(): TandemError {
+function emptyQuery(): TandemError {
   const message = 'must have a text of the user or the assistant';
   return new TandemError('VALIDATION_FAILED', `messages ${message}.`, { details: [{ path: 'messages', message }] });
 }

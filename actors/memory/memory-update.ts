@@ -45,7 +45,7 @@ export async function updateMemory(
   });
 }
 
-/** The lock of the collection keeps the text, title and metadata as they are read. */
+/** Locks the collection, so that text, title and metadata cannot change. */
 async function lockedMemory(
   tx: Tx,
   { memoryId, by }: Pick<MemoryUpdate, 'memoryId' | 'by'>,

@@ -4,7 +4,6 @@ import type { MemoryFactRow } from '../../storage/queries/memory-facts.ts';
 import type { MemoryHead } from '../../storage/queries/memory-heads.ts';
 import type { CollectionView, MemorySource, MemoryView } from './memory-desk.ts';
 
-/** A memory as its workspace sees it. */
 export function memoryView(row: MemoryHead, facts: readonly MemoryFactRow[] | null = null): MemoryView {
   return {
     id: row.id,
@@ -21,7 +20,7 @@ export function memoryView(row: MemoryHead, facts: readonly MemoryFactRow[] | nu
     facts: facts?.map(factView) ?? null,
     characters: row.characters,
     metadata: row.metadata,
-    // Written by `sourceOf` alone.
+    // Only `sourceOf` writes it.
     source: row.source as MemorySource | null,
     createdBy: row.userId,
     createdAt: row.createdAt,
@@ -29,7 +28,6 @@ export function memoryView(row: MemoryHead, facts: readonly MemoryFactRow[] | nu
   };
 }
 
-/** With all that it says. */
 export function wholeMemoryView(
   { content, ...row }: MemoryWithCollection,
   facts: readonly MemoryFactRow[],

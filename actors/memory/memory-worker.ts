@@ -8,15 +8,15 @@ import { claimMemory, dueMemories, postponeMemory } from '../../storage/queries/
 import type { Logger } from '../logger.ts';
 import { type AttemptOutcome, explainedForNow, type MemoryAttempts } from './memory.actor.ts';
 
-/** Processes memories from their rows, a few at a time. */
+/** Processes memories, a few at a time. */
 export interface MemoryWorker {
-  /** Begins to take jobs and to sweep, at once for what an earlier process left. */
+  /** Starts to take jobs and to sweep, beginning with memories of an earlier process. */
   start(): Promise<void>;
-  /** Asks for attempts now. @throws TandemError `MEMORY_UNREACHABLE` when the queue does not take them in time */
+  /** Requests attempts now. @throws TandemError `MEMORY_UNREACHABLE` if the queue does not accept them in time */
   enqueue(memoryIds: readonly string[]): Promise<void>;
-  /** Attempts every due memory, and resolves when no attempt is under way, whoever began it. */
+  /** Attempts every due memory. Resolves when no attempt is running any more. */
   sweep(): Promise<void>;
-  /** Takes no more, aborts what is under way, and gives it back for whoever starts next. Idempotent. */
+  /** Stops taking memories, aborts running attempts and releases them for the next process. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -27,18 +27,18 @@ export interface MemoryWorkerOptions {
   leaseMs: number;
   clock: Clock;
   logger: Logger;
-  /** Attempts at once. Default 4. */
+  /** Concurrent attempts. Default 4. */
   concurrency?: number;
-  /** How often forgotten memories are looked for. Default 5 000. */
+  /** Interval of searches for missed memories. Default 5 000. */
   sweepIntervalMs?: number;
-  /** How long the queue may take. Default 2 000. */
+  /** Timeout of the queue. Default 2 000. */
   queueWithinMs?: number;
 }
 
 /**
- * A row says what is due; a job, or the sweep when the job was lost, says when to look; a lease on the row makes the
- * attempt one node's. Killed at any point, it leaves a row whose lease runs out and that is attempted again; what an
- * attempt stores is one transaction, so nothing is there twice.
+ * Processes memories. A row says what is due. A job starts the attempt, or the sweep if the job was lost. A lease on
+ * the row gives the attempt to one node. If the process is killed, the lease expires and the attempt is repeated. Each
+ * attempt stores its results in one transaction, so nothing is stored twice.
  */
 export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   const { sql, jobs, attempts, leaseMs, clock, logger } = options;
@@ -49,7 +49,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   let looking: Promise<void> | null = null;
   let closing: Promise<void> | null = null;
 
-  /** A job that finds no room is over: the sweep that follows each attempt finds its row. */
+  /** A job without room simply ends: the sweep after each attempt finds its row. */
   async function handle(memoryId: string): Promise<void> {
     if (!closing && running.size < concurrency) await drive(memoryId);
   }
@@ -69,13 +69,13 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     try {
       const row = await claimMemory(sql, { id: memoryId, now: new Date(clock.now()), leaseMs });
       if (row === null) return;
-      // What was charged last began a new round of attempts, of which this is one.
+      // The last charge began a new round of attempts.
       const charged = await lastMemoryCharge(sql, { memoryId, attempts: row.attempts });
       const earlierAttempts = row.attempts - 1 - (charged?.attempts ?? 0);
       const outcome = closing ? null : await attempts.run({ row, earlierAttempts });
       await record({ id: memoryId, attempt: row.attempts }, outcome);
     } catch (error) {
-      // The lease runs out and the sweep tries again.
+      // The lease expires and the sweep retries.
       logger.error({ memoryId, err: error }, 'memory attempt could not be stored');
     }
   }
@@ -104,7 +104,9 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     }
   }
 
-  /** Starts what is due and there is room for. Two looks at once would see the same rows. */
+  /**
+   * Starts due memories while there is room. Concurrent calls share one search, because they would see the same rows.
+   */
   function look(): Promise<void> {
     looking ??= findDue()
       .catch((error: unknown) => logger.error({ err: error }, 'looking for due memories failed'))
@@ -116,7 +118,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
 
   async function findDue(): Promise<void> {
     if (closing || running.size >= concurrency) return;
-    // Those that are claimed this very moment are due in the table still.
+    // Memories being claimed right now still count as due in the table.
     const due = await dueMemories(sql, { now: new Date(clock.now()), limit: concurrency + running.size });
     const free = due.filter(({ id }) => !running.has(id)).slice(0, concurrency - running.size);
     if (closing) return;
@@ -148,7 +150,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     async enqueue(memoryIds) {
       try {
         const queued = Promise.all(memoryIds.map((id) => jobs.add(id, { delayMs: 0, attempt: 1 })));
-        // A queue on Redis waits for its server for ever.
+        // A Redis queue waits for its server for ever.
         const outcome = await within(queued, { ms: queueWithinMs, clock });
         if (outcome === LATE) throw new Error('the queue does not answer');
       } catch (cause) {
@@ -157,10 +159,10 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     },
 
     async sweep() {
-      // A look that began earlier may have missed what is due by now.
+      // A search that began earlier may have missed what is due now.
       await looking;
       await look();
-      // Each attempt that ends makes room and looks again.
+      // Each attempt that ends makes room and searches again.
       while (running.size > 0 || looking !== null) {
         await Promise.all(running.values());
         await looking;

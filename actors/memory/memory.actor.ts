@@ -9,30 +9,30 @@ import type { Logger } from '../logger.ts';
 import { refundMemory } from './memory-account.ts';
 import type { MemoryPipeline } from './memory-pipeline.ts';
 
-/** What came of one attempt; `lost`: it is deleted, or somebody else's by now. */
+/** Outcome of one attempt. `lost`: the memory was deleted, or another attempt has it. */
 export type AttemptOutcome =
   | { state: 'ready' | 'failed' | 'lost' }
-  /** Another attempt is due after that time. */
+  /** Another attempt follows after `backoffMs`. */
   | { state: 'waiting'; fault: MemoryFault; backoffMs: number };
 
 export interface MemoryAttempts {
-  /** Runs one attempt of a memory whose lease is held. Null: it was aborted. */
+  /** Runs one attempt of a leased memory. Null: it was aborted. */
   run(claimed: ClaimedMemory): Promise<AttemptOutcome | null>;
-  /** Stops the attempt in progress if its number is less than `before`. Default: whatever its number. */
+  /** Stops the attempt in progress; with `before`, only if its number is lower. */
   drop(memoryId: string, before?: number): void;
   abortAll(): void;
 }
 
 export interface ClaimedMemory {
   row: MemoryRow;
-  /** That were made before this one, since it was charged for. */
+  /** Earlier attempts since the charge. */
   earlierAttempts: number;
 }
 
 export interface MemoryAttemptsOptions {
   sql: Sql;
   createPipeline: (memory: MemoryRow) => MemoryPipeline;
-  /** Others may take it when nothing is heard for so long. */
+  /** Others may take the memory if the lease is not renewed for this long. */
   leaseMs: number;
   clock: Clock;
   logger: Logger;
@@ -42,11 +42,9 @@ interface LiveAttempt {
   row: MemoryRow;
   pipeline: MemoryPipeline;
   stage: MemoryStage;
-  /** Ends it without an outcome of its own. */
   end: (outcome: AttemptOutcome | null) => void;
 }
 
-/** Gives the memory machine its ports, once. */
 export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAttempts {
   const { sql, leaseMs, clock, logger } = options;
   const live = new Map<string, LiveAttempt>();
@@ -128,15 +126,15 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
         },
         error: reject,
       });
-      const beat = startBeating(attempt);
+      const renewal = startRenewing(attempt);
       try {
         actor.start();
         actor.send({ type: 'memory.due' });
         return await promise;
       } finally {
-        beat.stop();
+        renewal.stop();
         live.delete(memoryId);
-        // Stopping aborts the stage that is under way, and the timer of a wait.
+        // Stopping aborts the stage in progress and any waiting timer.
         actor.stop();
       }
     },
@@ -151,29 +149,28 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
     },
   };
 
-  /** A stage may take longer than a lease. */
-  function startBeating(attempt: LiveAttempt): { stop(): void } {
+  /** Renews the lease, because a stage may take longer. */
+  function startRenewing(attempt: LiveAttempt): { stop(): void } {
     let timer: unknown = null;
-    const beatLater = () => {
+    const renewLater = () => {
       timer = clock.setTimeout(() => {
-        beatLater();
+        renewLater();
         renew(attempt)
           .then((isHeld) => isHeld || attempt.end({ state: 'lost' }))
-          // The next beat may succeed; if none does, the lease runs out and every step finds that out.
+          // The next renewal may succeed. If none does, the lease expires and every step notices.
           .catch((error: unknown) => logger.warn({ memoryId: attempt.row.id, err: error }, 'lease not renewed'));
       }, leaseMs / 3);
     };
-    beatLater();
+    renewLater();
     return { stop: () => clock.clearTimeout(timer) };
   }
 }
 
-/** For a person: why it failed, and what to do. */
+/** Explains a failure to users, with advice. */
 function explained(code: string): string {
   return `${reasonOf(code)} The charge was refunded. ${code === UNREACHABLE ? 'Retry when it does' : 'Retry the memory'}.`;
 }
 
-/** For a person, of an attempt after which there is another. */
 export function explainedForNow(code: string): string {
   return `${reasonOf(code)} It will be retried automatically.`;
 }

@@ -17,20 +17,18 @@ export interface MissingPointsOptions {
   embedder: Embedder;
   logger: Logger;
   clock: Clock;
-  /** Between two rounds. Default 10 minutes. */
+  /** Interval between rounds. Default 10 minutes. */
   everyMs?: number;
 }
 
 export interface MissingPoints {
-  /** Waits for what it is at. */
   close(): Promise<void>;
 }
 
 /**
- * Embeds what has no embedding of this embedder, in the background: everything after a change of the embedder, since
- * embeddings of different ones do not compare, and single units whose embedding failed. Until then search finds them by
- * keyword. Each batch commits by itself, so that the next start continues where this one ended. Also forgets old removals
- * of units.
+ * Embeds units without an embedding of this embedder, in the background: all of them after a change of embedder,
+ * because embeddings of different ones cannot be compared, and single ones that failed. Until then search finds them by
+ * keyword. Each batch commits separately, so a restart continues there. Also deletes old records of removed units.
  */
 export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   const { clock, logger, everyMs = 600_000 } = options;
@@ -56,19 +54,19 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   }
 }
 
-/** Rests this many times as long as a batch took: calls and requests share the processor. */
+/** Rests this many times as long as a batch took, because calls and requests share the processor. */
 const RESTS = 3;
-/** Copies that are older are read anew. */
+/** Older copies are read again. */
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
 export interface MissingPointsRound extends Pick<MissingPointsOptions, 'sql' | 'embedder'> {
-  /** Called between two batches, with the time that the one before took. Default: no rest. */
+  /** Called between batches with the duration of the last one. Default: no rest. */
   rest?: (workedMs: number) => Promise<void>;
 }
 
 /**
- * One round over all units; returns how many it embedded. Skips units that cannot be embedded, unless the next ones cannot
- * be embedded either.
+ * Runs one round over all units and returns how many it embedded. Skips units that cannot be embedded, unless the next
+ * ones fail too.
  * @throws TandemError `MEMORY_UNREACHABLE`, the signal's reason
  */
 export async function makeMissingPoints(

@@ -25,9 +25,9 @@ export interface OpenMemoryOptions {
   sql: Sql;
   jobs: Pick<Jobs, 'open'>;
   models: Pick<LanguageModels, 'complete'>;
-  /** Of the embeddings server. Without one, this process embeds, with word vectors that come with the program. */
+  /** Settings of the embeddings server. Without one, this process embeds with built-in word vectors. */
   embeddings: EmbeddingSettings;
-  /** How points are searched. Default `exact`. */
+  /** Search index for points. Default `exact`. */
   index?: MemoryIndexChoice;
   clock: Clock;
   logger: Logger;
@@ -35,27 +35,26 @@ export interface OpenMemoryOptions {
   leaseMs?: number;
 }
 
-/** As `settings.ts` has them. */
+/** As in `settings.ts`. */
 export interface EmbeddingSettings {
   embeddingsBaseUrl: string | null;
   embeddingsApiKey: string | null;
   embeddingsModel: string | null;
 }
 
-/** Memory, to be closed by whoever opened it. */
 export interface OpenMemory extends MemoryDesk, TextEmbedding {
-  /** Resolves once memories are taken and processed, or after so long, and then it is tried on in the background. */
+  /** Resolves once memories are processed, or after `withinMs`; opening continues in the background. */
   ready(options: { withinMs: number }): Promise<void>;
   close(): Promise<void>;
 }
 
-/** After a kill -9 a memory that was being processed is free again that late. */
+/** Longest delay of a memory in processing after a kill -9. */
 const LEASE_MS = 15_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 const CLOSE_WITHIN_MS = 2_000;
 
-/** Begins at once, and takes memories as soon as their queue can be opened: until then `MEMORY_INFRA_NOT_READY`. */
+/** Opens memory at once. Until its queue is open, requests fail with `MEMORY_INFRA_NOT_READY`. */
 export function openMemory(options: OpenMemoryOptions): OpenMemory {
   const { sql, jobs, models, clock, logger, leaseMs = LEASE_MS } = options;
   const embedder = embedderOf(options.embeddings);
@@ -120,7 +119,7 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
 
     async close() {
       closing.abort();
-      // The queue's server may not answer for as long as it likes.
+      // The queue's server may never respond.
       await startedWithin(CLOSE_WITHIN_MS);
       await worker?.close();
       await missingPoints.close();
@@ -129,7 +128,7 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
   };
 }
 
-/** Servers that have one model alone take any name. */
+/** Servers with a single model accept any name. */
 const DEFAULT_MODEL = 'text-embedding-3-small';
 
 function embedderOf({

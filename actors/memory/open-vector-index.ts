@@ -7,26 +7,25 @@ import { createPointSource } from './recall-store.ts';
 import { createPgvectorTable } from './vector-table.ts';
 
 /**
- * `auto`: pgvector where there is one, for collections that are so large that it pays; `pgvector`: for smaller ones too,
- * with a warning where there is none; `exact`: never.
+ * `auto`: pgvector if installed, for collections large enough to benefit. `pgvector`: for smaller ones too, with a
+ * warning if it is missing. `exact`: never.
  */
 export type MemoryIndexChoice = 'auto' | 'exact' | 'pgvector';
 
-/** Below comparing every point is exact and no slower: 100,000 take 28 ms, and pgvector finds 77 of 100 of the nearest. */
+/**
+ * Below this, comparing every point is exact and no slower. For 100,000 points it takes 28 ms, and pgvector finds 77 of
+ * the nearest 100.
+ */
 const FROM_UNITS = { auto: 250_000, pgvector: 1_000 };
 
 export interface OpenVectorIndexOptions extends Partial<Pick<TableIndexOptions, 'fromUnits' | 'waitMs'>> {
   sql: Sql;
-  /** Whose points. */
   embedder: string;
   choice: MemoryIndexChoice;
   logger: Pick<Logger, 'info' | 'warn'>;
 }
 
-/**
- * The index that this database can have, once that is known; until then, and wherever pgvector fails, every point is
- * compared.
- */
+/** Opens the best index of this database. Until that is known, and wherever pgvector fails, it compares every point. */
 export function openVectorIndex(
   options: OpenVectorIndexOptions,
 ): VectorIndex & { chosen: Promise<'exact' | 'pgvector'> } {

@@ -15,7 +15,7 @@ import {
   unitsStillMeeting,
 } from '../../storage/queries/memory-search.ts';
 
-/** Recall of what is in Postgres. */
+/** Searches memories in Postgres. */
 export function createRecallStore(sql: Sql): RecallStore<MemoryViewer, MetadataCondition, FoundUnit> {
   return {
     collections: (viewer, { ids, type }) =>
@@ -27,14 +27,13 @@ export function createRecallStore(sql: Sql): RecallStore<MemoryViewer, MetadataC
     unitsMeeting: (scope, limits) => unitsMeeting(sql, scope, limits),
     stillMeeting: async ({ query, isPlain }, { unitIds, conditions }) => {
       const parsed = parseKeywordQuery(query, { plain: isPlain });
-      const asksNothing = conditions.length === 0 && parsed.phrases.length === 0 && parsed.excluded.length === 0;
-      return asksNothing ? unitIds : await unitsStillMeeting(sql, { unitIds, conditions, query: parsed });
+      const isUnfiltered = conditions.length === 0 && parsed.phrases.length === 0 && parsed.excluded.length === 0;
+      return isUnfiltered ? unitIds : await unitsStillMeeting(sql, { unitIds, conditions, query: parsed });
     },
     found: (viewer, unitIds) => foundUnits(sql, viewer, unitIds),
   };
 }
 
-/** The points of one embedder that are in Postgres. */
 export function createPointSource(sql: Sql, { embedder }: { embedder: string }): PointSource {
   return {
     added: (span) => addedPoints(sql, { ...span, embedder }),

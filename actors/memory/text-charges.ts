@@ -6,7 +6,7 @@ import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
 import { totalOf } from './memory-account.ts';
 import type { MemoryCaller, MemoryCharge } from './memory-desk.ts';
 
-/** Charges for texts that are not stored, at the price of memory: before the work, only the wallet is checked. */
+/** Charges for texts that are not stored, at the price of memory. Before the work it only checks the wallet. */
 export interface TextCharges {
   /** @throws TandemError `INSUFFICIENT_CREDITS` */
   affordable(by: Pick<MemoryCaller, 'workspaceId'>, characters: number): Promise<Cost>;

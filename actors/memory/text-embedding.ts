@@ -20,7 +20,7 @@ export interface EmbedTextsRequest {
 }
 
 export interface EmbeddedTexts {
-  /** Vectors of length 1, in the order of the texts. */
+  /** Each has length 1. */
   embeddings: readonly Float32Array[];
   /** Tokens of the texts, as Tandem counts them. */
   tokens: number;

@@ -12,14 +12,14 @@ import {
   nearestVectors,
 } from '../../storage/queries/memory-vectors.ts';
 
-/** Points are copied so many at a time, as nobody else changes the collection meanwhile: fewer where each is indexed too. */
+/** Points copied at a time. The collection is locked meanwhile, so pages are smaller if each point is also indexed. */
 const PAGE = 500;
 const INDEXED_PAGE = 50;
-/** The average of a collection is taken anew when so much was added. */
+/** Growth after which a collection's average is computed again. */
 const GROWTH = 0.1;
 const SEARCH_TIMEOUT_MS = 3_000;
 
-/** The points of one embedder in pgvector's tables, which are made when they are needed. Needs `preparePgvector`. */
+/** Stores the points of one embedder in pgvector tables, created on demand. Call `preparePgvector` first. */
 export function createPgvectorTable(sql: Sql, { embedder }: { embedder: string }): PointTable {
   const made = new Map<number, Promise<void>>();
   const indexed = new Set<string>();

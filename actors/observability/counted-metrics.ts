@@ -5,7 +5,7 @@ import type { LiveCall } from '../call-registry.ts';
 import type { CompletedRequest, Metrics } from './metrics.ts';
 import type { ObservedLeg, Observer, PlacementOutcome } from './observer.ts';
 
-/** Metrics that are counted as things happen, and the registry that all of them are in. */
+/** Metrics that count events as they occur, and the registry of all metrics. */
 export interface CountedMetrics extends Omit<Metrics, 'render'> {
   readonly registry: Registry;
   readonly observer: Observer;
@@ -14,7 +14,7 @@ export interface CountedMetrics extends Omit<Metrics, 'render'> {
 const FAST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const LAG_SECONDS = [0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30];
 
-/** Labels have few values, all known in advance: no number, id or path of a request. */
+/** Creates the metrics. Label values are few and known in advance: no number, id or request path. */
 export function createCountedMetrics(): CountedMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -123,7 +123,7 @@ export function createCountedMetrics(): CountedMetrics {
     registers,
   });
 
-  // A series that appears with its first event hides this event from `rate` and `increase`.
+  // Start at 0: a series that appears with its first event hides that event from `rate` and `increase`.
   for (const direction of ['outbound', 'inbound']) {
     attempts.inc({ direction }, 0);
     answers.inc({ direction }, 0);
@@ -133,7 +133,7 @@ export function createCountedMetrics(): CountedMetrics {
     for (const outcome of ['delivered', 'retry', 'failed', 'gone']) deliveries.inc({ kind, outcome }, 0);
   }
 
-  /** Placements whose first INVITE has not been sent, by call. */
+  /** Placements whose first INVITE is not sent yet, by call. */
   const uninvited = new Map<string, number>();
 
   function callStarted(call: LiveCall): void {
@@ -168,7 +168,7 @@ export function createCountedMetrics(): CountedMetrics {
     legAttempts.inc(labels);
     const arrivedMs = uninvited.get(callId);
     uninvited.delete(callId);
-    // A browser that is the agent gets no INVITE; the one to the customer comes after it has answered.
+    // A browser agent gets no INVITE. The customer's INVITE follows only after the agent answers, so do not measure it.
     if (arrivedMs !== undefined && transport === 'sip') firstInvite.observe((performance.now() - arrivedMs) / 1_000);
     return (event) => {
       if (event.type === 'leg.answered') legAnswers.inc(labels);
@@ -196,7 +196,7 @@ export function createCountedMetrics(): CountedMetrics {
   };
 }
 
-/** Those that `ops/prometheus/alerts.yml` names, and the good ones. */
+/** Outcomes that `ops/prometheus/alerts.yml` uses, and the successful ones. */
 const WATCHED_OUTCOMES: readonly PlacementOutcome[] = [
   'placed',
   'replayed',
@@ -207,7 +207,7 @@ const WATCHED_OUTCOMES: readonly PlacementOutcome[] = [
   'C2C_OUTCOME_UNKNOWN',
 ];
 
-/** Further legs have ids, which would make a series each. */
+/** Ids of further legs would create one series each. */
 function roleOf(leg: string): string {
   return isLegName(leg) ? leg : 'further';
 }

@@ -1,6 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { MediaPlane } from '../../media/media-plane.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import { POOL_SIZE, type Sql } from '../../storage/database.ts';
 import type { Jobs } from '../../storage/jobs.ts';
 import { countConnections, sumOpenHolds } from '../../storage/queries/platform-figures.ts';
@@ -12,19 +13,20 @@ export interface MeasuredGaugesOptions {
   registry: Registry;
   calls: Pick<CallRegistry, 'list'>;
   mediaPlane: Pick<MediaPlane, 'capacity'>;
+  recognition: Pick<SpeechRecognition, 'liveLoad'>;
   jobs: Pick<Jobs, 'counts'>;
   sql: Sql;
   readiness: Readiness;
   logger: Pick<Logger, 'warn'>;
 }
 
-/** Prometheus waits ten seconds by default. */
+/** Prometheus times out after ten seconds by default. */
 const TIMEOUT_MS = 2_000;
 const CALL_STATES = ['pending', 'initiated', 'bridged', 'ending'] as const;
 
-/** Returns a function that measures what is measured on demand. It resolves when all is measured, and never rejects. */
+/** Returns a function that updates the gauges measured on demand. It never rejects. */
 export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Promise<void> {
-  const { calls, mediaPlane, jobs, sql, readiness, logger } = options;
+  const { calls, mediaPlane, recognition, jobs, sql, readiness, logger } = options;
   const registers = [options.registry];
   const gauge = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
     new Gauge({ name, help, labelNames, registers });
@@ -44,9 +46,18 @@ export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Prom
     'Share of the last second in which a media worker had something to do, 0 to 1.',
     'worker',
   );
+  const late = gauge(
+    'tandem_media_worker_late_seconds',
+    'The longest that a media worker was late in the last second. Packets waited as long.',
+    'worker',
+  );
   const load = gauge(
     'tandem_media_load_ratio',
     'Load of the least busy media worker, 0 to 1. At 1, new calls fail with no_free_channel.',
+  );
+  const liveLoad = gauge(
+    'tandem_stt_live_load_ratio',
+    'Load of the recognizers by live transcription. A session that would raise it above 1 is refused.',
   );
   const sessions = gauge('tandem_media_sessions', 'Open media sessions.');
   const mostSessions = gauge(
@@ -64,10 +75,13 @@ export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Prom
   function measureMedia(): void {
     const capacity = mediaPlane.capacity();
     load.set(capacity.load);
+    liveLoad.set(recognition.liveLoad(0));
     sessions.set(capacity.sessions);
     mostSessions.set(capacity.maxSessions);
     busy.reset();
+    late.reset();
     for (const [worker, share] of capacity.utilization.entries()) busy.set({ worker: String(worker) }, share);
+    for (const [worker, lateMs] of capacity.latenessMs.entries()) late.set({ worker: String(worker) }, lateMs / 1000);
   }
 
   async function measureJobs(): Promise<void> {
@@ -90,7 +104,7 @@ export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Prom
     for (const { name, ok } of await readiness.check()) dependencies.set({ dependency: name }, ok ? 1 : 0);
   }
 
-  /** A value that cannot be measured is absent, rather than that of an earlier scrape. */
+  /** Removes a value that cannot be measured, so that no old one is reported. */
   async function measured(source: string, work: () => Promise<void>, forget: () => void): Promise<void> {
     forget();
     const failure = await within(work(), { ms: TIMEOUT_MS }).then(
@@ -117,7 +131,7 @@ export function createMeasuredGauges(options: MeasuredGaugesOptions): () => Prom
 
 type CallState = (typeof CALL_STATES)[number];
 
-/** As the API has it, until the call begins to end. */
+/** State of the call as in the API, until it begins to end. */
 function stateOf({ actor }: LiveCall): CallState {
   const snapshot = actor.getSnapshot();
   if (snapshot.matches({ active: { live: 'bridged' } })) return 'bridged';

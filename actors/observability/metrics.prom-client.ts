@@ -7,7 +7,7 @@ export interface MetricsOptions extends Omit<MeasuredGaugesOptions, 'registry'> 
   counted: CountedMetrics;
 }
 
-/** The metrics of one platform, with those of its process. */
+/** Metrics of one platform and of its process. */
 export function createMetrics({ counted, ...options }: MetricsOptions): Metrics {
   const { registry, contentType, requestCompleted } = counted;
   const measure = createMeasuredGauges({ ...options, registry });
@@ -24,7 +24,10 @@ export function createMetrics({ counted, ...options }: MetricsOptions): Metrics 
 
 let ofProcess: Registry | null = null;
 
-/** Memory, CPU, event-loop delay and garbage collection. Their probes run as long as the process, so they start once. */
+/**
+ * Memory, CPU, event-loop delay and garbage collection. Starts the probes once, because they run as long as the
+ * process.
+ */
 function metricsOfProcess(): Registry {
   if (ofProcess === null) {
     ofProcess = new Registry();

@@ -10,7 +10,7 @@ import type { NodeDialer } from '../dialer.actor.ts';
 import type { NodePhoneDesk } from '../phones/phone-desk.actor.ts';
 import type { Observer } from './observer.ts';
 
-/** Decorators of the ports: they do what the port does, and notify the observer. */
+/** Decorators of ports that notify the observer. */
 
 export function observeDialer(dialer: NodeDialer, observer: Observer): NodeDialer {
   return replacing(dialer, {
@@ -79,7 +79,7 @@ export function observeMedia(plane: MediaPlane, observer: Observer): MediaPlane 
           await session.close();
           onState('closed');
         };
-        // A session closes by itself when its owner gives it up.
+        // A session also closes when its owner aborts.
         options.signal.addEventListener('abort', () => onState('closed'), { once: true });
         return replacing(session, { close });
       } catch (error) {
@@ -135,7 +135,7 @@ function both(first: (event: LegEvent) => void, second: (event: LegEvent) => voi
   };
 }
 
-/** The same object with some members replaced. Its methods run on the object itself, as private fields require. */
+/** Proxies an object with some members replaced. Methods run on the original object, as private fields require. */
 function replacing<Port extends object>(port: Port, members: Partial<Port>): Port {
   return new Proxy(port, {
     get(target, key) {

@@ -4,30 +4,29 @@ import type { LiveCall } from '../call-registry.ts';
 import type { Logger } from '../logger.ts';
 
 /**
- * Sees what the platform does, for metrics and traces. `observed-ports.ts` calls it from decorators of the ports, so that
- * the code behind the ports knows nothing about it.
+ * Observes the platform for metrics and traces. The decorators of `observed-ports.ts` call it, so the ports need not
+ * know of it.
  */
 export interface Observer {
-  /** An HTTP request asks for a call. Runs within its `requestScope`. Returns a listener for the outcome. */
+  /** An HTTP request places a call. Runs in its `requestScope`. Returns a listener for the outcome. */
   placementStarted(): (outcome: PlacementOutcome) => void;
-  /** A call was admitted. Runs within the `requestScope` of its placement; without one for a call of a peer. */
+  /** A call was admitted. Runs in the `requestScope` of its placement; an inbound call has none. */
   callStarted(call: LiveCall): void;
-  /** An INVITE is sent or answered, or a browser rings. Returns a listener for the events of the leg. */
+  /** An INVITE is sent or accepted, or a browser rings. Returns a listener for the leg's events. */
   legStarted(leg: ObservedLeg): (event: LegEvent) => void;
-  /** A media session is being opened; a call's has the id of the call. Returns a listener for what becomes of it. */
+  /** A media session is opening; a call's session has the call's id. Returns a listener for its states. */
   mediaStarted(sessionId: string): (state: MediaState) => void;
-  /** A final transcript of live audio, and how long after the end of speech it came. */
+  /** A final transcript of live audio arrived, `lagMs` after the end of speech. */
   utteranceRecognised(lagMs: number): void;
-  /** The first audio of a synthesis request, and how long after the request it came. */
+  /** The first audio of a synthesis request arrived, `firstByteMs` after the request. */
   speechStarted(firstByteMs: number): void;
-  /** A callback or webhook was attempted. */
   deliveryAttempted(delivery: ObservedDelivery): void;
 }
 
-/** `failed`: by a defect, which has no code. */
+/** `failed` is a defect without an error code. */
 export type PlacementOutcome = 'placed' | 'replayed' | 'failed' | ErrorCode;
 
-/** `refused`: it could not be opened. */
+/** `refused`: could not be opened. */
 export type MediaState = 'opened' | 'refused' | 'closed';
 
 export interface ObservedLeg {
@@ -40,11 +39,11 @@ export interface ObservedLeg {
 
 export interface ObservedDelivery {
   kind: 'callback' | 'webhook';
-  /** `retry`: it failed and is repeated later. `failed` and `gone` are final. */
+  /** `retry`: failed, to be repeated. `failed` and `gone` are final. */
   outcome: 'delivered' | 'retry' | 'failed' | 'gone';
 }
 
-/** One observer in place of several. A failure of one is logged; it never reaches the calls. */
+/** Combines observers. A failure of one is logged and never affects calls. */
 export function combineObservers(observers: readonly Observer[], logger: Pick<Logger, 'error'>): Observer {
   const safely = <Result>(work: () => Result): Result | undefined => {
     try {

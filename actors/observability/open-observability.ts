@@ -4,7 +4,6 @@ import { combineObservers, type Observer } from './observer.ts';
 import type { OtlpTracing, OtlpTracingOptions } from './tracing.otlp.ts';
 import type { Tracing } from './tracing.ts';
 
-/** As `settings.ts` has it. */
 export interface ObservabilitySettings {
   readonly otlpEndpoint: string | null;
   readonly otlpHeaders: readonly (readonly [name: string, value: string])[];
@@ -17,7 +16,7 @@ export interface Observability extends AsyncDisposable {
   readonly tracing: Tracing | null;
 }
 
-/** Opens metrics, and traces if a collector is configured; else their libraries are not even loaded. */
+/** Opens metrics and, if a collector is configured, traces. Otherwise the trace libraries are not loaded. */
 export async function openObservability(
   { otlpEndpoint: endpoint, otlpHeaders: headers }: ObservabilitySettings,
   { logger }: { logger: Logger },

@@ -15,20 +15,20 @@ export interface ReadinessOptions {
   mediaPlane: Pick<MediaPlane, 'capacity'>;
   engines: { recognition: Running; synthesis: Running };
   dialer: Pick<NodeDialer, 'isDraining'>;
-  /** The data folder: recordings and uploads are written below it. */
+  /** Folder of recordings and uploads. */
   dataDir: string;
-  /** Default: of the disk of that folder. */
+  /** Default: free bytes of that folder's disk. */
   freeBytesOf?: (folder: string) => Promise<number>;
-  /** How long a dependency may take to respond. Default 2 000. */
+  /** Timeout for each dependency. Default 2 000. */
   timeoutMs?: number;
 }
 
 type Running = Pick<SpeechEngines['recognition'], 'isRunning'>;
 
-/** Below this, the next recordings fail. `tandem doctor` warns earlier. */
+/** Below this, new recordings fail. `tandem doctor` warns earlier. */
 const LEAST_FREE_BYTES = 200e6;
 const DEFAULT_TIMEOUT_MS = 2_000;
-/** Anyone may ask. Results that cost a round trip are shared for this long. */
+/** Time for which results that cost a round trip are shared, because anyone may request them. */
 const SHARED_FOR_MS = 500;
 
 export function createReadiness(options: ReadinessOptions): Readiness {
@@ -65,7 +65,7 @@ function outcome(name: string, ok: boolean, reason: string): ReadinessCheck {
   return { name, ok, reason: ok ? null : reason };
 }
 
-/** The error stays out of the reason: it may contain an address or a user name. */
+/** Omits the error from the reason, because it may contain an address or a user name. */
 async function responds(name: string, ask: () => Promise<void>, timeoutMs: number): Promise<ReadinessCheck> {
   try {
     const answer = await within(ask(), { ms: timeoutMs });
@@ -75,7 +75,7 @@ async function responds(name: string, ask: () => Promise<void>, timeoutMs: numbe
   }
 }
 
-/** Concurrent callers, and those that come soon after, get the same result. */
+/** Shares one result among concurrent and closely following calls. */
 function shared<Result>(work: () => Promise<Result>): () => Promise<Result> {
   let latest: Promise<Result> | null = null;
   let usableUntilMs = Number.POSITIVE_INFINITY;

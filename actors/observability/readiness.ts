@@ -1,6 +1,6 @@
-/** Whether this process can do its work, as `http/` sees it. Implemented in `readiness.actor.ts`. */
+/** Readiness of this process, for `http/`. Implemented in `readiness.actor.ts`. */
 export interface Readiness {
-  /** Never rejects: a check that fails is not ok. */
+  /** Never rejects: a failing check has `ok: false`. */
   check(): Promise<readonly ReadinessCheck[]>;
 }
 
@@ -8,6 +8,6 @@ export interface ReadinessCheck {
   /** Such as `database`. */
   name: string;
   ok: boolean;
-  /** A sentence without names, addresses or secrets; null when it is ok. */
+  /** A sentence without names, addresses or secrets; null if `ok`. */
   reason: string | null;
 }

@@ -18,10 +18,10 @@ import type { RequestSpan, Tracing } from './tracing.ts';
 export interface OtlpTracingOptions {
   /** Base URL of the collector; spans are sent to `/v1/traces` below it. */
   endpoint: string;
-  /** Of each request, such as credentials. */
+  /** Headers of each request, such as credentials. */
   headers?: readonly (readonly [name: string, value: string])[];
   logger: Pick<Logger, 'info' | 'warn'>;
-  /** How often finished spans are sent. Default 2 000. */
+  /** Interval between exports. Default 2 000. */
   sendEveryMs?: number;
 }
 
@@ -29,13 +29,13 @@ export interface OtlpTracing extends Tracing, AsyncDisposable {
   readonly observer: Observer;
 }
 
-/** How long a collector may take, also while the server stops. */
+/** Timeout for the collector, also during shutdown. */
 const EXPORT_TIMEOUT_MS = 3_000;
 
 /**
- * Traces of HTTP requests and calls, sent as OTLP over HTTP in JSON. The span of a placement's request has two children:
- * `call.admission`, and `call`, which has a child for each leg, for the media session and for the settlement. Attributes
- * are ids, codes and counts: no number, no text.
+ * Exports traces of HTTP requests and calls, as OTLP over HTTP in JSON. The span of a placement request has the
+ * children `call.admission` and `call`. The `call` span has a child for each leg, the media session and the settlement.
+ * Attributes are ids, codes and counts, never numbers or text.
  */
 export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
   const { endpoint, headers = [], logger, sendEveryMs = 2_000 } = options;
@@ -46,7 +46,7 @@ export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
   });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'tandem' }),
-    // A client that names its span decides whether the trace is recorded.
+    // A client's own trace context decides whether the trace is recorded.
     sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
     spanProcessors: [
       new BatchSpanProcessor({
@@ -58,7 +58,7 @@ export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
   });
   const tracer = provider.getTracer('tandem');
   const calls = new Map<string, TracedCall>();
-  /** Of placements that are not admitted yet. */
+  /** Spans of placements that are not admitted yet. */
   const admissions = new WeakMap<RequestScope, Span>();
 
   function requestStarted({ method, route, traceparent }: Parameters<Tracing['requestStarted']>[0]): RequestSpan {
@@ -111,13 +111,13 @@ export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
       next: (snapshot) => {
         if (snapshot.matches('settling')) settlement ??= tracer.startSpan('call.settlement', {}, context);
       },
-      // `call.settled` resolves then as well.
+      // `call.settled` resolves in this case too.
       error: () => {},
     });
     void call.settled.then(() => {
       const { outcome } = call.actor.getSnapshot().context;
       settlement?.end();
-      // A browser that is given up emits no last event.
+      // An abandoned browser leg emits no last event.
       for (const leg of open) leg.end();
       if (outcome !== null) {
         span.setAttributes({ 'tandem.call.state': outcome.state, 'tandem.call.hangup_cause': outcome.hangupCause });
@@ -130,7 +130,7 @@ export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
 
   function legStarted({ callId, leg, transport, direction }: ObservedLeg): (event: LegEvent) => void {
     const call = calls.get(callId);
-    // Calls that verify a number are not calls of the API.
+    // Number verification calls are not calls of the API.
     if (call === undefined) return () => {};
     const attributes = { 'tandem.leg.id': leg, 'tandem.leg.transport': transport, 'tandem.leg.direction': direction };
     const role = isLegName(leg) ? leg : 'further';
@@ -180,7 +180,6 @@ export function openOtlpTracing(options: OtlpTracingOptions): OtlpTracing {
 }
 
 interface TracedCall {
-  /** Its span is the call's. */
   context: Context;
   /** Spans of legs that have not ended. */
   open: Set<Span>;
@@ -194,7 +193,7 @@ function contextOf(parent: TraceParent & { isRemote?: boolean }): Context {
   return trace.setSpanContext(ROOT_CONTEXT, parent);
 }
 
-/** Of W3C Trace Context, version 00 and later; null for none, or one that is malformed. */
+/** Parses W3C Trace Context, version 00 and later. Null if missing or malformed. */
 export function readTraceparent(header: string | undefined): TraceParent | null {
   const match = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(header?.trim() ?? '');
   const [, version, traceId, spanId, flags, more] = match ?? [];
@@ -204,7 +203,7 @@ export function readTraceparent(header: string | undefined): TraceParent | null 
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1 };
 }
 
-/** Logs when the collector begins to fail, and when it works again; the library is silent about both. */
+/** Logs when the collector starts to fail and when it recovers, because the library logs neither. */
 function reportingFailures(exporter: SpanExporter, logger: OtlpTracingOptions['logger']): SpanExporter {
   let isFailing = false;
   return {

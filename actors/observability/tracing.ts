@@ -1,8 +1,8 @@
 import type { TraceParent } from '../../runtime/request-scope.ts';
 
-/** Traces as `http/` sees them. Implemented in `tracing.otlp.ts`. */
+/** Traces for `http/`. Implemented in `tracing.otlp.ts`. */
 export interface Tracing {
-  /** Starts the span of an HTTP request, as a child of the span that its client names. */
+  /** Starts the span of an HTTP request, as a child of the client's span. */
   requestStarted(request: { method: string; route: string; traceparent: string | undefined }): RequestSpan;
 }
 

@@ -8,15 +8,15 @@ export interface BrowserDial {
   workspaceId: string;
   userId: number;
   purpose: PhonePurpose;
-  /** As the phone shows it. */
+  /** Shown by the phone. */
   call: Pick<PhoneCall, 'call_id' | 'reference_id' | 'leg_id' | 'role' | 'customer_number'>;
   localMedia: { host: string; rtpPort: number };
-  /** Aborting gives the leg up, without a further event. */
+  /** Aborting abandons the leg without a further event. */
   signal: AbortSignal;
   onEvent: (event: LegEvent) => void;
 }
 
-/** A phone as its leg sees it: `phone.ts`. */
+/** The leg's view of a phone (`phone.ts`). */
 export interface RungPhone {
   leg: BrowserLeg | null;
   send(notice: PhoneNotice): void;
@@ -26,21 +26,21 @@ interface BrowserLegOptions {
   dial: BrowserDial;
   webRtc: WebRtcPlane;
   logger: Logger;
-  /** The leg has emitted its last event, or was given up. */
+  /** Called after the leg's last event, or when it is abandoned. */
   onOver: () => void;
 }
 
-/** `waiting`: for a phone to connect. `connecting`: a phone has answered, and its audio does not flow yet. */
+/** `waiting`: for a phone to connect. `connecting`: a phone has answered, but its audio does not flow yet. */
 type State = 'waiting' | PhoneCall['state'] | 'over';
 
 /**
- * A leg whose other end is a browser. It rings on every phone it is offered to, and the first that answers has it. To its
- * leg machine it looks like a SIP dialog. It keeps no timers: the leg machine owns every deadline.
+ * A leg to a browser. It rings on every phone it is offered to, and the first to answer gets it. To its leg machine it
+ * looks like a SIP dialog. It keeps no timers, because the leg machine owns every deadline.
  */
 export class BrowserLeg implements LegDialog {
   readonly dial: BrowserDial;
   readonly #options: BrowserLegOptions;
-  /** That it rings on, or the one that has answered. */
+  /** Phones on which it rings, or the one that answered. */
   readonly #phones = new Set<RungPhone>();
   readonly #closing = new AbortController();
   #state: State = 'waiting';
@@ -54,7 +54,7 @@ export class BrowserLeg implements LegDialog {
     options.dial.signal.addEventListener('abort', () => this.#end('NORMAL_CLEARING', null), { once: true });
   }
 
-  /** For a phone that connects or comes back. */
+  /** For a phone that connects or reconnects. */
   get call(): PhoneCall | null {
     const state = this.#state;
     if (state === 'waiting' || state === 'over') return null;
@@ -79,8 +79,8 @@ export class BrowserLeg implements LegDialog {
   }
 
   /**
-   * Again, for a page that was loaded again: the same media, whose transports it replaces.
-   * @throws TandemError WEBRTC_NOT_AVAILABLE, and the leg has ended then
+   * Answers, also repeatedly: a reloaded page gets the same media and replaces its transports.
+   * @throws TandemError WEBRTC_NOT_AVAILABLE; the leg has then ended
    */
   async answer(phone: RungPhone): Promise<BrowserMedia | null> {
     if (!this.#phones.has(phone)) return null;
@@ -115,7 +115,6 @@ export class BrowserLeg implements LegDialog {
     }
   }
 
-  /** Of the phone that has answered. */
   get media(): BrowserMedia | null {
     return this.#media;
   }
@@ -124,13 +123,13 @@ export class BrowserLeg implements LegDialog {
     if (this.#state === 'answered') this.#emit({ type: 'leg.pressed', digit, durationMs });
   }
 
-  /** By its user, or because it is gone for good. */
+  /** Ends the leg because the user hung up or the phone was lost. */
   hangUpBy(cause: 'NORMAL_CLEARING' | 'NETWORK_OUT_OF_ORDER'): void {
     if (this.#state === 'answered') this.#end(cause, { type: 'leg.ended', by: 'peer', hangupCause: cause });
     else this.refuse({ sipStatus: 603, hangupCause: 'CALL_REJECTED', detail: 'declined' });
   }
 
-  /** The phone is gone for good. True when another one still has the leg. */
+  /** Removes a lost phone. True: another phone still has the leg. */
   lose(phone: RungPhone): boolean {
     this.#phones.delete(phone);
     if (this.#phones.size > 0) return true;
@@ -150,7 +149,7 @@ export class BrowserLeg implements LegDialog {
       this.#end(cause, { type: 'leg.refused', sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' });
   }
 
-  /** The media session decides what a browser on hold hears; the page only shows it. */
+  /** Shows the hold on the page. The media session decides what the browser hears. */
   hold(isHeld: boolean): void {
     if (this.#state !== 'answered') return;
     this.#isHeld = isHeld;

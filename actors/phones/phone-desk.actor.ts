@@ -6,27 +6,35 @@ import type { LegDialog } from '../../sip/sip-gateway.ts';
 import type { Logger } from '../logger.ts';
 import { type BrowserDial, BrowserLeg, BUSY, UNREACHED } from './browser-leg.ts';
 import { Phone } from './phone.ts';
-import type { ConnectedPhone, PhoneDesk, PhoneHolder, PhoneOutlet, PhoneRequest } from './phone-desk.ts';
+import type { ConnectedPhone, MintedToken, PhoneDesk, PhoneHolder, PhoneOutlet, PhoneRequest } from './phone-desk.ts';
 
-/** The phones of this node, and the legs that ring on them. */
 export interface NodePhoneDesk extends PhoneDesk {
-  /** Rings the phones of a user. Never throws: every outcome is a `LegEvent`, and none is emitted before this returns. */
+  mint(holder: PhoneHolder): MintedToken;
+  connect(token: string, outlet: PhoneOutlet): ConnectedPhone | null;
+  resume(token: string, outlet: PhoneOutlet): ConnectedPhone | null;
+  /** Whether the user has a phone here for any call, or a token for one. */
+  reaches(user: PhoneUser): boolean;
+  /** Rings a user's phones. Never throws: every outcome is a `LegEvent`, emitted only after this returns. */
   dial(dial: BrowserDial): LegDialog;
   dump(): unknown;
 }
 
+export type PhoneUser = Pick<PhoneHolder, 'workspaceId' | 'userId' | 'purpose'>;
+
 interface PhoneDeskOptions {
+  /** Boot of this node; part of the tokens, so that other nodes can locate their phones. */
+  boot: string;
   webRtc: WebRtcPlane;
   clock: Clock;
   logger: Logger;
 }
 
-/** How long a token can be used. */
 const TOKEN_LIFETIME_MS = 60_000;
-/** A page that is loaded again and again without a goodbye leaves phones behind for ten seconds. */
+/** Limits pages that are reloaded repeatedly: each leaves a phone behind for ten seconds. */
 const MOST_PHONES_OF_USER = 10;
 
-export function createPhoneDesk({ webRtc, clock, logger }: PhoneDeskOptions): NodePhoneDesk {
+export function createPhoneDesk({ boot, webRtc, clock, logger }: PhoneDeskOptions): NodePhoneDesk {
+  const newToken = (kind: 'pt' | 'pr') => `${kind}_${boot}.${randomBytes(32).toString('base64url')}`;
   const tokens = new Map<string, PhoneHolder>();
   const phones = new Set<Phone>();
   const legs = new Set<BrowserLeg>();
@@ -59,7 +67,7 @@ export function createPhoneDesk({ webRtc, clock, logger }: PhoneDeskOptions): No
     giveUpUnreached();
   }
 
-  /** Legs that wait, while no phone of their user is connected or about to be. */
+  /** Refuses waiting legs whose user has no phone here, connected or about to connect. */
   function giveUpUnreached(): void {
     for (const leg of [...legs]) {
       if (!leg.isWaiting || [...tokens.values()].some((holder) => isFor(holder, leg.dial))) continue;
@@ -135,26 +143,33 @@ export function createPhoneDesk({ webRtc, clock, logger }: PhoneDeskOptions): No
       return leg;
     },
 
+    reaches: (user) =>
+      [...tokens.values(), ...[...phones].map(({ holder }) => holder)].some(
+        (holder) => isOf(holder, user) && holder.callId === null,
+      ),
+
     dump: () => ({
       tokens: tokens.size,
-      phones: [...phones].map(({ holder, leg }) => ({ ...holder, call: leg?.call?.call_id ?? null })),
+      phones: [...phones].map(({ holder: { credentials: _, ...holder }, leg }) => ({
+        ...holder,
+        call: leg?.call?.call_id ?? null,
+      })),
       legs: legs.size,
     }),
   };
 }
 
 function isFor(holder: PhoneHolder, dial: BrowserDial): boolean {
-  return (
-    holder.workspaceId === dial.workspaceId &&
-    holder.userId === dial.userId &&
-    holder.purpose === dial.purpose &&
-    (holder.callId === null || holder.callId === dial.call.call_id)
-  );
+  return isOf(holder, dial) && (holder.callId === null || holder.callId === dial.call.call_id);
+}
+
+function isOf(holder: PhoneHolder, { workspaceId, userId, purpose }: PhoneUser): boolean {
+  return holder.workspaceId === workspaceId && holder.userId === userId && holder.purpose === purpose;
 }
 
 type MediaRequest = Extract<PhoneRequest, { transportId: string } | { direction: string } | { consumerId: string }>;
 
-/** @throws TandemError VALIDATION_FAILED for parameters that mediasoup does not accept */
+/** @throws TandemError VALIDATION_FAILED for parameters that mediasoup rejects */
 async function carryOutMedia(media: BrowserMedia, request: MediaRequest): Promise<object> {
   try {
     switch (request.type) {
@@ -183,6 +198,7 @@ function callOver(): TandemError {
   return new TandemError('CALL_NOT_LIVE', 'The phone has no such call, or the call has ended.');
 }
 
-function newToken(kind: 'pt' | 'pr'): string {
-  return `${kind}_${randomBytes(32).toString('base64url')}`;
+/** Null for an invalid token. */
+export function homeOfToken(token: string): string | null {
+  return /^p[tr]_([^.]+)\./.exec(token)?.[1] ?? null;
 }

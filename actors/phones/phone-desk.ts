@@ -1,52 +1,63 @@
 import type { BrowserVoice, Direction } from '../../media/webrtc/webrtc-plane.ts';
 
-/** Browsers as phones of users. Implemented in `phone-desk.actor.ts`. */
+/** Uses browsers as phones. Implemented in `phone-desk.actor.ts`. */
 export interface PhoneDesk {
-  /** Null while browsers can take part in calls; else why not, and what to do. */
+  /** Null if browsers can take part in calls; otherwise the reason and the fix. */
   readonly unavailable: string | null;
   /**
-   * A token that connects one phone, once.
-   * @throws TandemError WEBRTC_NOT_AVAILABLE
+   * Creates a token that connects one phone, once, to any node.
+   * @throws TandemError WEBRTC_NOT_AVAILABLE; NODE_UNREACHABLE if the call's node does not respond
    */
-  mint(holder: PhoneHolder): { token: string; expiresAt: Date };
-  /** Takes a token of `mint`. Null: unknown, used or expired. */
-  connect(token: string, outlet: PhoneOutlet): ConnectedPhone | null;
-  /** Takes the token of a `welcome`, within ten seconds after its socket was lost. Null: unknown, used or expired. */
-  resume(token: string, outlet: PhoneOutlet): ConnectedPhone | null;
+  mint(holder: PhoneHolder): MintedToken | Promise<MintedToken>;
+  /**
+   * Connects with a token of `mint`. Null: unknown, used or expired.
+   * @throws TandemError RATE_LIMITED; NODE_UNREACHABLE if the token's node does not respond
+   */
+  connect(token: string, outlet: PhoneOutlet): ConnectedPhone | null | Promise<ConnectedPhone | null>;
+  /**
+   * Reconnects with the token of a `welcome`, within ten seconds after the socket was lost. Null: unknown, used or
+   * expired.
+   */
+  resume(token: string, outlet: PhoneOutlet): ConnectedPhone | null | Promise<ConnectedPhone | null>;
 }
 
-/** A phone rings for the legs of its user: those of agents and third parties, or those of supervisors. */
+export interface MintedToken {
+  token: string;
+  expiresAt: Date;
+}
+
+/** Owner of a phone. The purpose decides whether it rings for agent and third-party legs or for supervisor legs. */
 export interface PhoneHolder {
   workspaceId: string;
   userId: number;
   purpose: PhonePurpose;
-  /** Rings for this call alone. Null: for every call. */
+  /** Null: rings for every call. */
   callId: string | null;
+  /** Credentials of the request that created the token, for the socket's server. Plain JSON. */
+  credentials: unknown;
 }
 
 export type PhonePurpose = 'agent' | 'supervise';
 
-/** The socket of a phone. */
 export interface PhoneOutlet {
   send(notice: PhoneNotice): void;
   close(code: number, reason: string): void;
 }
 
 export interface ConnectedPhone {
-  /** The one that `mint` got. */
   readonly holder: PhoneHolder;
   /**
-   * Carries out a request; resolves with the fields of the reply.
-   * @throws TandemError CALL_NOT_LIVE, VALIDATION_FAILED, WEBRTC_NOT_AVAILABLE
+   * Carries out a request and resolves with the reply's fields.
+   * @throws TandemError CALL_NOT_LIVE, VALIDATION_FAILED, WEBRTC_NOT_AVAILABLE, NODE_UNREACHABLE
    */
   request(request: PhoneRequest): Promise<object>;
-  /** The socket was lost. Without a `resume` within ten seconds the phone is gone, and its call with it. */
+  /** Call it when the socket is lost. Without a `resume` within ten seconds the phone and its call end. */
   detach(): void;
-  /** The phone is gone. Idempotent. */
+  /** Removes the phone. Idempotent. */
   leave(): void;
 }
 
-/** Requests about a call name it: one that crosses the end of its call does not meet the next. */
+/** Requests name their call, so that a late one cannot reach the next call. */
 export type PhoneRequest =
   | { type: 'answer' | 'decline' | 'hangup'; callId: string }
   | { type: 'create_transport'; callId: string; direction: Direction }
@@ -57,13 +68,12 @@ export type PhoneRequest =
   | { type: 'resume_consumer'; callId: string; consumerId: string }
   | { type: 'dtmf'; callId: string; digit: string; durationMs: number };
 
-/** As a browser has them (RFC 8122). */
+/** As in browsers (RFC 8122). */
 export interface DtlsParameters {
   role: 'auto' | 'client' | 'server';
   fingerprints: { algorithm: 'sha-1' | 'sha-224' | 'sha-256' | 'sha-384' | 'sha-512'; value: string }[];
 }
 
-/** What a phone is sent without a request. */
 export type PhoneNotice =
   | { type: 'welcome'; resume_token: string; purpose: PhonePurpose; call: PhoneCall | null }
   | { type: 'incoming'; call: PhoneCall }
@@ -72,7 +82,7 @@ export type PhoneNotice =
   | { type: 'held' | 'resumed'; call_id: string }
   | { type: 'ended'; call_id: string; hangup_cause: string };
 
-/** The call of a phone, as a page shows it. */
+/** Call of a phone, as a page shows it. */
 export interface PhoneCall {
   call_id: string;
   reference_id: string;

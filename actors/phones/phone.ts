@@ -2,15 +2,14 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { BrowserLeg, RungPhone } from './browser-leg.ts';
 import type { PhoneHolder, PhoneNotice, PhoneOutlet } from './phone-desk.ts';
 
-/** How long a phone may be without a socket. */
+/** Longest that a phone may be without a socket. */
 const GRACE_MS = 10_000;
 
-/** A browser that a user is connected with, over one socket after another. */
+/** A user's browser, connected over successive sockets. */
 export class Phone implements RungPhone {
   readonly holder: PhoneHolder;
-  /** That rings on it, or that it has answered. */
+  /** Leg that rings on it, or that it has answered. */
   leg: BrowserLeg | null = null;
-  /** Connects its next socket. */
   resumeToken = '';
   readonly #clock: Clock;
   readonly #onGone: () => void;
@@ -32,14 +31,14 @@ export class Phone implements RungPhone {
     this.send({ type: 'welcome', resume_token: resumeToken, purpose: this.holder.purpose, call });
   }
 
-  /** Ignored for a socket that another one has replaced. */
+  /** Ignores a socket that another one has replaced. */
   detach(outlet: PhoneOutlet): void {
     if (outlet !== this.#outlet) return;
     this.#outlet = null;
     this.#grace = this.#clock.setTimeout(() => this.#onGone(), GRACE_MS);
   }
 
-  /** Lost while there is no socket: the next one gets the present state. */
+  /** Drops notices without a socket, because the next socket gets the current state. */
   send(notice: PhoneNotice): void {
     this.#outlet?.send(notice);
   }

@@ -37,8 +37,8 @@ const SETTLED_AFTER_MS = 3_600_000;
 const BATCH = 100;
 
 /**
- * Works once a minute, and when it is called. Several nodes can work at the same time: each erasure is leased by one of
- * them. An erasure runs until no call with the number is left, so it waits for calls that are live.
+ * Works once a minute and on request. A lease ensures that only one node works on an erasure. It runs until no call
+ * with the number is left, so it waits for live calls.
  */
 export function startEraser(options: EraserOptions): Eraser & Disposable {
   const { sql, objects, node, clock, logger } = options;
@@ -75,7 +75,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
     else await complete(erasure);
   }
 
-  /** False for a call that is in use. */
+  /** False: the call is in use. */
   async function eraseOne({ id }: RunningErasure, callId: string): Promise<boolean> {
     try {
       await inTransaction(sql, async (tx) => {
@@ -122,7 +122,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
       });
       return running;
     }
-    // What was requested after the round began may have been missed by it.
+    // The current round may have missed what was requested after its start.
     next ??= running
       .catch(() => {})
       .then(() => {

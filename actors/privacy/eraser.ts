@@ -1,5 +1,5 @@
-/** Deletes in the background: the data about phone numbers, and the objects of deleted recordings. */
+/** Deletes data about phone numbers, and objects of deleted recordings, in the background. */
 export interface Eraser {
-  /** One round over everything that was requested. Concurrent calls share a round, and a second one after it. */
+  /** Processes all requested erasures. Concurrent calls share a round, and one more after it. */
   work(): Promise<void>;
 }

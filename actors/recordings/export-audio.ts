@@ -11,11 +11,11 @@ import { openOggOpusEncoder } from '../../speech/synthesis/output/ogg-opus-encod
 import { PeaksWriter } from './peaks.ts';
 
 export interface ExportRequest {
-  /** The recording as it was recorded: a WAV file of this project, sealed if `sourceSeal` is set. */
+  /** The original recording: a WAV file of this project, sealed if `sourceSeal` is set. */
   sourcePath: string;
   sourceSeal: FileSeal | null;
   targetPath: string;
-  /** Null: the target stays in clear. */
+  /** Null: do not encrypt the target. */
   targetSeal: FileSeal | null;
   form: ExportForm;
 }
@@ -23,8 +23,8 @@ export interface ExportRequest {
 export type ExportForm = { format: 'wav' | 'mp3' | 'opus'; channels: 'mono' | 'stereo' } | { format: 'peaks' };
 
 /**
- * Writes a recording in another form, off a stream: memory does not grow with its length. Returns the size of the
- * target's plaintext. Leaves no target behind when it fails.
+ * Converts a recording as a stream, so memory does not grow with its length. Returns the size of the target's
+ * plaintext. Leaves no target behind on failure.
  * @throws SealedFileError; the file system's error
  */
 export async function exportAudio(request: ExportRequest): Promise<number> {
@@ -49,13 +49,13 @@ export async function exportAudio(request: ExportRequest): Promise<number> {
 }
 
 interface Source extends WavFormat {
-  /** Samples of each channel. */
+  /** Samples per channel. */
   frames: number;
   /** Interleaved. */
   blocks(): AsyncGenerator<Int16Array>;
 }
 
-/** A multiple of every frame size. About a quarter of a second is encoded between two reads. */
+/** A multiple of every frame size; encodes about a quarter of a second between reads. */
 const BLOCK_BYTES = 8192;
 
 async function openSource({ sourcePath, sourceSeal }: ExportRequest): Promise<Source> {
@@ -158,7 +158,7 @@ async function openEncoder(form: ExportForm, source: Source): Promise<Encoder> {
   };
 }
 
-/** Both parties in one channel at full level, since they rarely speak at once; the sum is limited instead of halved. */
+/** Mixes both parties at full level, because they rarely speak at once. Limits the sum instead of halving it. */
 function mixedDown(samples: Int16Array): Int16Array<ArrayBuffer> {
   const mono = new Int16Array(samples.length / 2);
   for (let i = 0; i < mono.length; i++) {

@@ -1,11 +1,11 @@
 /**
- * Peaks of a recording for players that draw it, as the JSON of audiowaveform, version 2: per point and channel the
- * least and the greatest sample, in 8 bits (-128 to 127), 100 points a second.
+ * Peaks of a recording for waveform displays, as audiowaveform JSON version 2. Each point has the minimum and maximum
+ * sample per channel, in 8 bits (-128 to 127), 100 points a second.
  */
 
 const PEAKS_PER_SECOND = 100;
 
-/** The text of the file comes in pieces; samples are interleaved and come in any blocks. */
+/** Writes the file in pieces, from interleaved samples in blocks of any size. */
 export class PeaksWriter {
   readonly #channels: number;
   readonly #sampleRateHz: number;
@@ -16,7 +16,7 @@ export class PeaksWriter {
   #filled = 0;
   #points = 0;
 
-  /** @param frames samples of each channel that will come */
+  /** @param frames expected samples per channel */
   constructor({ channels, sampleRateHz, frames }: { channels: number; sampleRateHz: number; frames: number }) {
     this.#channels = channels;
     this.#samplesPerPoint = Math.round(sampleRateHz / PEAKS_PER_SECOND);

@@ -8,29 +8,31 @@ import type { ExportForm } from './export-audio.ts';
 import type { ExportThread } from './export-worker.ts';
 import { sealedName } from './recording-names.ts';
 
-/** Writes recordings in other forms, in a thread of its own. */
+/** Converts recordings in a separate thread. */
 export interface RecordingExporter {
   /**
    * Resolves with the size of the plaintext.
-   * @throws GateFullError when too many exports wait; SealedFileError; ThreadError
+   * @throws GateFullError if too many exports wait; SealedFileError; ThreadError
    */
   export(job: ExportJob): Promise<number>;
   close(): Promise<void>;
 }
 
 export interface ExportJob {
-  /** Object key of the recording, which names it and shows whether it is sealed. */
+  /** Object key of the recording. It shows whether the recording is sealed. */
   recordingKey: string;
-  /** Brings the source to its path, when it is this job's turn. Default: it is there. */
+  /** Brings the source to its path when the job's turn comes. Default: it is already there. */
   fetchSource?: () => Promise<void>;
   sourcePath: string;
-  /** Object key that the target is for. */
   targetKey: string;
   targetPath: string;
   form: ExportForm;
 }
 
-/** Two, so that a long recording does not delay all others. Peaks take a second and are awaited when a call ends. */
+/**
+ * Two at a time, so that a long recording does not delay all others. Peaks take a second and calls wait for them at
+ * their end, so they have a separate gate.
+ */
 const AUDIO_GATE = { inAll: 2, waiting: 64 };
 const PEAKS_GATE = { inAll: 1, waiting: 1000 };
 

@@ -22,18 +22,17 @@ export interface RecordingLibraryOptions {
   objects: ObjectStore;
   keys: SealingKeys;
   exporter: RecordingExporter;
-  /** Holds a recording while it is encoded, and the result until it is stored. */
+  /** Folder for a recording and its encoding until that is stored. */
   tempDir: string;
   clock: Clock;
   logger: Logger;
-  /** How long a request waits for an encoding. Default 15 000. */
+  /** Longest that a request waits for an encoding. Default 15 000. */
   patienceMs?: number;
 }
 
 export function createRecordingLibrary(options: RecordingLibraryOptions): RecordingLibrary {
   const { objects, keys, clock, logger, patienceMs = 15_000 } = options;
   const { open } = createPlayableObjects(objects, keys);
-  /** Encodings that run, by the key of their target. */
   const running = new Map<string, Promise<{ key: string; sizeBytes: number }>>();
 
   function encode(recording: StoredRecording, form: ExportForm): Promise<{ key: string; sizeBytes: number }> {
@@ -53,7 +52,7 @@ export function createRecordingLibrary(options: RecordingLibraryOptions): Record
     return encoding;
   }
 
-  /** A damaged copy is encoded anew. */
+  /** Treats a damaged copy as missing, so that it is encoded again. */
   async function existing(key: string): Promise<{ key: string; sizeBytes: number } | null> {
     try {
       return await open(key);
@@ -111,7 +110,7 @@ async function encodeAndStore(
       form,
     });
     await objects.putFile({ key, sourcePath: targetPath });
-    // The deletion of a recording cannot see a copy that is stored after it.
+    // The recording may have been deleted meanwhile; deletion does not see copies stored after it.
     if ((await getRecording(sql, recording.id))?.status !== 'uploaded') {
       await objects.delete(key);
       throw gone();

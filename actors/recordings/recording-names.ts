@@ -2,23 +2,23 @@ import { join } from 'node:path';
 import { isSealedKey, SEALED_EXTENSION } from '../../storage/objects.ts';
 import type { ExportForm } from './export-audio.ts';
 
-/** The file that a recording grows in while its call runs. */
+/** File of a recording while its call runs. */
 export function growingFile(recordingsDir: string, { id, isSealed }: { id: string; isSealed: boolean }): string {
   return join(recordingsDir, `${id}.wav${isSealed ? SEALED_EXTENSION : ''}`);
 }
 
-/** Object key of a recording's audio as it was recorded. */
+/** Object key of a recording's original audio. */
 export function audioKey(options: { workspaceId: string; id: string; isSealed: boolean }): string {
   return `recordings/${options.workspaceId}/${options.id}.wav${options.isSealed ? SEALED_EXTENSION : ''}`;
 }
 
-/** The name that a sealed file is bound to, by its key or path. */
+/** Name that a file's encryption is bound to, from its key or path. */
 export function sealedName(keyOrPath: string): string {
   const name = keyOrPath.split('/').at(-1)!;
   return isSealedKey(name) ? name.slice(0, -SEALED_EXTENSION.length) : name;
 }
 
-/** Object key of another form of a recording: beside the recording, and sealed like it. */
+/** Object key of another form of a recording: next to it, and sealed like it. */
 export function formKey(recordingKey: string, form: ExportForm): string {
   const isSealed = isSealedKey(recordingKey);
   const plainKey = isSealed ? recordingKey.slice(0, -SEALED_EXTENSION.length) : recordingKey;
@@ -29,7 +29,7 @@ export function formKey(recordingKey: string, form: ExportForm): string {
 
 const EXTENSIONS = { wav: 'wav', mp3: 'mp3', opus: 'ogg' };
 
-/** Every object that may exist for a recording. */
+/** All objects that may exist for a recording. */
 export function keysOfRecording(recordingKey: string): string[] {
   return [recordingKey, ...ALL_FORMS.map((form) => formKey(recordingKey, form))];
 }

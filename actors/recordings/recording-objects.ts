@@ -7,9 +7,9 @@ import { isSealedKey, type ObjectStore } from '../../storage/objects.ts';
 import type { PlayableObject } from './recording-library.ts';
 import { sealedName } from './recording-names.ts';
 
-/** Opens objects as players see them: decrypted where they are sealed. */
+/** Opens objects for players and decrypts sealed ones. */
 export interface PlayableObjects {
-  /** `sizeBytes` is that of the plaintext. Null if the object does not exist. @throws TandemError */
+  /** `sizeBytes` is the plaintext's size. Null if the object does not exist. @throws TandemError */
   open(key: string): Promise<PlayableObject | null>;
 }
 
@@ -31,7 +31,7 @@ export function createPlayableObjects(objects: Pick<ObjectStore, 'stat' | 'read'
   };
 }
 
-/** Reads the first chunk, so that damage there and a missing object are errors instead of a broken stream. */
+/** Reads the first chunk, so that a missing object or damage there is an error instead of a broken stream. */
 async function begun(reader: SealedReader, range: { start: number; end: number }): Promise<Readable> {
   const chunks = reader.read(range);
   const first = await chunks.next().catch(rethrow);
@@ -44,7 +44,7 @@ function rethrow(error: unknown): never {
   throw asTandemError(error);
 }
 
-/** A missing key and a damaged file are repaired in different ways. */
+/** Distinguishes a missing key from a damaged file, because their repair differs. */
 export function asTandemError(error: unknown): unknown {
   if (!(error instanceof SealedFileError)) return error;
   if (error.code === 'SEALED_KEY_UNKNOWN') {

@@ -11,9 +11,8 @@ import type { Logger } from '../logger.ts';
 import { startSweeper } from '../sweeper.ts';
 import { keysOfRecording } from './recording-names.ts';
 
-/** Deletes the recordings that their workspaces, or the operator, keep no longer. */
+/** Deletes recordings whose retention by workspace or operator has ended. */
 export interface RecordingRetention {
-  /** One round over everything that is due. */
   sweep(): Promise<void>;
   close(): void;
 }
@@ -21,9 +20,9 @@ export interface RecordingRetention {
 export interface RecordingRetentionOptions {
   sql: Sql;
   objects: Pick<ObjectStore, 'delete' | 'isShared'>;
-  /** A store that is not shared has only the objects of this node's calls. */
+  /** A store that is not shared contains only objects of this node's calls. */
   node: string;
-  /** The longest that any workspace keeps recordings, in days; 0: as the workspaces say. Default 0. */
+  /** Longest retention for any workspace, in days; 0: the workspace decides. Default 0. */
   mostDays?: number;
   clock: Clock;
   logger: Logger;
@@ -33,13 +32,13 @@ export interface RecordingRetentionOptions {
 
 const INTERVAL_MS = 3_600_000;
 const AT_A_TIME = 100;
-/** Until then each round deletes the objects again: an upload or an encoding may have been under way. */
+/** Until then each round deletes the objects again, because an upload or encoding may have been in progress. */
 const SETTLED_AFTER_MS = 3_600_000;
 
 /**
- * Sweeps at once and then every hour. A recording is first marked deleted, which the API shows at once; then its objects
- * are deleted, the recording and every copy in another format; last, its key is forgotten. Each step can be repeated, so
- * a process that is killed in between leaves the rest to the next round.
+ * Sweeps at once and then every hour. It marks a recording as deleted, which the API shows at once, then deletes its
+ * objects in every format, then forgets its key. Each step is repeatable, so a killed process leaves the rest to the
+ * next round.
  */
 export function expireRecordings(options: RecordingRetentionOptions): RecordingRetention {
   const { sql, objects, mostDays = 0, clock, logger, intervalMs = INTERVAL_MS } = options;

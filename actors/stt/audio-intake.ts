@@ -2,23 +2,23 @@ import type { AudioFormat } from '../../machines/utterances.ts';
 import type { ListeningSession } from '../../media/listening-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
 
-/** Audio may come this much ahead of its time, as it does from a file; memory is what it costs. */
+/** Audio from a file may arrive this much ahead of real time; the limit bounds memory. */
 const MOST_AHEAD_MS = 60_000;
 
-/** So much may wait to be heard in all, when the listeners of this machine are behind as well. */
-const MOST_UNHEARD_MS = 90_000;
-/** Listeners tell what they have heard in steps; less than this behind is not behind. */
-const TOLD_LATE_MS = 500;
+/** Audio that may wait for the listener in total, if this machine is behind as well. */
+const MAX_BACKLOG_MS = 90_000;
+/** Listeners report progress in steps, so smaller delays are ignored. */
+const REPORT_STEP_MS = 500;
 
-/** Hands the audio of a session to whoever listens, and counts it. It is not an event of any machine. */
+/** Passes a session's audio to its listener and counts it. Audio never becomes a machine event. */
 export class AudioIntake {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
-  #ears: ListeningSession | null = null;
+  #listener: ListeningSession | null = null;
   #format: AudioFormat | null = null;
   #isOpened = false;
   #receivedMs = 0;
-  #heardMs = 0;
-  /** How far the audio was ahead of its time, and when. */
+  #processedMs = 0;
+  /** Lead of the audio over real time, and when it was computed. */
   #aheadMs = 0;
   #asOfMs = 0;
 
@@ -26,61 +26,61 @@ export class AudioIntake {
     this.#clock = clock;
   }
 
-  /** Since the session began. */
+  /** Audio received since the session began. */
   get receivedMs(): number {
     return this.#receivedMs;
   }
 
-  /** How much of the audio waits to be heard; 0 while the listener keeps up. */
+  /** Audio that waits for the listener; 0 while it keeps up. */
   get behindMs(): number {
-    return Math.max(0, this.#receivedMs - this.#heardMs - TOLD_LATE_MS);
+    return Math.max(0, this.#receivedMs - this.#processedMs - REPORT_STEP_MS);
   }
 
-  /** So much has been heard since the session began. */
-  heard(heardMs: number): void {
-    this.#heardMs = heardMs;
+  /** Reports the total audio that the listener has processed. */
+  heard(processedMs: number): void {
+    this.#processedMs = processedMs;
   }
 
-  open(ears: ListeningSession, format: AudioFormat): void {
-    this.#ears = ears;
+  open(listener: ListeningSession, format: AudioFormat): void {
+    this.#listener = listener;
     this.#format = format;
     this.#isOpened = true;
     this.#asOfMs = this.#clock.monotonicMs();
   }
 
-  /** What comes from now on is dropped. */
+  /** Drops all later audio. */
   close(): void {
-    this.#ears = null;
+    this.#listener = null;
   }
 
   /**
-   * `flooding`: it comes so fast, or is heard so slowly, that it could only be kept in memory, and was not taken. What
-   * comes after the end of a session is dropped.
+   * Passes audio on. `flooding`: not accepted, because it arrives too fast or is processed too slowly and would fill
+   * memory. Audio after the end of a session is dropped.
    */
   write(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): 'taken' | 'too early' | 'flooding' {
     if (!this.#isOpened) return 'too early';
-    if (this.#ears === null) return 'taken';
+    if (this.#listener === null) return 'taken';
     const lengthMs = durationMs(bytes.length, format);
     const aheadMs = this.#stillAheadMs() + lengthMs;
-    if (aheadMs > MOST_AHEAD_MS || this.behindMs > MOST_UNHEARD_MS) return 'flooding';
+    if (aheadMs > MOST_AHEAD_MS || this.behindMs > MAX_BACKLOG_MS) return 'flooding';
     this.#aheadMs = aheadMs;
     this.#receivedMs += lengthMs;
     if (!isSame(format, this.#format)) {
       this.#format = format;
-      this.#ears.configure({ format });
+      this.#listener.configure({ format });
     }
-    this.#ears.write(bytes);
+    this.#listener.write(bytes);
     return 'taken';
   }
 
-  /** Ends the open utterance in the audio that was written until now. False before the session has started. */
+  /** Ends the open utterance at this point of the audio. False before the session has started. */
   endUtterance(): boolean {
     if (!this.#isOpened) return false;
-    this.#ears?.endUtterance();
+    this.#listener?.endUtterance();
     return true;
   }
 
-  /** An hour of silence earns no credit: the client may not send an hour of audio at once after it. */
+  /** Silence earns no credit: after an hour of it, the client may not send an hour of audio at once. */
   #stillAheadMs(): number {
     const nowMs = this.#clock.monotonicMs();
     this.#aheadMs = Math.max(0, this.#aheadMs - (nowMs - this.#asOfMs));

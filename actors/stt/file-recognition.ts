@@ -24,14 +24,14 @@ export interface FileRecognitionOptions {
 }
 
 /**
- * Has a file heard and recognised, chunk by chunk, side by side.
- * @throws TandemError `unsupported_language`, or with what the engines failed; the signal's reason when aborted
+ * Recognises a file, chunk by chunk in parallel.
+ * @throws TandemError `unsupported_language`, or the engines' error; the signal's reason when aborted
  */
 export async function recogniseFile(options: FileRecognitionOptions): Promise<RecognisedFile> {
   const { transcriptionId, request, audio, listening, recognition, signal } = options;
   const isByChannel = request.diarize && (await hasPartyPerChannel(audio));
   const outcomes = collectOutcomes();
-  // Whichever of the two fails, the other one has nothing left to do.
+  // If listening or recognition fails, the other one stops.
   const either = new AbortController();
   const both = AbortSignal.any([signal, either.signal]);
   let stream: RecognitionStream | null = null;
@@ -46,7 +46,7 @@ export async function recogniseFile(options: FileRecognitionOptions): Promise<Re
       onEvent: outcomes.take,
       signal: both,
     });
-    const hearing = listening.listenToFile({
+    const listened = listening.listenToFile({
       source: audio.source,
       channels: isByChannel ? 'separate' : 'mixed',
       enhancement: 'off',
@@ -54,11 +54,11 @@ export async function recogniseFile(options: FileRecognitionOptions): Promise<Re
       utterances: stream.utterances,
       signal: both,
     });
-    const [heard, recognised] = await raceAbort(Promise.all([hearing, outcomes.all]), signal);
+    const [summary, recognised] = await raceAbort(Promise.all([listened, outcomes.all]), signal);
     const corrected = request.scriptCorrection ? recognised.map((one) => inScript(one, request)) : recognised;
     const { model, boostsKeywords } = stream;
     const ignoresKeywords = !boostsKeywords && request.keywords.some(({ weight }) => weight > 0);
-    return assembleTranscript(corrected, { snrDb: heard.snrDb, model, ignoresKeywords });
+    return assembleTranscript(corrected, { snrDb: summary.snrDb, model, ignoresKeywords });
   } finally {
     either.abort();
     stream?.close();
@@ -74,7 +74,7 @@ type Outcome = UtteranceRecognised | UtteranceUnusable;
 function collectOutcomes(): { take: (event: RecognitionEvent) => void; all: Promise<Outcome[]> } {
   const outcomes: Outcome[] = [];
   const { promise, resolve, reject } = Promise.withResolvers<Outcome[]>();
-  // Listening may fail first, and then nobody waits for this.
+  // Listening may fail first. Avoids an unhandled rejection.
   promise.catch(() => undefined);
   return {
     all: promise,
@@ -96,7 +96,7 @@ function collectOutcomes(): { take: (event: RecognitionEvent) => void; all: Prom
   };
 }
 
-/** An upstream's codes are not ours to pass on; those of the catalogue are what the engines' host maps them to. */
+/** Hides error codes of an upstream server. The engines' host maps them to those of the catalogue. */
 function failure({
   code,
   message,

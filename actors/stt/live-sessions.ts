@@ -1,7 +1,7 @@
 import type { PriceBook } from '../../storage/price-book.ts';
 import type { AudioIntake } from './audio-intake.ts';
 
-/** What the ports of a live session share: whose it is, its audio, and the signal that everything it opened hangs on. */
+/** State shared by the ports of a live session: owner, audio, and the signal that everything it opened depends on. */
 export interface LiveEntry {
   readonly id: string;
   readonly workspaceId: string;
@@ -9,21 +9,18 @@ export interface LiveEntry {
   readonly apiKeyId: number | null;
   readonly intake: AudioIntake;
   readonly abort: AbortController;
-  /** As they were when it was first billed: they hold for the session. */
+  /** Prices of the first charge; they apply to the whole session. */
   prices: PriceBook | null;
-  /** Tells its machine that the process is going down. */
   shutDown(): void;
 }
 
-/** The live sessions of this process, one root actor each. */
 export interface LiveSessions {
   add(entry: LiveEntry): void;
-  /** @throws Error when it is not there: a defect. */
+  /** @throws Error if the session does not exist: a defect */
   get(sessionId: string): LiveEntry;
   list(): LiveEntry[];
-  /** Ends its life here: aborts its signal and forgets it. Idempotent. */
+  /** Aborts the session's signal and removes it. Idempotent. */
   remove(sessionId: string): void;
-  /** Resolves once none is left. */
   idle(): Promise<void>;
 }
 

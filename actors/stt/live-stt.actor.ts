@@ -23,7 +23,6 @@ export interface LiveSttOptions {
   sql: Sql;
   listening: ListeningPlane;
   recognition: SpeechRecognition;
-  /** Null: no language model is configured. */
   refine: Refine | null;
   deliverer: Pick<Deliverer, 'enqueue'>;
   clock: Clock;
@@ -32,13 +31,12 @@ export interface LiveSttOptions {
 }
 
 export interface LiveSttDesk extends LiveStt {
-  /** How many sessions are live. */
   count(): number;
-  /** Tells all sessions that the process goes down and waits until they are over; new ones are told so at once. */
+  /** Shuts down all sessions, new ones too, and waits until they are over. */
   close(): Promise<void>;
 }
 
-/** Gives the session machine its real ports, once, and opens sessions: one root actor each. */
+/** Provides the session machine with its ports, once. Starts one root actor for each session. */
 export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
   const { recognition, clock, logger } = options;
   const sessions = createLiveSessions();
@@ -62,7 +60,7 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
       clock,
       ...(options.inspect && { inspect: options.inspect }),
     });
-    // XState complains of events for an actor that has ended; those of a socket may always come late.
+    // XState warns about events for an ended actor, and socket events may arrive late.
     const send = (event: SttSessionEvent) => {
       if (actor.getSnapshot().status === 'active') actor.send(event);
     };
@@ -93,9 +91,9 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
     actor.start();
     if (isClosing) shutDown();
 
-    function obey(command: SessionCommand): void {
+    function execute(command: SessionCommand): void {
       if (command.type === 'finalize') {
-        // Audio must not overtake it, so it takes the same way.
+        // Take the path of the audio, so that no audio overtakes it.
         if (!intake.endUtterance()) onMessage(NOT_STARTED);
         return;
       }
@@ -106,7 +104,7 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
 
     return {
       id,
-      send: obey,
+      send: execute,
       audio(bytes, format) {
         const outcome = intake.write(bytes, format);
         if (outcome === 'flooding') send({ type: 'end.requested', ending: { kind: 'overloaded' } });
@@ -141,7 +139,7 @@ function eventOf(command: Exclude<SessionCommand, { type: 'finalize' }>): SttSes
   return { type: 'start.requested', settings: command.settings, talk: command.talk };
 }
 
-/** Why a live session cannot be in one of these; null when the catalogue has all of them. An engine may still not. */
+/** Reason to reject the languages; null if the catalogue has all of them. An engine may still lack one. */
 function languageRefusal(languages: readonly string[] | null): string | null {
   for (const code of languages ?? []) {
     if (isArabicDialect(code)) return `${JSON.stringify(code)} is a dialect: use "ar" for Arabic.`;

@@ -13,7 +13,7 @@ export function billingPort({ sql, sessions, clock }: { sql: Sql; sessions: Live
     const { sessionId, utteranceId, durationMs, diarized } = input;
     const session = sessions.get(sessionId);
     const { workspaceId, userId, apiKeyId } = session;
-    // A price that changes must not make another operation of a charge that is repeated.
+    // A price change must not alter the operation of a retried charge.
     session.prices ??= await priceBookOf(sql, workspaceId);
     try {
       const cost = costOf(session.prices, { service: 'stt', count: durationMs, diarized });
@@ -28,7 +28,7 @@ export function billingPort({ sql, sessions, clock }: { sql: Sql; sessions: Live
           operationKey: `stt:${sessionId}:${utteranceId}`,
           at: new Date(clock.now()),
         });
-        // The session has given this attempt up: if none follows, the final is never told.
+        // The session gave up this attempt. Unless another one follows, the final is never sent.
         signal.throwIfAborted();
         return charged;
       });

@@ -20,15 +20,15 @@ export interface ConclusionPortOptions {
 /** The client waits for its summary meanwhile. */
 const STORE_WITHIN_MS = 4_000;
 
-/** The session machine's `conclude` port: tells webhooks what was said, or why it failed. */
+/** The session machine's `conclude` port: sends the transcript or the failure to webhooks. */
 export function conclusionPort({ sql, sessions, deliverer, clock, logger }: ConclusionPortOptions) {
   return fromPromise<Conclusion, ConcludeInput>(async ({ input }) => {
     const { sessionId } = input;
     const { workspaceId, intake } = sessions.get(sessionId);
     const { receivedMs } = intake;
-    const told = outcomeOf(input, receivedMs);
-    if (told === null) return { receivedMs };
-    const stored = tellWebhooks(workspaceId, told).catch((error: unknown) => {
+    const outcome = outcomeOf(input, receivedMs);
+    if (outcome === null) return { receivedMs };
+    const stored = notifyWebhooks(workspaceId, outcome).catch((error: unknown) => {
       logger.error({ sessionId, err: error }, 'webhook events of an STT session could not be stored');
     });
     if ((await within(stored, { ms: STORE_WITHIN_MS, clock })) === LATE) {
@@ -37,14 +37,17 @@ export function conclusionPort({ sql, sessions, deliverer, clock, logger }: Conc
     return { receivedMs };
   });
 
-  async function tellWebhooks(workspaceId: string, told: NonNullable<ReturnType<typeof outcomeOf>>): Promise<void> {
+  async function notifyWebhooks(
+    workspaceId: string,
+    outcome: NonNullable<ReturnType<typeof outcomeOf>>,
+  ): Promise<void> {
     const now = new Date(clock.now());
-    const deliveries = await inTransaction(sql, (tx) => emitWebhookEvent(tx, { workspaceId, now, ...told }));
+    const deliveries = await inTransaction(sql, (tx) => emitWebhookEvent(tx, { workspaceId, now, ...outcome }));
     for (const id of deliveries) void deliverer.enqueue(id);
   }
 }
 
-/** Null: it did not fail, and nothing was said. */
+/** Null: the session succeeded without speech. */
 function outcomeOf({ sessionId: id, ending, transcript, language, snrDb }: ConcludeInput, receivedMs: number) {
   const error = failureOf(ending);
   if (error !== null) return { event: 'stt.failed' as const, data: { id, error } };
@@ -52,7 +55,7 @@ function outcomeOf({ sessionId: id, ending, transcript, language, snrDb }: Concl
   const data = {
     id,
     text: transcript,
-    // ISO 639-2: undetermined.
+    // Undetermined (ISO 639-2).
     language: language ?? 'und',
     duration: seconds(receivedMs),
     snr_db: snrDb,

@@ -20,9 +20,8 @@ export interface PipelinePortOptions {
 }
 
 /**
- * The session machine's `pipeline` port: opens recognition and somebody who listens for it, carries out commands
- * strictly one after the other, and passes on what is heard and understood. Audio does not come through here: it goes
- * from the session's intake to the listener.
+ * The session machine's `pipeline` port: opens recognition and a listener, runs commands strictly in order and reports
+ * utterances. Audio goes from the session's intake directly to the listener.
  */
 export function pipelinePort({ listening, recognition, sessions, logger }: PipelinePortOptions) {
   return fromCallback<PipelineCommand, PipelineInput>(({ input, receive, sendBack }) => {
@@ -32,8 +31,8 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
     const signal = AbortSignal.any([abort.signal, ended.signal]);
     let settings = input.settings;
     let stream: RecognitionStream | null = null;
-    let ears: ListeningSession | null = null;
-    const tell = (event: SttSessionEvent) => {
+    let listener: ListeningSession | null = null;
+    const send = (event: SttSessionEvent) => {
       if (!signal.aborted) sendBack(event);
     };
 
@@ -42,8 +41,8 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       requireSpeakersInOrder(settings);
       stream = await recognition.open({
         onEvent: (event) => {
-          if (event.type === 'recognition.failed') tell({ ...event, ...failureOf(event) });
-          else tell('lagMs' in event ? { ...event, lagMs: event.lagMs + intake.behindMs } : event);
+          if (event.type === 'recognition.failed') send({ ...event, ...failureOf(event) });
+          else send('lagMs' in event ? { ...event, lagMs: event.lagMs + intake.behindMs } : event);
         },
         signal,
         ...(recognitionSettings(settings) as RecognitionSettings),
@@ -53,9 +52,9 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       });
       if (signal.aborted) return;
       const { utteranceEndMs, enhancement } = settings;
-      ears = await listening.open({
-        onEvent: tell,
-        onHeard: (heardMs) => intake.heard(heardMs),
+      listener = await listening.open({
+        onEvent: send,
+        onHeard: (processedMs) => intake.heard(processedMs),
         signal,
         sessionId,
         format,
@@ -64,27 +63,27 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
         utterances: stream.utterances,
       });
       if (signal.aborted) return;
-      intake.open(ears, format);
-      tell({ type: 'pipeline.opened', ignoresTerms: ignoresTerms(stream) });
+      intake.open(listener, format);
+      send({ type: 'pipeline.opened', ignoresTerms: ignoresTerms(stream) });
     }
 
-    async function obey(command: PipelineCommand): Promise<void> {
-      if (signal.aborted || stream === null || ears === null) return;
+    async function execute(command: PipelineCommand): Promise<void> {
+      if (signal.aborted || stream === null || listener === null) return;
       if (command.type === 'finish') {
-        const { snrDb } = await ears.finish();
-        tell({ type: 'pipeline.heard', snrDb });
+        const { snrDb } = await listener.finish();
+        send({ type: 'pipeline.heard', snrDb });
         return;
       }
       const { utteranceEndMs, enhancement } = command.change;
       const changed = { ...settings, ...command.change };
       requireSpeakersInOrder(changed);
       await stream.configure(recognitionSettings(command.change, changed));
-      ears.configure({
+      listener.configure({
         ...(utteranceEndMs !== undefined && { utteranceEndMs }),
         ...(enhancement !== undefined && { enhancement }),
       });
       settings = changed;
-      tell({ type: 'pipeline.configured', settings, ignoresTerms: ignoresTerms(stream) });
+      send({ type: 'pipeline.configured', settings, ignoresTerms: ignoresTerms(stream) });
     }
 
     function ignoresTerms({ boostsKeywords }: RecognitionStream): boolean {
@@ -94,10 +93,10 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
     function onFailure(command: PipelineCommand['type'], error: unknown): void {
       if (signal.aborted) return;
       if (command === 'configure') {
-        tell({ type: 'pipeline.config_refused', ...reasonOf(error) });
+        send({ type: 'pipeline.config_refused', ...reasonOf(error) });
       } else {
         logger.warn({ sessionId, err: error }, 'listener did not finish');
-        tell({ type: 'listening.lost', detail: 'the listener did not finish' });
+        send({ type: 'listening.lost', detail: 'the listener did not finish' });
       }
     }
 
@@ -106,7 +105,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       return internal(error);
     }
 
-    /** How an engine broke names files and models of this server. */
+    /** Hides engine errors, because they name files and models of this server. */
     function failureOf({ code, message }: { code: string; message: string }): { code: string; message: string } {
       return code === 'INTERNAL' ? internal(new Error(message)) : { code, message };
     }
@@ -118,19 +117,19 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
 
     function close(): void {
       stream?.close();
-      ears?.close().catch((error) => logger.warn({ sessionId, err: error }, 'closing a listener failed'));
+      listener?.close().catch((error) => logger.warn({ sessionId, err: error }, 'closing a listener failed'));
     }
 
-    let queue = open().catch((error) => tell({ type: 'pipeline.refused', ...reasonOf(error) }));
+    let queue = open().catch((error) => send({ type: 'pipeline.refused', ...reasonOf(error) }));
     receive((command) => {
-      // What the client sends after its stop may be in the same turn.
+      // The client's next audio may arrive in the same turn.
       if (command.type === 'finish') intake.close();
-      queue = queue.then(() => obey(command)).catch((error) => onFailure(command.type, error));
+      queue = queue.then(() => execute(command)).catch((error) => onFailure(command.type, error));
     });
     return () => {
       intake.close();
       ended.abort();
-      // Also what was being opened: the signal may have come too late for it.
+      // Close also what was still opening, because the signal may have come too late.
       void queue.then(close);
     };
   });
@@ -140,14 +139,14 @@ export function formatOf({ encoding, sampleRateHz }: Pick<SttSettings, 'encoding
   return { encoding: encoding === 'linear' ? 'linear16' : 'mulaw', sampleRateHz, channels: 1 };
 }
 
-/** A change of one of them may contradict the other. @throws TandemError VALIDATION_FAILED */
+/** A change of one setting may contradict the other. @throws TandemError VALIDATION_FAILED */
 function requireSpeakersInOrder({ diarize, minSpeakers, maxSpeakers }: SttSettings): void {
   if (!diarize || minSpeakers === null || maxSpeakers === null || minSpeakers <= maxSpeakers) return;
   const details = [{ path: 'max_speakers', message: 'must not be below min_speakers' }];
   throw new TandemError('VALIDATION_FAILED', 'max_speakers must not be below min_speakers.', { details });
 }
 
-/** What of a change concerns recognition; the numbers of speakers are read with `all` the settings. */
+/** Selects the recognition settings of a change. Speaker counts are read with `all` the settings. */
 function recognitionSettings(
   change: Partial<SttSettings>,
   { diarize, minSpeakers, maxSpeakers }: SttSettings = change as SttSettings,

@@ -7,7 +7,7 @@ import { type Refine, refineTranscript } from '../../speech/refinement.ts';
 /** The canonical final is due 700 ms after the first one (platform specification, Transcription rule 1). */
 const REFINE_WITHIN_MS = 700;
 
-/** The session machine's `refine` port: leaves fillers out if asked to, and lets the model have a go. */
+/** The session machine's `refine` port: removes fillers if requested, then asks the model. */
 export function refinementPort({ refine, clock }: { refine: Refine | null; clock: Clock }) {
   return fromPromise<RefinedText, RefineInput>(async ({ input, signal }) => {
     const { text, words } = withoutFillers(input);
@@ -19,7 +19,6 @@ export function refinementPort({ refine, clock }: { refine: Refine | null; clock
   });
 }
 
-/** Who said nothing but "um" has said that. */
 function withoutFillers({ text, words, language, removeFillers: isWanted }: RefineInput) {
   const kept = isWanted ? removeFillers({ text, words }, language) : { text, words };
   return kept.text.trim() === '' ? { text, words } : kept;

@@ -25,36 +25,33 @@ export interface TranscriberOptions {
   limits: Pick<Limits, 'acquireSlot'>;
   listening: Pick<ListeningPlane, 'listenToFile'>;
   recognition: Pick<SpeechRecognition, 'open' | 'engines'>;
-  /** Null: no language model is configured. */
   refine: Refine | null;
   deliverer: Pick<Deliverer, 'enqueue'>;
-  /** Uploads and what is decoded of them, a folder each while they last. */
+  /** Folder of uploads and decoded audio, with a subfolder for each. */
   tempDir: string;
-  /** How files are fetched from URLs. Default: from public addresses only. */
+  /** Options for downloads. Default: public addresses only. */
   download?: Partial<Pick<SafeDownloadOptions, 'allowCidrs' | 'resolve' | 'ca'>>;
   clock: Clock;
   logger: Logger;
-  /** Of a request, its upload included (platform specification, Limits). Default 600 000. */
+  /** Time limit of a request with its upload (platform specification, Limits). Default 600 000. */
   limitMs?: number;
   inspect?: Observer<InspectionEvent> | ((event: InspectionEvent) => void);
 }
 
 const LIMIT_MS = 600_000;
 const FETCH_WITHIN_MS = 120_000;
-/** The whole text in one go, unlike an utterance that somebody waits for. */
+/** Longer than for live utterances: the whole text is refined at once. */
 const REFINE_WITHIN_MS = 60_000;
 
-/** What of a transcription is no plain data. */
 interface LiveTranscription {
   requestId: string;
   folder: string;
   uploadPath: string;
   request: TranscribeRequest | null;
-  /** What a port threw last: an outage of storage has an answer of its own. */
+  /** Last error of a port. It has more detail than the machine's failure. */
   thrown: unknown;
 }
 
-/** Gives the transcription machine its ports, once. */
 export function createTranscriber(options: TranscriberOptions): Transcriber {
   const { sql, limits, tempDir, clock, logger, limitMs = LIMIT_MS } = options;
   const live = new Map<string, LiveTranscription>();
@@ -109,16 +106,16 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
     const finished = Promise.withResolvers<TranscriptionOutput>();
     finished.promise.catch(() => undefined);
     const cancel = () => actor.send({ type: 'transcription.cancelled', ...cancellationOf(signal.reason) });
-    const heedNoMore = () => signal.removeEventListener('abort', cancel);
+    const stopListening = () => signal.removeEventListener('abort', cancel);
     const subscription = actor.subscribe({
       complete: () => {
-        heedNoMore();
+        stopListening();
         const output = actor.getSnapshot().output!;
         if (output.outcome === 'failed') over.abort(errorOf(output, entry.thrown));
         finished.resolve(output);
       },
       error(error) {
-        heedNoMore();
+        stopListening();
         logger.error({ transcriptionId, err: error }, 'transcription actor failed');
         over.abort(error);
         finished.reject(error);
@@ -130,8 +127,8 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
     let ended: Promise<void> | null = null;
 
     async function end(): Promise<void> {
-      heedNoMore();
-      // An actor that is stopped completes too, without an output.
+      stopListening();
+      // A stopped actor also completes, but without output.
       subscription.unsubscribe();
       actor.stop();
       const ending = new TandemError('STT_CLIENT_CANCELLED', 'The transcription was cancelled.');
@@ -139,7 +136,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       finished.reject(ending);
       live.delete(transcriptionId);
       await rm(entry.folder, { recursive: true, force: true }).catch((error: unknown) => {
-        // The next start empties the folder above it.
+        // The next start empties the parent folder.
         logger.warn({ transcriptionId, err: error }, 'an upload could not be removed');
       });
       await release();
@@ -186,7 +183,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       const { request, ...rest } = transcriptions.get(transcriptionId)!;
       return { transcriptionId, ...rest, request: request! };
     };
-    /** Keeps what was thrown, which the machine does not. */
+    /** Records the thrown error, because the machine does not. */
     const noting = async <Result>(transcriptionId: string, work: () => Promise<Result>): Promise<Result> => {
       try {
         return await work();
@@ -230,7 +227,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       ),
       reportFailure: fromPromise(async ({ input: { transcriptionId, failure } }) => {
         const transcription = transcriptions.get(transcriptionId);
-        // Out of time while it was uploading: whose it was is not known.
+        // Timed out during the upload, when the workspace was not yet known.
         if (!transcription?.request) return;
         await reportFailure(started(transcriptionId), failure.code, account()).catch((error: unknown) => {
           logger.warn({ transcriptionId, err: error }, 'webhook event of a failed transcription could not be stored');
@@ -240,12 +237,12 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
   }
 }
 
-/** Last segment of the path, such as `call.ulaw`: raw G.711 is known by its name. */
+/** Last path segment, such as `call.ulaw`, because raw G.711 is recognised by its name. */
 function fileNameOf(url: string): string | null {
   return URL.parse(url)?.pathname.split('/').at(-1) || null;
 }
 
-/** The same error again where the port threw it, with its cause. */
+/** Returns the port's error with its cause if it matches the failure; otherwise builds one. */
 function errorOf({ failure }: Extract<TranscriptionOutput, { outcome: 'failed' }>, thrown: unknown): unknown {
   const isSame = thrown instanceof TandemError ? thrown.code === failure.code : failure.code === 'INTERNAL';
   if (thrown !== null && isSame) return thrown;

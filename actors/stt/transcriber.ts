@@ -1,35 +1,32 @@
 import type { WordOnWire } from '../../machines/stt-messages.ts';
 
-/**
- * Transcription of files as `http/` sees it. Implemented in `transcriber.actor.ts`; HTTP tests use a fake of this
- * interface.
- */
+/** Transcribes files for `http/`. Implemented in `transcriber.actor.ts`; HTTP tests use a fake. */
 export interface Transcriber {
   /**
-   * Takes one of the user's slots, before anything is uploaded.
+   * Takes one of the user's slots, before the upload.
    * @throws TandemError `STT_CONCURRENCY_LIMIT`, `SHUTTING_DOWN`
    */
   begin(request: BeginTranscription): Promise<PendingTranscription>;
   languages(): readonly PublicLanguage[];
-  /** What transcripts call the models that recognise them, of all engines that can be used. */
+  /** Names of all usable recognition models, as in transcripts. */
   models(): Promise<readonly string[]>;
 }
 
 export interface BeginTranscription {
   userId: number;
-  /** What webhooks and the usage log call it. */
+  /** Id in webhooks and the usage log. */
   requestId: string;
-  /** Aborting cancels it, for the `TandemError` that is the reason; nothing is charged. */
+  /** Abort with a `TandemError` to cancel; nothing is charged. */
   signal: AbortSignal;
 }
 
 export interface PendingTranscription {
-  /** Where the upload goes; removed with everything else in its folder when this ends. */
+  /** Path of the upload; its folder is removed at the end. */
   readonly uploadPath: string;
-  /** Aborted when it is over before it was transcribed: cancelled, or out of time. The reason says so. */
+  /** Aborts if the transcription is cancelled or times out. The reason says which. */
   readonly signal: AbortSignal;
   /**
-   * Fetches the file from a public https address instead, or from one of the operator's `CALLBACK_ALLOW_CIDRS`.
+   * Downloads the file from a public https address, or one in the operator's `CALLBACK_ALLOW_CIDRS`.
    * @throws TandemError `INVALID_AUDIO_URL`, `AUDIO_URL_UNREACHABLE`; the reason of `signal`
    */
   download(url: string, options: { maxBytes: number }): Promise<{ fileName: string | null; mediaType: string | null }>;
@@ -38,25 +35,24 @@ export interface PendingTranscription {
    * `STT_UPSTREAM_RATE_LIMIT`, `STT_UPSTREAM_UNAVAILABLE`, `STT_TIMEOUT`, `STT_CLIENT_CANCELLED`, `SHUTTING_DOWN`
    */
   transcribe(request: TranscribeRequest): Promise<Transcribed>;
-  /** Gives the slot back and removes the files. Whoever began calls it, however it went. Idempotent. */
+  /** Releases the slot and removes the files. Always call it. Idempotent. */
   end(): Promise<void>;
 }
 
-/** Parsed: defaults are filled in, everything is within bounds. */
+/** Already parsed: defaults are filled in, values are within bounds. */
 export interface TranscribeRequest extends TranscriptOptions {
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
   plan: string;
-  /** As its sender calls it. */
   fileName: string | null;
   mediaType: string | null;
-  /** ISO 639-1 codes of the catalogue; null for whatever is spoken. */
+  /** Null: any language. */
   languages: readonly string[] | null;
   diarize: boolean;
   minSpeakers: number | null;
   maxSpeakers: number | null;
-  /** What the talk is about; null without refinement. */
+  /** Topic of the conversation; null without refinement. */
   context: string | null;
   keywords: readonly { term: string; weight: number }[];
   scriptCorrection: boolean;
@@ -70,11 +66,11 @@ export interface TranscriptOptions {
 
 export interface Transcribed {
   transcript: PublicTranscript;
-  /** Null when nothing was charged. */
+  /** Null if nothing was charged. */
   charge: { entryId: string; chargedNano: bigint; balanceAfterNano: bigint } | null;
 }
 
-/** As the response has it, but for `success` and `request_id`. */
+/** Response body without `success` and `request_id`. */
 export interface PublicTranscript {
   text: string;
   language: string | null;
@@ -114,18 +110,18 @@ export interface PublicLanguage {
 }
 
 export const WARNING_CODES = [
-  /** Nothing could be understood over the noise: no text, no charge. */
+  /** Noise covered all speech: no text, no charge. */
   'low_snr_dropped',
-  /** The same of parts of the file. */
+  /** Noise covered the speech in parts of the file. */
   'low_snr_partial',
   'no_speech_detected',
-  /** What engines made up without anybody saying it is left out. */
+  /** Text that engines hallucinated was dropped. */
   'hallucination_rejected',
-  /** The file breaks off or is damaged. */
+  /** The file is truncated or damaged. */
   'audio_incomplete',
-  /** The model has no use for `keywords`: they only replace words that sound like them. */
+  /** The model cannot boost `keywords`: they only replace words that sound alike. */
   'keywords_not_boosted',
-  /** The free plan has no refinement: `context` was not looked at. */
+  /** The free plan has no refinement: `context` was ignored. */
   'llm_refinement_not_in_plan',
 ] as const;
 

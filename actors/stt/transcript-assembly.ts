@@ -4,10 +4,10 @@ import type { RecognisedWord, RecognitionEvent } from '../../machines/utterances
 export type UtteranceRecognised = Extract<RecognitionEvent, { type: 'utterance.recognised' }>;
 export type UtteranceUnusable = Extract<RecognitionEvent, { type: 'utterance.unusable' }>;
 
-/** A pause of so long, or another speaker, begins a new segment. */
+/** A pause of this length, or another speaker, begins a new segment. */
 const SEGMENT_PAUSE_MS = 700;
 
-/** One text of what was understood of each chunk of a file, in the order in which it was said. */
+/** Combines the recognised chunks of a file into one text, in speaking order. */
 export function assembleTranscript(
   outcomes: readonly (UtteranceRecognised | UtteranceUnusable)[],
   { snrDb, model, ignoresKeywords }: Pick<RecognisedFile, 'snrDb' | 'model' | 'ignoresKeywords'>,
@@ -16,7 +16,7 @@ export function assembleTranscript(
   const recognised = chunks.filter((chunk) => chunk.type === 'utterance.recognised');
   const segments = recognised
     .flatMap((chunk) => segmentsOf(chunk, chunks.indexOf(chunk)))
-    // Two channels talk across one another.
+    // Two channels may talk at the same time.
     .sort((a, b) => a.startMs - b.startMs);
   const spoken = mostSpoken(recognised);
   return {
@@ -37,7 +37,7 @@ function isChunked(chunks: readonly { summary: { channel: number } }[]): boolean
   return new Set(chunks.map(({ summary }) => summary.channel)).size < chunks.length;
 }
 
-/** The chunk that stands for the file: the longest of the language with the most text. */
+/** Returns the chunk that represents the file: the longest in the language with the most text. */
 function mostSpoken(chunks: readonly UtteranceRecognised[]): UtteranceRecognised | null {
   const lengths = new Map<string, number>();
   for (const { recognition } of chunks) {
@@ -55,7 +55,7 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
   const { text, words, language } = recognition;
   const speaker = words[0]?.speaker ?? null;
   const whole = { chunkIndex, startMs: summary.startMs, endMs: summary.endMs, text, speaker, language, words };
-  // Where the text is more than its words, with punctuation or without spaces, only the whole of it is sure.
+  // Text with punctuation or without spaces differs from its words, so it cannot be split.
   if (words.length === 0 || words.map(({ word }) => word).join(' ') !== text) return [whole];
   const runs: RecognisedWord[][] = [];
   for (const word of words) {

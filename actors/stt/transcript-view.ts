@@ -25,7 +25,7 @@ export interface PresentedTranscription {
   processingMs: number;
 }
 
-/** The flat body of `POST /stt` (contracts.md, STT). */
+/** Body of `POST /stt` (contracts.md, STT). */
 export function presentTranscript(transcription: PresentedTranscription): PublicTranscript {
   const { request, audio, file, refined, settlement, processingMs } = transcription;
   return {
@@ -49,7 +49,7 @@ export function presentTranscript(transcription: PresentedTranscription): Public
   };
 }
 
-/** Refinement is not in the free plan: what was given for it is dropped without a refusal. */
+/** The free plan has no refinement, so its parameters are ignored. */
 export function isContextDropped({ plan, context }: TranscribeRequest): boolean {
   return plan === 'free' && context !== null;
 }

@@ -8,7 +8,7 @@ import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { TranscribeRequest } from './transcriber.ts';
 
-/** The wallet of a transcription, and whom its webhooks tell. */
+/** The transcription and its workspace, for charges and webhooks. */
 export interface TranscriptionAccount {
   transcriptionId: string;
   requestId: string;
@@ -22,7 +22,7 @@ export interface AccountOptions {
 }
 
 /**
- * Looks whether the wallet covers audio of that length, or, before that is known, whether there is anything in it.
+ * Checks that the wallet covers the duration or, if that is unknown, is not empty.
  * @throws TandemError `ZERO_BALANCE`, `INSUFFICIENT_CREDITS`
  */
 export async function requireFunds(
@@ -49,9 +49,9 @@ export async function requireFunds(
 }
 
 /**
- * Charges once for the length of the file, silence included, unless noise covered all speech. Stores the webhook event in
+ * Charges once for the file's duration, silence included, unless noise covered all speech. Stores the webhook event in
  * the same transaction.
- * @throws TandemError `INSUFFICIENT_CREDITS` when other work was faster
+ * @throws TandemError `INSUFFICIENT_CREDITS` if other work has spent the money
  */
 export async function settleTranscription(
   { transcriptionId, requestId, request }: TranscriptionAccount,
@@ -77,7 +77,7 @@ export async function settleTranscription(
     const data = {
       id: requestId,
       text: refined?.text ?? file.text,
-      // ISO 639-2: undetermined.
+      // Undetermined (ISO 639-2).
       language: file.language ?? 'und',
       duration: seconds(durationMs),
       snr_db: file.snrDb === null ? null : Math.round(file.snrDb * 10) / 10,
@@ -91,7 +91,6 @@ export async function settleTranscription(
   return { charge: { entryId, chargedNano, balanceAfterNano } };
 }
 
-/** Tells webhooks why there is no text. */
 export async function reportFailure(
   { requestId, request: { workspaceId } }: TranscriptionAccount,
   code: string,

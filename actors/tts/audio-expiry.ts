@@ -5,9 +5,7 @@ import { forgetTtsAudio, ttsStreamsWithExpiredAudio } from '../../storage/querie
 import type { Logger } from '../logger.ts';
 import { startSweeper } from '../sweeper.ts';
 
-/** Deletes the audio that was kept for webhooks once their URLs have expired. */
 export interface AudioExpiry {
-  /** One round over all that is due. */
   deleteExpired(): Promise<void>;
   close(): void;
 }
@@ -15,7 +13,6 @@ export interface AudioExpiry {
 export interface AudioExpiryOptions {
   sql: Sql;
   objects: Pick<ObjectStore, 'delete'>;
-  /** Whose audio is in the store: other nodes have stores of their own. */
   node: string;
   clock: Clock;
   logger: Logger;
@@ -26,7 +23,6 @@ export interface AudioExpiryOptions {
 const INTERVAL_MS = 600_000;
 const AT_A_TIME = 100;
 
-/** Looks at once and then again and again; what is due stands in the database. */
 export function expireAudio({
   sql,
   objects,
@@ -46,7 +42,7 @@ export function expireAudio({
       for (const { id, audioKey } of due) {
         if (isClosed) return;
         try {
-          // In this order: what dies in between is deleted once more.
+          // In this order, so that a crash in between leads to a second deletion.
           await objects.delete(audioKey);
           await forgetTtsAudio(sql, id);
         } catch (error) {
@@ -54,7 +50,7 @@ export function expireAudio({
           logger.warn({ streamId: id, err: error }, 'expired audio could not be deleted');
         }
       }
-      // What could not be deleted would come up again at once.
+      // Stop, because the failed ones would be returned again at once.
     } while (due.length === AT_A_TIME && couldDeleteAll);
   }
 

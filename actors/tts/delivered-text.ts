@@ -2,7 +2,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { SpokenWord } from '../../speech/synthesizer.ts';
 
 export interface DeliveredTextOptions {
-  /** Of the whole text: what was charged. */
+  /** Charged characters of the whole text. */
   characters: number;
   clock: Pick<Clock, 'setTimeout' | 'clearTimeout'>;
   /** Must not reject. */
@@ -12,8 +12,8 @@ export interface DeliveredTextOptions {
 const SAVE_AFTER_MS = 1_000;
 
 /**
- * Counts what a listener has received of a text, in characters of whole words, and saves that at most once a second. So
- * a crash loses a second of it, in the customer's favour.
+ * Counts the characters of a text, in whole words, that a listener has received. Saves the count at most once a second,
+ * so a crash loses a second in the customer's favour.
  */
 export class DeliveredText {
   readonly #options: DeliveredTextOptions;
@@ -27,7 +27,7 @@ export class DeliveredText {
   }
 
   add(words: readonly SpokenWord[]): void {
-    // Joined with spaces they are the text.
+    // The words joined with spaces are the text.
     for (const { word } of words) this.#characters += [...word].length + 1;
     if (this.#characters > this.#saved) this.#saveSoon();
   }

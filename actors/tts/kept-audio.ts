@@ -7,25 +7,23 @@ import type { SpeechEncoding, SpeechFormat } from '../../speech/speech-synthesis
 import type { ObjectStore } from '../../storage/objects.ts';
 
 export interface KeptAudioOptions {
-  /** Of the object. */
   key: string;
   format: SpeechFormat;
   objects: Pick<ObjectStore, 'putFile'>;
-  /** Where it grows. */
+  /** Folder of the growing file. */
   tempDir: string;
-  /** Nothing is kept of what is longer. Default 256 MiB: three quarters of an hour of the largest format. */
+  /** Longer audio is not kept. Default 256 MiB: 45 minutes of the largest format. */
   maxBytes?: number;
 }
 
 const MAX_BYTES = 256 * 1024 * 1024;
 
-/** As what such audio is stored. */
 export function fileExtensionOf(encoding: SpeechEncoding): 'wav' | 'mp3' | 'ogg' {
   if (encoding === 'MP3') return 'mp3';
   return encoding === 'OGG_OPUS' ? 'ogg' : 'wav';
 }
 
-/** The audio of a text on its way into the object store, as a file that plays. Does one thing at a time. */
+/** Writes a text's audio to a playable file and moves it into the object store. Runs one operation at a time. */
 export class KeptAudio {
   readonly #options: KeptAudioOptions;
   readonly #path: string;
@@ -39,7 +37,7 @@ export class KeptAudio {
     this.#path = join(options.tempDir, options.key.split('/').at(-1)!);
   }
 
-  /** @throws the file system's error, RangeError when it is too long; then it is given up. */
+  /** @throws the file system's error; RangeError if the audio is too long. Discards the audio then. */
   append(audio: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#state !== 'growing' || audio.byteLength === 0) return;
@@ -50,7 +48,7 @@ export class KeptAudio {
     });
   }
 
-  /** Moves what there is into the store, once. False when nothing was kept. @throws the file system's error */
+  /** Moves the audio into the store, once. False if nothing was kept. @throws the file system's error */
   store(): Promise<boolean> {
     return this.#inTurn(async () => {
       if (this.#state !== 'growing' || this.#file === null) return this.#state === 'stored';
@@ -63,7 +61,7 @@ export class KeptAudio {
     });
   }
 
-  /** Leaves no file behind; what was stored stays. Idempotent. */
+  /** Removes the file, but not the stored object. Idempotent. */
   discard(): Promise<void> {
     return this.#inTurn(() => this.#giveUp());
   }
@@ -101,14 +99,14 @@ export class KeptAudio {
   }
 }
 
-/** With the lengths that are known only now. */
+/** Completes the file with its header, whose lengths are known only now. */
 async function finishFile(file: FileHandle, { header, bytes }: { header: Buffer | null; bytes: number }) {
   if (header === null) return;
   if (bytes % 2 === 1) await file.writeFile(Buffer.alloc(1));
   await file.write(header, 0, header.byteLength, 0);
 }
 
-/** Null where the format is a file already. */
+/** Null for formats that need no header. */
 function headerOf({ encoding, sampleRateHz }: SpeechFormat, bytes: number): Buffer | null {
   if (encoding === 'LINEAR16') return wavHeader({ channels: 1, sampleRateHz }, bytes);
   if (encoding === 'MULAW' || encoding === 'ALAW') return compandedWavHeader({ law: encoding, sampleRateHz }, bytes);

@@ -4,8 +4,8 @@ import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 const CALL_RATE_HZ = 16_000;
 
 /**
- * A text as a call plays it: linear, 16 kHz, mono. What is longer than `longestMs` is cut; empty if the engine says
- * nothing. @throws SynthesizerError; the signal's reason
+ * Synthesises a text for a call: linear, 16 kHz, mono. Cuts audio longer than `longestMs`; empty if the engine produces
+ * none. @throws SynthesizerError; the signal's reason
  */
 export async function speakLinear(
   { script, recipe, voices }: Pick<SpeakRequest, 'script' | 'recipe' | 'voices'>,

@@ -3,19 +3,18 @@ import { seconds } from '../../machines/utterances.ts';
 import { isSsml } from '../../speech/text/ssml.ts';
 import type { LiveSpeech, LiveSpeechEncoding, LiveSpeechRequest, TtsDesk } from './tts-desk.ts';
 
-/** Text that waits to be spoken, in code units. */
+/** Waiting text, in code units. */
 const MOST_WAITING = 5_000;
 
 export interface LiveSpeechOptions extends LiveSpeechRequest {
   speak: TtsDesk['speak'];
-  /** Resolves the voice, and how it reads texts. A text decides on the voice if none is named. */
+  /** Resolves the voice and its text reader. Without a voice id, the text decides on the voice. */
   readerFor(request: { workspaceId: string; voiceId: string | null; text: string }): Promise<TextReader>;
 }
 
-/** Reads plain text for one voice. */
 export interface TextReader {
   voiceId: string;
-  /** What is spoken in one go each, in order. Joined with spaces they are the text. */
+  /** Returns clauses to synthesise one by one, in order. Joined with spaces they are the text. */
   clausesOf(text: string): ReadClause[];
 }
 
@@ -23,13 +22,13 @@ export interface ReadClause {
   text: string;
   /** False: it has no letter or digit. */
   isSayable: boolean;
-  /** Whether it ends a sentence, so that later text does not belong to it. */
+  /** The clause ends a sentence, so later text does not belong to it. */
   endsSentence: boolean;
-  /** Silence that follows it at the usual pace, before the next clause. */
+  /** Silence before the next clause, at normal speed. */
   pauseAfterMs: number;
 }
 
-/** @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY` of a voice that is named */
+/** @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY` for a given voice id */
 export async function openLiveSpeech(options: LiveSpeechOptions): Promise<LiveSpeech> {
   const { workspaceId, voiceId, readerFor } = options;
   return new SentenceSpeech(options, voiceId === null ? null : await readerFor({ workspaceId, voiceId, text: '' }));
@@ -37,22 +36,22 @@ export async function openLiveSpeech(options: LiveSpeechOptions): Promise<LiveSp
 
 type Job = { type: 'text'; text: string } | { type: 'flush'; sequenceId: number };
 
-/** Speaks, and charges, each sentence once it is complete, one after the other. */
+/** Synthesises and charges complete sentences, one after the other. */
 class SentenceSpeech implements LiveSpeech {
   readonly ended: Promise<void>;
   readonly #options: LiveSpeechOptions;
   readonly #end = Promise.withResolvers<void>();
   #reader: TextReader | null;
   #jobs: Job[] = [];
-  /** Received, but not spoken because more may belong to the sentence. */
+  /** Received text of the incomplete sentence. */
   #open = '';
   #sequenceId = 0;
   #isWorking = false;
   #isFinishing = false;
-  /** Aborted when what is being spoken is not wanted any more. */
+  /** Aborts when the current sentence is no longer wanted. */
   #listening = new AbortController();
   #positionMs = 0;
-  /** Before the next text. */
+  /** Pause before the next text. */
   #pauseMs = 0;
 
   constructor(options: LiveSpeechOptions, reader: TextReader | null) {
@@ -119,14 +118,14 @@ class SentenceSpeech implements LiveSpeech {
         if (job.type === 'text') await this.#take(job.text, signal);
         else await this.#flush(job.sequenceId, signal);
       } catch (error) {
-        // After `clear` and `end` nobody waits for it.
+        // After `clear` and `end` the error does not matter.
         if (!signal.aborted) throw error;
       }
     }
     this.#isWorking = false;
   }
 
-  /** Speaks the sentences that are complete. */
+  /** Synthesises the complete sentences. */
   async #take(text: string, signal: AbortSignal): Promise<void> {
     this.#open += text;
     const reader = await this.#readerOf(this.#open);
@@ -134,7 +133,7 @@ class SentenceSpeech implements LiveSpeech {
     const clauses = reader.clausesOf(this.#open);
     const last = clauses.at(-1);
     if (last === undefined) return;
-    // A word goes on until white space follows it.
+    // A word is complete only when white space follows.
     const isWordOpen = !/\s$/.test(this.#open);
     const isComplete = last.endsSentence && !isWordOpen;
     const complete = isComplete ? clauses : clauses.slice(0, -1);
@@ -177,7 +176,6 @@ class SentenceSpeech implements LiveSpeech {
     this.#pauseMs = clauses.at(-1)!.pauseAfterMs / style.speed;
   }
 
-  /** The silence that separates sentences within a text. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { listener, format } = this.#options;
     const samples = Math.round((this.#pauseMs * format.sampleRateHz) / 1000);
@@ -189,7 +187,7 @@ class SentenceSpeech implements LiveSpeech {
   }
 }
 
-/** ITU-T G.711: what encodes 0. */
+/** Encoded zero sample (ITU-T G.711). */
 const ENCODINGS = {
   LINEAR16: { bytesPerSample: 2, silence: 0 },
   MULAW: { bytesPerSample: 1, silence: 0xff },

@@ -14,8 +14,8 @@ export interface LostStreamsOptions {
 }
 
 /**
- * Ends the synthesis requests that a lost owner was speaking: what their listeners did not receive is
- * refunded, and webhooks are told that it failed, once. One that cannot be ended now is left to the next start of its node.
+ * Ends the synthesis requests of a lost owner: refunds undelivered characters and sends each failure to webhooks once.
+ * A request that cannot be ended now waits for the next start of its node.
  */
 export async function failLostStreams(options: LostStreamsOptions): Promise<number> {
   const { sql, deliverer, now, logger } = options;

@@ -3,17 +3,19 @@ import { SynthesizerError } from '../../speech/synthesizer.ts';
 import type { ReadScriptOptions } from '../../speech/text/read-script.ts';
 import { type Script, ScriptError } from '../../speech/text/script.ts';
 
-/** As `speech/text/read-script.ts` does. @throws ScriptError */
+/** Port of `speech/text/read-script.ts`. @throws ScriptError */
 export type ReadScript = (text: string, options: ReadScriptOptions) => Script;
 
-/** What of a text is to be said. @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` when it is nothing */
+/** Parses a text. @throws TandemError `INVALID_SSML`; `VALIDATION_FAILED` if nothing can be spoken */
 export function scriptOf(
   text: string,
   { language, voiceLanguages, readScript }: ReadScriptOptions & { readScript: ReadScript },
 ): Script {
   const script = refuseInvalidSsml(() => readScript(text, { language, ...(voiceLanguages && { voiceLanguages }) }));
-  const isSaid = script.clauses.some(({ words }) => words.some(({ spoken, phonemes }) => spoken !== '' || phonemes));
-  if (isSaid && script.characters > 0) return script;
+  const isSpeakable = script.clauses.some(({ words }) =>
+    words.some(({ spoken, phonemes }) => spoken !== '' || phonemes),
+  );
+  if (isSpeakable && script.characters > 0) return script;
   const message = 'Nothing of the text can be said: it has no letter or digit.';
   throw new TandemError('VALIDATION_FAILED', message, { details: [{ path: 'text', message }] });
 }
@@ -28,7 +30,6 @@ export function refuseInvalidSsml<T>(read: () => T): T {
   }
 }
 
-/** The client's error for a failure of the speech engine. */
 export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: boolean }): TandemError {
   const money = isRefunded ? 'You were not charged' : 'The charge will be refunded';
   if (cause instanceof SynthesizerError && cause.code === 'too_long') {

@@ -12,7 +12,7 @@ import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { WebhookEventData } from '../../storage/queries/webhook-events.ts';
 import { hasWebhookFor } from '../../storage/queries/webhooks.ts';
 
-/** Charges for a text and stores that it is spoken, both or neither. @throws TandemError `INSUFFICIENT_CREDITS` */
+/** Charges for a text and stores its request in one transaction. @throws TandemError `INSUFFICIENT_CREDITS` */
 export async function openStream(
   sql: Sql,
   { audioKey, ...stream }: Omit<NewTtsStream, 'audioKey'> & { audioKey: string },
@@ -38,14 +38,14 @@ export async function openStream(
 
 export type StreamEnding =
   | { outcome: 'completed'; durationMs: number; told: WebhookEventData['tts.completed']; audioExpiresAt: Date }
-  /** Webhooks are told, and the charge is refunded: all of it, or what the listener did not receive. */
+  /** Notifies webhooks and refunds the whole charge or the undelivered part. */
   | { outcome: 'failed'; error: string; refunds: 'all' | 'undelivered' }
-  /** Who left knows, and nobody else is told. */
+  /** The client left. Webhooks get no event. */
   | { outcome: 'abandoned'; owes: boolean };
 
 /**
- * Stores how a text ended, with its refund and what webhooks are told, all or nothing. Changes nothing when it was
- * stored before, or when the charge never was. Returns the deliveries to enqueue.
+ * Stores the end of a request with its refund and webhook events, in one transaction. Changes nothing if the end is
+ * already stored or the charge was never made. Returns the deliveries to enqueue.
  */
 export async function closeStream(
   sql: SqlOrTx,
@@ -54,7 +54,7 @@ export async function closeStream(
 ): Promise<string[]> {
   const isCompleted = ending.outcome === 'completed';
   return await inTransaction(sql, async (tx) => {
-    // Of a charge whose answer was lost, the transaction may still run: it has this lock to its end.
+    // If the response to a charge was lost, its transaction may still be running; it holds this lock until its end.
     await lockAccounts(tx, workspaceId);
     const ended = await endTtsStream(tx, {
       id,
@@ -80,7 +80,7 @@ export async function closeStream(
   });
 }
 
-/** What the undelivered characters cost, rounded up. */
+/** Price of the undelivered characters, rounded up. */
 function shareOf(chargedNano: bigint, { characters, deliveredCharacters }: TtsStreamRow): bigint {
   const undelivered = BigInt(characters - deliveredCharacters);
   return (chargedNano * undelivered + BigInt(characters) - 1n) / BigInt(characters);

@@ -5,15 +5,15 @@ import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
 import { refuseInvalidSsml } from './speech-refusals.ts';
 
-/** The voices that a text switches to in its markup, by the index that its clauses have. */
+/** Voices that a text's markup switches to, by the index in its clauses. */
 export interface SwitchedVoices {
   recipes: readonly VoiceRecipe[];
-  /** BCP 47: how their stretches are read. */
+  /** BCP 47 language of each voice, for reading its stretches. */
   languages: readonly string[];
 }
 
 /**
- * Finds the voices of `voice` and `lang` in SSML.
+ * Resolves the voices of `voice` and `lang` elements in SSML.
  * @param options.voice the voice of the request
  * @throws TandemError `INVALID_SSML`, `VOICE_NOT_FOUND`, `VOICE_NOT_READY`; the messages name the position
  */

@@ -34,18 +34,17 @@ export interface TtsDeskOptions {
   readScript: ReadScript;
   deliverer: Pick<Deliverer, 'enqueue'>;
   objects: Pick<ObjectStore, 'putFile'>;
-  /** Where audio that is kept grows. */
+  /** Folder for audio on its way into the store. */
   tempDir: string;
-  /** A URL that gives whoever has it an object until then. */
+  /** Presigned URL of an object, valid until `expiresAt`. */
   audioUrl: (options: { key: string; expiresAt: Date }) => string;
-  /** Who speaks: the next boot of the node ends what this one leaves behind. */
+  /** Owner of the requests. The node's next boot ends those that this one leaves behind. */
   node: string;
   boot: string;
   clock: Clock;
   logger: Logger;
 }
 
-/** What an actor's ports need to know and its context does not hold. */
 interface LiveStream {
   id: string;
   request: SpeakTextRequest;
@@ -55,25 +54,24 @@ interface LiveStream {
   listening: AbortSignal;
   parts: Handover<SpokenPart>;
   charge: Charge | null;
-  /** For webhooks; null when nobody asked for it. */
+  /** Audio for webhooks; null if no webhook wants it. */
   audio: KeptAudio | null;
   audioKey: string;
   durationMs: number;
   delivered: DeliveredText;
-  isHeard: boolean;
-  isEndTold: boolean;
-  /** Why it was refused, or failed. */
+  hasDelivered: boolean;
+  isEndReported: boolean;
   error: unknown;
 }
 
-/** The audio of webhooks is kept so long, and their URLs lead to it so long. */
+/** Lifetime of audio kept for webhooks, and of its URLs. */
 const AUDIO_KEPT_MS = 24 * 3_600_000;
-/** The listener waits meanwhile to be told that nothing is owed, or that all is said. */
+/** Meanwhile the listener waits for the end or for the refund. */
 const STORE_WITHIN_MS = 4_000;
-/** Storage that does not come back must not keep the server from ending. */
+/** Lost storage must not prevent shutdown. */
 const CLOSE_WITHIN_MS = 5_000;
 
-/** Gives the machine its real ports, once, and returns what starts an actor for each text. */
+/** Provides the machine with its ports, once. Starts one actor for each text. */
 export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   const { sql, synthesis, voices, catalogue, readScript, deliverer, clock, logger } = options;
   const live = new Map<string, LiveStream>();
@@ -145,7 +143,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       ...{ id, request, voice, switched, script, listening, audioKey },
       ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
       delivered: deliveredOf(id, script),
-      ...{ isHeard: false, isEndTold: false, error: null },
+      ...{ hasDelivered: false, isEndReported: false, error: null },
     };
     live.set(id, stream);
     start(stream);
@@ -175,13 +173,13 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     let patience: unknown = null;
     const leave = () => {
       const ofOwnAccord = !isSentAway(listening.reason);
-      actor.send({ type: 'listener.left', ofOwnAccord, heardSomething: stream.isHeard });
+      actor.send({ type: 'listener.left', ofOwnAccord, heardSomething: stream.hasDelivered });
     };
     actor.subscribe({
       next({ value, context: { ending } }) {
         if (value !== 'settling' || ending === null || patience !== null) return;
-        if (ending.outcome === 'abandoned' || stream.charge === null) tellEnd(stream, ending, { isStored: false });
-        patience = clock.setTimeout(() => tellEnd(stream, ending, { isStored: false }), STORE_WITHIN_MS);
+        if (ending.outcome === 'abandoned' || stream.charge === null) reportEnd(stream, ending, { isStored: false });
+        patience = clock.setTimeout(() => reportEnd(stream, ending, { isStored: false }), STORE_WITHIN_MS);
       },
       complete() {
         clock.clearTimeout(patience);
@@ -189,7 +187,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         stream.delivered.close();
         const ending = actor.getSnapshot().output ?? null;
         if (ending === null) parts.fail(stream.error);
-        else tellEnd(stream, ending, { isStored: true });
+        else reportEnd(stream, ending, { isStored: true });
         ended.resolve();
       },
       // A defect, not an outcome.
@@ -202,19 +200,19 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         ended.resolve();
       },
     });
-    const gone = ended.promise.then(() => {
+    const removed = ended.promise.then(() => {
       live.delete(id);
-      over.delete(gone);
+      over.delete(removed);
     });
-    over.add(gone);
+    over.add(removed);
     actor.start();
     listening.addEventListener('abort', leave, { once: true });
   }
 
-  function tellEnd(stream: LiveStream, ending: TtsStreamEnding, { isStored }: { isStored: boolean }): void {
+  function reportEnd(stream: LiveStream, ending: TtsStreamEnding, { isStored }: { isStored: boolean }): void {
     const { id, parts, listening, charge, error } = stream;
-    if (stream.isEndTold) return;
-    stream.isEndTold = true;
+    if (stream.isEndReported) return;
+    stream.isEndReported = true;
     if (ending.outcome === 'completed') parts.finish();
     else if (listening.aborted) parts.fail(listening.reason);
     else if (charge === null) parts.fail(error);
@@ -237,12 +235,12 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
 
   function newRow({ id, request, voice, script, audioKey }: LiveStream) {
     const { workspaceId, userId, apiKeyId } = request;
-    const whose = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
+    const owner = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
     const what = { voiceId: voice.id, characters: script.characters, audioKey };
-    return { id, ...whose, ...what, createdAt: new Date(clock.now()) };
+    return { id, ...owner, ...what, createdAt: new Date(clock.now()) };
   }
 
-  /** The same, while what passes is written down for webhooks, if they want it. */
+  /** Passes audio through and keeps a copy for webhooks, if any wants it. */
   async function* kept(stream: LiveStream, spoken: AsyncIterable<SpokenPart>): AsyncGenerator<SpokenPart, void> {
     for await (const part of spoken) {
       stream.durationMs = part.durationMs;
@@ -275,34 +273,37 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   }
 }
 
-/** Not when their credentials end: who revokes a key as the last word comes would have heard all of it for nothing. */
+/**
+ * Whether the server ended the request, so that nothing is owed. Ended credentials do not count; otherwise revoking a
+ * key at the last word would make the text free.
+ */
 function isSentAway(reason: unknown): boolean {
   return reason instanceof TandemError && reason.code !== 'UNAUTHORIZED';
 }
 
-/** What webhooks are told: a code. */
+/** Error code for webhooks. */
 function failureOf({ listening, error }: LiveStream): string {
   if (listening.aborted && listening.reason instanceof TandemError) return listening.reason.code;
   return engineRefusal(error, { isRefunded: true }).code;
 }
 
-/** With the first sound in hand: it is there, or the reason why not is thrown. */
+/** Waits for the first sound and rejects with the reason if there is none. */
 async function begun(stream: LiveStream): Promise<SpokenText> {
   const inHand: SpokenPart[] = [];
   for (;;) {
     const part = await stream.parts.take();
     if (part === null) break;
     inHand.push(part);
-    // Before that it may be the header of a file.
+    // A first part without duration is only a file header.
     if (part.audio.byteLength > 0 && part.durationMs > 0) break;
   }
   if (stream.charge === null) throw new Error('synthesised a text without a charge');
   async function* parts(): AsyncGenerator<SpokenPart, void> {
-    stream.isHeard = true;
+    stream.hasDelivered = true;
     for (const part of inHand.splice(0)) yield* delivering(part);
     for (let part = await stream.parts.take(); part !== null; part = await stream.parts.take()) yield* delivering(part);
   }
-  /** Whoever asks for more has received it. */
+  /** Counts a part as delivered when the consumer asks for the next one. */
   function* delivering(part: SpokenPart): Generator<SpokenPart, void> {
     yield part;
     stream.delivered.add(part.words);

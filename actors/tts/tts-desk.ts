@@ -2,24 +2,24 @@ import type { SpeechFormat, SpokenPart } from '../../speech/speech-synthesis.ts'
 import type { SpeakingStyle } from '../../speech/voices/voice-recipe.ts';
 import type { Charge } from '../../storage/ledger.ts';
 
-/** Speech from text as `http/` sees it. Implemented in `tts-desk.actor.ts`; HTTP tests use a fake of this interface. */
+/** Text to speech for `http/`. Implemented in `tts-desk.actor.ts`; HTTP tests use a fake. */
 export interface TtsDesk {
-  /** In which somebody took care of the voices; ISO 639. */
+  /** Languages with curated voices; ISO 639. */
   languages(): readonly { language: string; name: string }[];
   /**
-   * Charges for the text and begins to speak it. Resolves with the first of it in hand, so that whatever is wrong by
-   * then is a refusal and nothing is owed. The signal is to abort when nobody listens any more: with a `TandemError`
-   * where that is our doing, and then nothing is owed either; whose credentials end (`UNAUTHORIZED`) has left by themselves.
-   * @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` (nothing of the text can be said), `VOICE_NOT_FOUND`,
+   * Charges for a text and starts to synthesise it. Resolves with the first audio in hand, so a failure before that is
+   * an error and costs nothing. Abort the signal when the client leaves. If the server ends the request, abort with a
+   * `TandemError`; then nothing is owed either, except for `UNAUTHORIZED` (ended credentials).
+   * @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` (nothing can be spoken), `VOICE_NOT_FOUND`,
    * `VOICE_NOT_READY`, `INSUFFICIENT_CREDITS`, `TTS_UNAVAILABLE`, `SHUTTING_DOWN`; the signal's reason
    */
   speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText>;
   /**
-   * Opens speech of text that comes in pieces.
-   * @throws TandemError `VOICE_NOT_FOUND` or `VOICE_NOT_READY` of a voice that is named, `SHUTTING_DOWN`
+   * Opens synthesis of streamed text.
+   * @throws TandemError `VOICE_NOT_FOUND` or `VOICE_NOT_READY` for a given voice id, `SHUTTING_DOWN`
    */
   openLive(request: LiveSpeechRequest): Promise<LiveSpeech>;
-  /** No stream begins any more; resolves when those that run are over, or storage is out of reach. */
+  /** Accepts no further requests. Resolves when running ones are over or storage is out of reach. */
   close(): Promise<void>;
 }
 
@@ -27,9 +27,9 @@ export interface SpeakTextRequest {
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
-  /** Plain, or SSML. */
+  /** Plain text or SSML. */
   text: string;
-  /** Null: the usual voice. */
+  /** Null: the default voice. */
   voiceId: string | null;
   style: SpeakingStyle;
   format: SpeechFormat;
@@ -38,18 +38,17 @@ export interface SpeakTextRequest {
 export interface SpokenText {
   streamId: string;
   voiceId: string;
-  /** That were charged for. */
   characters: number;
   charge: Charge;
   /**
-   * What is spoken, as fast as it is taken.
-   * @throws TandemError `TTS_UNAVAILABLE` or `VALIDATION_FAILED` (a sentence is too long, the voice can say nothing of
-   * it) once the charge was given back, or storage takes too long; the signal's reason
+   * Audio chunks, produced as fast as they are consumed.
+   * @throws TandemError `TTS_UNAVAILABLE` or `VALIDATION_FAILED` (a sentence is too long, or the voice can speak none
+   * of it) after the refund, or if storage takes too long; the signal's reason
    */
   parts: AsyncGenerator<SpokenPart, void>;
 }
 
-/** Encodings whose audio can be continued by the audio of the next text. */
+/** Encodings that can continue with the audio of the next text. */
 export type LiveSpeechEncoding = 'LINEAR16' | 'MULAW' | 'ALAW';
 
 export interface LiveSpeechRequest extends Omit<SpeakTextRequest, 'text' | 'format'> {
@@ -58,30 +57,28 @@ export interface LiveSpeechRequest extends Omit<SpeakTextRequest, 'text' | 'form
 }
 
 export interface LiveSpeechListener {
-  /** Resolves when the client has taken the audio. */
+  /** Resolves when the client is ready for more. */
   onAudio(audio: Uint8Array): Promise<void>;
-  /** Words, with their times in seconds since the begin of all audio. */
+  /** Words with times in seconds since the start of all audio. */
   onWords(words: { word: string; start: number; end: number }[]): void;
   onCharge(spoken: Pick<SpokenText, 'characters' | 'charge' | 'voiceId'>): void;
-  /** All text before the flush of this number was spoken. */
   onFlushed(sequenceId: number): void;
   onCleared(sequenceId: number): void;
 }
 
-/**
- * Speaks text that comes in pieces, such as the answer of a language model while it is generated. Each sentence is
- * spoken once it is complete.
- */
+/** Synthesises streamed text, such as the output of a language model, sentence by sentence. */
 export interface LiveSpeech {
-  /** Resolves when all was spoken after `finish`, or when it was ended. Rejects with what went wrong, as `TtsDesk.speak`. */
+  /**
+   * Resolves when everything was synthesised after `finish`, or after `end`. Rejects with the errors of
+   * `TtsDesk.speak`.
+   */
   readonly ended: Promise<void>;
   /** @throws TandemError `VALIDATION_FAILED` if too much text waits */
   say(text: string): void;
   /** Completes the open sentence. */
   flush(): void;
-  /** Stops at once, and forgets all text that was not spoken. The text that is being spoken stays charged. */
+  /** Stops at once and drops all pending text. The current text stays charged. */
   clear(): void;
-  /** Speaks what was received, then ends. */
   finish(): void;
   /** Ends at once. The reason decides on the charge of the current text, as in `TtsDesk.speak`. */
   end(reason: unknown): void;

@@ -8,8 +8,8 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 
 /**
- * Samples that cloning engines listen to, as files on this machine. The store has them, wherever that is; the copies
- * last as long as the process, and a while longer than their voice: a text that is being spoken with it goes on.
+ * Keeps samples for cloning engines as local files, because the object store may be remote. Copies last as long as the
+ * process. After their voice is deleted they stay for a while, for texts in progress.
  */
 export interface ReferenceFiles {
   /** @throws TandemError `NOT_FOUND` when the store has no such object */
@@ -18,7 +18,7 @@ export interface ReferenceFiles {
   close(): void;
 }
 
-/** The longest text takes less. */
+/** Longer than the longest text takes. */
 const KEPT_MS = 20 * 60_000;
 
 export function createReferenceFiles({
@@ -27,7 +27,6 @@ export function createReferenceFiles({
   clock,
 }: {
   objects: Pick<ObjectStore, 'read'>;
-  /** Its own. */
   folder: string;
   clock: Clock;
 }): ReferenceFiles {
@@ -78,8 +77,8 @@ export function createReferenceFiles({
 }
 
 /**
- * As much of a sample as engines clone from, to a file that is made: of what they are told is said in it, nothing may be
- * missing, and longer ones only take time. @throws TandemError `NOT_FOUND`; the signal's reason
+ * Copies the start of a sample, as much as engines clone from, to a new file. Longer audio would only take time.
+ * @throws TandemError `NOT_FOUND`; the signal's reason
  */
 export async function copyReference(
   objects: Pick<ObjectStore, 'read'>,
@@ -92,5 +91,5 @@ export async function copyReference(
 }
 
 const MOST_REFERENCE_S = 20;
-/** In the header of a WAV file of ours. */
+/** Offset in the header of our WAV files. */
 const BYTE_RATE_AT = 28;

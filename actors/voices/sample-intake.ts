@@ -12,22 +12,22 @@ export interface SampleBounds {
   mostMs: number;
 }
 
-/** What the samples of a voice that is cloned at once may be in all. */
+/** Total length of the samples of an instant clone. */
 export const CLONED_BOUNDS: SampleBounds = { leastMs: 5_000, mostMs: 600_000 };
-/** Those of a professional one. */
+/** Total length of the samples of a professional voice. */
 export const PROFESSIONAL_BOUNDS: SampleBounds = { leastMs: 60_000, mostMs: 3 * 3_600_000 };
-/** With so much it is processed without being told to. */
+/** Length at which a professional voice is processed without a request. */
 export const PLENTY_MS = 30 * 60_000;
 
-/** A sample as a mono WAV file, not stored so far. */
+/** A decoded sample as a mono WAV file, not stored yet. */
 export interface PreparedSample extends Omit<VoiceSampleRow, 'voiceId' | 'createdAt' | 'objectKey'> {
   wavPath: string;
 }
 
 /**
- * Decodes what was sent; the same speech sent twice is one sample. Their number and size are the sender's, so they are
- * decoded one after the other, in processes and threads that may be as slow as they like.
- * @throws TandemError the `AUDIO_` codes, saying which file; `AUDIO_TOO_LONG` for all together; the signal's reason
+ * Decodes uploaded samples and drops duplicates. The client decides on number and size, so they are decoded one by one,
+ * in low-priority processes and threads.
+ * @throws TandemError the `AUDIO_` codes, with the file; `AUDIO_TOO_LONG` for the total; the signal's reason
  */
 export async function prepareSamples(
   { files, folder, signal }: GivenSamples,
@@ -60,7 +60,7 @@ export async function prepareSamples(
   }
 }
 
-/** Puts them into the store. @throws its error, and then none of them is there; the signal's reason */
+/** Stores none if one fails. @throws the store's error; the signal's reason */
 export async function storeSamples(
   objects: ObjectStore,
   samples: readonly PreparedSample[],
@@ -75,23 +75,22 @@ export async function storeSamples(
     }
     return keyed.map(({ wavPath: _, ...sample }) => sample);
   } catch (error) {
-    // Also the one that failed: it may be in place all the same.
+    // Include the failed one: it may have been stored anyway.
     await deleteObjects(
       objects,
       keyed.map(({ objectKey }) => objectKey),
     );
-    // The files are gone with who sent them.
+    // If the client left, its files are gone: report that instead.
     signal.throwIfAborted();
     throw error;
   }
 }
 
-/** All objects of a voice have keys below it. */
 export function voiceFolder({ workspaceId, voiceId }: { workspaceId: string; voiceId: string }): string {
   return `voices/${workspaceId}/${voiceId}`;
 }
 
-/** As many as can be deleted. */
+/** Deletes objects, best effort. */
 export async function deleteObjects(objects: ObjectStore, keys: readonly string[]): Promise<void> {
   await Promise.allSettled(keys.map((key) => objects.delete(key)));
 }
@@ -114,7 +113,7 @@ function inWords(ms: number): string {
   return ms === 60_000 ? 'a minute' : `${ms / 1000} seconds`;
 }
 
-/** The name may be the speaker's; the number tells it as well. */
+/** Identifies the file by number, because its name may be the speaker's. */
 function namingFile(error: unknown, index: number): unknown {
   if (!(error instanceof TandemError)) return error;
   const details = [{ path: `files.${index}`, message: error.message }];

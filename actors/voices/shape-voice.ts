@@ -29,11 +29,9 @@ import { recogniseFile } from '../stt/file-recognition.ts';
 import { copyReference } from './reference-files.ts';
 import { runVoiceTask } from './voice-thread.ts';
 
-/** Makes voices of samples. */
 export interface VoiceShaper {
-  /** Null: the voice is gone. @throws what may be better the next time; the signal's reason */
+  /** Null: the voice was deleted. @throws errors that a retry may resolve; the signal's reason */
   shape(voiceId: string, signal: AbortSignal): Promise<ShapedVoice | null>;
-  /** Resolves when nothing is under way any more. */
   close(): Promise<void>;
 }
 
@@ -47,10 +45,10 @@ export interface VoiceShaperOptions {
   logger: Logger;
 }
 
-/** Threads at a time; others wait, and calls do not feel it. */
+/** Threads at a time, so that calls do not suffer. */
 const MOST_AT_ONCE = 2;
-/** More speech tells no more about a voice. */
-const MOST_HEARD_MS = 10 * 60_000;
+/** More speech does not improve the voice. */
+const MAX_MEASURED_MS = 10 * 60_000;
 
 export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
   const { sql, objects, tempDir } = options;
@@ -60,17 +58,17 @@ export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
     const row = await getUndeletedVoice(sql, voiceId);
     if (row === null) return null;
     let unusable: string | null = null;
-    for (const samples of heardTogether(await listVoiceSamples(sql, voiceId))) {
+    for (const samples of sampleGroups(await listVoiceSamples(sql, voiceId))) {
       const folder = join(tempDir, `making-${randomUUID()}`);
       await mkdir(folder, { recursive: true, mode: 0o700 });
       try {
         const wavPaths = await fetchSamples(samples, { objects, folder, signal });
-        const heard = await runVoiceTask('hear', { wavPaths }, signal);
-        if (heard.isUsable) {
-          const best = samples[heard.best]!;
-          return await shapeOf(row, { measures: heard.measures, best, folder, signal }, options);
+        const measured = await runVoiceTask('hear', { wavPaths }, signal);
+        if (measured.isUsable) {
+          const best = samples[measured.best]!;
+          return await shapeOf(row, { measures: measured.measures, best, folder, signal }, options);
         }
-        unusable ??= heard.error;
+        unusable ??= measured.error;
       } catch (error) {
         if (error instanceof TandemError && error.code === 'NOT_FOUND') return LOST;
         throw error;
@@ -87,7 +85,7 @@ export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
   };
 }
 
-/** A clone where an engine makes one and it is known what is said; else the nearest voice there is. */
+/** Clones the voice if an engine can and the sample's text is known. Otherwise fits the nearest voice. */
 async function shapeOf(
   { id, language }: VoiceRow,
   {
@@ -113,7 +111,7 @@ async function shapeOf(
   return { isUsable: true, recipe, measures, approximate: true };
 }
 
-/** As much of each as is heard, onto this machine: a sample may be hours long. */
+/** Downloads only the part of each sample that is used, because a sample may be hours long. */
 async function fetchSamples(
   samples: readonly VoiceSampleRow[],
   { objects, folder, signal }: Pick<VoiceShaperOptions, 'objects'> & { folder: string; signal: AbortSignal },
@@ -121,8 +119,8 @@ async function fetchSamples(
   const paths: string[] = [];
   for (const { id, objectKey, bytes, durationMs } of samples) {
     const path = join(folder, `${id}.wav`);
-    const heardPart = Math.min(1, MOST_HEARD_MS / durationMs);
-    const end = WAV_HEADER_BYTES + Math.ceil((bytes - WAV_HEADER_BYTES) * heardPart) - 1;
+    const usedShare = Math.min(1, MAX_MEASURED_MS / durationMs);
+    const end = WAV_HEADER_BYTES + Math.ceil((bytes - WAV_HEADER_BYTES) * usedShare) - 1;
     const sample = await untilAborted(objects.read({ key: objectKey, start: 0, end }), signal);
     await pipeline(sample, createWriteStream(path), { signal });
     paths.push(path);
@@ -130,7 +128,7 @@ async function fetchSamples(
   return paths;
 }
 
-/** Waits for the store until the signal aborts, and closes what the store opens after that. */
+/** Waits for the store until the signal aborts, and closes a stream that opens later. */
 async function untilAborted(opening: Promise<Readable>, signal: AbortSignal): Promise<Readable> {
   try {
     return await raceAbort(opening, signal);
@@ -143,7 +141,7 @@ async function untilAborted(opening: Promise<Readable>, signal: AbortSignal): Pr
   }
 }
 
-/** Best effort: '' when nothing here understands it. */
+/** Best effort: '' if no recogniser understands the sample. */
 async function transcribe(
   { id, language, path }: { id: string; language: string; path: string },
   { listening, recognition, tempDir, logger }: VoiceShaperOptions,
@@ -163,17 +161,17 @@ async function transcribe(
 }
 
 /**
- * The longest first, as many at a time as there is to hear. Those that follow are heard when nothing can come of those
- * before: a voice that failed is not held back by the samples that it failed of.
+ * Groups samples, longest first, into as much speech as is measured at once. A later group is used only if the earlier
+ * ones fail, so that bad samples cannot block a voice.
  */
-function heardTogether(samples: readonly VoiceSampleRow[]): VoiceSampleRow[][] {
+function sampleGroups(samples: readonly VoiceSampleRow[]): VoiceSampleRow[][] {
   const groups: VoiceSampleRow[][] = [];
   let totalMs = Number.POSITIVE_INFINITY;
   for (const sample of samples) {
-    totalMs += Math.min(sample.durationMs, MOST_HEARD_MS);
-    if (totalMs > MOST_HEARD_MS) {
+    totalMs += Math.min(sample.durationMs, MAX_MEASURED_MS);
+    if (totalMs > MAX_MEASURED_MS) {
       groups.push([]);
-      totalMs = Math.min(sample.durationMs, MOST_HEARD_MS);
+      totalMs = Math.min(sample.durationMs, MAX_MEASURED_MS);
     }
     groups.at(-1)!.push(sample);
   }

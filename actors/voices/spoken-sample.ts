@@ -12,11 +12,11 @@ import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.
 import type { ObjectStore } from '../../storage/objects.ts';
 import type { Logger } from '../logger.ts';
 
-/** Sentences spoken by voices, for people who choose one. */
+/** Example sentences of voices, for users who choose one. */
 export interface SpokenSamples {
   /**
-   * Key of the object, which is made when there is none; null when it cannot be, or not while somebody waits. A voice
-   * that has changed has another one.
+   * Returns the key of the voice's sample, and creates it if missing. Null: it failed or takes too long. A changed
+   * voice has a new key.
    */
   keyOf(voice: SpokenVoice): Promise<string | null>;
   close(): Promise<void>;
@@ -24,11 +24,10 @@ export interface SpokenSamples {
 
 export interface SpokenVoice {
   recipe: VoiceRecipe;
-  /** Key of the folder that its samples are in. */
   folder: string;
   /**
-   * Notes the key with the voice, before there is an object and again afterwards, so that whoever deletes the voice
-   * finds it whenever this process ends; false: the voice is gone. Default: a voice that stays.
+   * Records the key with the voice, before and after the object exists, so that deleting the voice finds it even after
+   * a crash. False: the voice was deleted. Default: the voice is permanent.
    */
   note?: (key: string) => Promise<boolean>;
 }
@@ -42,12 +41,12 @@ export interface SpokenSamplesOptions {
 }
 
 const FORMAT: SpeechFormat = { encoding: 'MP3', sampleRateHz: 24_000 };
-/** Who looks at a voice does not wait for longer; it is made all the same. */
+/** Longest that a request waits; synthesis continues. */
 const WAIT_MS = 8_000;
 const GIVE_UP_MS = 60_000;
-/** An engine that fails is not asked again by everybody who looks. */
+/** Time before a failed engine is tried again. */
 const AFTER_FAILURE_MS = 30_000;
-/** Whoever looks at all voices one after the other does not take the engines from those who speak. */
+/** Leaves engines to synthesis requests while a user browses all voices. */
 const MOST_AT_ONCE = 2;
 
 export function createSpokenSamples({
@@ -57,7 +56,7 @@ export function createSpokenSamples({
   clock,
   logger,
 }: SpokenSamplesOptions): SpokenSamples {
-  /** By key; those that failed stay for a while. */
+  /** By key; failures stay for a while. */
   const making = new Map<string, Promise<string | null>>();
   const closing = new AbortController();
   const forgetting = new Set<unknown>();
@@ -67,7 +66,7 @@ export function createSpokenSamples({
     try {
       return await gate.run(() => make(key, voice), { signal: closing.signal });
     } catch {
-      // It closes.
+      // The service is closing.
       return null;
     }
   }
@@ -105,7 +104,7 @@ export function createSpokenSamples({
     }
   }
 
-  /** False: the voice was deleted meanwhile, before the object was there to be deleted with it. */
+  /** False: the voice was deleted before the object existed, so its deletion missed the object. */
   async function store(
     key: string,
     { sourcePath, note }: { sourcePath: string; note: NonNullable<SpokenVoice['note']> },
@@ -148,7 +147,7 @@ function fingerprintOf(recipe: VoiceRecipe): string {
   return createHash('sha256').update(JSON.stringify(spoken)).digest('hex').slice(0, 40);
 }
 
-/** The first sentence of what voices of the language (BCP 47) are given to read. */
+/** First sentence of the language's reading passage (BCP 47). */
 function sampleScript(language: string): Script {
   const { text } = passageFor(language);
   const [first] = new Intl.Segmenter('und', { granularity: 'sentence' }).segment(text);

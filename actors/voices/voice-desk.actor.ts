@@ -54,18 +54,16 @@ export interface VoiceDeskOptions extends Pick<VoiceShaperOptions, 'listening' |
   objects: ObjectStore;
   catalogue: VoiceCatalogue;
   deliverer: Pick<Deliverer, 'enqueue'>;
-  /** Of this installation: samples are on its disk. */
+  /** This node: samples are on its disk. */
   node: string;
-  /** Uploads and what is decoded of them, while they last. */
   tempDir: string;
   clock: Clock;
   logger: Logger;
 }
 
-/** Uploads of one user at a time. */
 const MOST_UPLOADS = 2;
 
-/** Voices over the catalogue, the database and the object store. What is told is stored first. */
+/** Implements voices on the catalogue, the database and the object store. Reports nothing before it is stored. */
 export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
   const { sql, objects, catalogue, deliverer, node, clock, logger } = options;
   const tempDir = join(options.tempDir, 'voices');
@@ -91,13 +89,13 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
     throw new TandemError('VOICE_NOT_EDITABLE', 'Built-in voices cannot be changed.');
   }
 
-  async function spokenWith({ id, recipe }: { id: string; recipe: VoiceRecipe }): Promise<VoiceRecipe> {
+  async function withLocalReference({ id, recipe }: { id: string; recipe: VoiceRecipe }): Promise<VoiceRecipe> {
     const { reference } = recipe;
     if (reference === null) return recipe;
     return { ...recipe, reference: { ...reference, path: await references.pathOf(id, reference.path) } };
   }
 
-  /** What cannot be removed keeps nobody from starting. Samples on the disk of another server are for it to remove. */
+  /** A failure must not prevent the start. Samples on another node's disk are removed by that node. */
   async function removeFiles(
     voiceId: string,
     { keys, ownerNode }: { keys: string[]; ownerNode: string },
@@ -124,7 +122,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
       if (known !== null) return { id: known.id, recipe: known.recipe };
       const row = await requireOwn({ id: voiceId!, workspaceId });
       if (row.status !== 'ready') throw notReady(row);
-      return { id: row.id, recipe: await spokenWith({ id: row.id, recipe: row.recipe as VoiceRecipe }) };
+      return { id: row.id, recipe: await withLocalReference({ id: row.id, recipe: row.recipe as VoiceRecipe }) };
     },
 
     async list({ workspaceId, tier, unready = false }) {
@@ -151,7 +149,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
         const left = uploads.get(userId)! - 1;
         if (left === 0) uploads.delete(userId);
         else uploads.set(userId, left);
-        // Whoever was writing into it may still be stopping.
+        // A writer may still be stopping.
         await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       };
       const upload = {
@@ -199,7 +197,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
         if (result.row.status === 'processing') actors.follow({ voiceId: result.row.id, hasSamples: true });
         return { voice: view(result.row), sampleMs: result.totalMs };
       } finally {
-        // Those that were there already, or all when it was refused.
+        // Duplicates, or all samples if the request failed.
         await deleteObjects(objects, [...keys]);
       }
     },
@@ -235,7 +233,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
       if (known !== null) return await samples.keyOf({ recipe: known.recipe, folder: 'voice-samples' });
       const row = await requireOwn({ id: voiceId, workspaceId });
       if (row.status !== 'ready') return null;
-      const recipe = await spokenWith({ id: row.id, recipe: row.recipe as VoiceRecipe });
+      const recipe = await withLocalReference({ id: row.id, recipe: row.recipe as VoiceRecipe });
       return await samples.keyOf({
         recipe,
         folder: voiceFolder({ workspaceId, voiceId: row.id }),

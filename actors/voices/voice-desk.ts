@@ -1,58 +1,55 @@
 import type { VoiceAccent, VoiceLikeness, VoiceTier } from '../../speech/voices/catalogue.ts';
 import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 
-/** Voices as `http/` and whoever speaks see them: those of the catalogue and those that a workspace made. */
 export interface VoiceDesk {
   /**
-   * What to speak with. Null `voiceId`: the usual voice, or one like `like`.
+   * Resolves the voice for a text. Null `voiceId`: the default voice, or one similar to `like`.
    * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY`
    */
   resolve(options: ResolveVoice): Promise<SpeakableVoice>;
-  /** Voices of the tier, the workspace's own first; only those that are ready, or all. */
+  /** Lists voices of the tier, the workspace's own first. `unready` includes unfinished ones. */
   list(options: { workspaceId: string; tier: VoiceTier; unready?: boolean }): Promise<VoiceView[]>;
   /** @throws TandemError `VOICE_NOT_FOUND` */
   get(options: VoiceKey): Promise<VoiceView>;
 
   /**
-   * Room for the files of a request, before anything of it is known.
+   * Reserves room for the files of a request before reading it.
    * @throws TandemError `RATE_LIMITED`, `SHUTTING_DOWN`
    */
   beginUpload(options: { userId: number }): Promise<VoiceUpload>;
   /**
-   * With samples the voice is cloned (`fast`) and `processing`; without, it is a professional one (`quality`) and
-   * `pending` until it has samples. Nothing is kept of samples that are not all usable.
+   * Creates a voice. With samples it is an instant clone (`fast`) and `processing`; without, a professional voice
+   * (`quality`) and `pending`. If any sample is unusable, none is kept.
    * @throws TandemError `unsupported_language`, `VOICE_LIMIT_REACHED`, `VOICE_SAMPLE_UNUSABLE`, `SHUTTING_DOWN`, the
    * `AUDIO_` codes; the signal's reason
    */
   create(request: CreateVoiceRequest): Promise<VoiceView>;
   /**
-   * More speech for a professional voice, which is processed when `isLast` says so or there is plenty.
-   * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_EDITABLE`, `VOICE_NOT_READY` while it is processed, or
-   * where another server has its samples,
-   * `VOICE_SAMPLE_UNUSABLE`, `SHUTTING_DOWN`, the `AUDIO_` codes; the signal's reason
+   * Adds samples to a professional voice. Processing starts with `isLast` or enough speech.
+   * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_EDITABLE`, `VOICE_NOT_READY` during processing, or if another
+   * node has its samples, `VOICE_SAMPLE_UNUSABLE`, `SHUTTING_DOWN`, the `AUDIO_` codes; the signal's reason
    */
   addSamples(request: AddSamplesRequest): Promise<{ voice: VoiceView; sampleMs: number }>;
   /** @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_EDITABLE` */
   update(request: { voiceId: string; patch: VoicePatch; by: VoiceCaller }): Promise<VoiceView>;
   /**
-   * Removes the voice and all that was kept of the speaker. Texts that are being spoken go on.
+   * Deletes the voice and all data of the speaker. Texts in progress continue.
    * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_EDITABLE`
    */
   remove(request: { voiceId: string; by: VoiceCaller }): Promise<void>;
   /**
-   * Key of an object with a sentence spoken by the voice, made when there is none; null when it cannot be spoken, or
-   * not soon enough.
+   * Returns the object key of an example sentence, and creates it if missing. Null: it failed or takes too long.
    * @throws TandemError `VOICE_NOT_FOUND`
    */
   sample(options: VoiceKey): Promise<string | null>;
-  /** Takes over what an earlier run of this node left behind. */
+  /** Resumes the work of this node's earlier boots. */
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface VoiceKey {
   workspaceId: string;
-  /** The id, or a short name of the catalogue. */
+  /** An id, or a short name in the catalogue. */
   voiceId: string;
 }
 
@@ -73,10 +70,10 @@ export interface VoiceView {
   name: string;
   tier: VoiceTier;
   status: VoiceStatus;
-  /** Why it failed, for a person. */
+  /** Reason of a failure, for users. */
   error: string | null;
   isCustom: boolean;
-  /** Whether it is fitted to the speaker's pitch and pace only, and not a clone; null for voices of the catalogue. */
+  /** True: only pitch and pace match the speaker. False: a clone. Null for catalogue voices. */
   approximate: boolean | null;
   language: string;
   languageName: string;
@@ -92,11 +89,10 @@ export interface VoiceView {
 
 export type VoiceStatus = 'pending' | 'processing' | 'ready' | 'failed';
 
-/** Files of a request, for as long as it lasts. */
 export interface VoiceUpload {
-  /** Of its own, and empty. */
+  /** Empty at first. */
   readonly folder: string;
-  /** Removes them. Idempotent. */
+  /** Deletes the files. Idempotent. */
   end(): Promise<void>;
 }
 
@@ -117,17 +113,16 @@ export interface AddSamplesRequest {
   by: VoiceCaller;
 }
 
-/** What a speaker says, and has agreed to have spoken in their voice: whoever sends it says so. */
+/** Speech of a speaker who, the client declares, consented to the cloning. */
 export interface GivenSamples {
   files: readonly VoiceFile[];
-  /** Where decoded samples are kept meanwhile: `VoiceUpload.folder`. */
+  /** `VoiceUpload.folder`, for decoded samples. */
   folder: string;
   signal: AbortSignal;
 }
 
 export interface VoiceFile {
   path: string;
-  /** As its sender calls it. */
   name: string | null;
   mediaType: string | null;
 }
@@ -136,7 +131,6 @@ export interface VoiceLabels {
   gender: 'female' | 'male' | null;
   accent: VoiceAccent | null;
   age: string | null;
-  /** Whatever else was given. */
   more: Readonly<Record<string, string>>;
 }
 
@@ -145,7 +139,6 @@ export interface VoicePatch {
   description?: string | null | undefined;
 }
 
-/** Whose request it is, and from where. */
 export interface VoiceCaller {
   workspaceId: string;
   userId: number;

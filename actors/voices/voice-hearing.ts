@@ -7,17 +7,17 @@ export type HeardVoice =
   | {
       isUsable: true;
       measures: VoiceMeasures;
-      /** Index of the sample that is the best to clone. */
+      /** Index of the best sample for cloning. */
       best: number;
     }
   | {
       isUsable: false;
-      /** For a person. */
+      /** For users. */
       error: string;
     };
 
-/** More tells nothing more about a voice. */
-const MOST_HEARD_MS = 4 * 60_000;
+/** More speech does not improve the measures. */
+const MAX_MEASURED_MS = 4 * 60_000;
 
 interface Sample {
   index: number;
@@ -25,42 +25,42 @@ interface Sample {
   sampleRateHz: number;
 }
 
-interface HeardSample extends Sample {
+interface MeasuredSample extends Sample {
   measures: VoiceMeasures;
   problems: string[];
 }
 
 /**
- * Listens to samples of one speaker, mono WAV files, the most telling first. Those that are not usable are left out as
- * long as others are; many that are too short can be enough together. For a thread.
- * @throws the file system's error; RangeError of what is no WAV file
+ * Measures samples of one speaker: mono WAV files, best first. Unusable ones are skipped if others are usable; several
+ * that are too short may suffice together. Runs in a thread.
+ * @throws the file system's error; RangeError for an invalid WAV file
  */
 export async function hearVoice(wavPaths: readonly string[]): Promise<HeardVoice> {
-  const heard: HeardSample[] = [];
-  const usable: HeardSample[] = [];
-  let heardMs = 0;
+  const all: MeasuredSample[] = [];
+  const usable: MeasuredSample[] = [];
+  let usableMs = 0;
   for (const [index, path] of wavPaths.entries()) {
-    if (heardMs >= MOST_HEARD_MS) break;
+    if (usableMs >= MAX_MEASURED_MS) break;
     const { samples, sampleRateHz, durationMs } = await readWav(path);
     const sample = measured({ index, samples: samples[0]!, sampleRateHz });
-    heard.push(sample);
+    all.push(sample);
     if (sample.problems.length > 0) continue;
     usable.push(sample);
-    heardMs += durationMs;
+    usableMs += durationMs;
   }
-  const [only, ...others] = usable.length > 0 ? usable : heard;
+  const [only, ...others] = usable.length > 0 ? usable : all;
   if (only === undefined) return { isUsable: false, error: 'There are no samples.' };
   const { index: best, measures, problems } = others.length === 0 ? only : measured(joined([only, ...others]));
   if (usable.length === 0 && problems.length > 0) return { isUsable: false, error: problems.join(' ') };
   return { isUsable: true, best, measures };
 }
 
-function measured(sample: Sample): HeardSample {
+function measured(sample: Sample): MeasuredSample {
   const measures = measureVoice(sample.samples, sample.sampleRateHz);
   return { ...sample, measures, problems: sampleProblems(sample.samples, sample.sampleRateHz, measures) };
 }
 
-/** Those of the same rate as the first, one after the other. */
+/** Concatenates the samples with the first one's rate. */
 function joined([first, ...rest]: readonly Sample[]): Sample {
   const alike = [first!, ...rest.filter(({ sampleRateHz }) => sampleRateHz === first!.sampleRateHz)];
   const samples = new Int16Array(alike.reduce((sum, part) => sum + part.samples.length, 0));

@@ -5,12 +5,12 @@ import type { VoiceThread } from './voice-worker.ts';
 
 type VoiceTask = keyof VoiceThread['calls'];
 
-/** Samples of ten minutes at 48 kHz, several times. */
+/** Several copies of ten minutes at 48 kHz. */
 const MOST_MEMORY_MB = 1024;
 
 /**
- * Runs one task in a thread of its own, which ends with it.
- * @throws ThreadError with the message of what the task threw, or when the thread died; the signal's reason
+ * Runs one task in its own thread.
+ * @throws ThreadError with the task's error message, or if the thread died; the signal's reason
  */
 export async function runVoiceTask<Task extends VoiceTask>(
   task: Task,

@@ -8,7 +8,7 @@ import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 import type { VoiceRow } from '../../storage/queries/voices.ts';
 import type { VoiceLabels, VoiceView } from './voice-desk.ts';
 
-/** Voices of the catalogue are as old as their catalogue. */
+/** Creation date of all catalogue voices. */
 const CATALOGUE_SINCE = new Date('2026-01-01T00:00:00.000Z');
 
 export function viewOfCatalogue(voice: CatalogueVoice): VoiceView {
@@ -23,7 +23,7 @@ export function viewOfCatalogue(voice: CatalogueVoice): VoiceView {
     approximate: null,
     language,
     languageName,
-    gender: gender ?? heardGender(recipe),
+    gender: gender ?? genderOf(recipe),
     accent,
     age,
     wordsPerMinute: paceOf(recipe),
@@ -47,7 +47,7 @@ export function viewOfRow(row: VoiceRow, languageName: string): VoiceView {
     approximate,
     language,
     languageName,
-    gender: gender ?? heardGender(row.recipe as VoiceRecipe | null),
+    gender: gender ?? genderOf(row.recipe as VoiceRecipe | null),
     accent: accent ?? 'Neutral',
     age,
     wordsPerMinute: row.recipe === null ? null : paceOf(row.recipe as VoiceRecipe),
@@ -61,14 +61,13 @@ export function viewOfRow(row: VoiceRow, languageName: string): VoiceView {
 /** Between the median pitch of men (about 120 Hz) and of women (about 210 Hz). */
 const FEMALE_FROM_HZ = 165;
 
-/** The label of a voice whose maker gave none: by its median pitch, `female` where that was not measured. */
-function heardGender(recipe: VoiceRecipe | null): 'female' | 'male' {
+/** Gender of a voice without that label, by median pitch; `female` if unmeasured. */
+function genderOf(recipe: VoiceRecipe | null): 'female' | 'male' {
   const pitchHz = recipe?.own?.pitchHz ?? null;
   if (recipe === null || pitchHz === null) return 'female';
   return pitchHz * 2 ** (recipe.character.pitchSemitones / 12) >= FEMALE_FROM_HZ ? 'female' : 'male';
 }
 
-/** As they are stored: plain texts by name. */
 export function storedLabels({ gender, accent, age, more }: VoiceLabels): Record<string, string> {
   return {
     ...more,
@@ -87,7 +86,7 @@ function labelsOf({ gender, accent, age, ...more }: Record<string, string>): Voi
   };
 }
 
-/** `use_case` of the labels, with commas between several, and how it was made. */
+/** Categories from the comma-separated label `use_case` and from how the voice was created. */
 function categoriesOf(
   { use_case: text = '' }: Readonly<Record<string, string>>,
   tier: VoiceRow['tier'],

@@ -3,12 +3,10 @@ import { type MonoWav, writeMonoWav } from '../../media/audio-file/mono-wav.ts';
 import { serveThread } from '../../runtime/serve-thread.ts';
 import { type HeardVoice, hearVoice } from './voice-hearing.ts';
 
-/** Work on voice samples, off the main thread. */
 export interface VoiceThread {
   data: null;
   ready: null;
   calls: {
-    /** Writes each as a mono WAV file. */
     convert: { request: { files: { source: AudioFile['source']; wavPath: string }[] }; answer: MonoWav[] };
     /** Measures the voice in mono WAV files of one speaker. */
     hear: { request: { wavPaths: string[] }; answer: HeardVoice };
@@ -17,7 +15,7 @@ export interface VoiceThread {
   notices: never;
 }
 
-/** The thread of one task, see `runVoiceTask`. */
+/** Runs one task, see `runVoiceTask`. */
 await serveThread<VoiceThread>(() => ({
   ready: null,
   calls: {

@@ -7,25 +7,23 @@ import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { Logger } from '../logger.ts';
 
-/** An actor for each voice that is being made on this node. */
+/** One actor for each voice in creation on this node. */
 export interface VoiceActors {
-  /** Follows the voice from where its row is, unless that is done already; complete samples are told to who waits. */
+  /** Starts an actor from the voice's row, or reports complete samples to a waiting one. */
   follow(voice: VoiceInput): void;
-  /** It is deleted: what is under way for it stops. */
   drop(voiceId: string): void;
   close(): void;
 }
 
 export interface VoiceActorsOptions {
   sql: Sql;
-  /** What its samples make of a voice; null when it is gone. Rejects for what may be better the next time. */
+  /** Creates a voice from its samples; null if it was deleted. Rejects with errors that a retry may resolve. */
   shape: (voiceId: string, signal: AbortSignal) => Promise<ShapedVoice | null>;
   deliverer: Pick<Deliverer, 'enqueue'>;
   clock: Clock;
   logger: Logger;
 }
 
-/** Gives the voice machine its ports, once. */
 export function createVoiceActors({ sql, shape, deliverer, clock, logger }: VoiceActorsOptions): VoiceActors {
   const actors = new Map<string, ActorRefFrom<typeof machine>>();
   const machine = voiceMachine.provide({
@@ -88,7 +86,7 @@ export function createVoiceActors({ sql, shape, deliverer, clock, logger }: Voic
   };
 }
 
-/** Concludes nothing: its row is deleted. */
+/** Has no effect, because the row is deleted. */
 const GONE: ShapedVoice = { isUsable: false, errorCode: 'INTERNAL', error: 'The voice was deleted.' };
 
 function failureOf({ errorCode, error }: Extract<ShapedVoice, { isUsable: false }>) {

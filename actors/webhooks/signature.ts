@@ -4,16 +4,16 @@ import { TandemError } from '../../machines/errors.ts';
 const PREFIX = 'whsec_';
 
 export interface SignWebhookOptions {
-  /** As given or minted, the newest first; each makes a signature of its own. */
+  /** Secrets, newest first; each adds a signature. */
   secrets: readonly string[];
-  /** Stable over retries and replays, so that a receiver can drop repeats. */
+  /** Stable over retries and replays, so that receivers can drop duplicates. */
   webhookId: string;
-  /** When this attempt is made, Unix seconds. */
+  /** Time of this attempt, Unix seconds. */
   timestampS: number;
   rawBody: string;
 }
 
-/** The three headers of Standard Webhooks (https://www.standardwebhooks.com); several signatures are parted by spaces. */
+/** Returns the three headers of Standard Webhooks (https://www.standardwebhooks.com). Spaces separate signatures. */
 export function signWebhook({ secrets, webhookId, timestampS, rawBody }: SignWebhookOptions): Record<string, string> {
   const signed = `${webhookId}.${timestampS}.${rawBody}`;
   const signatures = secrets.map((secret) => createHmac('sha256', keyOf(secret)).update(signed).digest('base64'));
@@ -24,7 +24,7 @@ export function signWebhook({ secrets, webhookId, timestampS, rawBody }: SignWeb
   };
 }
 
-/** 32 random bytes as `whsec_<base64>`. */
+/** Generates 32 random bytes as `whsec_<base64>`. */
 export function mintWebhookSecret(): string {
   return PREFIX + randomBytes(32).toString('base64');
 }
@@ -32,8 +32,8 @@ export function mintWebhookSecret(): string {
 const MIN_KEY_BYTES = 16;
 
 /**
- * A client's own secret is any ASCII, whose bytes are the key (the libraries do not agree on other characters), or
- * `whsec_` and the key in base64. This looks at what a pattern in a schema cannot.
+ * Checks a client's own secret beyond the schema's pattern. It is ASCII text, whose bytes are the key, or `whsec_` and
+ * the key in base64. Other characters are not allowed, because libraries encode them differently.
  * @throws TandemError `VALIDATION_FAILED`
  */
 export function requireWebhookSecret(secret: string): void {

@@ -26,15 +26,15 @@ export interface WebhookDeskOptions {
   allowCidrs: readonly Cidr[];
   /** Default: DNS. */
   resolve?: Resolve;
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   now?: () => Date;
 }
 
-/** The desk over the database. A delivery is committed first and enqueued then. */
+/** Implements the desk on the database. Each delivery is committed before it is enqueued. */
 export function createWebhookDesk(options: WebhookDeskOptions): WebhookDesk {
   const { sql, secrets, deliverer, now = () => new Date() } = options;
 
-  /** What a webhook signs with, sealed for its row; the text only when it was minted, to be shown once. */
+  /** Seals a secret for its row. Returns a generated secret in plain text too, to show it once. */
   function secretFor(
     webhookId: string,
     given: string | null,
@@ -89,7 +89,7 @@ export function createWebhookDesk(options: WebhookDeskOptions): WebhookDesk {
 
     async rotateSecret({ id, secret, overlapMs, by }) {
       const { workspaceId } = by;
-      // The id may have come in capitals, and a secret is sealed for the id as the row has it.
+      // A secret is sealed for the row's spelling of the id; the request's may be in capitals.
       const webhook = await getWebhook(sql, { id, workspaceId });
       const { secretEncrypted, mintedSecret } = secretFor(webhook.id, secret);
       const rotated = await inTransaction(sql, async (tx) => {
@@ -107,11 +107,13 @@ export function createWebhookDesk(options: WebhookDeskOptions): WebhookDesk {
       return delivery;
     },
 
-    async replay({ deliveryId, by }) {
+    async replay({ by, ...which }) {
       const delivery = await inTransaction(sql, async (tx) => {
-        const row = await replayDelivery(tx, { deliveryId, workspaceId: by.workspaceId, now: now() });
-        const details = { delivery_id: deliveryId };
-        await note(tx, { action: 'webhook.replayed', id: row.subscriptionId!, by, now: now(), details });
+        const row = await replayDelivery(tx, { ...which, workspaceId: by.workspaceId, now: now() });
+        const common = { by, now: now(), details: { delivery_id: which.deliveryId } };
+        const webhookId = row.subscriptionId;
+        if (webhookId !== null) await note(tx, { ...common, action: 'webhook.replayed', id: webhookId });
+        else await note(tx, { ...common, action: 'callback.replayed', type: 'call', id: row.callId! });
         return row;
       });
       await deliverer.enqueue(delivery.id);
@@ -120,7 +122,7 @@ export function createWebhookDesk(options: WebhookDeskOptions): WebhookDesk {
   };
 }
 
-/** What is stored as the URL: checked, and normalised by the URL rules. */
+/** Returns the normalised URL, to be stored. */
 async function checkedUrl(text: string, { allowCidrs, resolve }: WebhookDeskOptions): Promise<string> {
   const refusedAs = { code: 'INVALID_WEBHOOK_URL', field: 'url' } as const;
   try {
@@ -135,13 +137,15 @@ async function checkedUrl(text: string, { allowCidrs, resolve }: WebhookDeskOpti
 
 interface Note {
   action: AuditAction;
+  /** Id of the webhook, unless `type` says otherwise. */
   id: string;
+  type?: string;
   by: Caller;
   now: Date;
   details?: Record<string, unknown>;
 }
 
-async function note(tx: SqlOrTx, { action, id, by, now, details = {} }: Note): Promise<void> {
+async function note(tx: SqlOrTx, { action, id, type = 'webhook', by, now, details = {} }: Note): Promise<void> {
   const { workspaceId, requestId } = by;
-  await recordAudit(tx, { workspaceId, requestId, actor: by, action, target: { type: 'webhook', id }, details, now });
+  await recordAudit(tx, { workspaceId, requestId, actor: by, action, target: { type, id }, details, now });
 }

@@ -2,13 +2,13 @@ import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
 import type { WebhookEvent } from '../../storage/queries/webhook-events.ts';
 import type { WebhookPatch, WebhookRow } from '../../storage/queries/webhooks.ts';
 
-/** What the API does with webhooks beyond reading them. Every change leaves a row in the audit log. */
+/** Creates, changes and tests webhooks for the API. Every change is audited. */
 export interface WebhookDesk {
   /** @throws TandemError `INVALID_WEBHOOK_URL`, `WEBHOOK_URL_UNREACHABLE`, `WEBHOOK_LIMIT_REACHED`, `VALIDATION_FAILED` */
   create(request: {
     url: string;
     events: readonly WebhookEvent[];
-    /** Null has one minted. */
+    /** Null: one is generated. */
     secret: string | null;
     by: Caller;
   }): Promise<{ webhook: WebhookRow; mintedSecret: string | null }>;
@@ -23,13 +23,19 @@ export interface WebhookDesk {
     overlapMs: number;
     by: Caller;
   }): Promise<{ webhook: WebhookRow; mintedSecret: string | null; previousSecretExpiresAt: Date }>;
-  /** Sends an example of an event; null is the first the webhook wants. @throws TandemError `WEBHOOK_NOT_FOUND`, `WEBHOOK_DISABLED` */
+  /**
+   * Sends an example event; null: the first that the webhook subscribes to. @throws TandemError `WEBHOOK_NOT_FOUND`,
+   * `WEBHOOK_DISABLED`
+   */
   test(request: { id: string; event: WebhookEvent | null; by: Caller }): Promise<DeliveryRow>;
-  /** Sends a delivery once more. @throws TandemError `DELIVERY_NOT_FOUND`, `WEBHOOK_DISABLED` */
-  replay(request: { deliveryId: string; by: Caller }): Promise<DeliveryRow>;
+  /**
+   * Sends a webhook delivery again; with `callId`, a callback or webhook delivery of that call.
+   * @throws TandemError `DELIVERY_NOT_FOUND`, `WEBHOOK_DISABLED`
+   */
+  replay(request: { deliveryId: string; callId?: string; by: Caller }): Promise<DeliveryRow>;
 }
 
-/** Whose request it is; a `Principal` with the id of its request. */
+/** A `Principal` with the id of its request. */
 export interface Caller {
   workspaceId: string;
   userId: number;

@@ -1,19 +1,20 @@
 import { createServer, connect as dial, type Socket } from 'node:net';
 
-/** A TCP proxy whose connections can be cut, and refused for a while. */
+/** A TCP proxy that can drop connections, and refuse new ones for a while. */
 export interface CuttableProxy {
   readonly port: number;
-  /** Cuts all connections, and refuses new ones until the returned function is called. */
+  /** Drops all connections, and refuses new ones until the returned function is called. */
   block(): () => void;
   close(): Promise<void>;
 }
 
-export async function openCuttableProxy(target: { host: string; port: number }): Promise<CuttableProxy> {
+/** @param target returns the loopback port for new connections */
+export async function openCuttableProxy(target: () => number): Promise<CuttableProxy> {
   const sockets = new Set<Socket>();
   let blocks = 0;
   const server = createServer((near) => {
     if (blocks > 0) return void near.destroy();
-    const far = dial(target);
+    const far = dial({ host: '127.0.0.1', port: target() });
     for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
       sockets.add(socket);
       socket.on('error', () => {});

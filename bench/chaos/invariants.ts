@@ -1,8 +1,9 @@
 import { parseWav } from '../../media/wav.ts';
 import { requireSoundBooks } from '../../test/storage/sound-books.ts';
+import { chat } from './load.ts';
 import { post, type Town } from './town.ts';
 
-/** A recording may miss what its server had not written, and the moments before it began. */
+/** A recording may lack what the server had not written, and the moments before it began. */
 const RECORDING_TOLERANCE_MS = 3_000;
 const TERMINAL = ['call.completed', 'call.not_answered', 'call.failed', 'call.temporaryfailed', 'call.rejected'];
 
@@ -18,17 +19,17 @@ export async function unsettled({ sql }: Town): Promise<string[]> {
   ];
 }
 
-/** Whatever does not hold once everything has settled, a line each. */
-export async function brokenInvariants(
-  town: Town,
-  { round, nodesWereLost }: { round: string; nodesWereLost: boolean },
-): Promise<string[]> {
-  const { sql, workspaceId, agent, customers } = town;
+/**
+ * Returns one line per violation in the database, once everything has settled. Covers calls since `since`; older ones
+ * were checked before.
+ */
+export async function brokenInvariants(town: Town, { since }: { since: Date }): Promise<string[]> {
+  const { sql, workspaceId } = town;
   const broken = await unsettled(town);
   const logs = await sql<{ callId: string; seq: number; events: string[]; last: number }[]>`
     select c.call_id, c.seq, array_agg(e.event order by e.sequence) as events, max(e.sequence)::int as last
     from calls c join call_events e on e.call_id = c.call_id
-    where c.reference_id like ${`${round}-%`} group by c.call_id, c.seq`;
+    where c.created_at >= ${since} group by c.call_id, c.seq`;
   for (const { callId, seq, events, last } of logs) {
     if (last !== events.length || seq !== last)
       broken.push(`events of ${callId} have gaps: ${events.length} of ${last}`);
@@ -40,27 +41,20 @@ export async function brokenInvariants(
   await requireSoundBooks(sql, workspaceId).catch((error: Error) => broken.push(`books: ${error.message}`));
   const holds = await sql<{ id: string }[]>`select id from holds where status = 'open'`;
   if (holds.length > 0) broken.push(`${holds.length} holds without a live call`);
-  broken.push(...(await brokenRecordings(town, round)));
-  for (const phone of [agent, ...customers]) {
-    const busy = phone.calls.filter(({ state }) => state !== 'ended' && state !== 'refused');
-    // Only the SIP server that sent an INVITE may cancel it (RFC 3261 section 9.1), and it died with its node.
-    const rings = nodesWereLost ? busy.filter(({ state }) => state === 'proceeding') : [];
-    for (const call of rings) call.reject(480);
-    if (rings.length > 0) console.log(`  ${rings.length} calls went on ringing at phone "${phone.name}"`);
-    if (rings.length === busy.length) continue;
-    broken.push(`phone "${phone.name}" is still in ${busy.length - rings.length} calls`);
-  }
+  broken.push(...(await brokenRecordings(town, since)));
   return broken;
 }
 
-async function brokenRecordings({ sql, nodes }: Town, round: string): Promise<string[]> {
+async function brokenRecordings({ sql, nodes }: Town, since: Date): Promise<string[]> {
   const broken: string[] = [];
   const rows = await sql<
-    { id: string; callId: string; durationMs: bigint; talkSeconds: number; error: string | null }[]
+    { id: string; callId: string; durationMs: bigint; talkSeconds: number; error: string | null; isCut: boolean }[]
   >`
-    select r.id, r.call_id, r.duration_ms, c.talk_seconds, c.error from recordings r join calls c on c.call_id = r.call_id
-    where r.status = 'uploaded' and c.reference_id like ${`${round}-%`}`;
-  for (const { id, callId, durationMs, talkSeconds, error } of rows) {
+    select r.id, r.call_id, r.duration_ms, c.talk_seconds, c.error, exists (
+      select 1 from call_events e where e.call_id = c.call_id and e.event = 'recording.failed') as is_cut
+    from recordings r join calls c on c.call_id = r.call_id
+    where r.status = 'uploaded' and c.created_at >= ${since}`;
+  for (const { id, callId, durationMs, talkSeconds, error, isCut } of rows) {
     const node = nodes.find(({ isUp }) => isUp)!;
     try {
       const answer = await post(node.url, `/dialer/click2call/${callId}/recording`);
@@ -71,7 +65,7 @@ async function brokenRecordings({ sql, nodes }: Town, round: string): Promise<st
         broken.push(`recording ${id} has ${wav.durationMs} ms, and its row says ${durationMs}`);
       }
       const missingMs = Math.abs(talkSeconds * 1_000 - wav.durationMs);
-      if (error !== 'server_lost' && missingMs > RECORDING_TOLERANCE_MS) {
+      if (error !== 'server_lost' && !isCut && missingMs > RECORDING_TOLERANCE_MS) {
         broken.push(`recording ${id} has ${wav.durationMs} ms of a talk of ${talkSeconds} s`);
       }
     } catch (cause) {
@@ -81,7 +75,26 @@ async function brokenRecordings({ sql, nodes }: Town, round: string): Promise<st
   return broken;
 }
 
-/** Callbacks that are not delivered, or that came under more than one id. */
+/**
+ * Phones still in a call although all calls are settled. Only the SIP server that sent an INVITE may cancel it (RFC
+ * 3261 section 9.1). If that server is gone, a phone rings until it gives up, or answers and gets no ACK until it has
+ * repeated its answer for 32 s (section 13.3.1.4).
+ */
+export function busyPhones({ agent, customers }: Town, { sipServerWasLost }: { sipServerWasLost: boolean }): string[] {
+  return [agent, ...customers].flatMap(({ name, calls }) =>
+    calls
+      .filter((call) => call.isOpen())
+      .filter(({ state }) => !(sipServerWasLost && (state === 'proceeding' || state === 'answered')))
+      .map(({ callId, state }) => `phone "${name}" is still in the call ${callId} (${state})`),
+  );
+}
+
+/** Ends the calls that phones still have. */
+export function freePhones({ agent, customers }: Town): void {
+  for (const call of [agent, ...customers].flatMap(({ calls }) => calls)) if (call.isOpen()) call.hangup();
+}
+
+/** Callbacks that were not delivered, or were delivered under more than one id. */
 export async function brokenCallbacks({ sql, receiver }: Town): Promise<string[]> {
   const due = await sql<{ callId: string; status: string; eventId: string }[]>`
     select call_id, status, event_id from deliveries where kind = 'callback'`;
@@ -103,4 +116,26 @@ export async function brokenCallbacks({ sql, receiver }: Town): Promise<string[]
     }
   }
   return broken;
+}
+
+/** The limit per user (`storage/limits/slots.ts`). */
+const CHATS_AT_ONCE = 8;
+
+/** Chat slots that are still taken. Slots of a killed process expire after half a minute. */
+export async function brokenSlots({ nodes, models }: Town): Promise<string[]> {
+  const areDecided = Promise.withResolvers<void>();
+  let arrived = 0;
+  models.beforeChat = async () => {
+    arrived += 1;
+    if (arrived === CHATS_AT_ONCE) areDecided.resolve();
+    await areDecided.promise;
+  };
+  const chats = Array.from({ length: CHATS_AT_ONCE }, async (_, index) => {
+    const { status } = await chat(nodes[index % nodes.length]!.url);
+    if (status === 200) return [];
+    // Releases the other chats, which wait for this one.
+    areDecided.resolve();
+    return [`a chat is refused with ${status}`];
+  });
+  return (await Promise.all(chats)).flat();
 }

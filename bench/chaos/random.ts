@@ -1,4 +1,4 @@
-/** Random numbers from a seed: the same ones for the same seed (mulberry32). */
+/** Seeded random numbers (mulberry32). */
 export interface Random {
   /** In [0, 1). */
   next(): number;

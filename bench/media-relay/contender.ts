@@ -12,13 +12,12 @@ import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession, SESSION_TICK_MS } from '../../media/relay/session.ts';
 
 /**
- * A contender of `media-relay.ts` in a process of its own. Reads one line of JSON, the ports of the phones on 127.0.0.1
- * as `[agent, customer]` for each call, and prints the ports that they send to. At the end of its input it prints how
- * its heap has grown.
+ * A contender of `media-relay.ts` in a process of its own. Reads one line of JSON with the phones' ports on 127.0.0.1,
+ * `[agent, customer]` per call, and prints the ports to send to. When its input ends, it prints the growth of its heap.
  */
 
 export interface ContenderOptions {
-  /** `forwarder`: two `dgram` sockets a call, and nothing else. */
+  /** `forwarder`: two `dgram` sockets per call, and nothing else. */
   io: DatagramIo | 'forwarder';
   recording?: boolean;
   tapped?: boolean;
@@ -26,7 +25,7 @@ export interface ContenderOptions {
 }
 
 export interface ContenderReport {
-  /** After a collection, since the first packets. */
+  /** After a garbage collection, since the first packets. */
   heapGrowthBytes: number;
   /** Sum of the growth between samples, so a lower bound. */
   allocatedBytes: number;
@@ -48,7 +47,7 @@ process.stdout.write(`${JSON.stringify(report)}\n`);
 rmSync(folder, { recursive: true });
 process.exit();
 
-/** The least that a relay in Node can do. */
+/** The minimum of a relay in Node. */
 async function openForwarders(): Promise<{ ports: [number, number][]; dump: () => unknown }> {
   const bound: [number, number][] = [];
   for (const [agentPort, customerPort] of calls) {
@@ -67,7 +66,7 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
   const sessions: RelaySession[] = [];
   const bound: [number, number][] = [];
   for (const [index, [agentPort, customerPort]] of calls.entries()) {
-    // Below the ports that the system gives to the phones.
+    // Below the system's ephemeral ports, which the phones use.
     const rtpPorts = { agent: 10_000 + 4 * index, customer: 10_002 + 4 * index };
     const session = await RelaySession.open({
       ...shared,
@@ -87,7 +86,7 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
     sessions.push(session);
     bound.push([rtpPorts.agent, rtpPorts.customer]);
   }
-  // As worker.ts does: sessions take turns.
+  // Sessions take turns, as in worker.ts.
   let turn = 0;
   setInterval(() => {
     turn = (turn + 1) % 10;
@@ -96,7 +95,7 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
   return { ports: bound, dump: () => ({ io: datagrams.dump(), session: sessions[0]!.dump() }) };
 }
 
-/** The end that the relay posts to. The other one is in a thread that takes everything and does nothing. */
+/** The relay's end of a tap. A thread at the other end reads everything and does nothing. */
 function tap(): MessagePort {
   const { port1, port2 } = new MessageChannel();
   listener!.postMessage(port2, [port2]);
@@ -120,7 +119,7 @@ function watchHeap(): () => Omit<ContenderReport, 'detail'> {
     if (now > last) allocatedBytes += now - last;
     last = now;
   }, 20);
-  // The first second warms up.
+  // The first second is warm-up.
   setTimeout(() => {
     collect();
     baseline = used();
@@ -135,9 +134,9 @@ function watchHeap(): () => Omit<ContenderReport, 'detail'> {
 }
 
 async function openSocket(): Promise<Socket> {
-  // As in the relay: Node's resolver would cost the reference a turn of the event loop per packet.
+  // As in the relay: Node's resolver would cost the reference an event loop turn per packet.
   const socket = createSocket({ type: 'udp4', lookup: (host, _options, callback) => callback(null, host, 4) });
-  // Listening before it is awaited: with that resolver binding is immediate.
+  // Before the await, because with that resolver binding is immediate.
   const listening = once(socket, 'listening');
   socket.bind(0, '127.0.0.1');
   await listening;

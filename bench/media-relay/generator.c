@@ -1,15 +1,18 @@
 /*
- * The phones of a relay benchmark, in one thread: every call is two sockets that send 50 RTP packets a second each, at
- * phases spread over the 20 ms. Reads from stdin one line "warm_up_ms measure_ms", then one line "agent_port
- * customer_port" for each call: where its phones send to. Before that it prints the ports of the phones. Prints
- * "start" and "stop" around the measured time, then one line of JSON. Delay is from before the send call to the kernel's
- * receive timestamp; a packet that does not come back within half a second after the last is lost.
+ * The phones of a relay benchmark, in one thread. Every call is two sockets that each send 50 RTP packets a second, at
+ * phases spread over the 20 ms. Prints the phones' ports. Then reads one line "warm_up_ms measure_ms" from stdin, and
+ * one line "agent_port customer_port" per call: where its phones send to. Prints "start" and "stop" around the measured
+ * time, then one line of JSON. Delay counts from before the send call to the kernel's receive timestamp. A packet that
+ * does not return within half a second after the last is lost.
  *
- * With "rough" the network between the phones and the relay is a bad one: 2 % of the packets are lost, 2 % overtaken by
- * the next one, and every phone stalls for 200 ms every 10 s, and then sends what it has at once. Lines
- * "phone port" on stdin then change where a phone sends to, while it talks; port 0 silences it.
+ * "rough" simulates a bad network: 2 % of the packets are lost, 2 % reordered, and every phone stalls for 200 ms every
+ * 10 s, then sends the backlog at once. Lines "phone port" on stdin then change a phone's target while it talks; port 0
+ * silences it.
  *
- * Usage: generator <calls> <payload file of 160-byte PCMU frames> [rough]
+ * "steered" reads no lines at the start: phones are silent until a line "phone port" sets a target, and talk until
+ * stdin ends. "-1 1" begins a measured time, "-1 0" ends it, and "-2 0" prints its line of JSON.
+ *
+ * Usage: generator <calls> <payload file of 160-byte PCMU frames> [rough|steered]
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,7 +31,7 @@
 
 #define FRAME_NS 20000000LL
 #define PACKET 172
-/* Behind the RTP header: when it was sent, and whether it belongs to the measured time. */
+/* Follows the RTP header: when it was sent, and whether it belongs to the measured time. */
 #define STAMP 12
 #define BUCKETS 2000000
 #define BATCH 32
@@ -79,7 +82,7 @@ static void receive_from(int fd) {
   }
 }
 
-/* What a phone has not sent so far, on a bad network. */
+/* A phone's backlog on a bad network. */
 struct backlog {
   uint8_t packets[STALL_FRAMES][PACKET];
   int count, stalled;
@@ -126,17 +129,40 @@ static void emit_roughly(int phone, uint32_t round, uint8_t *packet, struct back
   flush(phone, backlog);
 }
 
-static void read_targets(int phones) {
+static int is_measuring, is_over;
+static int64_t latest_ns;
+static double percentile_ms(double fraction);
+
+static void report(void) {
+  printf("{\"sent\":%llu,\"received\":%llu,\"refused\":%llu,\"skipped\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f,\"generatorLateMs\":%.3f}\n",
+         (unsigned long long)sent, (unsigned long long)received, (unsigned long long)refused, (unsigned long long)skipped, percentile_ms(0.5),
+         percentile_ms(0.99), slowest_ns / 1e6, latest_ns / 1e6);
+  fflush(stdout);
+}
+
+static void measure(int begins) {
+  is_measuring = begins;
+  if (!begins) return;
+  memset(histogram, 0, BUCKETS * sizeof *histogram);
+  received = sent = refused = skipped = slowest_ns = latest_ns = 0;
+}
+
+static void read_lines(int phones) {
   static char text[4096];
   static size_t length;
   ssize_t count = read(0, text + length, sizeof text - 1 - length);
+  if (count == 0) is_over = 1;
   if (count <= 0) return;
   length += count;
   text[length] = 0;
   char *line = text, *end;
   while ((end = strchr(line, '\n')) != NULL) {
     int phone, port;
-    if (sscanf(line, "%d %d", &phone, &port) == 2 && phone >= 0 && phone < phones) targets[phone].sin_port = htons(port);
+    if (sscanf(line, "%d %d", &phone, &port) == 2) {
+      if (phone == -1) measure(port);
+      else if (phone == -2) report();
+      else if (phone >= 0 && phone < phones) targets[phone].sin_port = htons(port);
+    }
     line = end + 1;
   }
   length -= line - text;
@@ -154,7 +180,8 @@ static double percentile_ms(double fraction) {
 
 int main(int argc, char **argv) {
   if (argc != 3 && argc != 4) return 2;
-  int is_rough = argc == 4;
+  int is_rough = argc == 4 && strcmp(argv[3], "rough") == 0;
+  int is_steered = argc == 4 && strcmp(argv[3], "steered") == 0;
   int calls = atoi(argv[1]), phones = 2 * calls;
   struct rlimit files = {65536, 65536};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -189,24 +216,24 @@ int main(int argc, char **argv) {
     printf("%d%c", ntohs(any.sin_port), i % 2 == 0 ? ' ' : '\n');
   }
   fflush(stdout);
-  long warm_up_ms, measure_ms;
-  if (scanf("%ld %ld", &warm_up_ms, &measure_ms) != 2) return 2;
+  long warm_up_ms = 0, measure_ms = 0;
+  if (!is_steered && scanf("%ld %ld", &warm_up_ms, &measure_ms) != 2) return 2;
   for (int i = 0; i < phones; i++) {
-    int port;
-    if (scanf("%d", &port) != 1) return 2;
+    int port = 0;
+    if (!is_steered && scanf("%d", &port) != 1) return 2;
     targets[i] = (struct sockaddr_in){
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
   }
-  if (is_rough) fcntl(0, F_SETFL, O_NONBLOCK);
+  if (is_rough || is_steered) fcntl(0, F_SETFL, O_NONBLOCK);
   for (int i = 0; i < BATCH; i++) {
     vectors[i] = (struct iovec){packets[i], sizeof packets[i]};
     messages[i].msg_hdr = (struct msghdr){.msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = controls[i]};
   }
   int64_t begin = now_ns() + 1000000, measure_from = begin + warm_up_ms * 1000000LL;
   int64_t measure_until = measure_from + measure_ms * 1000000LL, end = measure_until + 500000000LL;
-  /* Neighbours in the list are far apart in time; the two phones of a call are too. */
+  /* Spreads list neighbours and the two phones of a call apart in time. */
   for (int i = 0; i < phones; i++) due[i] = begin + FRAME_NS * ((i * 7919LL) % phones) / phones;
-  /* In order of phase, so that the next one due is always the next in the list. */
+  /* Sorted by phase, so that the next one due is always the next in the list. */
   int *order = calloc(phones, sizeof *order);
   for (int i = 0; i < phones; i++) order[i] = -1;
   for (int i = 0; i < phones; i++) {
@@ -219,13 +246,14 @@ int main(int argc, char **argv) {
   uint8_t packet[PACKET] = {0x80, 0};
   int next = 0, started = 0, stopped = 0;
   uint32_t round = 0;
-  int64_t now = now_ns(), latest_ns = 0;
-  while (now < end) {
-    if (!started && now >= measure_from) started = printf("start\n"), fflush(stdout);
-    if (!stopped && now >= measure_until) stopped = printf("stop\n"), fflush(stdout);
+  int64_t now = now_ns();
+  while (is_steered ? !is_over : now < end) {
+    if (is_steered) started = is_measuring;
+    else if (!started && now >= measure_from) started = printf("start\n"), fflush(stdout);
+    if (!is_steered && !stopped && now >= measure_until) stopped = printf("stop\n"), fflush(stdout);
     for (int burst = 0; burst < 64; burst++) {
       int phone = order[next];
-      if (due[phone] > now || due[phone] >= measure_until) break;
+      if (due[phone] > now || (!is_steered && due[phone] >= measure_until)) break;
       if (started && now - due[phone] > latest_ns) latest_ns = now - due[phone];
       uint16_t sequence = htons(round);
       uint32_t timestamp = htonl(round * 160), ssrc = htonl(0x10000 + phone);
@@ -234,7 +262,7 @@ int main(int argc, char **argv) {
       memcpy(packet + 8, &ssrc, 4);
       memcpy(packet + 12, speech + 160 * ((round + phone) % frames), 160);
       int64_t at = now_ns();
-      int64_t stamp = at >= measure_from ? at | 1 : at & ~1LL;
+      int64_t stamp = (is_steered ? is_measuring : at >= measure_from) ? at | 1 : at & ~1LL;
       memcpy(packet + STAMP, &stamp, 8);
       if (is_rough) emit_roughly(phone, round, packet, &backlogs[phone]);
       else emit(phone, packet);
@@ -242,13 +270,12 @@ int main(int argc, char **argv) {
       if (++next == phones) next = 0, round++;
       if ((burst & 7) == 7) now = now_ns();
     }
-    if (is_rough) read_targets(phones);
-    int count = epoll_wait(epoll, events, 256, is_rough ? 1 : 0);
+    if (is_rough || is_steered) read_lines(phones);
+    int is_ahead = due[order[next]] > now;
+    int count = epoll_wait(epoll, events, 256, (is_rough || is_steered) && is_ahead ? 1 : 0);
     for (int i = 0; i < count; i++) receive_from(events[i].data.fd);
     now = now_ns();
   }
-  printf("{\"sent\":%llu,\"received\":%llu,\"refused\":%llu,\"skipped\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f,\"generatorLateMs\":%.3f}\n",
-         (unsigned long long)sent, (unsigned long long)received, (unsigned long long)refused, (unsigned long long)skipped, percentile_ms(0.5),
-         percentile_ms(0.99), slowest_ns / 1e6, latest_ns / 1e6);
+  if (!is_steered) report();
   return 0;
 }

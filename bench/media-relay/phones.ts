@@ -3,16 +3,17 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { toneFrames } from '../../media/dsp/tones.ts';
 
-/** The phones of all calls, in a process of C on the other core; see `generator.c`. */
+/** The phones of all calls, in a C process on the other core; see `generator.c`. */
 
 export interface PhonesResult {
   sent: number;
   received: number;
-  /** The system took no packet from a phone: a fault of the measurement. */
+  /** The system rejected a phone's packet: the measurement is invalid. */
   refused: number;
-  /** Lost on the way, on a rough network, or had nowhere to be sent to. */
+  /** Dropped by the rough network, or without a target. */
   skipped: number;
   p50Ms: number;
   p99Ms: number;
@@ -20,6 +21,8 @@ export interface PhonesResult {
   /** How late a phone sent. */
   generatorLateMs: number;
 }
+
+const LATE_MS = 500;
 
 /** Compiles the phones into a folder. @throws Error without a C compiler */
 export function buildPhones(folder: string): { program: string; speech: string } {
@@ -54,13 +57,17 @@ export class Phones {
     this.#isRough = isRough;
   }
 
-  /** `isRough`: the network loses and reorders packets and sends some in bursts, and `retarget` works. */
+  /**
+   * `isRough`: the network loses and reorders packets and sends some in bursts; `retarget` works. `isSteered`: phones
+   * are silent until `retarget` sets a target and talk until `close`; `measure` replaces `talk`.
+   */
   static async open(
     calls: number,
     built: { program: string; speech: string },
-    { pin, isRough = false }: { pin: string[]; isRough?: boolean },
+    { pin, isRough = false, isSteered = false }: { pin: string[]; isRough?: boolean; isSteered?: boolean },
   ): Promise<Phones> {
-    const [command, ...rest] = [...pin, built.program, String(calls), built.speech, ...(isRough ? ['rough'] : [])];
+    const mode = isRough ? ['rough'] : isSteered ? ['steered'] : [];
+    const [command, ...rest] = [...pin, built.program, String(calls), built.speech, ...mode];
     const child = spawn(command!, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
     const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     const ports: [number, number][] = [];
@@ -68,12 +75,33 @@ export class Phones {
     return new Phones(child, lines, { ports, isRough });
   }
 
-  /** From now on the phones of a call send to other ports; 0 is nowhere. */
+  /** Changes where a call's phones send to; 0 silences a phone. */
   retarget(call: number, [agent, customer]: [number, number]): void {
     this.#process.stdin!.write(`${2 * call} ${agent}\n${2 * call + 1} ${customer}\n`);
   }
 
-  /** Lets them talk. `onEdge` is called when the measured time begins and when it ends. */
+  /** Counts packets during the next `durationMs`. A packet half a second late counts as lost. */
+  async measure(durationMs: number): Promise<PhonesResult> {
+    const stdin = this.#process.stdin!;
+    stdin.write('-1 1\n');
+    await pause(durationMs);
+    stdin.write('-1 0\n');
+    await pause(LATE_MS);
+    stdin.write('-2 0\n');
+    return JSON.parse(await take(this.#lines)) as PhonesResult;
+  }
+
+  get pid(): number {
+    return this.#process.pid!;
+  }
+
+  async close(): Promise<void> {
+    const ended = once(this.#process, 'exit');
+    this.#process.stdin!.end();
+    await ended;
+  }
+
+  /** Lets the phones talk. `onEdge` is called when the measured time begins and ends. */
   async talk(
     targets: [number, number][],
     { warmUpMs, measureMs }: { warmUpMs: number; measureMs: number },

@@ -42,14 +42,14 @@ export class Rtpengine {
     const control = createSocket('udp4');
     control.connect(NG_PORT, '127.0.0.1');
     await once(control, 'connect');
-    // Nobody listens while it starts.
+    // The port is closed while rtpengine starts.
     control.on('error', () => {});
     const rtpengine = new Rtpengine(child, control);
     while ((await rtpengine.#ask({ command: 'ping' })) === null) await sleep(50);
     return rtpengine;
   }
 
-  /** The ports that the phones of a call send to. */
+  /** Returns the ports that a call's phones send to. */
   async addCall(index: number, [agent, customer]: [number, number]): Promise<[number, number]> {
     const call = { 'call-id': `call-${index}`, 'from-tag': 'agent' };
     const forCustomer = await this.#ask({ command: 'offer', ...call, sdp: sdp(agent) });
@@ -64,7 +64,7 @@ export class Rtpengine {
     await ended;
   }
 
-  /** Null when no answer comes in time. */
+  /** Null if no answer comes in time. */
   async #ask(request: Record<string, string>): Promise<string | null> {
     const cookie = String(++this.#cookie);
     const fields = Object.entries(request).map(([key, value]) => bencoded(key) + bencoded(value));

@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { SampleRing } from '../../media/sample-ring.ts';
 
-/** Takes what taps write, at the pace of a listening worker, and hears nothing. */
+/** Reads what taps write, at the pace of a listening worker, and discards it. */
 const rings: SampleRing[] = [];
 const samples = new Int16Array(4096);
 parentPort!.on('message', (port: MessagePort) => {

@@ -6,14 +6,13 @@ import type { MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { MediaPlane, MediaSession } from '../../media/media-plane.ts';
 import { WAV_HEADER_BYTES } from '../../media/wav.ts';
 
-/** What all calls of a soak have met. */
 export interface SoakTally {
   calls: number;
-  /** With their worker. */
+  /** Calls lost with their worker. */
   lost: number;
-  /** No worker or port for a moment. */
+  /** Calls rejected because no worker or port was free. */
   refused: number;
-  /** Finished and whole. */
+  /** Complete recordings. */
   recordings: number;
   /** Recordings that failed because the disk was full. */
   diskFull: number;
@@ -22,21 +21,20 @@ export interface SoakTally {
 
 interface SoakCallOptions {
   index: number;
-  /** Of the two phones. */
+  /** RTP ports of the two phones. */
   ports: [number, number];
   plane: MediaPlane;
   tally: SoakTally;
   signal: AbortSignal;
-  /** Tells the phones where to send to. */
+  /** Sets where the phones send to. */
   retarget: (ports: [number, number]) => void;
-  /** Where to record. */
   folder: () => string;
 }
 
 const TALK_MS = { least: 20_000, most: 60_000 };
 const RETRY_MS = 250;
 
-/** Two phones that are in one call after the other, until the soak is over. */
+/** Two phones in one call after the other, until the soak is over. */
 export class SoakCall {
   readonly #options: SoakCallOptions;
 
@@ -107,7 +105,7 @@ export class SoakCall {
     }
   }
 
-  /** Its header has to tell the length that the file has, and the summary too. */
+  /** Checks that header and summary agree with the file's length. */
   async #judge(filePath: string, summary: { bytes: number; durationMs: number } | null): Promise<void> {
     const { tally } = this.#options;
     const file = await open(filePath, 'r');

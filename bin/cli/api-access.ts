@@ -3,7 +3,7 @@ import { type Api, apiClient } from './api-client.ts';
 import { CommandError, type Options, UsageError } from './command.ts';
 import { readSettings } from './settings.ts';
 
-/** Of every action that asks the server. */
+/** Options of every action that calls the API. */
 export const API_OPTIONS = {
   url: { value: 'URL', about: 'the server (default: TANDEM_URL, else PORT on this machine)' },
   key: { value: 'SK', about: 'the API key (default: TANDEM_API_KEY)' },
@@ -24,12 +24,12 @@ export function openApi({ url, key }: { url?: string; key?: string }): Api {
   return apiClient({ url: (url ?? serverUrl(settings!)).replace(/\/+$/, ''), apiKey });
 }
 
-/** Where a server with these settings is asked, from the machine it runs on. */
+/** Address of the server with these settings, as seen from its own machine. */
 export function serverUrl({ url, host, port }: Pick<Config, 'url' | 'host' | 'port'>): string {
   return url ?? localUrl({ host, port });
 }
 
-/** Of the server that these settings start, whatever TANDEM_URL says. */
+/** Address of a server started with these settings, ignoring TANDEM_URL. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port || 8080}`;

@@ -1,23 +1,22 @@
 import { CommandError } from './command.ts';
 import { type UploadOptions, uploadFile } from './upload-file.ts';
 
-/** The command line's view of the API: nothing but HTTP, as any integrator would. */
+/** The command line's API client. It uses only HTTP, as any integrator would. */
 export interface Api {
   readonly url: string;
   get<T>(path: string): Promise<T>;
-  /** The body of an answer that is a file. */
   file(path: string): Promise<Buffer>;
   post<T>(path: string, body?: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
   put<T>(path: string, body: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
-  /** Posts a form with a file in it; the answer has no envelope. */
+  /** Posts a form with a file; the response has no envelope. */
   upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>): Promise<T>;
-  /** The call's events after that sequence as they happen, until the terminal one or until the server ends the stream. */
+  /** Streams a call's events after that sequence number, until the terminal event or the server ends the stream. */
   events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
-  /** An answer that is one JSON document a line, as the lines come. */
+  /** Streams a response that has one JSON document per line. */
   lines<T>(path: string, body: unknown): AsyncGenerator<T>;
-  /** An answer of Server-Sent Events that are JSON, as they come. One that ends without `[DONE]` was broken off. */
+  /** Streams a response of Server-Sent Events with JSON. Throws if it ends without `[DONE]`. */
   frames<T>(path: string, body: unknown): AsyncGenerator<T>;
 }
 
@@ -32,14 +31,16 @@ export interface CallEvent {
   detail: string | null;
   /** Such as `{ digit }` with a `dtmf.received`. */
   data: Record<string, unknown> | null;
-  /** What was said, with a `transcript.final`. */
+  /** Set on `transcript.final`. */
   transcript: { text: string; start: number; end: number; confidence: number | null } | null;
 }
 
-/** Codes beyond those of the API: `UNREACHABLE` without a server, `UNEXPECTED_ANSWER` when it is none of ours. */
+/**
+ * Adds two codes to those of the API: `UNREACHABLE` without a server, `UNEXPECTED_ANSWER` if it is not a Tandem server.
+ */
 export class ApiError extends CommandError {
   override readonly name = 'ApiError';
-  /** Of the response; null without one. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
 
   constructor(
@@ -97,7 +98,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
     async *events(callId, { afterSequence = 0 } = {}) {
       const path = `/dialer/click2call/${encodeURIComponent(callId)}/stream`;
       const response = await send(path, { headers: { 'last-event-id': String(afterSequence) } });
-      // There is nothing after the terminal event.
+      // No events follow the terminal one.
       if (response.status === 204) return;
       if (!response.ok || !response.body) {
         throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
@@ -127,7 +128,6 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
   }
 }
 
-/** Of the events of a stream that have any. */
 async function* eventData(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
   for await (const block of separated(body, '\n\n')) {
     const data = block.split('\n').find((line) => line.startsWith('data:'));
@@ -135,7 +135,7 @@ async function* eventData(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncG
   }
 }
 
-/** The blocks of a text that each end with the separator; what is left at its end is none. */
+/** Yields the blocks of a text that end with the separator. Drops an incomplete last block. */
 async function* separated(body: ReadableStream<Uint8Array<ArrayBuffer>>, separator: string): AsyncGenerator<string> {
   let text = '';
   for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
@@ -152,7 +152,7 @@ interface Answer<T> {
   message?: string;
 }
 
-/** Null for what is not JSON. */
+/** Null if it is not JSON. */
 async function readAnswer<T>(response: Response): Promise<Answer<T> | null> {
   return parseAnswer(await response.text().catch(() => ''));
 }

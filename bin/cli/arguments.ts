@@ -2,21 +2,21 @@ import { parseArgs } from 'node:util';
 import { type Action, type Option, type Options, UsageError } from './command.ts';
 import { didYouMean } from './suggestion.ts';
 
-/** What every action takes. */
+/** Options of every action. */
 export const COMMON_OPTIONS = {
   json: { about: 'print one JSON document instead of text' },
   help: { about: 'explain the command' },
 } as const satisfies Options;
 
 export interface ParsedArguments {
-  /** Explain instead of running. */
+  /** Print help instead of running. */
   help: boolean;
   values: Record<string, string | string[] | true>;
   arguments: (string | undefined)[];
 }
 
 /**
- * Reads what was typed behind the name of an action. With `--help` in it nothing else is checked.
+ * Parses the words after the action's name. With `--help` among them nothing else is checked.
  * @throws UsageError
  */
 export function parseArguments(
@@ -26,7 +26,7 @@ export function parseArguments(
   const options: Options = { ...COMMON_OPTIONS, ...action.options };
   const { tokens, positionals } = parseArgs({
     args: [...argv],
-    // Told from the tokens below, with a way out, instead of by its own errors.
+    // The checks below have more helpful messages.
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -54,7 +54,7 @@ export function parseArguments(
       values[key] = true;
       continue;
     }
-    // An option where its value should be: more likely forgotten than meant.
+    // The next option in place of a value: more likely the value was forgotten.
     if (value === undefined || (!inlineValue && /^-./.test(value))) {
       throw refuse(`${rawName} needs a value: ${rawName} ${option.value}, or ${rawName}=${option.value}`);
     }

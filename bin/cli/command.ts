@@ -1,13 +1,12 @@
 import type { Terminal } from './terminal.ts';
 
 /**
- * One thing the command line does. A command has an action of its own (`tandem call AGENT CUSTOMER`), named ones
- * (`tandem call list`), or both.
+ * A command. It has an action of its own (`tandem call AGENT CUSTOMER`), named actions (`tandem call list`), or both.
  */
 export interface Command {
   action?: Action;
   actions?: Readonly<Record<string, Action>>;
-  /** For `--help`, below the options. */
+  /** Shown by `--help` below the options. */
   notes?: string;
 }
 
@@ -30,15 +29,15 @@ export type Options = Readonly<Record<string, Option>>;
 
 export interface Option {
   about: string;
-  /** What stands for the value in the help, in capitals. Without one the option is a switch. */
+  /** Placeholder of the value in the help, in capitals. Without one the option is a switch. */
   value?: string;
-  /** May be given more than once. */
+  /** May be repeated. */
   multiple?: true;
 }
 
 export interface Invocation<O extends Options> {
   values: ValuesOf<O>;
-  /** Those of the parameters, in order; undefined for an optional one that was left out. */
+  /** In the order of the parameters; undefined for an omitted optional one. */
   arguments: readonly (string | undefined)[];
   terminal: Terminal;
 }
@@ -50,17 +49,17 @@ type ValueOf<O extends Option> = O extends { value: string }
     : string
   : true;
 
-/** What came of an action: `data` for `--json`, `text` for a person. Whatever streams its text leaves it out. */
+/** Result of an action: `data` for `--json`, `text` for people. An action that streams its text omits it. */
 export interface Outcome {
   data: unknown;
   text?: string;
-  /** Not an error of the command line itself, but the answer is no: exit code 1. */
+  /** The action worked but the result is negative: exit code 1. */
   failure?: { code: string; message: string };
   /** Default: 0, or 1 with a failure. */
   exitCode?: number;
 }
 
-/** Gives `run` the types of the options. */
+/** Types the options of `run`. */
 export function defineAction<const O extends Options>(action: {
   summary: string;
   parameters?: readonly Parameter[];
@@ -71,7 +70,7 @@ export function defineAction<const O extends Options>(action: {
   return { summary: action.summary, parameters, options, run: run as Action['run'] };
 }
 
-/** A failure with one line for a person that says what to do. */
+/** A failure with a one-line message that says what to do. */
 export class CommandError extends Error {
   override readonly name: string = 'CommandError';
   readonly code: string;
@@ -83,7 +82,7 @@ export class CommandError extends Error {
   }
 }
 
-/** What was typed makes no sense: exit code 2. */
+/** Invalid arguments: exit code 2. */
 export class UsageError extends CommandError {
   override readonly name = 'UsageError';
   override readonly exitCode = 2;

@@ -3,7 +3,7 @@ import type { Terminal } from './terminal.ts';
 
 const LONGEST_NAME = 'announcement.finished'.length;
 
-/** Writes the events of one call as lines: seconds since its first, state, event, and what is known beyond. */
+/** Formats a call's events as lines: seconds since the first, state, event, details. */
 export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
   let firstAt: number | null = null;
   return (event) => {
@@ -23,7 +23,7 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
   };
 }
 
-/** Quoted. What an engine writes must not steer a terminal. */
+/** Quotes a text. Removes control characters, because text from an engine must not control the terminal. */
 export function spoken(text: string): string {
   return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
 }

@@ -7,23 +7,25 @@ import type { Terminal } from './terminal.ts';
 export interface FollowOptions {
   callId: string;
   terminal: Terminal;
-  /** The first Ctrl-C hangs up and goes on to the end, the second leaves. Default true; otherwise the first leaves. */
+  /**
+   * True: the first Ctrl-C hangs up and waits for the end, the second leaves. False: the first leaves. Default true.
+   */
   hangUpOnInterrupt?: boolean;
 }
 
 export interface Followed {
-  /** The call as it was when following ended. */
+  /** The call when following ended. */
   final: PublicCall;
   events: CallEvent[];
-  /** Whoever followed did not wait for the end. */
+  /** The user left before the end. */
   left: boolean;
 }
 
-/** How often, and how many times in a row, a server that went away is asked again. */
+/** Delay and limit of consecutive reconnects to an unreachable server. */
 const RETRY_MS = 500;
 const MAX_RETRIES = 20;
 
-/** Prints the events of a call as they happen, until the terminal one, over restarts of the server too. */
+/** Prints a call's events as they happen, until the terminal one. Reconnects when the server restarts. */
 export async function followCall(
   api: Api,
   { callId, terminal, hangUpOnInterrupt = true }: FollowOptions,
@@ -67,7 +69,7 @@ export async function followCall(
 
 const TERMINAL = /^call\.(completed|not_answered|failed|temporaryfailed)$/;
 
-/** No server, a cut stream (which fetch reports as a TypeError), or one that says that it is not ready. */
+/** No server, a broken stream (a TypeError of fetch), or a server that is not ready. */
 function isPassing(error: unknown): boolean {
   if (error instanceof ApiError) return error.status === null || error.status >= 500;
   return error instanceof TypeError;

@@ -21,7 +21,7 @@ export function overallHelp(): string {
   ].join('\n');
 }
 
-/** `tandem help COMMAND`: everything the command does. */
+/** `tandem help COMMAND`: all its actions. */
 export function commandHelp({ name, summary }: Registered, command: Command): string {
   const actions = Object.entries(command.actions ?? {}).map(([key, action]) => ({ path: `${name} ${key}`, action }));
   if (command.action !== undefined) actions.unshift({ path: name, action: command.action });

@@ -1,4 +1,4 @@
-/** A decimal such as `10` or `2.50`, exact to the nano-dollar; null for what is no positive amount. */
+/** Parses a decimal such as `10` or `2.50`, exact to the nano-dollar; null if it is not a positive amount. */
 export function parseUsd(text: string): bigint | null {
   const [, dollars, fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
   if (dollars === undefined) return null;
@@ -6,7 +6,7 @@ export function parseUsd(text: string): bigint | null {
   return nano > 0n ? nano : null;
 }
 
-/** For a person: every digit, at least cents. */
+/** For people: every digit, at least cents. */
 export function formatUsd(nano: bigint): string {
   const digits = String(nano < 0n ? -nano : nano).padStart(10, '0');
   const fraction = digits.slice(-9).replace(/0{1,7}$/, '');

@@ -9,8 +9,7 @@ import { CommandError, type Options } from './command.ts';
 import { readSettings } from './settings.ts';
 
 /**
- * Works on the database of the server as its operator, beside it: the one at DATABASE_URL, or the embedded one of a
- * server that runs.
+ * Opens the server's database as its operator: the one at DATABASE_URL, or the embedded one of a running server.
  * @throws CommandError NO_SERVER, TandemError STORAGE_UNAVAILABLE
  */
 export async function withDatabase<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -23,7 +22,6 @@ export async function withDatabase<T>(work: (sql: Sql) => Promise<T>): Promise<T
   }
 }
 
-/** Of every action that concerns one workspace. */
 export const WORKSPACE_OPTION = {
   workspace: { value: 'ID|NAME', about: 'the workspace (default: the first one)' },
 } as const satisfies Options;
@@ -46,7 +44,7 @@ export async function workspaceOf(sql: SqlOrTx, idOrName: string | undefined): P
   return named[0] ?? notFound(`there is no workspace ${JSON.stringify(idOrName)}: tandem workspaces list shows all.`);
 }
 
-/** Notes what the operator did in the audit log, without an actor: nobody of the workspace did it. */
+/** Records the operator's action in the audit log. The actor is null, because the operator is not a member. */
 export async function auditOperator(tx: Tx, entry: Omit<AuditInput, 'actor'>): Promise<void> {
   await recordAudit(tx, { ...entry, details: { ...entry.details, by: 'operator' }, actor: null });
 }
@@ -58,7 +56,7 @@ async function open(settings: Config): ReturnType<typeof openDatabase> {
   try {
     return await openDatabase({ url, max: 2 });
   } catch (error) {
-    // What a killed server left behind names a port where nobody listens any more.
+    // A killed server leaves a file with a port where nothing listens any more.
     if (error instanceof TandemError && (error.cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') {
       throw noServer(settings.dataDir);
     }

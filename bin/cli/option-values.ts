@@ -14,7 +14,7 @@ export function switchOf(option: string, text: string | undefined): boolean | un
   return text === 'on';
 }
 
-/** @throws UsageError with the example */
+/** @throws UsageError that contains the example */
 export function objectOf(
   option: string,
   { text, example }: { text: string | undefined; example: string },
@@ -25,7 +25,6 @@ export function objectOf(
   throw new UsageError(`${option} takes a JSON object such as '${example}'`);
 }
 
-/** Undefined for what is no JSON. */
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -34,7 +33,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** For what cannot be undone. @throws UsageError */
+/** For irreversible actions. @throws UsageError */
 export function requireConfirmation(yes: true | undefined): void {
   if (yes !== true) throw new UsageError('this cannot be undone: add --yes to confirm');
 }

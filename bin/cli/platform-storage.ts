@@ -13,13 +13,13 @@ import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { CommandError } from './command.ts';
 
-/** Database and objects of a server, whether it runs or not. Does not change the schema. */
+/** Database and objects of a server, running or not. The schema stays unchanged. */
 export interface PlatformStorage extends AsyncDisposable {
   sql: Sql;
   objects: KeptObjects;
-  /** Null without a data folder. */
+  /** Id of the node; null without a data folder. */
   node: string | null;
-  /** Null if it is not known here. */
+  /** Null if unknown on this machine. */
   masterKey: Buffer | null;
 }
 
@@ -37,7 +37,7 @@ export async function openPlatformStorage(settings: Config): Promise<PlatformSto
   return { sql, objects, node: node?.trim() ?? null, masterKey, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Takes the data folder, so that no server starts on it meanwhile. @throws BackupError TARGET_IN_USE, TandemError */
+/** Locks the data folder, so that no server starts on it meanwhile. @throws BackupError TARGET_IN_USE, TandemError */
 export async function openRestoreTarget(settings: Config): Promise<RestoreTarget> {
   const dataDir = resolve(settings.dataDir);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });

@@ -2,13 +2,13 @@ import type { Command } from './command.ts';
 
 export interface Registered {
   name: string;
-  /** One line of `tandem --help`. */
+  /** Its line in `tandem --help`. */
   summary: string;
-  /** Only the command that is run is loaded: most need a small part of the program. */
+  /** Loads only the command that runs, because most need a small part of the program. */
   load: () => Promise<Command>;
 }
 
-/** Every command, in the order of `tandem --help`. A new one is a file in `commands/` and an entry here. */
+/** All commands, in the order of `tandem --help`. A new one is a file in `commands/` and an entry here. */
 export const COMMANDS: readonly Registered[] = [
   {
     name: 'serve',

@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../config.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { TANDEM_VERSION } from '../../runtime/version.ts';
 import { parseArguments } from './arguments.ts';
 import { type Action, type Command, CommandError, type Outcome, UsageError } from './command.ts';
 import { actionHelp, commandHelp, overallHelp } from './help.ts';
@@ -9,8 +9,8 @@ import { didYouMean } from './suggestion.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 
 /**
- * Runs one command line and returns its exit code: 0 done, 1 failed, 2 not understood. Text goes to standard output,
- * errors as one line to standard error; with `--json` exactly one document goes to standard output, errors included.
+ * Runs one command line and returns its exit code: 0 done, 1 failed, 2 invalid. Text goes to standard output, errors as
+ * one line to standard error; with `--json` exactly one document goes to standard output, errors included.
  */
 export async function runCommandLine(typed: readonly string[]): Promise<number> {
   const terminal = openTerminal({ json: wantsJson(typed) });
@@ -32,10 +32,10 @@ export async function runCommandLine(typed: readonly string[]): Promise<number> 
 }
 
 async function dispatch(typed: readonly string[], terminal: Terminal): Promise<Outcome> {
-  // `tandem --json keys list` too: the terminal knows about it already.
+  // Allows `tandem --json keys list`; the terminal already knows the option.
   const [first, ...rest] = typed[0] === '--json' ? typed.slice(1) : typed;
   if (first === undefined || first === '--help' || first === '-h') return helpOutcome(overallHelp());
-  if (first === '--version' || first === '-V') return await version();
+  if (first === '--version' || first === '-V') return version();
   if (first === 'help') return await help(rest.filter((word) => !word.startsWith('-')));
   const registered = find(first);
   const command = await registered.load();
@@ -53,7 +53,7 @@ async function dispatch(typed: readonly string[], terminal: Terminal): Promise<O
   });
 }
 
-/** The action that was named, else the command's own; null when only its help was asked for. */
+/** Selects the named action, else the command's own; null if the command has none and only its help applies. */
 function choose(
   { name }: Registered,
   { command, argv }: { command: Command; argv: readonly string[] },
@@ -95,18 +95,15 @@ function helpOutcome(text: string): Outcome {
   return { data: { help: text }, text };
 }
 
-async function version(): Promise<Outcome> {
-  const manifest = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  return { data: { version: manifest.version }, text: manifest.version };
+function version(): Outcome {
+  return { data: { version: TANDEM_VERSION }, text: TANDEM_VERSION };
 }
 
 function documentOf({ data, failure }: Outcome): object {
   return failure === undefined ? { success: true, data } : { success: false, ...failure, data };
 }
 
-/** What stands behind `--` is no option. */
+/** Words after `--` are not options. */
 function wantsJson(typed: readonly string[]): boolean {
   const end = typed.indexOf('--');
   return (end === -1 ? typed : typed.slice(0, end)).includes('--json');
@@ -118,7 +115,7 @@ function describeFailure(error: unknown): { code: string; message: string; exitC
   if (error instanceof ConfigError)
     return { code: 'INVALID_CONFIGURATION', message: oneLine(error.message), exitCode: 1 };
   if (error instanceof TandemError) return { code: error.code, message: oneLine(error.message), exitCode: 1 };
-  // Everything else is a defect and shows its stack.
+  // Any other error is a defect and shows its stack.
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: 'INTERNAL', message, exitCode: 1 };
 }
@@ -127,7 +124,7 @@ function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, ' ');
 }
 
-/** A pipe takes a long text in pieces, and the process must not end before the last. */
+/** Waits, because a pipe accepts a long text in pieces and exiting earlier would cut it. */
 async function writeOut(text: string): Promise<void> {
   await new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
 }

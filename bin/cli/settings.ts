@@ -5,9 +5,9 @@ import { type Config, loadConfig } from '../../config.ts';
 const INSTALLATION = resolve(import.meta.dirname, '../..');
 
 /**
- * The settings a server started from here would have. A folder with a `.env` or `.data` of its own counts as the place
- * of a server, and so does one for which the environment names a data folder; from anywhere else it is that of the
- * installation, where `npm start` runs. That folder becomes the working directory, as relative paths are meant from it.
+ * Reads the settings of a server started from here. The server's folder is the current one if it contains `.env` or
+ * `.data` or the environment names a data folder, else that of the installation, where `npm start` runs. It becomes the
+ * working directory, because relative paths refer to it.
  * @throws ConfigError
  */
 export function readSettings(): Config {

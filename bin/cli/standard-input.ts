@@ -1,4 +1,4 @@
-/** All of standard input, without the white space around it. */
+/** Reads all of standard input, trimmed. */
 export async function readInput(): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);

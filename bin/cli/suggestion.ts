@@ -1,4 +1,4 @@
-/** `, did you mean X?` for the known name that takes the fewest typing mistakes to get to; empty when all are far. */
+/** Returns `, did you mean X?` for the known name with the fewest typing mistakes; '' if none is close. */
 export function didYouMean(typed: string, known: readonly string[]): string {
   const [nearest] = known
     .map((name) => ({ name, mistakes: mistakesBetween(typed.toLowerCase(), name) }))

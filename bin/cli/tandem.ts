@@ -1,6 +1,6 @@
 import { runCommandLine } from './run.ts';
 
-// `tandem call list | head -1`: whoever reads may stop reading.
+// `tandem call list | head -1` closes the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
-// Not only its code: what an interruption cut short may still hold a timer.
+// Explicit, because an interrupted action may leave a timer behind.
 process.exit(await runCommandLine(process.argv.slice(2)));

@@ -1,15 +1,15 @@
-/** What an action writes to, aware of whether a person or a program reads it. */
+/** Output of an action, for people or for programs. */
 export interface Terminal {
-  /** One JSON document is all that may appear on standard output. */
+  /** Only one JSON document may appear on standard output. */
   readonly json: boolean;
-  /** Where text for a person goes while the action runs: standard output, or nowhere with `--json`. */
+  /** Prints a line for people while the action runs; does nothing with `--json`. */
   line(text: string): void;
-  /** A piece of a text that is written as it comes, and ends its last line itself. */
+  /** Prints a piece of streamed text, which ends its last line itself. */
   write(text: string): void;
-  /** One line that is rewritten in place; only on a terminal, and gone with the next line. */
+  /** Rewrites one line in place, only on a terminal. The next line replaces it. */
   progress(text: string): void;
   paint(colour: Colour, text: string): string;
-  /** Writes the document with `--json` now, for an action that goes on; what it returns in the end is not written. */
+  /** With `--json`, prints the document now, for an action that keeps running. Its return value is not printed. */
   publish(data: unknown): void;
   readonly hasPublished: boolean;
 }
@@ -44,7 +44,7 @@ export function openTerminal({ json, out = process.stdout }: { json: boolean; ou
     },
     write,
     progress(text) {
-      // Without a terminal a rewritten line would be a flood of lines.
+      // In a file or pipe, each update would be a line of its own.
       if (json || !out.isTTY) return;
       out.write(`\r\u001B[K${text}`);
       hasProgress = true;
@@ -53,7 +53,7 @@ export function openTerminal({ json, out = process.stdout }: { json: boolean; ou
   };
 }
 
-/** Rows below their headings, as wide as they need to be. Without rows, `empty`. */
+/** Formats rows below their headings, aligned; `empty` if there are no rows. */
 export function table(
   headings: readonly string[],
   rows: readonly (readonly (string | number | null)[])[],
@@ -72,18 +72,17 @@ export function table(
     .join('\n');
 }
 
-/** One field a line, for a single thing. */
+/** Formats one thing, one field per line. */
 export function fields(rows: readonly (readonly [string, string | number | null])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length)) + 2;
   return rows.map(([name, value]) => `${name.padEnd(width)}${value ?? '-'}`).join('\n');
 }
 
-/** What somebody else wrote must not steer a terminal; lines and tabs stay. */
+/** Removes control characters, because foreign text must not control the terminal. Keeps line ends and tabs. */
 export function printable(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n\t]/gu, ' ');
 }
 
-/** The same in one line. */
 export function oneLine(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ').trim();
 }

@@ -13,16 +13,15 @@ export interface UploadOptions {
   filePath: string;
   /** Default: `file`. */
   fileField?: string;
-  /** Of the form, beside the file. */
   fields: readonly (readonly [name: string, value: string])[];
-  /** Told as bytes leave, and at last that all have. */
+  /** Called as bytes are sent, and once when all are. */
   onProgress: (progress: { sentBytes: number; totalBytes: number }) => void;
 }
 
 /**
- * Sends a file as a form, straight from the disk. Not by `fetch`, which tells no progress and gives up on an answer
- * that takes five minutes. An answer that comes before everything was sent is the answer.
- * @throws CommandError NO_SUCH_FILE; the error of the connection
+ * Uploads a file as a form, streamed from disk. Not with `fetch`, which reports no progress and fails if the response
+ * takes five minutes. A response may arrive before everything is sent.
+ * @throws CommandError NO_SUCH_FILE; the connection's error
  */
 export async function uploadFile(options: UploadOptions): Promise<{ status: number; text: string }> {
   const { url, filePath, onProgress } = options;
@@ -47,7 +46,7 @@ export async function uploadFile(options: UploadOptions): Promise<{ status: numb
     yield head;
     let sentBytes = 0;
     onProgress({ sentBytes, totalBytes });
-    // No more than was announced, should the file grow meanwhile.
+    // Sends no more than announced, even if the file grows meanwhile.
     const bytes = totalBytes === 0 ? [] : createReadStream(filePath, { end: totalBytes - 1 });
     for await (const chunk of bytes as AsyncIterable<Buffer>) {
       yield chunk;

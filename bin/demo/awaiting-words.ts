@@ -3,41 +3,42 @@ import type { CallEvent } from '../cli/api-client.ts';
 import type { Conversation } from './conversation.ts';
 import type { Screen } from './screen.ts';
 
-/** What was understood so far of what the phones say. */
+/** The sentences recognised so far. */
 export interface AwaitedWords {
   readonly conversation: Conversation;
   take(event: CallEvent): void;
-  /** How many sentences are understood, or at least dealt with. */
+  /** How many sentences are recognised or skipped. */
   understood(): number;
-  /** There is no transcript to wait for. */
+  /** No transcript will come. */
   readonly failed: boolean;
 }
 
-/** A recogniser may put the end of a sentence before its last, quiet part. */
+/** A recogniser may end a sentence before its last, quiet part. */
 const END_TOLERANCE_MS = 1_200;
-/** A slow machine needs a while; after that the demo says what is missing. */
+/** Enough for a slow machine; then the demo reports what is missing. */
 const PATIENCE_MS = 60_000;
 const BAR_WIDTH = 30;
 
 export function awaitWords(conversation: Conversation): AwaitedWords {
-  const heardUntilMs = { agent: 0, customer: 0 };
+  const recognisedUntilMs = { agent: 0, customer: 0 };
   let failed = false;
   return {
     conversation,
     take({ event, leg, transcript }) {
       if (event === 'transcript.failed') failed = true;
       if (transcript === null || (leg !== 'agent' && leg !== 'customer')) return;
-      heardUntilMs[leg] = Math.max(heardUntilMs[leg], transcript.end * 1_000);
+      recognisedUntilMs[leg] = Math.max(recognisedUntilMs[leg], transcript.end * 1_000);
     },
     understood: () =>
-      conversation.sentences.filter(({ speaker, endMs }) => heardUntilMs[speaker] >= endMs - END_TOLERANCE_MS).length,
+      conversation.sentences.filter(({ speaker, endMs }) => recognisedUntilMs[speaker] >= endMs - END_TOLERANCE_MS)
+        .length,
     get failed() {
       return failed;
     },
   };
 }
 
-/** Shows who speaks, then how many sentences are still to be understood. Resolves when there is nothing left to wait for. */
+/** Shows who speaks, then how many sentences are missing. Resolves when there is nothing left to wait for. */
 export async function talkProgress(screen: Screen, words: AwaitedWords): Promise<void> {
   const { sentences, durationMs, farewell } = words.conversation;
   const startedAt = performance.now();

@@ -10,7 +10,7 @@ export interface ReceivedCallback {
   body: { event: string; event_id: string; data: { call: { call_id: string } } };
 }
 
-/** The integrator's server: takes callbacks, checks their signature, answers 204. */
+/** Starts an integrator's server: it receives callbacks, verifies their signatures and answers 204. */
 export async function startCallbackReceiver(secret: string) {
   const received: ReceivedCallback[] = [];
   const waiting: { callId: string; resolve: (callback: ReceivedCallback) => void }[] = [];
@@ -38,7 +38,7 @@ export async function startCallbackReceiver(secret: string) {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/call-finished`,
     received,
-    /** The callback of one call, however early or late it comes. */
+    /** Resolves with a call's callback, also if it already arrived. */
     callbackOf(callId: string): Promise<ReceivedCallback> {
       const already = received.find(({ body }) => body.data.call.call_id === callId);
       return already ? Promise.resolve(already) : new Promise((resolve) => waiting.push({ callId, resolve }));

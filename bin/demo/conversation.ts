@@ -2,24 +2,23 @@ import type { LegName } from '../../machines/events.ts';
 import { decodeG711 } from '../../media/codecs/g711.ts';
 import { asMulaw8k, spokenUtterances } from '../../test/speech/spoken.ts';
 
-/** What the phones say to each other: people reading, as a telephone line carries it. */
+/** The dialogue of the phones: recordings of people reading, in telephone quality. */
 export interface Conversation {
   sentences: readonly Sentence[];
   /** Until the last word. */
   durationMs: number;
-  /** The customer's last words, if there are any after the sentences. */
+  /** The customer's last words after the sentences, if any. */
   farewell: { samples: Int16Array; startMs: number } | null;
-  /** All that a leg says, with silence before it and while the other speaks. */
+  /** Everything that a leg says, with silence before and in between. */
   trackOf(leg: LegName, options: { leadMs: number }): Int16Array;
 }
 
 export interface Sentence {
   speaker: LegName;
-  /** The published text. */
   text: string;
   /** 8 kHz. */
   samples: Int16Array;
-  /** From the bridge on, as exactly as phones are answered. */
+  /** From the bridge, as precisely as phones are answered. */
   startMs: number;
   endMs: number;
 }
@@ -32,9 +31,9 @@ const SCRIPT: readonly { speaker: LegName; name: string }[] = [
   { speaker: 'agent', name: 'librivox-0930' },
   { speaker: 'customer', name: 'goforward' },
 ];
-/** By then the platform has heard that both are there, and records. */
+/** By then the bridge is up and recording. */
 const FIRST_WORD_MS = 500;
-/** Beside the silence that each recording begins and ends with. */
+/** Added to the silence at the start and end of each recording. */
 const PAUSE_MS = 200;
 const SAMPLES_PER_MS = 8;
 
@@ -66,7 +65,7 @@ export function conversationOf(count: number): Conversation {
   };
 }
 
-/** The same, and the customer has the last word. */
+/** Appends a farewell by the customer. */
 export function withFarewell(conversation: Conversation, samples: Int16Array): Conversation {
   const startMs = conversation.durationMs + PAUSE_MS;
   return {

@@ -1,4 +1,4 @@
-/** A POST for a shell, to be repeated by hand. */
+/** Formats a POST as a shell command. */
 export function curlOf({
   url,
   apiKey,

@@ -20,27 +20,30 @@ import { curlOf } from './curl.ts';
 import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from './likeness.ts';
 import { checkRemembered } from './remembered.ts';
 import { openScreen, type Screen } from './screen.ts';
-import { spokenForDemo, TOLD, type Told } from './spoken-by-platform.ts';
+import { PROMPTS, type Prompts, spokenForDemo } from './spoken-by-platform.ts';
 import { measureHearing, NUMBERS, startTown, type Town } from './town.ts';
 
 const CALLBACK_SECRET = 'demo-callback-secret-0123456789';
 const DIDS = ['+911140000001', '+911140000002'];
 const PRICE_PER_MINUTE_USD = 0.012;
-/** The recogniser inside is small: now and then it gets half of a sentence wrong. Of another one next to nothing fits. */
+/**
+ * Share of words. The embedded recogniser is small and sometimes gets half of a sentence wrong. Unrelated sentences
+ * share almost no words.
+ */
 const LEAST_UNDERSTOOD = 1 / 3;
 const TOP_UP_NANO = 5_000_000_000n;
-/** A demo that takes longer than this is stuck, and says so. */
+const BETWEEN_CALLS_MS = 3_000;
+/** A demo that takes longer is stuck. */
 const DEADLINE_MS = 150_000;
 
 export interface DemoOptions {
   terminal: Terminal;
-  /** The server and the phones stay up afterwards, until a signal. */
+  /** Keeps server and phones running until a signal. */
   keep: boolean;
-  /** The trunk and the phones insist on SRTP. */
+  /** The trunk and the phones require SRTP. */
   encrypt: boolean;
-  /** How many the phones say to each other. */
   sentences: number;
-  /** Told what came of it once everything is measured; with `keep` the demo goes on after that. */
+  /** Called with the result once everything is measured; with `keep` the demo then goes on. */
   onResult?: (result: DemoResult) => void;
 }
 
@@ -49,11 +52,14 @@ export interface DemoResult {
   checks: readonly { ok: boolean; text: string }[];
   url: string;
   api_key: string;
+  /** Login link for the console, valid once. Null without `keep`. */
+  console_url: string | null;
 }
 
 /**
- * Boots everything embedded, rings two softphones over real SIP and RTP, bridges, records and transcribes them, and
- * shows each state, and each sentence, as it happens. Resolves with the exit code: 0 when every claim was found true, 130 when a signal cut it short.
+ * Runs the demo: starts everything embedded, calls two softphones over real SIP and RTP, bridges, records and
+ * transcribes them, and prints each state and sentence. Resolves with the exit code: 0 if every check passed, 130 after
+ * a signal.
  */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const stuck = setTimeout(() => {
@@ -62,7 +68,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
     );
     process.exit(1);
   }, DEADLINE_MS);
-  /** The call is done and only `keep` keeps us: being interrupted is the way to end. */
+  /** The call is over and only `keep` keeps the demo running, so a signal is the normal end. */
   let isOver = false;
   const interrupted = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(isOver ? 0 : 130));
@@ -88,15 +94,19 @@ async function play(
   const ending = await oneCall(screen, stage);
   await report(screen, stage, ending);
   const exitCode = screen.checks.every(({ ok }) => ok) ? 0 : 1;
-  onResult?.({ call: ending.call, checks: screen.checks, url: stage.tandem.url, api_key: stage.apiKey });
-  if (keep) {
+  const consoleUrl = keep ? `${stage.tandem.url}${await stage.tandem.createOwnerLogin()}` : null;
+  onResult?.({
+    ...{ call: ending.call, checks: screen.checks, url: stage.tandem.url, api_key: stage.apiKey },
+    console_url: consoleUrl,
+  });
+  if (consoleUrl !== null) {
     onOver();
-    await keepUp(screen, stage);
+    await keepUp(screen, { ...stage, consoleUrl });
   }
   return exitCode;
 }
 
-/** Undoes what was set up, last first, however the demo ends. */
+/** Clean-ups, run in reverse order however the demo ends. */
 const clean: (() => Promise<unknown>)[] = [];
 
 interface Stage {
@@ -104,13 +114,13 @@ interface Stage {
   tandem: Tandem;
   town: Town;
   conversation: Conversation;
-  told: Told;
+  prompts: Prompts;
   api: Api;
   apiKey: string;
   receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
 }
 
-/** Boots the server on a data folder of its own, and furnishes it: trunk, numbers, a funded wallet, two phones. */
+/** Starts the server on a temporary data folder, with trunk, numbers, a funded wallet and two phones. */
 async function setUp(
   screen: Screen,
   {
@@ -138,17 +148,17 @@ async function setUp(
     logger: createLogger({ level: 'warn', ...(json && { destination: process.stderr }) }),
     onStep: ({ name, ms }) => screen.line(`${PARTS[name] ?? name} ${ms} ms`),
   });
-  // Before the phones, which it hangs up; also when it was interrupted while it started.
+  // Stops before the phones, because it hangs them up. Also if it was interrupted during the start.
   clean.push(async () => (await starting.catch(() => null))?.stop());
   const tandem = await starting;
   const apiKey = tandem.mintedApiKey ?? '';
   const api = apiClient({ url: tandem.url, apiKey });
-  const [wallet, told] = [await fund(tandem), await spokenForDemo(api)];
-  const spokenMs = Object.values(told).reduce((ms, samples) => ms + samples.length / 8, 0);
+  const [wallet, prompts] = [await fund(tandem), await spokenForDemo(api)];
+  const spokenMs = Object.values(prompts).reduce((ms, samples) => ms + samples.length / 8, 0);
   screen.line(
-    `${(spokenMs / 1000).toFixed(1)} s of speech made for it   ${Object.values(TOLD).map(spoken).join(', ')}`,
+    `${(spokenMs / 1000).toFixed(1)} s of speech made for it   ${Object.values(PROMPTS).map(spoken).join(', ')}`,
   );
-  const conversation = withFarewell(sentences, told.farewell);
+  const conversation = withFarewell(sentences, prompts.farewell);
   const encryption = encrypt ? 'required' : 'none';
   town = await startTown({ conversation, encryption, ...(keep && { autoHangupAfterMs: 60_000 }) });
   screen.line(`two softphones and a carrier  ${town.agent.sipUri}, ${town.customer.sipUri}, ${town.carrier.sipUri}`);
@@ -166,7 +176,7 @@ async function setUp(
   screen.line(
     `a trunk to it at ${PRICE_PER_MINUTE_USD} USD a minute, numbers ${DIDS.join(' and ')}, wallet ${usd(wallet.balanceNano)}`,
   );
-  return { encrypt, tandem, town, conversation, told, api, apiKey, receiver };
+  return { encrypt, tandem, town, conversation, prompts, api, apiKey, receiver };
 }
 
 async function fund({ databaseUrl, workspaceId }: Tandem) {
@@ -182,7 +192,7 @@ async function fund({ databaseUrl, workspaceId }: Tandem) {
   return wallet;
 }
 
-/** The speech engines are the operator's choice; all else is the demo's own. */
+/** Only the speech engines come from the operator's environment. */
 function speechSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => /^(STT|TTS)_|^MODELS_DIR$/.test(name)));
 }
@@ -201,7 +211,9 @@ interface Ending {
   callback: ReceivedCallback;
 }
 
-/** Places the call, shows what happens, hangs up once all is said and understood, waits for recording and callback. */
+/**
+ * Places the call, shows its progress, hangs up once everything is recognised, and waits for recording and callback.
+ */
 async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversation }: Stage): Promise<Ending> {
   const path = '/dialer/click2call';
   const request = {
@@ -213,8 +225,8 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversa
     callback_secret: CALLBACK_SECRET,
     record: true,
     transcribe: true,
-    announce: TOLD.announcement,
-    whisper: TOLD.whisper,
+    announce: PROMPTS.announcement,
+    whisper: PROMPTS.whisper,
     metadata: { ticket: 4711 },
   };
   screen.heading('Placing the call');
@@ -230,7 +242,7 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversa
     words.take(event);
     if (event.event === 'call.bridged') {
       ringing = false;
-      // It fails only when the server is stopping, which hangs up itself.
+      // Fails only if the server is stopping, which hangs up itself.
       void talkProgress(screen, words).then(() => api.post(`${path}/${call.call_id}/hangup`).catch(() => {}));
     }
   }
@@ -246,10 +258,10 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversa
   return { call: final.call, callback };
 }
 
-/** What came of it, every claim measured. */
+/** Checks and reports every result. */
 async function report(
   screen: Screen,
-  { encrypt, tandem, town, told, api, conversation }: Stage,
+  { encrypt, tandem, town, prompts, api, conversation }: Stage,
   { call, callback }: Ending,
 ): Promise<void> {
   screen.heading('The call object');
@@ -260,7 +272,7 @@ async function report(
   for (const hearing of measureHearing(town, conversation)) {
     const other = hearing.listener === 'agent' ? 'customer' : 'agent';
     screen.check(
-      hearing.heardTheOther,
+      hearing.receivedOther,
       `the ${hearing.listener} heard the ${other}: correlation ${hearing.otherLikeness.toFixed(3)} with what was said ` +
         `(own voice ${hearing.ownLikeness.toFixed(3)}), ${hearing.packets} packets, ${hearing.lost} lost`,
     );
@@ -269,8 +281,8 @@ async function report(
     const suites = [call.quality?.agent?.encryption, call.quality?.customer?.encryption];
     screen.check(suites.every(Boolean), `both legs were encrypted: ${suites.join(' and ')}`);
   }
-  checkTold(screen, { town, told });
-  await checkRecording(screen, { api, conversation, told, call });
+  checkPrompts(screen, { town, prompts });
+  await checkRecording(screen, { api, conversation, prompts, call });
   const transcript = await api.get<PublicTranscript>(`/dialer/click2call/${call.call_id}/transcript`);
   checkTranscript(screen, { conversation, transcript });
   await checkRemembered(screen, { api, transcript });
@@ -298,31 +310,31 @@ async function report(
   screen.check(callback.verified.ok, `callback ${callback.body.event}, signature verified: ${callback.signature}`);
 }
 
-/** Compares what the platform said with what reached each phone. */
-function checkTold(screen: Screen, { town, told }: Pick<Stage, 'town' | 'told'>): void {
+/** Compares the platform's announcements with the audio at each phone. */
+function checkPrompts(screen: Screen, { town, prompts }: Pick<Stage, 'town' | 'prompts'>): void {
   const [atAgent, atCustomer] = [town.agent.heard().pcm, town.customer.heard().pcm];
   for (const [what, text] of [
-    ['announcement', TOLD.announcement],
-    ['whisper', TOLD.whisper],
+    ['announcement', PROMPTS.announcement],
+    ['whisper', PROMPTS.whisper],
   ] as const) {
-    const [agent, customer] = [likenessOf(atAgent, told[what]), likenessOf(atCustomer, told[what])];
+    const [agent, customer] = [likenessOf(atAgent, prompts[what]), likenessOf(atCustomer, prompts[what])];
     screen.check(
       agent > SAME_LIKENESS && customer < FOREIGN_LIKENESS,
       `the ${what} ${spoken(text)} reached the agent (correlation ${agent.toFixed(3)}) and not the customer ` +
         `(${customer.toFixed(3)})`,
     );
   }
-  const farewell = likenessOf(atAgent, told.farewell);
+  const farewell = likenessOf(atAgent, prompts.farewell);
   screen.check(
     farewell > SAME_LIKENESS,
-    `the agent heard ${spoken(TOLD.farewell)}, synthesised for the customer: correlation ${farewell.toFixed(3)}`,
+    `the agent heard ${spoken(PROMPTS.farewell)}, synthesised for the customer: correlation ${farewell.toFixed(3)}`,
   );
 }
 
-/** Fetches the recording through its signed URL, keeps it, and listens to both channels. */
+/** Downloads the recording through its presigned URL and checks both channels. */
 async function checkRecording(
   screen: Screen,
-  { api, conversation, told, call }: Evidence & Pick<Stage, 'told'>,
+  { api, conversation, prompts, call }: Evidence & Pick<Stage, 'prompts'>,
 ): Promise<void> {
   if (!call.recording_available) return screen.check(false, `the recording is ${call.recording_status}`);
   const { recording } = await api.post<{ recording: { playback_url: string; recording_size: number } }>(
@@ -342,7 +354,7 @@ async function checkRecording(
     of(speaker).map(({ samples }) => likenessOf(channel, samples));
   const agent = Math.min(...likenessIn(left, 'agent'));
   const customer = Math.min(...likenessIn(right, 'customer'));
-  const whispered = [left, right].map((channel) => likenessOf(channel, told.whisper));
+  const whispered = [left, right].map((channel) => likenessOf(channel, prompts.whisper));
   const mixedUp = Math.max(...likenessIn(left, 'customer'), ...likenessIn(right, 'agent'), ...whispered);
   screen.check(
     Math.min(agent, customer) > SAME_LIKENESS &&
@@ -353,7 +365,7 @@ async function checkRecording(
   );
 }
 
-/** Compares what was understood of each leg with the published texts. */
+/** Compares each leg's transcript with the published texts. */
 function checkTranscript(
   screen: Screen,
   { conversation, transcript }: { conversation: Conversation; transcript: PublicTranscript },
@@ -375,14 +387,28 @@ interface Evidence {
   call: PublicCall;
 }
 
-async function keepUp(screen: Screen, { tandem, apiKey }: Stage): Promise<void> {
-  screen.heading('Still up: place more calls with the curl above (a new reference_id each time)');
+/** Places calls until a signal, so that the console shows a live one. */
+async function keepUp(screen: Screen, { tandem, town, api, apiKey, consoleUrl }: Stage & { consoleUrl: string }) {
+  screen.heading('Still up, with a live call. See it in the console, with a link that works once:');
+  screen.line(consoleUrl);
+  screen.line('');
   screen.line(`API      ${tandem.url}`);
-  screen.line(`health   ${tandem.url}/readyz`);
-  screen.line(`calls    ${tandem.url}/dialer/click2call`);
   screen.line(`OpenAPI  ${tandem.url}/openapi.json`);
   screen.line(`API key  ${apiKey}`);
-  screen.line('Ctrl-C ends.');
+  screen.line('Place more calls with the curl above, each with a new reference_id. Ctrl-C ends.');
+  town.repeatSpeech();
+  try {
+    for (;;) {
+      const { call } = await api.post<{ call: PublicCall }>('/dialer/click2call', {
+        ...{ agent_number: NUMBERS.agent, customer_number: NUMBERS.customer, did: DIDS[1] },
+        ...{ record: true, transcribe: true, metadata: { ticket: 4711 } },
+      });
+      for await (const _event of api.events(call.call_id));
+      await sleep(BETWEEN_CALLS_MS);
+    }
+  } catch (error) {
+    screen.line(`No more calls are placed: ${(error as Error).message}`);
+  }
   await new Promise(() => {});
 }
 

@@ -1,20 +1,20 @@
-/** How much of one thing is in another: of a sentence in what was heard, of its words in what was understood. */
+/** Similarity of spoken and received audio, and of spoken and recognised words. */
 
-/** The same samples, but for a lost packet here and there. */
+/** The same samples, apart from a lost packet here and there. */
 export const SAME_LIKENESS = 0.9;
-/** Two sentences that have nothing to do with each other stay below. */
+/** Unrelated sentences stay below. */
 export const FOREIGN_LIKENESS = 0.5;
 
-/** The loudest part that is looked for first: a quarter of a second at 8 kHz. */
+/** Length of the loudest part, which is searched first: a quarter of a second at 8 kHz. */
 const PROBE_SAMPLES = 2_000;
 
-/** Correlation of the sentence with what was heard, 1 for the very same samples, where they are most alike. */
+/** Best correlation of a sentence with the received audio; 1 for identical samples. */
 export function likenessOf(heard: Int16Array, spoken: Int16Array): number {
   const probeAt = loudestPart(spoken);
   const probe = spoken.subarray(probeAt, probeAt + PROBE_SAMPLES);
   let best = 0;
   let bestAt = 0;
-  // Of what the probe is held against, or the loudest part of all would win.
+  // Normalizes the correlation, or the loudest part of the recording would win.
   let power = 0;
   for (let at = 0; at < heard.length; at += 1) {
     power += heard[at]! ** 2 - (at < probe.length ? 0 : heard[at - probe.length]! ** 2);
@@ -29,7 +29,7 @@ export function likenessOf(heard: Int16Array, spoken: Int16Array): number {
   return correlation(heard.subarray(start, start + spoken.length), spoken);
 }
 
-/** How many words of a sentence were understood, in their order. */
+/** Counts the words of a sentence that were recognised in order. */
 export function wordsUnderstood(spoken: string, understood: string): { words: number; understood: number } {
   const [said, heard] = [wordsOf(spoken), wordsOf(understood)];
   // Longest common subsequence.

@@ -6,7 +6,7 @@ import type { Screen } from './screen.ts';
 
 type Leg = 'agent' | 'customer';
 
-/** Has what was said corrected and remembered, and looks whether it is found again. */
+/** Corrects the transcript, stores it as memories, and checks that a search finds them. */
 export async function checkRemembered(
   screen: Screen,
   { api, transcript }: { api: Api; transcript: PublicTranscript },
@@ -47,7 +47,7 @@ async function correct(api: Api, text: string): Promise<{ text: string; model: s
   return corrected;
 }
 
-/** Resolves with its id once it is ready. */
+/** Resolves with the memory's id once it is processed. */
 async function remember(api: Api, leg: Leg, text: string): Promise<string> {
   const { results } = await api.post<{ results: { id: string }[] }>('/memory/ingest', {
     text,
@@ -61,13 +61,13 @@ async function remember(api: Api, leg: Leg, text: string): Promise<string> {
   return id;
 }
 
-/** Those of the one that the other did not say. */
+/** Words of the first leg that the second did not say. */
 function wordsOfOne(one: string, other: string): string[] {
   const others = new Set(wordsOf(other));
   return [...new Set(wordsOf(one))].filter((word) => word.length > 2 && !others.has(word));
 }
 
-/** Corrections add capitals, marks and apostrophes. */
+/** Ignores capitals, marks and apostrophes, which corrections add. */
 function spellingOf(text: string): string {
   return wordsOf(text.replaceAll(/['’]/g, '')).join(' ');
 }

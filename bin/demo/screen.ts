@@ -2,14 +2,14 @@ import type { CallEvent } from '../cli/api-client.ts';
 import { eventLines } from '../cli/event-lines.ts';
 import type { Terminal } from '../cli/terminal.ts';
 
-/** What the demo prints: headings, event lines, and one progress line that is rewritten in place on a terminal. */
+/** Output of the demo: headings, event lines, and one progress line that is rewritten in place on a terminal. */
 export interface Screen {
   heading(text: string): void;
   line(text: string): void;
   check(ok: boolean, text: string): void;
   event(event: CallEvent): void;
   progress(text: string): void;
-  /** Every check so far. */
+  /** All checks so far. */
   readonly checks: readonly { ok: boolean; text: string }[];
 }
 

@@ -1,17 +1,17 @@
 import { type Api, ApiError } from '../cli/api-client.ts';
 
-/** What the platform itself says in the demo: to the agent, and in the customer's place. */
-export const TOLD = {
+/** Texts that the platform speaks: to the agent, and in the customer's place. */
+export const PROMPTS = {
   announcement: 'Call from the Tandem demo.',
   whisper: 'Ticket 4711.',
   farewell: 'Thank you, goodbye.',
 } as const;
 
-export type Told = Record<keyof typeof TOLD, Int16Array>;
+export type Prompts = Record<keyof typeof PROMPTS, Int16Array>;
 
 type Line = { type: 'chunk'; result: { audioContent: string } } | { type: 'complete' | 'error'; message?: string };
 
-/** Has a text spoken, as a telephone carries it: 8 kHz. @throws ApiError */
+/** Synthesizes a text at 8 kHz. @throws ApiError */
 export async function spokenByPlatform(api: Pick<Api, 'lines'>, text: string): Promise<Int16Array> {
   const chunks: Buffer[] = [];
   const body = { text, audio_config: { audio_encoding: 'LINEAR16', sample_rate_hertz: 8_000 } };
@@ -22,11 +22,11 @@ export async function spokenByPlatform(api: Pick<Api, 'lines'>, text: string): P
   return new Int16Array(Uint8Array.from(Buffer.concat(chunks)).buffer);
 }
 
-export async function spokenForDemo(api: Pick<Api, 'lines'>): Promise<Told> {
+export async function spokenForDemo(api: Pick<Api, 'lines'>): Promise<Prompts> {
   const [announcement, whisper, farewell] = await Promise.all([
-    spokenByPlatform(api, TOLD.announcement),
-    spokenByPlatform(api, TOLD.whisper),
-    spokenByPlatform(api, TOLD.farewell),
+    spokenByPlatform(api, PROMPTS.announcement),
+    spokenByPlatform(api, PROMPTS.whisper),
+    spokenByPlatform(api, PROMPTS.farewell),
   ]);
   return { announcement, whisper, farewell };
 }

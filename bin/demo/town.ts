@@ -4,11 +4,13 @@ import { type Softphone, startSoftphone } from '../../test/softphone/softphone.t
 import type { Conversation } from './conversation.ts';
 import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS } from './likeness.ts';
 
-/** A town to call in, on this machine: a carrier and two telephones, real SIP over UDP and real RTP. */
+/** Loopback telephony: a carrier and two telephones, with real SIP over UDP and real RTP. */
 export interface Town {
   carrier: LoopbackCarrier;
   agent: Softphone;
   customer: Softphone;
+  /** From the next call, both phones repeat their sentences. */
+  repeatSpeech(): void;
   stop(): Promise<void>;
 }
 
@@ -27,28 +29,35 @@ export async function startTown({
   encryption: MediaEncryption;
   autoHangupAfterMs?: number;
 }): Promise<Town> {
+  const customerSpeech = {
+    kind: 'samples' as const,
+    samples: conversation.trackOf('customer', { leadMs: 0 }),
+    loop: false,
+  };
   const customer = await startSoftphone({
     name: 'customer',
     user: NUMBERS.customer,
     ringForMs: CUSTOMER_RINGS_MS,
     encryption,
-    audio: { kind: 'samples', samples: conversation.trackOf('customer', { leadMs: 0 }) },
+    audio: customerSpeech,
     ...(autoHangupAfterMs !== undefined && { autoHangupAfterMs }),
   });
+  const agentSpeech = {
+    kind: 'samples' as const,
+    samples: conversation.trackOf('agent', { leadMs: 0 }),
+    loop: false,
+    // The agent answers first and starts to speak when the customer has answered.
+    after() {
+      const former = new Set(customer.calls.map(({ callId }) => callId));
+      return customer.until('confirmed', ({ callId }) => !former.has(callId), LONGEST_SETUP_MS);
+    },
+  };
   const agent = await startSoftphone({
     name: 'agent',
     user: NUMBERS.agent,
     ringForMs: AGENT_RINGS_MS,
     encryption,
-    audio: {
-      kind: 'samples',
-      samples: conversation.trackOf('agent', { leadMs: 0 }),
-      // Who answers first speaks to nobody until the customer has answered, however long that takes.
-      after() {
-        const former = new Set(customer.calls.map(({ callId }) => callId));
-        return customer.until('confirmed', ({ callId }) => !former.has(callId), LONGEST_SETUP_MS);
-      },
-    },
+    audio: agentSpeech,
   });
   const carrier = await startLoopbackCarrier({
     recordRoute: true,
@@ -61,6 +70,10 @@ export async function startTown({
     carrier,
     agent,
     customer,
+    repeatSpeech() {
+      agentSpeech.loop = true;
+      customerSpeech.loop = true;
+    },
     async stop() {
       await Promise.all([agent.stop(), customer.stop(), carrier.stop()]);
     },
@@ -71,14 +84,14 @@ export interface Hearing {
   listener: 'agent' | 'customer';
   packets: number;
   lost: number;
-  /** Likeness of what was heard to what the other said: of the sentence that came over worst. */
+  /** Lowest similarity of the received audio to a sentence of the other party. */
   otherLikeness: number;
-  /** Likeness to what the listener itself said, which an echo would have. */
+  /** Similarity to the listener's own speech, which an echo would raise. */
   ownLikeness: number;
-  heardTheOther: boolean;
+  receivedOther: boolean;
 }
 
-/** Compares what reached each phone, as RTP, with what was said to it. */
+/** Compares the RTP audio at each phone with what was sent to it. */
 export function measureHearing(town: Town, { sentences }: Conversation): Hearing[] {
   return (['agent', 'customer'] as const).map((listener) => {
     const heard = town[listener].heard();
@@ -94,7 +107,7 @@ export function measureHearing(town: Town, { sentences }: Conversation): Hearing
       lost: heard.continuity.lost,
       otherLikeness,
       ownLikeness,
-      heardTheOther: otherLikeness > SAME_LIKENESS && ownLikeness < FOREIGN_LIKENESS,
+      receivedOther: otherLikeness > SAME_LIKENESS && ownLikeness < FOREIGN_LIKENESS,
     };
   });
 }

@@ -10,18 +10,20 @@ import { findUserByEmail, getWorkspace, openWorkspace } from '../../storage/quer
 import { callerOf } from '../auth.ts';
 import { addressOf } from '../client-address.ts';
 import type { HttpApp, HttpContext, Registration } from '../context.ts';
-import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { InvitationTokenSchema } from '../schemas/invitation.ts';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, requireStrongPassword } from '../schemas/password.ts';
+import { AsCookieSchema, LoggedInSchema, TOKEN_EXAMPLE, TOKEN_FIELDS } from '../schemas/session.ts';
 import { EmailSchema, RoleSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
-import type { MintedToken } from '../session-tokens.ts';
+import { clearSessionCookie, handOverSession, requireOwnLoginPage, usedSessionCookie } from '../session-cookie.ts';
+import { sessionClientOf } from '../session-tokens.ts';
 
 const TAGS = ['accounts'];
 
-export function authRoutes(
-  app: HttpApp,
-  { sql, sessionTokens, registration, limits: { logins }, revocations, now }: HttpContext,
-): void {
+export function authRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql, sessionTokens, registration, revocations, now } = context;
+  const { logins } = context.limits;
+
   app.post(
     '/auth/register',
     {
@@ -38,14 +40,15 @@ export function authRoutes(
       },
     },
     async (request, reply) => {
-      const { email, password, name = '', invitation: token } = request.body;
+      const { email, password, name = '', invitation: token, cookie: asCookie = false } = request.body;
       const { workspace_name: workspaceName = `${name || email.split('@')[0]}'s workspace` } = request.body;
+      if (asCookie) requireOwnLoginPage(request, context);
       requireRegistration(registration, token);
       requireStrongPassword(password, { email, name });
       await logins.register(addressOf(request));
       const at = now();
       const invited = token === undefined ? null : { token, email, now: at };
-      // Before the hash, which takes long.
+      // Check before the slow password hash.
       if (invited) await requireInvitation(sql, invited);
       const passwordHash = await hashPassword(password);
       const registered = await inTransaction(sql, async (tx) => {
@@ -71,11 +74,15 @@ export function authRoutes(
         });
         return { user, workspace, role: 'owner' as const };
       });
-      const minted = await sessionTokens.mint({ userId: registered.user.id, now: at });
+      const minted = await sessionTokens.mint({
+        userId: registered.user.id,
+        now: at,
+        client: sessionClientOf(request),
+      });
       const { id, name: workspaceTitle, plan } = registered.workspace;
       return reply.code(201).send(
         success({
-          ...presentToken(minted),
+          ...handOverSession(minted, { asCookie, reply, context }),
           user: registered.user,
           workspace: { id, name: workspaceTitle, plan, role: registered.role },
         }),
@@ -102,8 +109,9 @@ export function authRoutes(
         response: { 200: successOf(LoggedInSchema, 'The token and its user.'), ...REFUSALS },
       },
     },
-    async (request) => {
-      const { email, password } = request.body;
+    async (request, reply) => {
+      const { email, password, cookie: asCookie = false } = request.body;
+      if (asCookie) requireOwnLoginPage(request, context);
       const attempt = { email, address: addressOf(request) };
       await logins.attempt(attempt);
       const user = await findUserByEmail(sql, email);
@@ -115,8 +123,11 @@ export function authRoutes(
       if (isOutdated) {
         await replacePasswordHash(sql, { userId: user.id, from: user.passwordHash!, to: await hashPassword(password) });
       }
-      const minted = await sessionTokens.mint({ userId: user.id, now: now() });
-      return success({ ...presentToken(minted), user: { id: user.id, email: user.email, name: user.name } });
+      const minted = await sessionTokens.mint({ userId: user.id, now: now(), client: sessionClientOf(request) });
+      return success({
+        ...handOverSession(minted, { asCookie, reply, context }),
+        user: { id: user.id, email: user.email, name: user.name },
+      });
     },
   );
 
@@ -128,7 +139,8 @@ export function authRoutes(
         tags: TAGS,
         operationId: 'logout',
         summary: 'Log out',
-        description: 'Revokes the token of the session, and closes its open streams and sockets.',
+        description:
+          'Revokes the token of the session, and closes its open streams and sockets. Clears the cookie if the request has the token there.',
         response: {
           200: successOf(
             Type.Object({ logged_out: Type.Literal(true) }, { examples: [{ logged_out: true }] }),
@@ -138,21 +150,15 @@ export function authRoutes(
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const id = callerOf(request).sessionId!;
       await revokeSession(sql, { id, now: now() });
+      if (usedSessionCookie(request) !== null) clearSessionCookie(reply, context);
       revocations.publish({ kind: 'session', id });
       return success({ logged_out: true });
     },
   );
 }
-
-const TOKEN_EXAMPLE = {
-  token: 'eyJhbGciOiJFZERTQSJ9.eyJ1c2VyX2lkIjoxN30.c2lnbmF0dXJl',
-  token_type: 'Bearer',
-  expires_at: '2026-01-31T21:30:00.000Z',
-  user: { id: 17, email: 'ada@example.com', name: 'Ada' },
-};
 
 const RegisterBody = Type.Object(
   {
@@ -167,6 +173,7 @@ const RegisterBody = Type.Object(
       description: 'Display name of the new workspace, up to 100 characters. Ignored if you join a workspace.',
     }),
     invitation: Type.Optional(InvitationTokenSchema),
+    cookie: Type.Optional(AsCookieSchema),
   },
   {
     additionalProperties: false,
@@ -177,21 +184,16 @@ const RegisterBody = Type.Object(
 );
 
 const LoginBody = Type.Object(
-  { email: EmailSchema, password: Type.String({ maxLength: MAX_PASSWORD_LENGTH, description: 'Password.' }) },
+  {
+    email: EmailSchema,
+    password: Type.String({ maxLength: MAX_PASSWORD_LENGTH, description: 'Password.' }),
+    cookie: Type.Optional(AsCookieSchema),
+  },
   {
     additionalProperties: false,
     examples: [{ email: 'ada@example.com', password: 'four quite unrelated words' }],
   },
 );
-
-const TOKEN_FIELDS = {
-  token: Type.String({ description: 'JWT with the claims iss, aud, sub, user_id, iat, exp and jti.' }),
-  token_type: Type.Literal('Bearer'),
-  expires_at: { ...TimeSchema, description: 'When the token expires.' },
-  user: Type.Object({ id: Type.Integer(), email: Type.String(), name: Type.String() }, { description: 'The user.' }),
-};
-
-const LoggedInSchema = Type.Object(TOKEN_FIELDS, { examples: [TOKEN_EXAMPLE] });
 
 const RegisteredSchema = Type.Object(
   {
@@ -222,8 +224,4 @@ function requireRegistration(registration: Registration, invitation: string | un
       ? 'Registration requires an invitation. Ask an owner or admin of a workspace, or the operator, for one.'
       : 'Registration is closed on this server. Ask the operator for an account, or to set REGISTRATION=invite.',
   );
-}
-
-function presentToken({ token, expiresAt }: MintedToken) {
-  return { token, token_type: 'Bearer', expires_at: expiresAt.toISOString() };
 }

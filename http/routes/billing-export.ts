@@ -12,7 +12,7 @@ import { validationFailed } from '../validation.ts';
 
 const BATCH = 500;
 
-/** Exports a list, oldest first, as one table that is read in batches. */
+/** Reads the list in batches, oldest first. */
 export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpContext): void {
   app.get(
     '/billing/export.csv',
@@ -103,7 +103,7 @@ function knownStatus<Type extends keyof typeof STATUSES>(
   return known;
 }
 
-/** Rejects a filter of the other list: ignoring it would export more than the client asked for. */
+/** Rejects filters of the other list. Ignoring them would export more than requested. */
 function refuseFilters(filters: Record<string, unknown>, type: keyof typeof STATUSES): void {
   const path = Object.keys(filters).find((name) => filters[name] !== undefined);
   if (path !== undefined) throw validationFailed([{ path, message: `is only allowed with type=${type}` }]);
@@ -111,7 +111,7 @@ function refuseFilters(filters: Record<string, unknown>, type: keyof typeof STAT
 
 interface Table {
   columns: string[];
-  /** Records after a position, and the position to continue from; null at the end. */
+  /** Reads records after a position. `next` is the position to continue from; null at the end. */
   read: (position: bigint) => Promise<{ records: string[]; next: bigint | null }>;
 }
 
@@ -133,12 +133,14 @@ function tableOf<Row extends { position: bigint }>(
   };
 }
 
-/** Reads the next batch once the client has taken the last one, so that a slow client holds neither memory nor a connection. */
+/**
+ * Reads a batch once the client has taken the last one, so that a slow client occupies neither memory nor a connection.
+ */
 async function* csvOf({ columns, read }: Table, closing: AbortSignal): AsyncGenerator<string> {
   yield csvRecord(columns);
   let position: bigint | null = 0n;
   while (position !== null) {
-    // Aborts the response, because a truncated table must not look complete.
+    // Abort the response, because a truncated table must not look complete.
     closing.throwIfAborted();
     const batch: { records: string[]; next: bigint | null } = await read(position);
     if (batch.records.length > 0) yield batch.records.join('');

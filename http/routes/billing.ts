@@ -9,6 +9,7 @@ import { PAYMENT_FILTERS, paymentFilters, USAGE_FILTERS, usageFilters } from '..
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { nanoToUsd } from '../schemas/money.ts';
 import { billingExportRoute } from './billing-export.ts';
+import { billingSummaryRoute } from './billing-summary.ts';
 
 const TAGS = ['billing'];
 
@@ -86,6 +87,7 @@ export function billingRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
+  billingSummaryRoute(app, context);
   billingExportRoute(app, context);
 }
 

@@ -45,7 +45,7 @@ interface ControlRoute<Body> {
   control: (body: Body) => CallControl;
 }
 
-/** Controls a live call. Each answers once it has happened and is in the event log. */
+/** Routes that control a live call. Each responds once the control is carried out and logged. */
 export function callControlRoutes(
   app: HttpApp,
   {
@@ -148,7 +148,7 @@ const DIGITS = /^[0-9A-Da-d*#wW]+$/;
 
 const LEG_ID = /^(agent|customer|leg_[0-9a-f-]{36})$/;
 
-/** Supervisors are for admins. @throws TandemError */
+/** Requires an admin for supervisor legs. @throws TandemError */
 export function requireControlOf(
   call: CallRow,
   { legs, principal }: { legs: readonly LegId[]; principal: Principal },
@@ -157,7 +157,6 @@ export function requireControlOf(
   if (isOfSupervisor) requireAccess(principal, 'admin');
 }
 
-/** @throws TandemError LEG_NOT_FOUND for what can be no leg */
 export function legOf(leg: string): LegId {
   if (LEG_ID.test(leg)) return leg;
   throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.');

@@ -37,7 +37,6 @@ interface CallLegsOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Further parties and supervisors of a live call. */
 export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptions): void {
   const { dialer, sql, now, numberPlan } = context;
 
@@ -128,7 +127,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
       const endpoint = readEndpoint(request.body.endpoint, { ownUserId: principal.userId, numberPlan });
       const { mode } = request.body;
       const { callId } = await findCall(request.params.id, principal);
-      // Before it happens: nobody listens unnoticed because the audit log could not be written.
+      // Audit first: if the log cannot be written, the supervision must not start.
       await audit(request, { callId, details: { mode, ...audited(endpoint) } });
       const target = { workspaceId: principal.workspaceId, callId };
       const leg = await dialer.addLeg(target, { role: 'supervisor', mode, endpoint });
@@ -195,7 +194,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
   );
 
-  /** @throws TandemError LEG_NOT_FOUND unless the call has such a leg, which is still there */
+  /** @throws TandemError LEG_NOT_FOUND unless the call has such a leg and it is still connected */
   async function liveLeg(id: string, principal: Principal, isWanted: (leg: CallLeg) => boolean): Promise<CallRow> {
     const call = await findCall(id, principal);
     if (!call.legs.some((leg) => leg.state !== 'ended' && isWanted(leg))) throw legNotFound();

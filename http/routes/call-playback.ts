@@ -37,7 +37,6 @@ interface CallPlaybackOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Plays texts and audio files to the legs of a live call. */
 export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall }: CallPlaybackOptions): void {
   app.post(
     '/dialer/click2call/:id/play',

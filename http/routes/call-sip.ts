@@ -16,7 +16,6 @@ interface CallSipOptions {
 
 const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 
-/** The SIP messages of a call. */
 export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOptions): void {
   const { sql } = context;
 
@@ -89,7 +88,7 @@ export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOption
 const PCAPNG = 'application/vnd.tcpdump.pcap';
 const LADDER_EXAMPLE = '+0.000  |<------------- INVITE (SDP) -------------|\n';
 
-/** JSON unless the client names plain text before it. */
+/** JSON unless the client lists plain text first. */
 function prefersText(accept: string | undefined): boolean {
   const types = (accept ?? '')
     .toLowerCase()

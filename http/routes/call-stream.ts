@@ -6,7 +6,8 @@ import { type CallRow, hasEvents } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { abortWithClient } from '../credential-watch.ts';
-import { isFinal, streamCallEvents } from '../event-stream.ts';
+import { EVENT_STREAM_HEADERS, isFinal, streamCallEvents } from '../event-stream.ts';
+import { countStreams } from '../open-streams.ts';
 import { baseUrlOf, mayAccessMedia } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
 import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
@@ -18,28 +19,12 @@ export interface StreamRouteOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Each stream holds a socket for as long as its call lasts. */
+/** Each stream holds a socket until its call ends. */
 const MAX_STREAMS = 1000;
 
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
   const { sql, dialer, heartbeatMs } = context;
-  const openStreams = new Map<string, number>();
-
-  /** Counts a stream until the signal aborts. @throws TandemError RATE_LIMITED */
-  function countStream(workspaceId: string, signal: AbortSignal): void {
-    const open = openStreams.get(workspaceId) ?? 0;
-    if (open >= MAX_STREAMS) {
-      const message = `The workspace has ${MAX_STREAMS} open event streams, the maximum. Close some, then retry.`;
-      throw new TandemError('RATE_LIMITED', message, { retryAfterS: 30 });
-    }
-    openStreams.set(workspaceId, open + 1);
-    const release = () => {
-      const left = (openStreams.get(workspaceId) ?? 1) - 1;
-      if (left === 0) openStreams.delete(workspaceId);
-      else openStreams.set(workspaceId, left);
-    };
-    signal.addEventListener('abort', release, { once: true });
-  }
+  const streams = countStreams(MAX_STREAMS);
 
   app.post(
     '/dialer/click2call/:id/stream-token',
@@ -103,18 +88,18 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     async (request, reply) => {
       const principal = principalOf(request);
       const call = await findCall(request.params.id, principal);
-      if (request.streamedCallId !== null && request.streamedCallId !== call.callId) {
-        throw new TandemError('FORBIDDEN', 'The stream token was created for another call.');
+      if (request.streamTarget !== null && request.streamTarget.callId !== call.callId) {
+        throw new TandemError('FORBIDDEN', 'The stream token was created for another stream.');
       }
-      // A sequence from the future must not suppress the events that will get it.
+      // A sequence from the future must not hide the events that will get it.
       const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
-      // Old events may have been deleted, and no others will come.
+      // Old events may have been deleted, and no others will follow.
       if (isFinal(call) && !(await hasEvents(sql, { callId: call.callId, afterSequence })))
         return reply.code(204).send();
 
       const ended = new AbortController();
-      countStream(call.workspaceId, ended.signal);
+      streams.add(call.workspaceId, ended.signal);
       abortWithClient(context, { principal, reply, ended });
       const show = mayAccessMedia(call, principal) ? (event: PublicCallEvent) => event : withoutTranscript;
       const events = streamCallEvents({
@@ -125,21 +110,12 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         heartbeatMs,
         signal: ended.signal,
       });
-      return reply
-        .headers({
-          'content-type': 'text/event-stream; charset=utf-8',
-          'cache-control': 'no-cache, no-transform',
-          // A kept-alive connection would delay the close of the server.
-          connection: 'close',
-          // Stops nginx from buffering events.
-          'x-accel-buffering': 'no',
-        })
-        .send(Readable.from(events));
+      return reply.headers(EVENT_STREAM_HEADERS).send(Readable.from(events));
     },
   );
 }
 
-const TokenSchema = Type.Object(
+export const TokenSchema = Type.Object(
   {
     token: Type.String({ description: 'Token for the query of the stream.' }),
     expires_at: TimeSchema,

@@ -40,7 +40,6 @@ interface CallTransferOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Transfers of a live call. */
 export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTransferOptions): void {
   const { dialer, numberPlan } = context;
 

@@ -13,7 +13,7 @@ import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 
 const TAGS = ['calling rules'];
 
-/** Limits of a workspace on its calls: storage/queries/call-permission.ts enforces them. */
+/** storage/queries/call-permission.ts enforces the limits. */
 export function callingRulesRoutes(app: HttpApp, { sql, callingLimits, now }: HttpContext): void {
   app.get(
     '/dialer/calling-rules',

@@ -24,7 +24,7 @@ import {
 import { withStallTimeout } from '../stall-timeout.ts';
 
 const TAGS = ['chat'];
-/** Conversations are longer than the bodies of other operations. */
+/** Conversations need more room than other bodies. */
 const BODY_LIMIT_BYTES = 512 * 1024;
 const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the chat.' }) });
 
@@ -137,7 +137,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     const parts = withHeartbeats(answering.parts, context.heartbeatMs);
     let first: Awaited<ReturnType<typeof parts.next>>;
     try {
-      // Wait for the first part, so that an early failure still gets its own HTTP status.
+      // Wait for the first part, so that an early failure gets its own HTTP status.
       first = await parts.next();
     } catch (error) {
       throw toCompletionError(error, { ended, request, reply });
@@ -199,7 +199,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     if (!reply.raw.destroyed) return error;
     const cancelled = new TandemError('CHAT_CLIENT_CANCELLED', 'The client closed the connection.');
     const { code, status } = cancelled;
-    // Logged here, because no response is sent.
+    // Log here, because no response is sent.
     logger.info({ requestId: request.id, code, status }, 'completion cancelled');
     return cancelled;
   }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { presentCall, presentTranscript } from '../../actors/call-view.ts';
 import { TandemError } from '../../machines/errors.ts';
-import { type CallRow, findRecordingTarget, getCall, listCalls } from '../../storage/queries/calls.ts';
+import { type CallRow, findRecordingTarget, getCall } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
@@ -15,15 +15,16 @@ import {
   requirePlayable,
   requireTrunk,
 } from '../playback.ts';
-import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
-import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { readCallable } from '../schemas/phone-number.ts';
+import { RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
+import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
-import { readTime } from '../schemas/time.ts';
-import { validationFailed } from '../validation.ts';
 import { callControlRoutes } from './call-control.ts';
+import { callDeliveryRoutes } from './call-deliveries.ts';
+import { callLedgerRoutes } from './call-ledger.ts';
 import { callLegRoutes } from './call-legs.ts';
+import { callListRoutes } from './call-list.ts';
 import { callPlaybackRoutes } from './call-playback.ts';
+import { callQualityRoutes } from './call-quality.ts';
 import { callSipRoutes } from './call-sip.ts';
 import { streamRoute } from './call-stream.ts';
 import { callTransferRoutes } from './call-transfer.ts';
@@ -67,7 +68,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     async (request, reply) => {
       const { workspaceId, placedVia, apiKeyId, apiKeyName, userId } = principalOf(request);
       const placement = parsePlacement(request.body, { ownUserId: userId, numberPlan });
-      // An attempt after a crash finds the call that the first one placed.
+      // With the same reference, an attempt after a crash finds the placed call.
       const minted = request.idempotentId === null ? null : `qc2c-${request.idempotentId}`;
       const referenceId = placement.referenceId ?? minted;
       const by = { workspaceId, placedVia, apiKeyId, apiKeyName, userId };
@@ -76,39 +77,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  app.get(
-    '/dialer/click2call',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags: TAGS,
-        operationId: 'listCalls',
-        summary: 'List calls',
-        description: 'Returns the calls of the workspace, newest first.',
-        querystring: ListQuery,
-        response: { 200: successOf(pageOf('calls', shared('Call')), 'One page of calls.'), ...REFUSALS },
-      },
-    },
-    async (request) => {
-      const { page, limit, state, reference_id: referenceId } = request.query;
-      if (referenceId !== undefined && !REFERENCE.test(referenceId)) {
-        throw validationFailed([
-          { path: 'reference_id', message: 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -' },
-        ]);
-      }
-      const filters = {
-        workspaceId: principalOf(request).workspaceId,
-        state,
-        referenceId,
-        from: readTime('from', request.query.from),
-        to: readTime('to', request.query.to),
-        agentNumber: readCallable('agent_number', request.query.agent_number, numberPlan),
-        customerNumber: readCallable('customer_number', request.query.customer_number, numberPlan),
-      };
-      const { rows, total } = await listCalls(sql, filters, { page, limit });
-      return success({ calls: rows.map(presentCall), pagination: paginationOf({ page, limit }, total) });
-    },
-  );
+  callListRoutes(app, context);
 
   app.get(
     '/dialer/click2call/:id',
@@ -171,6 +140,9 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   callLegRoutes(app, options);
   callTransferRoutes(app, options);
   callSipRoutes(app, options);
+  callQualityRoutes(app, options);
+  callDeliveryRoutes(app, options);
+  callLedgerRoutes(app, options);
   callDeletionRoutes(app, options);
   phoneRoutes(app, options);
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
@@ -285,21 +257,7 @@ function placedSchema(outcome: { placed: boolean; replayed: boolean }) {
   });
 }
 
-const ListQuery = Type.Object({
-  ...PAGE_QUERY,
-  state: Type.Optional({ ...CallStateSchema, description: 'Only calls in this state.' }),
-  from: Type.Optional(Type.String({ description: 'Only calls created at or after this time. ISO 8601.' })),
-  to: Type.Optional(Type.String({ description: 'Only calls created before this time. ISO 8601.' })),
-  agent_number: Type.Optional(
-    Type.String({ description: 'Only calls to this agent, in any format that placing a call accepts.' }),
-  ),
-  customer_number: Type.Optional(
-    Type.String({ description: 'Only calls to this customer, in any format that placing a call accepts.' }),
-  ),
-  reference_id: Type.Optional(Type.String({ description: 'Only calls with this reference_id.' })),
-});
-
-/** @throws TandemError CALL_NOT_FOUND, also for calls of other workspaces. */
+/** @throws TandemError CALL_NOT_FOUND, also for calls of other workspaces */
 async function findCall(
   { sql }: HttpContext,
   { id, principal: { workspaceId } }: { id: string; principal: Principal },
@@ -309,7 +267,7 @@ async function findCall(
   return call;
 }
 
-/** Call ids, references and recording ids all match the reference pattern, so anything else cannot be in the database. */
+/** Ids and references match this pattern, so anything else cannot be in the database. */
 function isIdSyntax(id: string): boolean {
   return REFERENCE.test(id);
 }

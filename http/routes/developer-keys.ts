@@ -68,7 +68,7 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       const expiresAt = readExpiry(request.body.expires_at, at);
       const key = mintApiKey();
       const row = await inTransaction(sql, async (tx) => {
-        // A user who is being removed must not leave behind a key that works once they rejoin.
+        // A user who is being removed must not leave a key that works when they rejoin.
         const role = await holdMembership(tx, principal);
         if (role === null) throw new TandemError('WORKSPACE_NOT_FOUND', 'You are no longer a member of the workspace.');
         requireAccess({ ...principal, role }, 'writer');
@@ -193,7 +193,7 @@ const NewKeyBody = Type.Object(
   },
 );
 
-/** Keys that the caller may list and delete. */
+/** Selects the keys that the caller may list and delete. */
 function visibleTo({ workspaceId, role, userId }: Principal): { workspaceId: string; createdByUserId?: number } {
   return roleAllows(role, 'admin') ? { workspaceId } : { workspaceId, createdByUserId: userId };
 }

@@ -21,7 +21,7 @@ const NumbersBody = Type.Object(
   { additionalProperties: false, examples: [{ numbers: ['+919812345678', '98765 43210'] }] },
 );
 
-/** Numbers that a workspace must not call, except as its agents and supervisors. */
+/** Numbers that a workspace must not call, except for its agents and supervisors. */
 export function doNotCallRoutes(app: HttpApp, { sql, numberPlan, now }: HttpContext): void {
   app.get(
     '/dialer/do-not-call',
@@ -138,7 +138,7 @@ const RemovedSchema = Type.Object(
   { examples: [{ e164: '+919812345678', removed: true }] },
 );
 
-/** @throws TandemError VALIDATION_FAILED, with the place of each number but not the number. */
+/** @throws TandemError VALIDATION_FAILED with the position of each invalid number, but not the number */
 function readNumbers(texts: readonly string[], plan: NumberPlan): string[] {
   const numbers = texts.map((text) => normaliseCallable(text, plan) ?? normaliseE164(text));
   const wrong = numbers.flatMap((number, index) => (number === null ? [index] : [])).slice(0, 20);

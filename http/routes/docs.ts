@@ -6,9 +6,10 @@ import type { HttpApp } from '../context.ts';
 const require = createRequire(import.meta.url);
 
 /**
- * Serves the OpenAPI document and its reference pages, without a CDN. The plugin of `@fastify/swagger-ui` adds 50 ms to
- * the start and a file server, so only its static files are used, read on first request. Links are relative, so that a
- * reverse proxy can mount the server below a path. Only styles are inline: see the policy in `security-headers.ts`.
+ * Serves the OpenAPI document and its reference pages without a CDN. Uses only the static files of
+ * `@fastify/swagger-ui`, read on first request, because its plugin adds 50 ms to the start and a file server. Links are
+ * relative, so that a reverse proxy can mount the server below a path. Only styles are inline: see the policy in
+ * `security-headers.ts`.
  */
 export function docsRoutes(app: HttpApp): void {
   const hidden = { config: { access: 'public' }, schema: { hide: true } } as const;
@@ -22,7 +23,7 @@ export function docsRoutes(app: HttpApp): void {
     let content: Promise<Buffer> | null = null;
     app.get(`/docs/${name}`, hidden, async (_request, reply) => {
       content ??= readFile(join(dirname(require.resolve('@fastify/swagger-ui')), 'static', name));
-      // Megabytes that only change with a release.
+      // Megabytes that change only with a release.
       return reply.headers({ 'content-type': type, 'cache-control': 'public, max-age=3600' }).send(await content);
     });
   }

@@ -167,7 +167,7 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
   );
 }
 
-/** @throws TandemError RUBRIC_NOT_FOUND, also if the caller may not see it. */
+/** @throws TandemError RUBRIC_NOT_FOUND, also if the caller may not see it */
 export async function requireRubric(
   sql: SqlOrTx,
   { id, principal, lock = false }: { id: string; principal: Principal; lock?: boolean },

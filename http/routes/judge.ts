@@ -3,8 +3,8 @@ import { MOST_CALLS_PER_BATCH } from '../../actors/judge/judge-desk.ts';
 import { type Candidate, candidateOfTranscript, type PlainQuestions } from '../../language/judge/rubric.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { seconds } from '../../machines/utterances.ts';
-import { getCall, isFinalState } from '../../storage/queries/calls.ts';
-import { findEvaluation } from '../../storage/queries/evaluations.ts';
+import { type CallRow, getCall, isFinalState } from '../../storage/queries/calls.ts';
+import { findEvaluation, listEvaluations } from '../../storage/queries/evaluations.ts';
 import {
   answersOfJudgeBatch,
   findJudgeBatch,
@@ -100,14 +100,15 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       const subject = readCandidate(body);
       const own = body.questions === undefined ? null : readRubricQuestions(body.questions);
       const rubric = body.rubric_id === undefined ? null : await requireRubric(sql, { id: body.rubric_id, principal });
-      const candidate = 'candidate' in subject ? subject.candidate : await candidateOfCall(subject.callId, principal);
+      const { candidate, callId } =
+        'candidate' in subject ? { ...subject, callId: null } : await candidateOfCall(subject.callId, principal);
       await using _slot = await limits.acquireSlot({ userId, kind: 'llm' });
       const ended = new AbortController();
       abortWithClient(context, { principal, reply, ended });
       try {
         const { evaluation, charge } = await judge.evaluate(
           {
-            ...{ workspaceId, userId, apiKeyId, candidate },
+            ...{ workspaceId, userId, apiKeyId, candidate, callId },
             rubricId: rubric?.id ?? null,
             questions: own ?? readRubricQuestions(rubric!.questions as PlainQuestions),
             input: textOf(body.input),
@@ -126,6 +127,38 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       } finally {
         ended.abort();
       }
+    },
+  );
+
+  app.get(
+    '/judge/evaluations',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listEvaluations',
+        summary: 'List evaluations',
+        description:
+          'Returns the completed evaluations that you requested, newest first, including those of your batches. Tandem extension.',
+        querystring: Type.Object({
+          ...PAGE_QUERY,
+          call_id: Type.Optional(
+            Type.String({ description: 'Only evaluations of this call: its call_id or reference_id.' }),
+          ),
+        }),
+        response: {
+          200: successOf(pageOf('evaluations', EvaluationSchema), 'One page of evaluations.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const principal = principalOf(request);
+      const { workspaceId, userId } = principal;
+      const { call_id: id, ...page } = request.query;
+      const callId = id === undefined ? undefined : (await requireCall(id, principal)).callId;
+      const { rows, total } = await listEvaluations(sql, { workspaceId, userId, callId }, page);
+      return success({ evaluations: rows.map(presentEvaluation), pagination: paginationOf(page, total) });
     },
   );
 
@@ -252,13 +285,9 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED without a complete transcript. */
-  async function candidateOfCall(id: string, principal: Principal): Promise<Candidate> {
-    const { workspaceId } = principal;
-    const call = REFERENCE.test(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
-    if (call === null) {
-      throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
-    }
+  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED without a complete transcript */
+  async function candidateOfCall(id: string, principal: Principal): Promise<{ candidate: Candidate; callId: string }> {
+    const call = await requireCall(id, principal);
     if (!mayAccessMedia(call, principal)) {
       throw new TandemError(
         'TRANSCRIPT_NOT_OWNED',
@@ -272,11 +301,19 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       throw validationFailed([{ path: 'call_id', message }]);
     }
     const lines = segments.map(({ leg, text, startMs }) => ({ speaker: leg, text, start: seconds(startMs) }));
-    return requireValidCandidate(candidateOfTranscript(lines), 'call_id');
+    return { candidate: requireValidCandidate(candidateOfTranscript(lines), 'call_id'), callId: call.callId };
+  }
+
+  /** @throws TandemError CALL_NOT_FOUND */
+  async function requireCall(id: string, { workspaceId }: Principal): Promise<CallRow> {
+    const call = REFERENCE.test(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
+    if (call === null) {
+      throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+    }
+    return call;
   }
 }
 
-/** Null for an absent or null field. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }

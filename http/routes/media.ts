@@ -37,7 +37,7 @@ const AUDIO = Object.fromEntries(
   ]),
 );
 
-/** Serves objects behind signed URLs. The signature is the credential, so a media player needs no header. */
+/** Serves objects at signed URLs. The signature is the credential, so a media player needs no header. */
 export function mediaRoutes(app: HttpApp, context: HttpContext): void {
   const input = {
     params: Type.Object({ '*': Type.String({ description: 'Object key, from the playback URL.' }) }),
@@ -68,7 +68,7 @@ export function mediaRoutes(app: HttpApp, context: HttpContext): void {
     },
     handler: (request, reply) => answer(context, { ...request.query, key: request.params['*'], request, reply }),
   });
-  // The HEAD route that Fastify adds would read the whole file and discard it.
+  // Fastify's own HEAD route would read the whole file and discard it.
   app.route({
     method: 'HEAD',
     url: '/media/*',
@@ -126,7 +126,7 @@ async function sendObject({
     throw new TandemError('RANGE_NOT_SATISFIABLE', `The range is outside the audio, which has ${sizeBytes} bytes.`);
   }
   const part = range === 'whole' ? { start: 0, end: sizeBytes - 1 } : range;
-  // Open the object before sending headers: it may have been deleted, and the error is not audio.
+  // Open the object before sending headers: it may have been deleted, and an error is not audio.
   const isEmpty = request.method === 'HEAD' || sizeBytes === 0;
   const audio = isEmpty ? '' : await object.read(part);
   if (range !== 'whole') {
@@ -146,7 +146,7 @@ function matchesEtag(header: string | undefined, etag: string): boolean {
   return (header ?? '').split(',').some((item) => ['*', etag, `W/${etag}`].includes(item.trim()));
 }
 
-/** If-Range (RFC 9110 §13.1.5): if the object has changed since, the whole of it is sent instead of the range. */
+/** If-Range (RFC 9110 §13.1.5): sends the whole object instead of the range if it has changed. */
 function rangeStillApplies({ headers }: FastifyRequest, { modifiedAt }: ObjectStat, etag: string): boolean {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag || condition === modifiedAt.toUTCString();

@@ -21,7 +21,7 @@ const MemberParams = Type.Object({
   user_id: Type.String({ description: 'Id of the user.' }),
 });
 
-/** For owners and admins. Admins cannot add or change owners, and a workspace always has an owner. */
+/** Routes for owners and admins. Admins cannot add or change owners, and a workspace always has an owner. */
 export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContext): void {
   app.get(
     '/workspaces/:id/members',
@@ -148,7 +148,7 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
           now: at,
         });
       });
-      // Published after the commit. Also closes streams that their API keys opened.
+      // After the commit. Closes streams of the member's API keys too.
       revocations.publish({ kind: 'member', workspaceId, userId });
       return success({ user_id: userId, removed: true });
     },

@@ -80,14 +80,14 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
               success({ ...presentIngested(ingested), document: presentDocument(document, { ...ingested, name }) }),
             );
         } finally {
-          // Before the response, so that a client that sends documents one by one never exceeds its limit.
+          // Before the response, so that a client that sends documents one by one stays within its limit.
           await pending.end();
         }
       },
     );
   });
 
-  /** Reserves a slot, then receives the form. Slot and file are released once the connection is done. */
+  /** Reserves a slot and receives the form. Releases slot and file when the connection is done. */
   async function receive(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const signal = clientSignal(reply, closing);
     const pending = await documents.begin({ userId: callerOf(request).userId });

@@ -35,7 +35,7 @@ import {
 const TAGS = ['memory'];
 /** 100 000 characters, each JSON-escaped. */
 const INGEST_LIMIT_BYTES = 640 * 1024;
-/** JSON is parsed on the main thread: this size takes about 10 ms. */
+/** JSON is parsed on the main thread. This size takes about 10 ms. */
 const BATCH_LIMIT_BYTES = 2 * 1024 * 1024;
 const CONTEXT_LIMIT_BYTES = 640 * 1024;
 const DEFAULT_LIMIT = 10;
@@ -286,7 +286,6 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
-/** The caller, in the format of the memory desk. */
 export function memoryCallerOf(request: FastifyRequest): MemoryCaller {
   const { workspaceId, userId, apiKeyId, role } = principalOf(request);
   return { workspaceId, userId, apiKeyId, role, requestId: request.id, operationId: request.idempotentId };

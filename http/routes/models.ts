@@ -96,7 +96,7 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
         return target === undefined ? [] : [presentAlias(name, target)];
       });
       const named = new Set(aliases.map(({ id }) => id));
-      // An alias takes precedence over a model with the same name.
+      // An alias takes precedence over a model of that name.
       return [...aliases, ...[...entries.values()].filter(({ id }) => !named.has(id))];
     } catch (error) {
       if (!(error instanceof TandemError)) throw error;

@@ -2,7 +2,8 @@ import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { hashPassword } from '../../storage/passwords.ts';
-import { resetPassword, userOfPasswordReset } from '../../storage/queries/password-resets.ts';
+import { changePassword } from '../../storage/queries/password-changes.ts';
+import { userOfPasswordReset } from '../../storage/queries/password-resets.ts';
 import type { UserRow } from '../../storage/queries/workspaces.ts';
 import { addressOf } from '../client-address.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -17,10 +18,10 @@ const TokenSchema = Type.String({
   examples: ['17.1767326645.c2lnbmF0dXJl'],
 });
 
-/** The link that `tandem users reset-password` prints, and the form behind it. */
+/** Serves the link that `tandem users reset-password` prints, and its form. */
 export function passwordResetRoutes(app: HttpApp, context: HttpContext): void {
   app.register(async (scope) => {
-    // What the form of the page sends.
+    // Content type of the page's form.
     scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
       done(null, Object.fromEntries(new URLSearchParams(body as string))),
     );
@@ -47,7 +48,7 @@ function addRoutes(app: HttpApp, context: HttpContext): void {
     },
     async (request, reply) => {
       const { token } = request.query;
-      // It needs no escaping: a valid token has letters, digits, dots, hyphens and underscores.
+      // A valid token needs no escaping: letters, digits, dots, hyphens and underscores.
       await requireUser(token);
       const field = '<input type="password" name="new_password" autocomplete="new-password" required>';
       const form = `<input type="hidden" name="token" value="${token}"><label>New password ${field}</label>`;
@@ -75,11 +76,15 @@ function addRoutes(app: HttpApp, context: HttpContext): void {
       const user = await requireUser(token);
       requireStrongPassword(password, user);
       const passwordHash = await hashPassword(password);
-      const reset = { user, passwordHash, requestId: request.id, now: now() };
-      const ended = await inTransaction(sql, (tx) => resetPassword(tx, reset));
+      const ended = await inTransaction(sql, (tx) =>
+        changePassword(tx, {
+          ...{ user, passwordHash, action: 'user.password_reset', requestId: request.id, now: now() },
+          endSessions: { except: null },
+        }),
+      );
       if (ended === null) throw invalidToken();
       for (const id of ended) revocations.publish({ kind: 'session', id });
-      // Whoever forgot a password has tried it some times before.
+      // A user who forgot a password has tried several before.
       await limits.logins.forgive({ email: user.email, address: addressOf(request) });
       if (request.headers.accept?.includes('text/html')) {
         return sendPage(reply, 'Your password is changed', '<p>Log in with your new password.</p>');

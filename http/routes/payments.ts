@@ -5,10 +5,10 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { acceptRawBodies } from '../json-body.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 
-/** An invoice with many lines exceeds the usual limit. */
+/** Invoices with many lines exceed the usual limit. */
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Webhook endpoint for payment providers. The signature over the raw body is the credential. */
+/** Webhook endpoint of payment providers. The signature of the raw body is the credential. */
 export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSecret }: HttpContext): void {
   app.register(async (scope: HttpApp) => {
     acceptRawBodies(scope);
@@ -17,7 +17,7 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
       {
         config: { access: 'public' },
         bodyLimit: BODY_LIMIT_BYTES,
-        // Parsed after the signature was verified.
+        // Parsed after the signature is verified.
         validatorCompiler: () => () => true,
         schema: {
           tags: ['billing'],
@@ -54,7 +54,7 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
           );
         }
         const { 'stripe-signature': signature } = request.headers as { 'stripe-signature'?: string };
-        // Loads Stripe's package, which only servers that take payments need.
+        // Load Stripe's package only on servers that take payments.
         const { readStripeEvent } = await import('../stripe-events.ts');
         const news = readStripeEvent(request.body ?? Buffer.alloc(0), {
           signature,

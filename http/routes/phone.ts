@@ -17,9 +17,9 @@ const TokenSchema = Type.Object(
   {
     examples: [
       {
-        token: 'pt_4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
+        token: 'pt_5f3c1a52-8c0e-4b1f-9d55-2b8a7c0f4e11.4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
         expires_at: '2026-01-31T09:31:00.120Z',
-        url: 'wss://tandem.example.com/ws/phone?token=pt_4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
+        url: 'wss://tandem.example.com/ws/phone?token=pt_5f3c1a52-8c0e-4b1f-9d55-2b8a7c0f4e11.4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
       },
     ],
   },
@@ -30,7 +30,6 @@ interface PhoneRoutesOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Browsers as phones. */
 export function phoneRoutes(app: HttpApp, { context, findCall }: PhoneRoutesOptions): void {
   app.post(
     '/phone/tokens',
@@ -60,9 +59,8 @@ export function phoneRoutes(app: HttpApp, { context, findCall }: PhoneRoutesOpti
       if (purpose === 'supervise') requireAccess(principal, 'admin');
       const callId = id === undefined ? null : (await findCall(id, principal)).callId;
       const { workspaceId, userId } = principal;
-      const holder = { workspaceId, userId, purpose, callId };
-      context.phonePrincipals.set(holder, principal);
-      const { token, expiresAt } = context.phones.mint(holder);
+      const holder = { workspaceId, userId, purpose, callId, credentials: principal };
+      const { token, expiresAt } = await context.phones.mint(holder);
       const origin = baseUrlOf(context, request).replace(/^http/, 'ws');
       const url = `${origin}${PHONE_SOCKET_PATH}?token=${token}`;
       return reply.status(201).send(success({ token, expires_at: expiresAt.toISOString(), url }));

@@ -14,7 +14,7 @@ import { normaliseCallable, normaliseE164 } from '../schemas/phone-number.ts';
 import { validationFailed } from '../validation.ts';
 
 const TAGS = ['privacy'];
-/** A small erasure is complete within the request. */
+/** Small erasures complete within the request. */
 const PATIENCE_MS = 2_000;
 
 interface CallDeletionOptions {
@@ -22,7 +22,6 @@ interface CallDeletionOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Deletion of a call. */
 export function callDeletionRoutes(app: HttpApp, { context, findCall }: CallDeletionOptions): void {
   const { sql, eraser, now } = context;
 
@@ -35,7 +34,7 @@ export function callDeletionRoutes(app: HttpApp, { context, findCall }: CallDele
         operationId: 'deleteCall',
         summary: 'Delete a call',
         description:
-          'Deletes a finished call for good: its events, metadata, transcript, recording, SIP messages, callbacks and evaluations. A callback that is still pending is not sent any more. Its ledger entries and usage logs stay, so that balances still add up; they contain the call_id, which leads to nothing any more. Its reference_id can be used again. Fails with CALL_IN_USE while the call is live, or its recording, transcript or evaluation is not finished. Written to the audit log. Tandem extension.',
+          'Deletes a finished call for good: its events, metadata, transcript, recording, SIP messages, media quality, callbacks, webhook deliveries and evaluations. A delivery that is still pending is not sent any more. Its ledger entries and usage logs stay, so that balances still add up; they contain the call_id, which leads to nothing any more. Its reference_id can be used again. Fails with CALL_IN_USE while the call is live, or its recording, transcript or evaluation is not finished. Written to the audit log. Tandem extension.',
         params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
         response: { 200: successOf(DeletedCallSchema, 'The call is deleted.'), ...REFUSALS },
       },
@@ -57,7 +56,6 @@ export function callDeletionRoutes(app: HttpApp, { context, findCall }: CallDele
   );
 }
 
-/** Erasure of phone numbers. */
 export function privacyRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, eraser, numberPlan, now } = context;
 
@@ -162,7 +160,7 @@ const ErasureSchema = Type.Object(
   },
 );
 
-/** The request is answered even if the work fails: it is stored, and the next round repeats it. */
+/** Responds even if the work fails, because the request is stored and the next round repeats it. */
 async function workForAWhile({ logger }: HttpContext, work: Promise<void>): Promise<void> {
   const logged = work.catch((error) => logger.warn({ err: error }, 'erasing failed, and will be repeated'));
   await within(logged, { ms: PATIENCE_MS });

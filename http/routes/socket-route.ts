@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 import type { HttpApp } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 
-/** What the API reference says of a WebSocket. */
 interface DocumentedSocket {
   tags: string[];
   operationId: string;
@@ -10,7 +9,7 @@ interface DocumentedSocket {
   description: string;
 }
 
-/** Documents a WebSocket, and answers requests to its address that do not upgrade. */
+/** Documents a WebSocket, and rejects requests without an upgrade. */
 export function socketRoute(app: HttpApp, path: string, documented: DocumentedSocket): void {
   app.get(
     path,

@@ -4,6 +4,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { requireTrunkQuota } from '../../storage/queries/quotas.ts';
 import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
+import { recentProbesOf } from '../../storage/queries/trunk-probes.ts';
 import {
   createTrunk,
   deleteTrunk,
@@ -14,16 +15,21 @@ import {
 } from '../../storage/queries/trunks.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { defaultToEmptyBody } from '../empty-body.ts';
+import { rateLimited } from '../rate-limits.ts';
 import { recordAction } from '../recorded-action.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
   isSips,
+  presentProbe,
   presentTrunk,
   readNewTrunk,
   readTrunkPatch,
   requireTls,
   TrunkBody,
+  TrunkDetailSchema,
   TrunkPatchBody,
+  TrunkProbesSchema,
   TrunkSchema,
 } from '../schemas/trunk.ts';
 import { validationFailed } from '../validation.ts';
@@ -31,13 +37,15 @@ import { validationFailed } from '../validation.ts';
 const TAGS = ['trunks'];
 const IdParams = Type.Object({ id: Type.String({ description: 'Id of the trunk.' }) });
 
-export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, now }: HttpContext): void {
-  /** Checks every host that these fields would send requests to. @throws TandemError TRUNK_HOST_NOT_ALLOWED */
+export function trunkRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql, secrets, trunkTargets, trunkProber, limits, quotas, now } = context;
+
+  /** Checks every host that these fields lead to. @throws TandemError TRUNK_HOST_NOT_ALLOWED */
   async function requireAllowedTargets(
     { sipUri, transport = 'udp', gateways = [] }: Pick<TrunkPatch, 'sipUri' | 'transport' | 'gateways'>,
     ownerWorkspaceId: string,
   ): Promise<void> {
-    // A list of gateways brings its first one as `sipUri`.
+    // A list of gateways includes its first one as `sipUri`.
     if (sipUri === undefined) return;
     for (const gateway of gatewaysOf({ sipUri, transport, gateways })) {
       await trunkTargets.locate({ ...gateway, ownerWorkspaceId });
@@ -104,16 +112,45 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
         tags: TAGS,
         operationId: 'getTrunk',
         summary: 'Get a trunk',
-        description: 'Returns a trunk, without its password.',
+        description: 'Returns a trunk, without its password, with the last OPTIONS requests that were sent to it.',
         params: IdParams,
-        response: { 200: successOf(TrunkSchema, 'The trunk.'), ...REFUSALS },
+        response: { 200: successOf(TrunkDetailSchema, 'The trunk.'), ...REFUSALS },
       },
     },
     async (request) => {
       const { workspaceId } = principalOf(request);
       const trunk = await getTrunk(sql, { id: request.params.id, workspaceId });
       if (trunk === null) throw trunkNotFound();
-      return success(presentTrunk(trunk));
+      const probes = await recentProbesOf(sql, trunk.id);
+      const recent = probes.map(({ node, ...outcome }) => ({ ...presentProbe(outcome), node }));
+      return success({ ...presentTrunk(trunk), recent_probes: recent });
+    },
+  );
+
+  app.post(
+    '/dialer/trunks/:id/probe',
+    {
+      config: { access: 'admin' },
+      preValidation: defaultToEmptyBody,
+      schema: {
+        tags: TAGS,
+        operationId: 'probeTrunk',
+        summary: 'Probe a trunk',
+        description:
+          'Sends OPTIONS to each gateway of the trunk now, and returns within 5 seconds what came of them. The result counts for `reachability`, unless the trunk is disabled or `health.mode` is `none`. At most 6 times a minute for each trunk. Fails with CARRIER_LINE_DOWN while the SIP server of this node is away. Tandem extension.',
+        params: IdParams,
+        body: Type.Object({}, { additionalProperties: false, examples: [{}] }),
+        response: { 200: successOf(TrunkProbesSchema, 'One result for each gateway.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const trunk = await getTrunk(sql, { id: request.params.id, workspaceId });
+      if (trunk === null) throw trunkNotFound();
+      const limit = await limits.consumeTrunkProbe(trunk.id);
+      if (limit.exceeded) throw rateLimited(limit);
+      const outcomes = await trunkProber.probe(trunk.id);
+      return success({ trunk_id: trunk.id, probes: outcomes.map(presentProbe) });
     },
   );
 
@@ -152,7 +189,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
           await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 0, newNumbers: patch.numbers });
         }
         const updated = await updateTrunk(tx, { id, workspaceId, patch, now: at });
-        // Only the names: the audit log must not contain the password.
+        // Log only the names, because the audit log must not contain the password.
         const details = { changed: Object.keys(request.body) };
         await recordAction(tx, request, { action: 'trunk.updated', target: { type: 'trunk', id }, details, now: at });
         return updated;
@@ -194,7 +231,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
   );
 }
 
-/** Placing a call ignores a caller ID that is not a number of the trunk. */
+/** Rejects other numbers, because placements would ignore them. */
 function requireOwnCallerId(e164: string | null | undefined, numbers: readonly string[]): void {
   if (e164 && !numbers.includes(e164)) {
     throw validationFailed([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);

@@ -62,7 +62,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
-/** The audio does not name its sample rate, so that the media type has to. */
+/** Encodings without a header, so the media type needs the sample rate. */
 const isHeaderless = (encoding: string) => encoding === 'LINEAR16' || encoding === 'MULAW' || encoding === 'ALAW';
 
 function styleOf({ wpm, speed, stability, similarity, enhance }: Static<typeof SpeakBody>): SpeakingStyle {

@@ -11,10 +11,10 @@ const TokenQuery = Type.Object({
   token: Type.String({ description: 'Token from the link in the e-mail.', examples: ['17.c2lnbmF0dXJl'] }),
 });
 
-/** The link in an e-mail. Mail scanners follow links, so only a POST changes anything. */
+/** Serves the link of an e-mail. Mail scanners follow links, so only POST changes anything. */
 export function unsubscribeRoutes(app: HttpApp, context: HttpContext): void {
   app.register(async (scope) => {
-    // RFC 8058 §3.1 prescribes the body that mail clients send. The token has everything, so the body is ignored.
+    // RFC 8058 §3.1 prescribes the body of mail clients. The token has everything, so ignore it.
     for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data']) {
       scope.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, _body, done) => done(null, undefined));
     }

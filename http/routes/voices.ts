@@ -251,7 +251,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
     );
   });
 
-  /** Receives the form. Its files are deleted once the connection is done. */
+  /** Receives the form. Deletes its files when the connection is done. */
   async function receive(
     request: FastifyRequest,
     reply: FastifyReply,

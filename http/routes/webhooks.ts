@@ -229,7 +229,7 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
         operationId: 'replayWebhookDelivery',
         summary: 'Replay a delivery',
         description:
-          'Sends a delivery again with the same webhook-id and body, to the current URL of the webhook, as a new delivery with `replay_of`. A pending delivery is attempted now instead.',
+          'Sends a delivery again with the same webhook-id and body, to the current URL of the webhook, as a new delivery with `replay_of`. While the delivery or a replay of it is pending, that one is attempted now instead.',
         params: Type.Object({ id: Type.String({ description: 'Id of the delivery.' }) }),
         response: { 202: successOf(WebhookDeliverySchema, 'The delivery was queued.'), ...REFUSALS },
       },
@@ -246,7 +246,7 @@ function callerOf(request: FastifyRequest): Caller {
   return { workspaceId, userId, apiKeyId, requestId: request.id };
 }
 
-/** A generated secret is shown once. A secret from the client is never shown. */
+/** Shows a generated secret once, and a client's secret never. */
 function once(mintedSecret: string | null): { secret?: string } {
   return mintedSecret === null ? {} : { secret: mintedSecret };
 }

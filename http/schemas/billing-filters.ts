@@ -26,12 +26,12 @@ export const USAGE_FILTERS = {
 };
 const UsageQuery = Type.Object(USAGE_FILTERS);
 
-/** @throws TandemError VALIDATION_FAILED for invalid times. */
+/** @throws TandemError VALIDATION_FAILED for invalid times */
 export function paymentFilters(workspaceId: string, query: Static<typeof PaymentQuery>): PaymentFilters {
   return { workspaceId, paymentType: query.payment_type, status: query.status, ...periodOf(query) };
 }
 
-/** @throws TandemError VALIDATION_FAILED for invalid times. */
+/** @throws TandemError VALIDATION_FAILED for invalid times */
 export function usageFilters(workspaceId: string, query: Static<typeof UsageQuery>): UsageFilters {
   const { service, status, api_key_id: apiKeyId } = query;
   return { workspaceId, service, status, apiKeyId, ...periodOf(query) };

@@ -98,7 +98,7 @@ export function presentUsage(row: UsageRow) {
   };
 }
 
-/** Columns of the export, in the order of the schema. Money as exact decimals. */
+/** Export columns in the order of the schema, with money as exact decimals. */
 export function usageCells(row: UsageRow): Record<string, CsvCell> {
   return {
     ...presentUsage(row),

@@ -126,7 +126,6 @@ const CALL_EXAMPLE = {
   quality: null,
 };
 
-/** The same call after it ended. */
 export const ENDED_CALL_EXAMPLE = {
   ...CALL_EXAMPLE,
   state: 'completed',
@@ -247,7 +246,7 @@ const CALL_PROPERTIES = {
 
 export const CallSchema = Type.Object(CALL_PROPERTIES, { examples: [CALL_EXAMPLE, ENDED_CALL_EXAMPLE] });
 
-/** Body of a callback. `call` is the schema of the call, or a reference to it. */
+/** Callback body. `call` is the schema of the call, or a reference to it. */
 export function callbackSchema(call: TSchema) {
   return Type.Object({
     event: Type.Enum([...TERMINAL_EVENTS]),

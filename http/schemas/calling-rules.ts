@@ -143,7 +143,7 @@ function requireHours({ time_zone: timeZone, start, end }: Static<typeof HoursSc
   return { timeZone, start, end };
 }
 
-/** Offsets such as +05:30 do not know daylight saving time. */
+/** Rejects offsets such as +05:30, which ignore daylight saving time. */
 function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {

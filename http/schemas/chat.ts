@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { nullable } from './envelope.ts';
 
-/** Rejects what cannot be stored: NUL and lone surrogates. */
+/** Rejects NUL and lone surrogates, which cannot be stored. */
 const TEXT = '^[^\\u0000\\ud800-\\udfff]*$';
 const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
 
@@ -277,7 +277,6 @@ const CORRECTION_FIELDS = {
   }),
 };
 
-/** Fields of both modes. */
 const COMMON_FIELDS = {
   model: orNull(
     Type.String({
@@ -316,7 +315,7 @@ const COMMON_FIELDS = {
   save_chat: orNull(Type.Boolean({ default: true, description: 'Save the messages and the answer in the chat.' })),
 };
 
-/** Fields that OpenAI clients also send. */
+/** Fields of OpenAI clients that have no effect here. */
 const TOLERATED_FIELDS = {
   frequency_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
   presence_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
@@ -353,5 +352,4 @@ export const CompletionBody = Type.Partial(
   },
 );
 
-/** Fields of text correction only. */
 export const CORRECTION_ONLY = ['dictionary', 'style', 'appContext'] as const;

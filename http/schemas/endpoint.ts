@@ -29,7 +29,7 @@ export const EndpointSchema = Type.Object(
   { additionalProperties: false, description: 'Endpoint to dial: a phone by its `number`, or a browser.' },
 );
 
-/** The same numbers as a call may be placed to. @throws TandemError VALIDATION_FAILED */
+/** Accepts the same numbers as placements. @throws TandemError VALIDATION_FAILED */
 export function readEndpoint(
   endpoint: Static<typeof EndpointSchema>,
   { ownUserId, numberPlan }: { ownUserId: number | null; numberPlan: NumberPlan },

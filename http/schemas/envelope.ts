@@ -10,13 +10,9 @@ export function success<Data>(data: Data): Success<Data> {
   return { success: true, data };
 }
 
-/**
- * Response schemas only document: neither the compiler nor the server checks bodies against them, and what the
- * presenters return is sent unchanged.
- */
+/** Response schemas are documentation only: neither the compiler nor the server checks bodies against them. */
 export type ResponseSchema = TUnsafe<unknown>;
 
-/** Schema of a success envelope around `data`. */
 export function successOf(data: TSchema, description: string): ResponseSchema {
   return responseOf(Type.Object({ success: Type.Literal(true), data }, { description }));
 }
@@ -48,7 +44,7 @@ export const ErrorSchema = Type.Object(
   { description: 'Error.' },
 );
 
-/** Errors of the operations that OpenAI clients call. */
+/** Error format of operations for OpenAI clients. */
 export const OpenaiErrorSchema = Type.Object(
   {
     ...ErrorSchema.properties,
@@ -65,14 +61,14 @@ export const OpenaiErrorSchema = Type.Object(
   { description: 'Error.' },
 );
 
-/** Error responses of every operation. `complete-document.ts` replaces them with one response per status. */
+/** Generic error responses. `complete-document.ts` replaces them with one response per status. */
 const Refusal = responseOf({
   description: 'Error.',
   content: { 'application/json': { schema: { $ref: 'Error#' } } },
 });
 export const REFUSALS = { '4xx': Refusal, '5xx': Refusal };
 
-/** Reference to a schema that `openapi.ts` shares. */
+/** References a schema that `openapi.ts` shares. */
 export function shared(name: 'Call' | 'CallEvent'): TSchema {
   return { $ref: `${name}#` } as TSchema;
 }
@@ -103,7 +99,7 @@ export function paginationOf({ page, limit }: { page: number; limit: number }, t
   return { page, limit, total, pages: Math.ceil(total / limit) };
 }
 
-/** Schema of `{<name>: [item], pagination}`. */
+/** Describes `{<name>: [item], pagination}`. */
 export function pageOf(name: string, item: TSchema): TObject {
   const properties: TProperties = { [name]: Type.Array(item), pagination: PaginationSchema };
   return Type.Object(properties);

@@ -16,7 +16,7 @@ const OPTIONS = {
   transcribe: Type.Boolean({ description: 'Transcribe the call.' }),
 };
 
-/** Of `forward`, and of the fallback of `ask`. */
+/** Fields of `forward`, and of the fallback of `ask`. */
 const FORWARD_FIELDS = {
   endpoint: Type.Optional(EndpointSchema),
   ring_timeout: Type.Optional({ ...OPTIONS.ring_timeout, default: 30 }),
@@ -37,7 +37,7 @@ const FORWARD_FIELDS = {
   ),
 };
 
-/** What the URL of `ask` answers, and what happens without its answer. */
+/** Response of an `ask` URL, or its fallback. */
 const DecisionBody = Type.Object(
   {
     action: Type.Enum(['reject', 'forward'], {
@@ -95,7 +95,7 @@ const SHOWN_FORWARD: Record<string, TSchema> = {
   voice_id: Type.Optional(nullable(Type.String())),
 };
 
-/** As a number shows it: with its defaults, and with the end of its secret. */
+/** Rule as shown with a number: with defaults and the end of its secret. */
 export const InboundRuleSchema = nullable(
   Type.Object(
     {
@@ -114,7 +114,7 @@ export const InboundRuleSchema = nullable(
 );
 
 export interface ReadRuleOptions {
-  /** Of the request; null when a URL answers, which has no user. */
+  /** User of the request; null for a URL's response, which has no user. */
   ownUserId: number | null;
   numberPlan: NumberPlan;
 }
@@ -122,7 +122,7 @@ export interface ReadRuleOptions {
 export interface RuleSecrets {
   /** Base64. */
   seal(secret: string): string;
-  /** The URL as it will be requested. @throws TandemError INVALID_CALLBACK_URL */
+  /** Returns the URL as it will be requested. @throws TandemError INVALID_CALLBACK_URL */
   checkUrl(url: string, field: string): Promise<string>;
 }
 
@@ -158,7 +158,7 @@ export async function readInboundRule(
 
 const checkDecision = compileCheck(DecisionBody);
 
-/** Reads what the URL of an `ask` rule answered. @throws TandemError VALIDATION_FAILED */
+/** Parses the response of an `ask` URL. @throws TandemError VALIDATION_FAILED */
 export function readInboundAnswer(answer: unknown, numberPlan: NumberPlan): InboundDecision {
   const error = checkDecision(answer);
   if (error !== null) throw error;

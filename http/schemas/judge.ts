@@ -6,7 +6,7 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { nanoToUsd } from './money.ts';
 import { ModelNameSchema, QuestionsSchema } from './rubric.ts';
 
-/** Limit for the candidate, `input` and `context` each: about 50,000 tokens. */
+/** Limit of candidate, `input` and `context` each: about 50,000 tokens. */
 export const MAX_CHARACTERS = 200_000;
 export const METADATA_MAX_BYTES = 2048;
 
@@ -36,7 +36,7 @@ const TextPartSchema = Type.Object(
   { additionalProperties: true },
 );
 
-/** The candidate has several alternative fields; `readCandidate` requires exactly one. */
+/** Candidates have several alternative fields; `readCandidate` requires exactly one. */
 export const EvaluateBody = Type.Object(
   {
     rubric_id: Type.Optional(
@@ -177,7 +177,7 @@ export const EvaluationSchema: TSchema = Type.Object({
     description: 'Seed for the order in which the answers were shown.',
     examples: [1_730_518_733],
   }),
-  call_id: nullable(Type.String({ description: 'Evaluated call, if a batch evaluated it.', examples: [null] })),
+  call_id: nullable(Type.String({ description: 'Evaluated call. Null if it was not a call.', examples: [null] })),
   batch_id: nullable(
     Type.String({ format: 'uuid', description: 'Batch that started the evaluation.', examples: [null] }),
   ),

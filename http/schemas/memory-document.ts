@@ -44,7 +44,7 @@ export const DocumentFormSchema = Type.Object(
   },
 );
 
-/** The fields that `receiveForm` accepts. */
+/** Fields for `receiveForm`. */
 export const DOCUMENT_FIELDS: Readonly<Record<string, 'once'>> = Object.fromEntries(
   Object.keys(DocumentFormSchema.properties)
     .filter((name) => name !== 'file')
@@ -53,7 +53,7 @@ export const DOCUMENT_FIELDS: Readonly<Record<string, 'once'>> = Object.fromEntr
 
 export type DocumentForm = Omit<NewMemoryText, 'text'>;
 
-/** An empty field counts as absent, because that is what HTML forms send. @throws TandemError `VALIDATION_FAILED` */
+/** Treats an empty field as absent, because HTML forms send those. @throws TandemError `VALIDATION_FAILED` */
 export function readDocumentForm(fields: Readonly<Record<string, string | string[]>>): DocumentForm {
   const invalid: InvalidField[] = [];
   const given = (name: string): string | undefined => {
@@ -149,5 +149,5 @@ export function presentDocument(
   return { name, format, pages: pageCount, characters, is_ocr: isOcr, warnings };
 }
 
-/** A surrogate pair, which is one character. */
+/** A surrogate pair counts as one character. */
 const PAIR = /[\ud800-\udbff][\udc00-\udfff]/g;

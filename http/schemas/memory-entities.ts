@@ -19,33 +19,32 @@ function idSchema(description: string) {
   return Type.String({ minLength: 1, maxLength: 200, pattern: '\\S', description });
 }
 
-/** Of a memory to store. */
 export const ENTITY_FIELDS = fieldsOf((key) =>
   Type.Optional(
     idSchema(`Id of the ${ABOUT[key]} that the memory is about. Stored as \`metadata.${key}\`; searches filter by it.`),
   ),
 );
 
-/** Of a search. */
 export const ENTITY_FILTERS = fieldsOf((key) =>
   Type.Optional(idSchema(`Only memories about this ${ABOUT[key]}: with this \`metadata.${key}\`.`)),
 );
 
-/** Of a stored memory. */
 export const ENTITY_VIEW = fieldsOf((key) =>
   nullable(Type.String({ description: `\`metadata.${key}\`: id of the ${ABOUT[key]}.` })),
 );
 
 export const NO_ENTITIES = { user_id: null, agent_id: null, run_id: null };
 
-/** Those of the body that are strings. @throws TandemError VALIDATION_FAILED */
+/** Returns the entities of a body. @throws TandemError VALIDATION_FAILED */
 export function readEntities(body: Readonly<Partial<Record<EntityKey, string | null>>>): MemoryEntities {
   const wrong = invalidEntities(body, (field) => field);
   if (wrong.length > 0) throw validationFailed(wrong);
   return entitiesIn(body);
 }
 
-/** What is wrong with the ids: the schema does not count NUL characters as blank, and `metadata` may say otherwise. */
+/**
+ * Finds invalid ids: those with only NUL characters, which the schema accepts, and those that contradict `metadata`.
+ */
 export function invalidEntities(
   body: Readonly<Partial<Record<EntityKey, string | null>>> & { metadata?: Readonly<Record<string, unknown>> },
   at: (field: string) => string,
@@ -60,7 +59,6 @@ export function invalidEntities(
   });
 }
 
-/** Those of metadata, or of a body, that are ids. */
 export function entitiesIn(fields: Readonly<Record<string, unknown>>): MemoryEntities {
   const named = ENTITY_KEYS.filter((key) => Object.hasOwn(fields, key) && typeof fields[key] === 'string');
   return Object.fromEntries(named.map((key) => [key, fields[key] as string]));

@@ -123,7 +123,7 @@ export function readUpdate({ text, title, metadata }: Static<typeof UpdateBody>)
   };
 }
 
-/** The text to store, or why there is none. */
+/** Returns the text to store, or an error. */
 function textOf({ text, messages }: Static<typeof IngestBody>): string | InvalidField {
   if (text === undefined && messages === undefined) return { path: 'text', message: 'or messages is required' };
   if (text !== undefined && messages !== undefined) {
@@ -131,7 +131,7 @@ function textOf({ text, messages }: Static<typeof IngestBody>): string | Invalid
   }
   const path = text === undefined ? 'messages' : 'text';
   const given = text ?? textOfMessages(messages ?? []);
-  // Schemas count graphemes, which can have any number of characters. Stripping NUL can leave nothing.
+  // Schemas count graphemes, which have any number of characters. Removing NUL may leave nothing.
   if (longerThan(given, MAX_TEXT_CHARACTERS)) {
     return { path, message: `must have at most ${MAX_TEXT_CHARACTERS} characters` };
   }

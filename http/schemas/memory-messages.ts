@@ -18,20 +18,20 @@ const MessageSchema = Type.Object(
   { additionalProperties: true },
 );
 
-/** Messages of a chat, in the format of OpenAI. */
+/** Chat messages in OpenAI's format. */
 export function messagesSchema({ maxItems, description }: { maxItems: number; description: string }) {
   return Type.Array(MessageSchema, { minItems: 1, maxItems, description });
 }
 
 type Message = Static<typeof MessageSchema>;
 
-/** A message with its content as one text. */
+/** Joins the content of a message to one text. */
 export function readMessage({ role, content }: Message): { role: string; content: string } {
   if (!Array.isArray(content)) return { role, content: content ?? '' };
   return { role, content: content.map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join('\n') };
 }
 
-/** A conversation as a text, in turns that `language/memory/` recognises. Empty if nobody says anything. */
+/** Formats a conversation in turns that `language/memory/` recognises. Empty if it has no text. */
 export function textOfMessages(messages: readonly Message[]): string {
   return messages
     .map((message) => ({ ...readMessage(message), speaker: speakerOf(message) }))
@@ -40,7 +40,7 @@ export function textOfMessages(messages: readonly Message[]): string {
     .join('\n');
 }
 
-/** Null for instructions and results of tools, which are no part of the conversation. */
+/** Null for instructions and tool results, which are not part of the conversation. */
 function speakerOf(message: Message): string | null {
   const label = message.role === 'user' ? 'User' : message.role === 'assistant' ? 'Assistant' : null;
   const { name } = message as { name?: unknown };
@@ -54,5 +54,5 @@ function speakerOf(message: Message): string | null {
   );
 }
 
-/** Lines with a longer label are no turns. */
+/** Lines with a longer label do not count as turns. */
 const LONGEST_SPEAKER = 39;

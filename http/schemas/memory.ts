@@ -47,7 +47,6 @@ const SEARCH_FIELDS = {
     }),
   ),
 };
-/** Of a list, in its query string. */
 export const ListFiltersSchema = Type.String({
   maxLength: 4_000,
   description: 'Metadata filter in JSON, as in POST /memory/search.',
@@ -118,7 +117,7 @@ export const CollectionBody = Type.Object(
   { additionalProperties: false, examples: [{ name: 'Support', type: 'team' }] },
 );
 
-/** Reads the filters of a search or context. @throws TandemError VALIDATION_FAILED */
+/** Parses the filters of a search or context. @throws TandemError VALIDATION_FAILED */
 export function readScope(body: Static<typeof SearchBody> | Static<typeof ContextBody>) {
   return {
     collectionIds: body.collection_ids ?? null,
@@ -140,7 +139,7 @@ export function readListFilters(text: string): Readonly<Record<string, unknown>>
   throw validationFailed([{ path: 'filters', message: 'must be a JSON object' }]);
 }
 
-/** @throws TandemError VALIDATION_FAILED unless exactly one of the two is sent. */
+/** @throws TandemError VALIDATION_FAILED unless exactly one of the two is sent */
 export function readContextQuery({ query, messages }: Static<typeof ContextBody>) {
   if (query !== undefined && messages === undefined) return { query: readQuery(query) };
   if (messages !== undefined && query === undefined) return { messages: messages.map(readMessage) };

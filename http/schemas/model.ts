@@ -36,12 +36,12 @@ export function presentAlias(name: string, target: PublicModel): PublicModel {
   return { ...target, id: name, owned_by: 'tandem', type, resolves_to: target.id };
 }
 
-/** For example `pocketsphinx/en-us`. */
+/** `name` is for example `pocketsphinx/en-us`. */
 export function presentRecogniser(name: string): PublicModel {
   return { id: name, object: 'model', created: 0, owned_by: name.replace(/\/.*$/, ''), type: 'stt' };
 }
 
-/** For example `openai:text-embedding-3-small`, of a server, or the name of the built-in embedder. */
+/** `name` is for example `openai:text-embedding-3-small`, or the built-in embedder's. */
 export function presentEmbedder(name: string): PublicModel {
   const owner = /^(.+?):/.exec(name)?.[1] ?? 'tandem';
   return { id: name, object: 'model', created: 0, owned_by: owner, type: 'embedding' };

@@ -4,7 +4,7 @@ import type { TandemError } from '../../machines/errors.ts';
 import { compileCheck, type InvalidField, validationFailed } from '../validation.ts';
 import { responseOf } from './envelope.ts';
 
-/** Names that OpenAI's clients send by default. */
+/** Default names of OpenAI's clients. */
 export const OPENAI_EMBEDDING_MODELS = ['text-embedding-3-small', 'text-embedding-3-large', 'text-embedding-ada-002'];
 const MAX_TEXTS = 2048;
 
@@ -57,7 +57,7 @@ const checkList = compileCheck(
   Type.Object({ ...EmbeddingsBody.properties, input: TextsSchema }, { additionalProperties: false }),
 );
 
-/** Validates a body. Its errors name the invalid text, unlike those of the union in the schema. */
+/** Validates a body with errors that name the invalid text, unlike those of the schema's union. */
 export function checkEmbeddingsBody(body: unknown): TandemError | null {
   const input: unknown = (body as { input?: unknown } | null | undefined)?.input;
   if (typeof input === 'string') {
@@ -77,7 +77,7 @@ function rejected(message: string): TandemError {
   return validationFailed([{ path: 'input', message }]);
 }
 
-/** True for `[1, 2]` and `[[1, 2]]`, which OpenAI accepts as tokens of its own models. */
+/** True for `[1, 2]` and `[[1, 2]]`, which OpenAI accepts as tokens of its models. */
 function hasTokens(input: unknown): boolean {
   if (!Array.isArray(input)) return false;
   return input.some((item) => typeof item === 'number' || (Array.isArray(item) && typeof item[0] === 'number'));

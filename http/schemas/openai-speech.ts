@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { OPENAI_VOICE_NAMES } from '../../speech/voices/catalogue.ts';
 import { responseOf } from './envelope.ts';
 
-/** Formats that the encoders produce, with their media types. AAC and FLAC are not among them. */
+/** Formats of the encoders, with media types. AAC and FLAC are not supported. */
 export const OPENAI_SPEECH_FORMATS = {
   mp3: { encoding: 'MP3', mediaType: 'audio/mpeg' },
   opus: { encoding: 'OGG_OPUS', mediaType: 'audio/ogg' },
@@ -10,7 +10,7 @@ export const OPENAI_SPEECH_FORMATS = {
   pcm: { encoding: 'LINEAR16', mediaType: 'audio/pcm' },
 } as const;
 
-/** Names that OpenAI's clients send, and those of GET /v1/models. */
+/** Names of OpenAI's clients, and those of GET /v1/models. */
 export const OPENAI_SPEECH_MODELS = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts', 'svc Quality', 'svc Fast'];
 
 const VoiceNameSchema = Type.String({ minLength: 1, maxLength: 64 });

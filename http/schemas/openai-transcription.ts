@@ -10,7 +10,7 @@ const RESPONSE_FORMATS = ['json', 'text', 'verbose_json', 'srt', 'vtt'] as const
 const GRANULARITIES = ['word', 'segment'] as const;
 const MAX_PROMPT_CHARACTERS = 8000;
 
-/** Names that OpenAI's clients send by default. */
+/** Default names of OpenAI's clients. */
 export const OPENAI_TRANSCRIPTION_MODELS = ['whisper-1', 'gpt-4o-transcribe', 'gpt-4o-mini-transcribe'];
 
 /** Documents the form of `POST /v1/audio/transcriptions`. `parseOpenaiTranscriptionForm` validates it. */
@@ -48,7 +48,7 @@ export const OpenaiTranscriptionFormSchema = Type.Object(
   { additionalProperties: false, examples: [{ file: 'audio', model: 'whisper-1', language: 'en' }] },
 );
 
-/** The fields that `receiveForm` accepts. */
+/** Fields for `receiveForm`. */
 export const OPENAI_TRANSCRIPTION_FIELDS: FieldKinds = {
   model: 'once',
   language: 'once',
@@ -69,7 +69,7 @@ export interface OpenaiTranscriptionForm {
   choices: TranscriptionChoices;
 }
 
-/** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language`. */
+/** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language` */
 export function parseOpenaiTranscriptionForm(
   fields: FormFields,
   languages: readonly PublicLanguage[],
@@ -100,7 +100,6 @@ export function parseOpenaiTranscriptionForm(
   return { model, format, withWords, withSegments, choices };
 }
 
-/** The body of the response with its media type. */
 export function presentOpenaiTranscript(
   transcript: PublicTranscript,
   { form, languages }: { form: OpenaiTranscriptionForm; languages: readonly PublicLanguage[] },
@@ -122,7 +121,13 @@ export function presentOpenaiTranscript(
         ...{ task: 'transcribe', language: name ?? language ?? '', duration, text, model },
         ...(withWords && { words: words.map(({ word, start, end }) => ({ word, start, end })) }),
         ...(withSegments && {
-          segments: segments.map(({ id, start, end, text: said }) => ({ id, start, end, text: said, ...UNMEASURED })),
+          segments: segments.map(({ id, start, end, text: segmentText }) => ({
+            id,
+            start,
+            end,
+            text: segmentText,
+            ...UNMEASURED,
+          })),
         }),
         usage,
       };

@@ -4,7 +4,7 @@ export const MIN_PASSWORD_LENGTH = 10;
 export const MAX_PASSWORD_LENGTH = 256;
 
 /**
- * Checks length and guessability, as NIST SP 800-63B recommends. Character classes are not required.
+ * Checks length and guessability (NIST SP 800-63B), not character classes.
  * @throws TandemError WEAK_PASSWORD
  */
 export function requireStrongPassword(password: string, { email, name }: { email: string; name: string }): void {

@@ -4,8 +4,8 @@ import { TandemError } from '../../machines/errors.ts';
 import { validationFailed } from '../validation.ts';
 
 /**
- * Normalises an Indian mobile number to E.164: `+91XXXXXXXXXX`, `91XXXXXXXXXX` or ten digits that start with 6 to 9.
- * Ten digits that start with 91 are a number without country code. Null if invalid.
+ * Normalises an Indian mobile number to E.164: `+91XXXXXXXXXX`, `91XXXXXXXXXX` or ten digits starting with 6 to 9. Ten
+ * digits starting with 91 have no country code. Null if invalid.
  */
 export function normaliseIndianMobile(input: unknown): string | null {
   const match = /^(?:\+?91)?([6-9]\d{9})$/.exec(withoutSeparators(input));
@@ -13,15 +13,15 @@ export function normaliseIndianMobile(input: unknown): string | null {
 }
 
 /**
- * Countries whose numbers may be called: the setting NUMBER_PLAN. A number without a plus sign is read in the national
- * notation of the first country; `any` has none.
+ * Callable countries: the setting NUMBER_PLAN. A number without a plus sign has the national notation of the first
+ * country; `any` has none.
  */
 export type NumberPlan = 'any' | readonly CountryCode[];
 
 /**
- * Normalises a number that the plan allows to call to E.164. In a list, India stands for Indian mobile numbers, as in
- * the API reference. Elsewhere a number must be assignable in its country, which emergency and short numbers are not.
- * Null if invalid or of another country.
+ * Normalises a callable number to E.164. India in a list means Indian mobile numbers, as in the API reference. Other
+ * numbers must be assignable in their country, which excludes emergency and short numbers. Null if invalid or of
+ * another country.
  */
 export function normaliseCallable(input: unknown, plan: NumberPlan): string | null {
   const text = withoutSeparators(input);
@@ -30,15 +30,15 @@ export function normaliseCallable(input: unknown, plan: NumberPlan): string | nu
   if (plan !== 'any' && (isInternational ? text.startsWith('+91') && plan.includes('IN') : home === 'IN')) {
     return normaliseIndianMobile(text);
   }
-  // The library would also take letters, extensions and other scripts.
+  // The library would also accept letters, extensions and other scripts.
   if (!/^\+?\d{5,17}$/.test(text) || (!isInternational && home === undefined)) return null;
   const number = parsePhoneNumberFromString(text, { extract: false, ...(home && { defaultCountry: home }) });
   if (!number?.isValid() || !E164.test(number.number)) return null;
-  // Countries share calling codes, such as +1, so the country decides and not the code.
+  // Countries share calling codes, such as +1, so check the country instead of the code.
   return plan === 'any' || (number.country && plan.includes(number.country)) ? number.number : null;
 }
 
-/** Types of numbers that cost the caller more than a call, or that nobody answers. */
+/** Number types that cost the caller extra or have no human callee. */
 const SPECIAL_TYPES: ReadonlySet<string | undefined> = new Set([
   'PREMIUM_RATE',
   'SHARED_COST',
@@ -48,7 +48,7 @@ const SPECIAL_TYPES: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Reads a number that is to be verified by a call: any ordinary number of the countries of the plan, fixed lines too.
+ * Parses a number to verify by a call: any ordinary number of the plan's countries, fixed lines too.
  * @throws TandemError VALIDATION_FAILED
  */
 export function requireVerifiable(path: string, text: string, plan: NumberPlan): string {
@@ -61,7 +61,7 @@ export function requireVerifiable(path: string, text: string, plan: NumberPlan):
   throw validationFailed([{ path, message }]);
 }
 
-/** Parses the number filter of a query or a body. @throws TandemError VALIDATION_FAILED */
+/** Parses a number filter. @throws TandemError VALIDATION_FAILED */
 export function readCallable(path: string, text: string | undefined, plan: NumberPlan): string | undefined {
   if (text === undefined) return undefined;
   const number = normaliseCallable(text, plan);
@@ -69,7 +69,7 @@ export function readCallable(path: string, text: string | undefined, plan: Numbe
   return number;
 }
 
-/** Completes a refusal: the field "must be ...". */
+/** Completes an error message: the field "must be ...". */
 export function expectedNumber(plan: NumberPlan): string {
   if (plan === 'any') return 'must be a valid phone number with its country code, such as +442079460958';
   if (plan.length === 1 && plan[0] === 'IN') return 'must be an Indian mobile number, such as +919812345678';
@@ -77,7 +77,7 @@ export function expectedNumber(plan: NumberPlan): string {
   return `must be a valid phone number of ${countries}, such as +442079460958 of GB`;
 }
 
-/** Normalises any number to E.164 (at most 15 digits, no leading zero) and strips separators. Null if invalid. */
+/** Normalises any number to E.164 (at most 15 digits, no leading zero). Null if invalid. */
 export function normaliseE164(input: unknown): string | null {
   const text = withoutSeparators(input);
   return E164.test(text) ? text : null;
@@ -86,7 +86,7 @@ export function normaliseE164(input: unknown): string | null {
 /** The shortest subscriber numbers in use have seven digits with country code. */
 const E164 = /^\+[1-9]\d{6,14}$/;
 
-/** Strips spaces, hyphens, dots and brackets. Any other non-digit stays, and fails validation. */
+/** Removes spaces, hyphens, dots and brackets. Other characters fail validation later. */
 function withoutSeparators(input: unknown): string {
   return typeof input === 'string' && input.length <= 64 ? input.replace(/[ \-.()[\]]/g, '') : '';
 }
@@ -101,7 +101,7 @@ export const CallableNumberSchema = Type.String({
   examples: ['+919812345678', '98123 45678'],
 });
 
-/** @throws TandemError INVALID_NUMBER naming the field. */
+/** @throws TandemError INVALID_NUMBER naming the field */
 export function requireE164(field: string, input: unknown): string {
   const e164 = normaliseE164(input);
   if (e164 !== null) return e164;

@@ -14,9 +14,9 @@ import {
 } from './phone-number.ts';
 
 /**
- * Validates the body of a placement. Checks the fields in the order of the API reference and throws for the first
- * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent.
- * @throws TandemError with an INVALID_* code, SAME_NUMBER or VALIDATION_FAILED.
+ * Validates the body of a placement. Checks fields in the order of the API reference, then unknown fields, and throws
+ * for the first invalid one with its own code. Null does not count as absent.
+ * @throws TandemError with an INVALID_* code, SAME_NUMBER or VALIDATION_FAILED
  */
 export function parsePlacement(body: unknown, { ownUserId, numberPlan }: PlacementReading): Placement {
   if (!isObject(body)) throw new TandemError('VALIDATION_FAILED', 'The body must be a JSON object.');
@@ -53,12 +53,12 @@ export function parsePlacement(body: unknown, { ownUserId, numberPlan }: Placeme
 }
 
 interface PlacementReading {
-  /** The user who places the call. Null: none. */
+  /** User who places the call; null without one. */
   ownUserId: number | null;
   numberPlan: NumberPlan;
 }
 
-/** A placement with numbers in E.164 and defaults applied. Fields without a default are null when absent. */
+/** A placement with E.164 numbers and defaults applied. Absent fields without a default are null. */
 export type Placement = Omit<PlaceCallRequest, 'workspaceId' | 'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId'>;
 
 const SECONDS = {
@@ -265,7 +265,7 @@ function readReference(body: Body): string | null {
   return refuse('INVALID_REFERENCE', 'reference_id', 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -');
 }
 
-/** Checks the syntax only; the dialer checks that the host is public and resolves. */
+/** Checks only the syntax; the dialer checks that the host is public and resolves. */
 function readCallback(body: Body): Pick<Placement, 'callbackUrl' | 'callbackSecret'> {
   const callbackUrl = Object.hasOwn(body, 'callback_url') ? parseCallbackUrl(body.callback_url) : null;
   if (!Object.hasOwn(body, 'callback_secret')) {
@@ -310,7 +310,7 @@ function readFlag(body: Body, field: 'record' | 'recording_beep' | 'transcribe',
   return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');
 }
 
-/** Null when absent. */
+/** Null if absent. */
 function readMachineDetection(body: Body): 'continue' | 'hangup' | null {
   if (!Object.hasOwn(body, 'machine_detection')) return null;
   const detection = body.machine_detection;
@@ -326,7 +326,7 @@ function readMachineDetection(body: Body): 'continue' | 'hangup' | null {
   return refuse('INVALID_MACHINE_DETECTION', 'machine_detection.on_machine', 'must be "continue" or "hangup"');
 }
 
-/** Checks the length only; the dialer checks the SSML. */
+/** Checks only the length; the dialer checks the SSML. */
 function readSpokenText(body: Body, field: 'announce' | 'whisper', code: ErrorCode): string | null {
   if (!Object.hasOwn(body, field)) return null;
   const text = body[field];
@@ -360,7 +360,7 @@ function readMetadata(body: Body): Record<string, unknown> | null {
   return metadata;
 }
 
-/** Whether any key or leaf satisfies the test. The body parser bounds the depth. */
+/** Whether any key or leaf passes the test. The body parser limits the depth. */
 function someScalar(value: unknown, test: (scalar: unknown) => boolean): boolean {
   const exactNumber = numberOfRawJson(value);
   if (exactNumber !== null) return test(exactNumber);
@@ -373,7 +373,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** No control characters and no lone surrogates: every layer below stores such text unchanged. */
+/** Rejects control characters and lone surrogates, so that every layer stores the text unchanged. */
 function isPlainText(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: rejects control characters
   return text.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(text);

@@ -136,7 +136,6 @@ export interface ParsedRubricFields {
   shared?: boolean;
 }
 
-/** Reads the fields that were sent. @throws TandemError VALIDATION_FAILED */
 export function readRubricFields(body: Static<typeof RubricPatchBody>): ParsedRubricFields {
   const { name, description, model, questions, shared } = body as ParsedRubricFields;
   return {
@@ -148,7 +147,7 @@ export function readRubricFields(body: Static<typeof RubricPatchBody>): ParsedRu
   };
 }
 
-/** @throws TandemError VALIDATION_FAILED for a question with fewer than two answers. */
+/** @throws TandemError VALIDATION_FAILED for a question with fewer than two answers */
 export function readRubricQuestions(questions: Record<string, unknown>): RubricQuestions {
   const plain = questions as PlainQuestions;
   const invalid = Object.entries(plain).flatMap(([key, { type, criteria }]): InvalidField[] => {

@@ -80,7 +80,6 @@ export const SipTraceSchema = Type.Object(
   { examples: [{ call_id: 'c2c_5f0c7a1e', truncated: false, messages: [EXAMPLE_MESSAGE] }] },
 );
 
-/** Messages as the API returns them. */
 export function presentSipTrace(callId: string, stored: readonly StoredSipMessage[]): PublicSipTrace {
   const firstMs = stored[0]?.at.getTime() ?? 0;
   const seen = new Set<string>();

@@ -87,7 +87,6 @@ export const TranscriptionFormSchema = Type.Object(
 
 const { file: _file, ...OPTIONS } = TranscriptionFormSchema.properties;
 
-/** Documents the JSON body of `POST /stt`. */
 export const TranscriptionUrlSchema = Type.Object(
   {
     url: Type.String({
@@ -107,7 +106,6 @@ export const TranscriptionUrlSchema = Type.Object(
 
 const { workspace_id: _workspaceId, ...QUERY_OPTIONS } = OPTIONS;
 
-/** Documents the query of `POST /stt`. */
 export const TranscriptionQuerySchema = Type.Object(
   Object.fromEntries(
     Object.entries(QUERY_OPTIONS).map(([name, schema]) => {
@@ -117,20 +115,19 @@ export const TranscriptionQuerySchema = Type.Object(
   ) as unknown as TProperties,
 );
 
-/** The fields that `receiveForm` accepts. */
+/** Fields for `receiveForm`. */
 export const TRANSCRIPTION_FIELDS: FieldKinds = Object.fromEntries(
   Object.keys(TranscriptionFormSchema.properties)
     .filter((name) => name !== 'file')
     .map((name) => [name, name === 'languages' || name === 'keywords' ? 'repeated' : 'once']),
 );
 
-/** What a request asks for, apart from the audio and who sent it. */
 export type TranscriptionChoices = Omit<
   TranscribeRequest,
   'workspaceId' | 'userId' | 'apiKeyId' | 'plan' | 'fileName' | 'mediaType'
 >;
 
-/** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language`. */
+/** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language` */
 export function parseTranscriptionForm(fields: FormFields, languages: readonly PublicLanguage[]): TranscriptionChoices {
   const form = readForm(fields);
   const spoken = languagesOf(form);
@@ -165,7 +162,7 @@ function requireSupported(spoken: readonly string[] | null, languages: readonly 
   );
 }
 
-/** Null for automatic detection. */
+/** Null: detect the language. */
 function languagesOf(form: Form): string[] | null {
   const [language = 'auto', ...more] = form.list('language').map(languageOfTag);
   const languages = [...new Set(form.list('languages').map(languageOfTag))];

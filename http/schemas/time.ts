@@ -3,8 +3,8 @@ import { validationFailed } from '../validation.ts';
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
 /**
- * Parses a time filter: an ISO 8601 date (midnight UTC), or a date and time with a time zone. Accepts a space for the
- * plus sign of the zone, because an unencoded query turns one into the other. Null if invalid.
+ * Parses a time filter: an ISO 8601 date (midnight UTC), or a date and time with a time zone. Accepts a space instead
+ * of the zone's plus sign, as in an unencoded query. Null if invalid.
  */
 export function parseTime(text: string): Date | null {
   const restored = text.replace(/ (\d{2}:\d{2})$/, '+$1');
@@ -12,7 +12,6 @@ export function parseTime(text: string): Date | null {
   return time === null || Number.isNaN(time.getTime()) || !isDay(restored.slice(0, 10)) ? null : time;
 }
 
-/** Parses a time filter of the query. @throws TandemError VALIDATION_FAILED */
 export function readTime(path: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const time = parseTime(text);
@@ -21,7 +20,7 @@ export function readTime(path: string, text: string | undefined): Date | undefin
   return time;
 }
 
-/** `Date` rolls over (30 February becomes 2 March), and PostgreSQL has no year 0. */
+/** Rejects dates that `Date` rolls over (30 February becomes 2 March), and year 0, which PostgreSQL lacks. */
 function isDay(date: string): boolean {
   return !date.startsWith('0000') && new Date(date).toISOString().startsWith(date);
 }

@@ -8,6 +8,7 @@ import {
   type StoredGateway,
   type TrunkTransport,
 } from '../../storage/queries/trunk-gateways.ts';
+import type { ProbeOutcome } from '../../storage/queries/trunk-probes.ts';
 import type { CreateTrunkInput, ReferPermission, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkInboundPasswordContext, trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
@@ -22,7 +23,7 @@ const PLAIN_TEXT = {
   pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
   description: 'No control characters.',
 };
-/** The characters that a quoted string of a Digest header holds without escaping. */
+/** Characters that a quoted string of a Digest header needs not escape. */
 const USERNAME = {
   pattern: '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$',
   description: 'Printable ASCII, without quotation marks and backslashes.',
@@ -352,6 +353,52 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
   ],
 });
 
+const PROBE_PROPERTIES = {
+  sip_uri: Type.String({ description: 'Gateway that was asked.' }),
+  transport: Type.String({ description: 'Transport of the gateway.', examples: ['udp'] }),
+  at: { ...TimeSchema, description: 'When the response came, or Tandem stopped waiting for it.' },
+  sip_status: nullable(Type.Integer({ description: 'SIP status of the response. Null if none came.' })),
+  round_trip_ms: nullable(Type.Number({ description: 'Round trip, in milliseconds. Null if no response came.' })),
+  error: nullable(
+    Type.Enum(['no_response', 'transport_error'], {
+      description:
+        'Why the gateway counts as unreachable. Null if it responded; any status counts but a 408 or 503 of our own SIP server.',
+    }),
+  ),
+};
+const PROBE_EXAMPLE = {
+  ...{ sip_uri: EXAMPLE.sip_uri, transport: 'udp', at: '2026-01-31T09:30:12.000Z' },
+  ...{ sip_status: 200, round_trip_ms: 23.4, error: null },
+};
+export const TrunkDetailSchema = Type.Object(
+  {
+    ...TrunkSchema.properties,
+    recent_probes: Type.Array(
+      Type.Object({ ...PROBE_PROPERTIES, node: Type.String({ description: 'Node that sent the request.' }) }),
+      { description: 'The last 20 OPTIONS requests to the gateways of the trunk, newest first. Tandem extension.' },
+    ),
+  },
+  {
+    examples: [
+      {
+        ...(TrunkSchema as { examples?: Record<string, unknown>[] }).examples?.[0],
+        recent_probes: [{ ...PROBE_EXAMPLE, node: 'node-1' }],
+      },
+    ],
+  },
+);
+export const TrunkProbesSchema = Type.Object(
+  { trunk_id: Type.String({ format: 'uuid' }), probes: Type.Array(Type.Object(PROBE_PROPERTIES)) },
+  { examples: [{ trunk_id: '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11', probes: [PROBE_EXAMPLE] }] },
+);
+
+export function presentProbe({ sipUri, transport, at, sipStatus, roundTripMs, silence }: ProbeOutcome) {
+  return {
+    ...{ sip_uri: sipUri, transport, at: at.toISOString() },
+    ...{ sip_status: sipStatus, round_trip_ms: roundTripMs, error: silence },
+  };
+}
+
 interface SealFor {
   trunkId: string;
   secrets: SecretBox;
@@ -432,7 +479,7 @@ function presentRegistration(row: TrunkRow) {
   };
 }
 
-/** A trunk with a `sips:` URI has no other transport. @throws TandemError VALIDATION_FAILED */
+/** Requires TLS for a trunk with a `sips:` URI. @throws TandemError VALIDATION_FAILED */
 export function requireTls(transport: TrunkPatch['transport']): void {
   if (transport === undefined || transport === 'tls') return;
   throw validationFailed([{ path: 'transport', message: 'must be tls, because sip_uri is a sips: URI' }]);
@@ -479,7 +526,7 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   return patch;
 }
 
-/** The first gateway is the address of the trunk. */
+/** The first gateway is the trunk's address. */
 function readGateways(
   { sip_uri, transport }: Static<typeof TrunkPatchBody>,
   gateways: NonNullable<Static<typeof TrunkPatchBody>['gateways']>,
@@ -507,7 +554,7 @@ function readGateways(
   return { gateways: read, sipUri: first.sipUri, ...(first.transport && { transport: first.transport }) };
 }
 
-/** Of the first gateway, the transport is that of the trunk, which follows from its URI too. */
+/** The first gateway has the trunk's transport, which also follows from its URI. */
 function transportOfGateway({ sip_uri, transport }: { sip_uri: string; transport?: string }, index: number) {
   return index > 0 && isSips(sip_uri) ? 'tls' : ((transport as TrunkTransport | undefined) ?? null);
 }

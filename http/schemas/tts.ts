@@ -14,7 +14,6 @@ const SampleRateSchema = Type.Enum([...SAMPLE_RATES_HZ], {
   description: 'Sample rate in Hz. Default: 24000. `OGG_OPUS` always decodes at 48000.',
 });
 
-/** Body of every synthesis operation. */
 export const SpeakBody = Type.Object(
   {
     text: Type.String({
@@ -119,7 +118,6 @@ const LINES = [
   },
 ];
 
-/** Describes the NDJSON response. */
 export const SpokenLines = responseOf({
   description:
     'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. For SSML with `mark`, the `complete` line has `result.timestampInfo.marks`: `[{name, time_seconds}]`. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',

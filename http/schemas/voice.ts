@@ -7,7 +7,7 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { WorkspaceIdSchema } from './workspace.ts';
 
 const VOICE_ID = '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11';
-/** No line feeds, and no lone surrogates, which cannot be stored. */
+/** Rejects line feeds, and lone surrogates, which cannot be stored. */
 const ONE_LINE = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
 const LINES = '^[^\\u0000\\ud800-\\udfff]*$';
 
@@ -49,7 +49,7 @@ const FIELDS = {
   labels: Type.Optional(LabelsSchema),
 };
 
-/** Body of `POST /voices/professional`, and what the form of `POST /voices` is parsed into. */
+/** Body of `POST /voices/professional`, and the parsed form of `POST /voices`. */
 export const ProfessionalVoiceBody = Type.Object(FIELDS, { additionalProperties: false });
 
 export const VoicePatchBody = Type.Object(
@@ -127,7 +127,7 @@ export interface ParsedVoice {
 
 /** @throws TandemError `VALIDATION_FAILED` with every invalid field, `VOICE_CONSENT_REQUIRED` */
 export function readVoiceForm({ labels, consent, ...fields }: FormFields): ParsedVoice {
-  // An empty field counts as absent, because that is what HTML forms send.
+  // Treat an empty field as absent, because HTML forms send those.
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
   const metadata = { ...given, ...(labels !== undefined && labels !== '' && { labels: parsedLabels(labels) }) };
   const refusal = checkMetadata(metadata);

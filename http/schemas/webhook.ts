@@ -123,7 +123,7 @@ export function presentWebhook(row: WebhookRow) {
 export const DeliveryStatusSchema = Type.Enum(['pending', 'delivered', 'failed'], {
   description: 'Status of the delivery.',
 });
-const EXAMPLE_DELIVERY = {
+export const EXAMPLE_DELIVERY = {
   id: '0d1f8f6e-1b1e-4f6e-8e54-2b9a6f3f5c11',
   subscription_id: EXAMPLE_WEBHOOK.id,
   message_id: '4c1c8a52-7f43-4b53-9f8e-3a4f5c0f7f02',
@@ -137,7 +137,7 @@ const EXAMPLE_DELIVERY = {
   created_at: '2026-01-31T09:30:00.000Z',
   delivered_at: null,
 };
-const DELIVERY_PROPERTIES = {
+export const DELIVERY_PROPERTIES = {
   id: Type.String({ format: 'uuid', description: 'Id of the delivery.' }),
   subscription_id: Type.String({ format: 'uuid', description: 'Id of the webhook.' }),
   message_id: Type.String({ description: 'Value of `webhook-id`, the same in every attempt and replay.' }),
@@ -157,36 +157,24 @@ const DELIVERY_PROPERTIES = {
   delivered_at: nullable({ ...TimeSchema, description: 'When the endpoint accepted it.' }),
 };
 export const WebhookDeliverySchema = Type.Object(DELIVERY_PROPERTIES, { examples: [EXAMPLE_DELIVERY] });
+export const DELIVERY_LOG = {
+  log: Type.Array(
+    Type.Object({
+      attempt: Type.Integer({ description: 'Number of the attempt, from 1.' }),
+      http_status: nullable(Type.Integer({ description: 'HTTP status of the response.' })),
+      error: nullable(Type.String({ description: 'Why the attempt failed.' })),
+      started_at: TimeSchema,
+      duration_ms: Type.Integer({ description: 'Duration, in milliseconds.' }),
+    }),
+    { description: 'Attempts, oldest first.' },
+  ),
+};
+export const EXAMPLE_ATTEMPT = {
+  ...{ attempt: 1, http_status: 503, error: 'status_not_2xx', started_at: '2026-01-31T09:30:00.000Z', duration_ms: 84 },
+};
 export const LoggedDeliverySchema = Type.Object(
-  {
-    ...DELIVERY_PROPERTIES,
-    log: Type.Array(
-      Type.Object({
-        attempt: Type.Integer({ description: 'Number of the attempt, from 1.' }),
-        http_status: nullable(Type.Integer({ description: 'HTTP status of the response.' })),
-        error: nullable(Type.String({ description: 'Why the attempt failed.' })),
-        started_at: TimeSchema,
-        duration_ms: Type.Integer({ description: 'Duration, in milliseconds.' }),
-      }),
-      { description: 'Attempts, oldest first.' },
-    ),
-  },
-  {
-    examples: [
-      {
-        ...EXAMPLE_DELIVERY,
-        log: [
-          {
-            attempt: 1,
-            http_status: 503,
-            error: 'status_not_2xx',
-            started_at: '2026-01-31T09:30:00.000Z',
-            duration_ms: 84,
-          },
-        ],
-      },
-    ],
-  },
+  { ...DELIVERY_PROPERTIES, ...DELIVERY_LOG },
+  { examples: [{ ...EXAMPLE_DELIVERY, log: [EXAMPLE_ATTEMPT] }] },
 );
 
 export function presentWebhookDelivery(row: DeliveryRow) {

@@ -22,7 +22,7 @@ export const RoleSchema = Type.Enum(['owner', 'admin', 'developer', 'member', 'v
   examples: ['developer'],
 });
 
-/** Sent with a session token; API keys imply their workspace. */
+/** Required with a session token; an API key implies its workspace. */
 export const WorkspaceIdSchema = Type.String({
   format: 'uuid',
   description: 'Workspace to act on. Required with a session token; an API key implies its own workspace.',

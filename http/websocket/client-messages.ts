@@ -5,7 +5,7 @@ import type { AudioFormat } from '../../machines/utterances.ts';
 import { compileCheck, validationFailed } from '../validation.ts';
 import { CONFIG_FIELDS, orNull, readChange, readSettings, SAMPLE_RATES } from './session-settings.ts';
 
-/** A parsed text message of a client. Unknown fields are ignored, because clients of other servers send some. */
+/** A parsed text message. Ignores unknown fields, because clients of other servers send some. */
 export type ClientMessage =
   | { type: 'start'; settings: SttSettings; talk: TalkContext | null }
   | { type: 'config'; change: Partial<SttSettings> }
@@ -15,7 +15,7 @@ export type ClientMessage =
   | { type: 'keepalive' }
   | { type: 'test'; timestamp: unknown };
 
-/** Its message is the wording of the platform specification. */
+/** The message has the wording of the platform specification. */
 export class UnknownMessageType extends Error {
   override readonly name = 'UnknownMessageType';
 }
@@ -89,7 +89,7 @@ const READERS = {
     },
   })),
   stop: () => ({ type: 'stop' as const }),
-  // Named as in Deepgram's API.
+  // Names as in Deepgram's API.
   Finalize: () => ({ type: 'finalize' as const }),
   KeepAlive: () => ({ type: 'keepalive' as const }),
   test: reader(TEST_SCHEMA, ({ timestamp }) => ({ type: 'test' as const, timestamp })),
@@ -104,13 +104,13 @@ function reader<Schema extends TSchema, Message>(schema: Schema, read: (value: S
   };
 }
 
-/** RFC 4648 §4, with padding. Node itself would skip invalid characters. */
+/** Requires base64 with padding (RFC 4648 §4), because Node would skip invalid characters. */
 function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
     throw validationFailed([{ path: 'audio', message: 'must be base64 with padding' }]);
   }
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  // Not pooled, because the listener takes ownership of the buffer.
+  // Do not use the pool, because the listener takes ownership of the buffer.
   const bytes = Buffer.allocUnsafeSlow((text.length / 4) * 3 - padding);
   bytes.write(text, 'base64');
   return bytes;

@@ -7,7 +7,7 @@ export interface KeepAliveTimes {
   pongWithinMs?: number;
 }
 
-/** Terminates a dead connection: one that neither answers a ping nor sends anything else. */
+/** Terminates a connection that neither answers a ping nor sends anything else. */
 export function keepAlive(
   socket: WebSocket,
   { pingEveryMs = 30_000, pongWithinMs = 10_000 }: KeepAliveTimes,

@@ -1,7 +1,7 @@
 import type { RawData, WebSocket } from 'ws';
-import type { ConnectedPhone, PhoneOutlet } from '../../actors/phones/phone-desk.ts';
+import type { ConnectedPhone, PhoneHolder, PhoneOutlet } from '../../actors/phones/phone-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
-import { isRevoked } from '../auth.ts';
+import { isRevoked, type Principal } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { rateLimited } from '../rate-limits.ts';
@@ -14,24 +14,23 @@ import { createTokenBucket } from './token-bucket.ts';
 
 export type PhoneConnectionContext = Pick<
   HttpContext,
-  'sql' | 'phones' | 'phonePrincipals' | 'limits' | 'logger' | 'now' | 'heartbeatMs' | 'revocations'
+  'sql' | 'phones' | 'limits' | 'logger' | 'now' | 'heartbeatMs' | 'revocations'
 >;
 
 interface PhoneConnectionOptions {
   context: PhoneConnectionContext;
-  /** Query of the URL. Contains the token. */
+  /** Contains the token. */
   query: URLSearchParams;
   address: string;
-  /** Aborted when the server closes. */
   closing: AbortSignal;
 }
 
-/** All messages: a call takes about ten, and a key press one. */
+/** For all messages: a call takes about ten, a key press one. */
 const MESSAGES = { capacity: 100, perSecond: 20 };
-/** Invalid messages. A client that keeps sending them is disconnected. */
+/** For invalid messages. A client that keeps sending them is disconnected. */
 const FAULTS = { capacity: 20, perSecond: 1 };
 
-/** Serves one socket of a phone. Resolves when it is closed. */
+/** Serves one phone socket. Resolves when it is closed. */
 export async function servePhoneConnection(socket: WebSocket, options: PhoneConnectionOptions): Promise<void> {
   const { context, closing } = options;
   const outlet = createOutlet(socket);
@@ -75,9 +74,11 @@ async function connect(outlet: Outlet, { context, query, address }: PhoneConnect
   };
   const token = query.get('token');
   const phone =
-    token === null ? phones.resume(query.get('resume') ?? '', phoneOutlet) : phones.connect(token, phoneOutlet);
+    token === null
+      ? await phones.resume(query.get('resume') ?? '', phoneOutlet)
+      : await phones.connect(token, phoneOutlet);
   if (phone !== null) return phone;
-  // Guessing is limited as over REST.
+  // Limits guessing as over REST.
   const state = await limits.consumeAddress(address);
   if (state.exceeded) throw rateLimited(state);
   throw new TandemError(
@@ -86,13 +87,15 @@ async function connect(outlet: Outlet, { context, query, address }: PhoneConnect
   );
 }
 
-/** Also when they were revoked since the token was minted, or while the phone had no socket. */
+/**
+ * Ends the phone with its credentials, even if they ended earlier: after the token was created, or while the phone had
+ * no socket.
+ */
 async function endWithCredentials(
   phone: ConnectedPhone,
   { context, outlet, gone }: { context: PhoneConnectionContext; outlet: Outlet; gone: AbortSignal },
 ): Promise<void> {
-  const principal = context.phonePrincipals.get(phone.holder);
-  if (principal === undefined) throw new TandemError('UNAUTHORIZED', 'The user of the token is unknown.');
+  const principal = principalOf(phone.holder);
   const ended = new AbortController();
   ended.signal.addEventListener('abort', () => {
     if (gone.aborted) return;
@@ -102,6 +105,13 @@ async function endWithCredentials(
   abortWithCredentials(context, { principal, ended });
   gone.addEventListener('abort', () => ended.abort(), { once: true });
   if (await isRevoked(principal, { sql: context.sql, now: context.now() })) ended.abort();
+}
+
+/** Restores the principal, because JSON between nodes has no dates. */
+function principalOf({ credentials }: PhoneHolder): Principal {
+  const principal = credentials as Principal;
+  const { expiresAt } = principal;
+  return { ...principal, expiresAt: expiresAt === null ? null : new Date(expiresAt) };
 }
 
 interface Conversation {

@@ -3,13 +3,13 @@ import type { PhoneRequest } from '../../actors/phones/phone-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { compileCheck } from '../validation.ts';
 
-/** A parsed message of a phone. `id` is the client's, and stands in the reply. */
+/** A parsed message of a phone. The reply repeats the client's `id`. */
 export interface PhoneMessage {
   id: string | number;
   request: PhoneRequest | { type: 'ping' | 'bye' };
 }
 
-/** Its `id` is known if the message has a valid one. */
+/** `id` is null unless the message has a valid one. */
 export class InvalidPhoneMessage extends Error {
   override readonly name = 'InvalidPhoneMessage';
   readonly id: string | number | null;
@@ -73,7 +73,7 @@ const DTLS = Type.Object({
   }),
 });
 
-/** The rest of mediasoup-client's parameters is decided by the server. */
+/** The server decides on mediasoup-client's other parameters. */
 const PRODUCE = Type.Object({
   call_id: CALL_ID,
   transport_id: MEDIA_ID,

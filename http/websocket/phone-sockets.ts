@@ -12,7 +12,6 @@ interface PhoneSocketsOptions extends Pick<SocketServerOptions, 'refuseHandshake
   trustedProxies: readonly string[];
 }
 
-/** WebSocket server for phones in browsers. */
 export function createPhoneSockets({ context, trustedProxies, refuseHandshake }: PhoneSocketsOptions): SocketServer {
   return createSocketServer({
     path: PHONE_SOCKET_PATH,

@@ -25,7 +25,7 @@ const MIN_UTTERANCE_END_MS = 1_000;
 const MIN_INTERIM_MS = 300;
 const MAX_SPEAKERS = 100;
 
-/** Null counts as absent: it sets the default in `start`, and resets to it in `config`. */
+/** Null counts as absent: it selects the default in `start` and restores it in `config`. */
 export const CONFIG_FIELDS = {
   languages: Type.Optional(
     orNull(Type.Union([Type.String({ maxLength: 64 }), Type.Array(Type.String({ maxLength: 64 }))])),
@@ -37,7 +37,7 @@ export const CONFIG_FIELDS = {
   interim_results_frequency: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
   audio_enhancement: Type.Optional(orNull(Type.Enum(['off', 'light', 'adaptive']))),
   diarize: Type.Optional(orNull(Type.Boolean())),
-  // Only validated with `diarize`.
+  // Validated only with `diarize`.
   min_speakers: Type.Optional(Type.Unknown()),
   max_speakers: Type.Optional(Type.Unknown()),
   // A value that is not a boolean counts as false.
@@ -47,12 +47,12 @@ export const CONFIG_FIELDS = {
 const CONFIG_BLOCK = Type.Object(CONFIG_FIELDS);
 type ConfigBlock = Static<typeof CONFIG_BLOCK>;
 
-/** Reads the complete settings of a new session. @throws TandemError VALIDATION_FAILED */
+/** Parses the complete settings of a new session. @throws TandemError VALIDATION_FAILED */
 export function readSettings(block: ConfigBlock): SttSettings {
   return { ...DEFAULTS, ...readChange({ ...block, diarize: block.diarize ?? DEFAULTS.diarize }) };
 }
 
-/** Reads the settings that a message changes, clamped. @throws TandemError VALIDATION_FAILED */
+/** Parses the changed settings, clamped. @throws TandemError VALIDATION_FAILED */
 export function readChange(block: ConfigBlock): Partial<SttSettings> {
   const change: { -readonly [Key in keyof SttSettings]?: SttSettings[Key] } = {};
   if (block.languages !== undefined) change.languages = readLanguages(block.languages);
@@ -76,8 +76,8 @@ export function readChange(block: ConfigBlock): Partial<SttSettings> {
 }
 
 /**
- * `auto`, alone or in a list, requests language detection, like null. The specification has a proxy strip it for a
- * server that would reject it; this server is both.
+ * Accepts `auto`, alone or in a list, as null: detect the language. In the specification a proxy removes it, because
+ * the server behind would reject it; this server is both.
  */
 function readLanguages(languages: ConfigBlock['languages']): SttSettings['languages'] {
   if (typeof languages === 'string' && languages.toLowerCase() !== 'auto') {

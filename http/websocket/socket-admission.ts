@@ -7,36 +7,55 @@ import type { HttpContext } from '../context.ts';
 import type { Scope } from '../permissions.ts';
 import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
+import { requireSameOrigin } from '../same-origin.ts';
+import { usedSessionCookie } from '../session-cookie.ts';
 
-/** A client that may open a session. */
 export interface Admitted {
   principal: Principal;
-  /** Wallet amount that can be spent. */
   availableNano: bigint;
 }
 
-export type AdmissionContext = Pick<HttpContext, 'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now'>;
+export type AdmissionContext = Pick<
+  HttpContext,
+  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'publicUrl' | 'trustedProxies'
+>;
 
-/** Must never be logged. */
+/** Never log these. */
 export interface SocketCredentials {
   /** An API key or a session token; empty if none was sent. */
   credential: string;
+  /** Session token of the cookie. Null without one, or if other credentials were sent. */
+  cookie: string | null;
   workspaceId: string | undefined;
 }
 
 /**
- * Reads the credentials of a handshake: from the Authorization header, from the subprotocols, because browsers cannot
- * set headers, or from the query. The schemes `bearer` and `token` are the same. Other schemes may be for a proxy.
+ * Reads the credentials of a handshake from the Authorization header, the subprotocols (because browsers cannot set
+ * headers), the query or the cookie, in this order. The schemes `bearer` and `token` are equivalent. Other schemes may
+ * be for a proxy.
+ * @throws TandemError UNAUTHORIZED for two different cookies
  */
 export function socketCredentialsOf({ headers, url }: IncomingMessage): SocketCredentials {
   const query = new URLSearchParams(url?.split('?', 2)[1] ?? '');
   const fromHeader = /^(?:bearer|token) +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
   const [scheme = '', key] = (headers['sec-websocket-protocol'] ?? '').split(',').map((part) => part.trim());
   const fromProtocols = /^(?:bearer|token)$/i.test(scheme) ? key : undefined;
+  const credential = fromHeader || fromProtocols || query.get('apiKey') || query.get('token') || '';
   return {
-    credential: fromHeader || fromProtocols || query.get('apiKey') || query.get('token') || '',
+    credential,
+    cookie: credential === '' ? usedSessionCookie({ headers }) : null,
     workspaceId: query.get('workspace_id') || undefined,
   };
+}
+
+/** Returns an error for a handshake with a cookie that comes from another site; otherwise null. */
+export function cookieObjection(request: IncomingMessage, context: AdmissionContext): TandemError | null {
+  try {
+    if (socketCredentialsOf(request).cookie !== null) requireSameOrigin(request, { ...context, isSafe: false });
+    return null;
+  } catch (error) {
+    return toRefusal(error);
+  }
 }
 
 /**
@@ -51,7 +70,7 @@ export async function admitToSocket(
   const principal = await identify(credentials, { context, scope }).catch(async (error: unknown) => {
     const refusal = toRefusal(error);
     if (refusal.status < 500) {
-      // Password guessing is limited as over REST.
+      // Limits guessing as over REST.
       const state = await limits.consumeAddress(address);
       if (state.exceeded) throw rateLimited(state);
     }
@@ -69,17 +88,21 @@ export async function admitToSocket(
 }
 
 async function identify(
-  { credential, workspaceId }: SocketCredentials,
+  { credential, cookie, workspaceId }: SocketCredentials,
   { context, scope }: { context: AdmissionContext; scope: Scope },
 ): Promise<Principal> {
   const { sql, sessionTokens: tokens, logger, now } = context;
-  if (credential === '') throw new TandemError('UNAUTHORIZED', NO_CREDENTIALS);
-  const identity = await authenticate(`Bearer ${credential}`, {
-    sql,
-    tokens,
-    now: now(),
-    onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
-  });
+  if (credential === '' && cookie === null) throw new TandemError('UNAUTHORIZED', NO_CREDENTIALS);
+  const authorization = credential === '' ? undefined : `Bearer ${credential}`;
+  const identity = await authenticate(
+    { authorization, cookie },
+    {
+      sql,
+      tokens,
+      now: now(),
+      onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of credentials failed'),
+    },
+  );
   const principal = await enterWorkspace(identity, { sql, workspaceId });
   requireCredentials(principal, { scope });
   requireAccess(principal, 'writer');
@@ -89,7 +112,7 @@ async function identify(
 const NO_CREDENTIALS =
   'Send credentials: the header Authorization: Bearer sk_..., the subprotocols token and the key, or apiKey in the query.';
 
-/** Converts an error to a message. All credential errors have the same code on a socket. */
+/** Converts an error to a message. On a socket, all credential errors have the same code. */
 export function errorMessageOf(refusal: TandemError): ErrorMessage {
   const isAboutCredentials = refusal.status === 401 || refusal.code === 'WORKSPACE_NOT_FOUND';
   return {

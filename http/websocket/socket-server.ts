@@ -1,35 +1,38 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import type { TandemError } from '../../machines/errors.ts';
 
-/** How long to wait for the close frame of the client. */
+/** Wait for the client's close frame. */
 const CLOSE_WITHIN_MS = 2_000;
 
 export interface SocketServerOptions {
   path: string;
   maxFrameBytes: number;
-  /** How long a connection may take to end its work when the server closes. Default: 0. */
+  /** Time for a connection to finish when the server closes. Default: 0. */
   endWithinMs?: number;
-  /** Responds to an invalid handshake over HTTP. */
+  /** Rejects an invalid handshake over HTTP. */
   refuseHandshake: (socket: Duplex, message: string) => void;
-  /** Serves one client. Resolves when its connection has ended; `closing` asks for that. */
+  /** Rejects over HTTP a handshake with an objection. */
+  refuseUpgrade?: (socket: Duplex, refusal: TandemError) => void;
+  /** Returns an error to reject a handshake, or null. */
+  objectionTo?: (request: IncomingMessage) => TandemError | null;
+  /** Serves one client. Resolves when its connection has ended, which `closing` requests. */
   serve: (socket: WebSocket, request: IncomingMessage, closing: AbortSignal) => Promise<void>;
 }
 
-/** WebSockets of one path, on the HTTP server of the API. */
 export interface SocketServer {
-  /** Whether to upgrade this request. Others are answered as if they had no Upgrade header (RFC 9110 §7.8). */
+  /** Whether to upgrade this request. Others are answered without the upgrade (RFC 9110 §7.8). */
   wants(request: IncomingMessage): boolean;
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Ends all connections, and waits until their sockets are closed. */
   close(): Promise<void>;
 }
 
 export function createSocketServer(options: SocketServerOptions): SocketServer {
-  const { path, maxFrameBytes, endWithinMs = 0, refuseHandshake, serve } = options;
+  const { path, maxFrameBytes, endWithinMs = 0, refuseHandshake, refuseUpgrade, objectionTo, serve } = options;
   const closing = new AbortController();
   const serving = new Map<WebSocket, Promise<void>>();
-  // A constant of its own, because the types of the library do not have `closeTimeout` yet.
+  // A separate constant, because the library's types lack `closeTimeout`.
   const limits = {
     noServer: true,
     clientTracking: false,
@@ -46,6 +49,11 @@ export function createSocketServer(options: SocketServerOptions): SocketServer {
       method === 'GET' && url?.split('?', 1)[0] === path && headers.upgrade?.toLowerCase() === 'websocket',
     accept(request, socket, head) {
       socket.on('error', () => socket.destroy());
+      const objection = objectionTo?.(request) ?? null;
+      if (objection !== null && refuseUpgrade) {
+        refuseUpgrade(socket, objection);
+        return;
+      }
       server.handleUpgrade(request, socket, head, (accepted) => {
         const served = serve(accepted, request, closing.signal).finally(() => serving.delete(accepted));
         serving.set(accepted, served);

@@ -15,22 +15,21 @@ import { createTokenBucket } from './token-bucket.ts';
 
 export type SttConnectionContext = Pick<
   HttpContext,
-  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'heartbeatMs' | 'revocations'
+  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'publicUrl' | 'trustedProxies' | 'heartbeatMs' | 'revocations'
 > & { liveStt: LiveStt };
 
 export interface SttConnectionOptions {
   context: SttConnectionContext;
   credentials: SocketCredentials;
   address: string;
-  /** Aborted when the server closes. */
   closing: AbortSignal;
   times: KeepAliveTimes;
   maxBufferedBytes?: number;
 }
 
 /**
- * Serves one client from the upgrade on: reports its admission, opens a session, passes its messages to the session and
- * the messages of the session to it. Resolves when both the connection and the session have ended.
+ * Serves one client: reports its admission, opens a session and relays messages in both directions. Resolves when the
+ * connection and the session have ended.
  */
 export async function serveSttConnection(socket: WebSocket, options: SttConnectionOptions): Promise<void> {
   const { context, closing, times, maxBufferedBytes } = options;
@@ -48,7 +47,7 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
   });
   const frames = createTokenBucket(FRAMES);
   socket.on('message', (data, isBinary) => {
-    // Frames before the session exists are dropped (platform specification, Ordering rule 1).
+    // Drop frames before the session exists (platform specification, Ordering rule 1).
     if (frames.take()) session && handleFrame(session, data, isBinary);
     else if (socket.readyState === socket.OPEN) {
       // Reading on would starve everything else in the process.
@@ -123,7 +122,7 @@ function openSession(outlet: Outlet, { principal }: Admitted, { liveStt }: SttCo
   });
 }
 
-/** Ends the session when the client disconnects, its credentials end or the server closes. */
+/** Ends the session if the client disconnects, its credentials end or the server closes. */
 function endSessionOnAbort(
   session: LiveSession,
   { context, admitted, gone, closing }: SttConnectionOptions & { admitted: Admitted; gone: AbortSignal },
@@ -139,30 +138,28 @@ function endSessionOnAbort(
   whenever(credentials.signal, 'credentials');
   void session.ended.then(() => {
     over.abort();
-    // Stops watching them.
     credentials.abort();
   });
 }
 
-/** Format of raw binary frames, as telephony clients send them. */
+/** Format of raw binary frames from telephony clients. */
 const TELEPHONY: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 };
 
-/** All frames: allows a minute of audio ahead in frames of 5 ms. */
+/** For all frames: allows a minute of audio in advance, in frames of 5 ms. */
 const FRAMES = { capacity: 12_000, perSecond: 1_000 };
-/** Invalid messages and invalid audio. A client that keeps sending them is disconnected. */
+/** For invalid messages and audio. A client that keeps sending them is disconnected. */
 const FAULTS = { capacity: 60, perSecond: 1 };
 const COMMANDS = { capacity: 100, perSecond: 10 };
-/** Error messages for audio before the session has started, because a microphone can be on early. */
+/** For error messages about early audio, because a microphone may be on before the session starts. */
 const EARLY_AUDIO = { capacity: 60, perSecond: 1 };
 
 function cutOff(outlet: Outlet, session: LiveSession | null, message: string): void {
   outlet.send({ type: 'error', code: 'RATE_LIMITED', message });
   outlet.close(1008, 'RATE_LIMITED');
-  // Results can no longer be delivered, so nothing more may be billed.
+  // Results cannot be delivered, so bill nothing more.
   session?.end('disconnected');
 }
 
-/** Handles the frames of one client. */
 function frameHandler(outlet: Outlet) {
   const faults = createTokenBucket(FAULTS);
   const commands = createTokenBucket(COMMANDS);
@@ -191,10 +188,10 @@ function frameHandler(outlet: Outlet) {
   }
 
   return (session: LiveSession, data: RawData, isBinary: boolean): void => {
-    // A single Buffer, because of the `binaryType` of the server.
+    // Always a single Buffer, because of the server's `binaryType`.
     const frame = data as Buffer;
     try {
-      // Copied, because it may be part of a larger buffer and the listener takes ownership.
+      // Copy it: it may be part of a larger buffer, and the listener takes ownership.
       if (isBinary) take(session, new Uint8Array(frame), TELEPHONY);
       else handleMessage(session, readClientMessage(frame.toString()));
     } catch (error) {

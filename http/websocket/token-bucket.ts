@@ -1,9 +1,8 @@
 export interface TokenBucket {
-  /** Takes a token. False if the bucket is empty. */
   take(): boolean;
 }
 
-/** A token bucket: holds up to `capacity` tokens, and gains `perSecond` tokens a second. */
+/** A token bucket: holds up to `capacity` tokens and gains `perSecond` tokens a second. */
 export function createTokenBucket(
   { capacity, perSecond }: { capacity: number; perSecond: number },
   nowMs: () => number = () => performance.now(),

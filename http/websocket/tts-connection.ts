@@ -15,11 +15,20 @@ import { readTtsMessage, readTtsQuery, type TtsMessage, type TtsQuery } from './
 
 export type TtsConnectionContext = Pick<
   HttpContext,
-  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'heartbeatMs' | 'revocations' | 'stallTimeoutMs'
+  | 'sql'
+  | 'sessionTokens'
+  | 'limits'
+  | 'logger'
+  | 'now'
+  | 'publicUrl'
+  | 'trustedProxies'
+  | 'heartbeatMs'
+  | 'revocations'
+  | 'stallTimeoutMs'
 > & { speech: Pick<TtsDesk, 'openLive'> };
 
 export interface TtsSocketTimes extends KeepAliveTimes {
-  /** A client that sends nothing for so long is disconnected. Default 300 000. */
+  /** Disconnects a client that sends nothing for this long. Default 300 000. */
   idleMs?: number;
 }
 
@@ -28,18 +37,17 @@ export interface TtsConnectionOptions {
   credentials: SocketCredentials;
   query: URLSearchParams;
   address: string;
-  /** Aborted when the server closes. */
   closing: AbortSignal;
   times: TtsSocketTimes;
 }
 
-/** All frames: models produce some hundred tokens a second. */
+/** For all frames: models produce some hundred tokens a second. */
 const FRAMES = { capacity: 2_000, perSecond: 500 };
-/** Invalid messages. A client that keeps sending them is disconnected. */
+/** For invalid messages. A client that keeps sending them is disconnected. */
 const FAULTS = { capacity: 20, perSecond: 1 };
 const IDLE_MS = 300_000;
 
-/** Serves one client of `/ws/tts`. Resolves when both the connection and its speech have ended. */
+/** Serves one client of `/ws/tts`. Resolves when the connection and its speech have ended. */
 export async function serveTtsConnection(socket: WebSocket, options: TtsConnectionOptions): Promise<void> {
   const { context, closing, times } = options;
   const outlet = createOutlet(socket);
@@ -110,7 +118,7 @@ interface Conversation extends TtsConnectionOptions {
   gone: AbortSignal;
 }
 
-/** Resolves when the client has closed, and all was spoken. @throws what ended the speech */
+/** Resolves when the client has closed and all text was synthesised. @throws the error that ended the speech */
 async function converse(speech: LiveSpeech, conversation: Conversation): Promise<void> {
   const { context, socket, outlet, admitted, gone, closing, times } = conversation;
   const over = new AbortController();
@@ -141,7 +149,6 @@ async function converse(speech: LiveSpeech, conversation: Conversation): Promise
     clearTimeout(idle);
     socket.off('message', onMessage);
     over.abort();
-    // Stops watching them.
     credentials.abort();
   }
 }
@@ -153,7 +160,7 @@ function listenerOf(
   return {
     onAudio(audio) {
       if (socket.readyState !== socket.OPEN) return Promise.resolve();
-      // A client that does not read would otherwise hold a slot and an engine.
+      // Otherwise a client that does not read would hold a slot and an engine.
       const stalled = setTimeout(() => socket.terminate(), stallTimeoutMs);
       return new Promise((resolve) => {
         socket.send(audio, () => {
@@ -182,7 +189,7 @@ function messageHandler(speech: LiveSpeech, { socket, outlet }: { socket: WebSoc
     speech.end('disconnected');
   }
 
-  function obey(message: TtsMessage): void {
+  function execute(message: TtsMessage): void {
     if (message.type === 'Speak') speech.say(message.text);
     else if (message.type === 'Flush') speech.flush();
     else if (message.type === 'Clear') speech.clear();
@@ -196,7 +203,7 @@ function messageHandler(speech: LiveSpeech, { socket, outlet }: { socket: WebSoc
       return;
     }
     try {
-      obey(readTtsMessage(isBinary ? '' : (data as Buffer).toString()));
+      execute(readTtsMessage(isBinary ? '' : (data as Buffer).toString()));
     } catch (error) {
       if (!faults.take()) cutOff('Too many invalid messages.');
       else if (error instanceof UnknownMessageType) {

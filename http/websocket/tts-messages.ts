@@ -5,7 +5,7 @@ import { SAMPLE_RATES_HZ } from '../schemas/tts.ts';
 import { compileCheck, type InvalidField, validationFailed } from '../validation.ts';
 import { UnknownMessageType } from './client-messages.ts';
 
-/** A parsed text message of a client. Named as in Deepgram's API. Unknown fields are ignored. */
+/** A parsed text message, with names as in Deepgram's API. Ignores unknown fields. */
 export type TtsMessage = { type: 'Speak'; text: string } | { type: 'Flush' | 'Clear' | 'Close' | 'KeepAlive' };
 
 const checkSpeak = compileCheck(Type.Object({ text: Type.String({ maxLength: 5000 }) }));
@@ -38,7 +38,6 @@ function parse(frame: string): unknown {
   }
 }
 
-/** What the query of the URL selects. */
 export interface TtsQuery {
   voiceId: string | null;
   format: { encoding: LiveSpeechEncoding; sampleRateHz: number };

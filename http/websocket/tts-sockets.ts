@@ -1,5 +1,5 @@
 import { addressOfUpgrade } from '../client-address.ts';
-import { socketCredentialsOf } from './socket-admission.ts';
+import { cookieObjection, socketCredentialsOf } from './socket-admission.ts';
 import { createSocketServer, type SocketServer, type SocketServerOptions } from './socket-server.ts';
 import { serveTtsConnection, type TtsConnectionContext, type TtsSocketTimes } from './tts-connection.ts';
 
@@ -7,23 +7,24 @@ export const TTS_SOCKET_PATH = '/ws/tts';
 
 /** 5000 characters, escaped as JSON. */
 const MAX_FRAME_BYTES = 64 * 1024;
-/** For the text that was received, and for storing what became of it. */
+/** Time to synthesise received text and store the result. */
 const LAST_WORDS_MS = 15_000;
 
-interface TtsSocketsOptions extends Pick<SocketServerOptions, 'refuseHandshake'> {
+interface TtsSocketsOptions extends Pick<SocketServerOptions, 'refuseHandshake' | 'refuseUpgrade'> {
   context: TtsConnectionContext;
   trustedProxies: readonly string[];
   times?: TtsSocketTimes;
 }
 
-/** WebSocket server for synthesis of text that comes in pieces. */
 export function createTtsSockets(options: TtsSocketsOptions): SocketServer {
-  const { context, trustedProxies, refuseHandshake, times = {} } = options;
+  const { context, trustedProxies, refuseHandshake, refuseUpgrade, times = {} } = options;
   return createSocketServer({
     path: TTS_SOCKET_PATH,
     maxFrameBytes: MAX_FRAME_BYTES,
     endWithinMs: LAST_WORDS_MS,
     refuseHandshake,
+    refuseUpgrade,
+    objectionTo: (request) => cookieObjection(request, context),
     serve: (socket, request, closing) =>
       serveTtsConnection(socket, {
         ...{ context, closing, times },

@@ -2,30 +2,30 @@ import { shareOfWordsKept, wordsOf } from './words-kept.ts';
 
 interface Asked {
   text: string;
-  /** What rules make of it. */
+  /** The text as the rules correct it. */
   byRules: string;
-  /** Of a dictionary, that are to stay. */
+  /** Words of the dictionary that must stay. */
   words: readonly string[];
 }
 
-/** Of the words that were asked about so many have to come back. */
+/** Share of the text's words that must be in the answer. */
 const LEAST_WORDS_KEPT = 0.4;
-/** Of the words that came so many have to be from there: the text with a poem behind it is none of its corrections. */
+/** Share of the answer's words that must come from the text. Rejects the text followed by, say, a poem. */
 const LEAST_WORDS_OURS = 0.6;
-/** From so many words on, so many have to be there: else half of it was left out. */
+/** A text of `from` words or more may not shrink below this share: the model skipped a part. */
 const LEAST_LENGTHS = [
   { from: 12, share: 0.6 },
   { from: 40, share: 0.7 },
 ];
-/** A text of so many words begins and ends as its correction does, as far as so many words tell. */
+/** In texts of `LONG_WORDS` or more, the first and last `END_WORDS` are compared too, to detect a truncated answer. */
 const LONG_WORDS = 16;
 const END_WORDS = 6;
 const LEAST_OF_END = 1 / 3;
 
 /**
- * The answer of a model as a correction of the text, or null if it cannot be one: empty or much longer or shorter, about
- * something else, with addresses, code or numbers lost, made up or exchanged. What models like to put around an answer is
- * taken off. Words are compared with the text and with what rules make of it, so that "thx" may become "thanks".
+ * Returns a model's answer as the correction of the text, without the usual wrapping. Returns null if it cannot be a
+ * correction: empty, much longer or shorter, about something else, or with addresses, code or numbers lost, invented or
+ * swapped. Words are compared with the text and with its correction by rules, so that "thx" may become "thanks".
  */
 export function checkedAnswer(answer: string, { text, byRules, words }: Asked): string | null {
   const bare = withoutStrangeCharacters(unwrapped(answer, text), text).trim();
@@ -38,7 +38,7 @@ export function checkedAnswer(answer: string, { text, byRules, words }: Asked): 
   return keepsAll(bare, byRules, `${text}\n${byRules}\n${words.join('\n')}`) ? bare : null;
 }
 
-/** More than that is no correction, and not waited for. */
+/** The longest answer accepted, in characters. Streaming stops beyond it. */
 export function mostCharactersFor(text: string): number {
   return 2 * text.length + 100;
 }
@@ -56,7 +56,6 @@ function isLike(answer: string, text: string): boolean {
   ].every(([ours = [], theirs = []]) => beginsLike(ours, theirs) && beginsLike(theirs, ours));
 }
 
-/** Most of its letters are capitals. */
 function isShouted(text: string): boolean {
   const capitals = text.match(/\p{Lu}/gu)?.length ?? 0;
   return capitals > 8 && capitals > (text.match(/\p{Ll}/gu)?.length ?? 0);
@@ -67,7 +66,7 @@ function beginsLike(words: readonly string[], others: readonly string[]): boolea
   return words.slice(0, END_WORDS).filter((word) => near.has(word)).length >= LEAST_OF_END * END_WORDS;
 }
 
-/** Each there in the same order, and no others. */
+/** Whether the answer contains the same precious strings in the same order, and no others. */
 function keepsAll(answer: string, byRules: string, known: string): boolean {
   for (const pattern of PRECIOUS) {
     const wanted = preciousOf(byRules, pattern);
@@ -89,7 +88,7 @@ function preciousOf(text: string, pattern: RegExp): string[] {
   return (text.match(pattern) ?? []).map(withoutTrail);
 }
 
-/** What stood there twice in a row may have done so by mistake. */
+/** Drops immediate repetitions, which may be mistakes in the text. */
 function onceEach(list: readonly string[]): string[] {
   return list.filter((one, index) => one !== list[index - 1]);
 }
@@ -100,7 +99,7 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
 
 const DIGIT = /(?<!\p{N})\p{N}(?!\p{N})/gu;
 
-/** Addresses, code, handles, and numbers of two digits and more, whose separators may change. */
+/** Addresses, code, handles, and numbers of two or more digits, whose separators may change. */
 const PRECIOUS = [
   /(?:[a-z][a-z\d+.-]{1,20}:\/\/|www\.)[^\s<>"”`]{1,2000}/giu,
   /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}/giu,
@@ -114,7 +113,7 @@ function withoutTrail(address: string): string {
   return address.replace(/[.,;:!?'"’)\]}*_]{1,20}$/, '').toLowerCase();
 }
 
-/** A fence or quotes around all of it, which the text has not. */
+/** Removes a fence or quotes around the whole answer, unless the text has them. */
 function unwrapped(answer: string, text: string): string {
   let bare = answer.trim();
   const fenced = /^```[a-z]{0,20}\n([\s\S]*?)\n?```$/i.exec(bare)?.[1];
@@ -131,7 +130,7 @@ function unwrapped(answer: string, text: string): string {
   return bare;
 }
 
-/** "Here is the corrected text:", a refusal, or the object it was given. */
+/** "Here is the corrected text:", a refusal, or the prompt's JSON object. */
 function opensLikeAnswer(text: string): boolean {
   return (
     /^\W{0,4}(?:the )?correct(?:ed|ion)\b[^\n]{0,20}:/i.test(text) ||
@@ -146,7 +145,7 @@ function opensLikeAnswer(text: string): boolean {
 const CLOSING =
   /(?:let me know if|(?:i )?hope (?:this|that) helps|feel free to ask)[^\n]{0,80}$|\n\W{0,4}(?:notes?|explanations?|changes(?: made)?|corrections?(?: made)?|i(?:['’]?ve| have)? (?:corrected|made|fixed|changed))\b[^\n]{0,400}(?:\n[^\n]{0,400}){0,20}$/i;
 
-/** Controls, invisible ones and those that turn the direction, unless the text has them; its line breaks. */
+/** Removes control, invisible and bidirectional characters that the text lacks. Line breaks stay. */
 function withoutStrangeCharacters(answer: string, text: string): string {
   return answer
     .replace(/\r\n/g, '\n')

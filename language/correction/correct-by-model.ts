@@ -14,7 +14,7 @@ import { windowsOf } from './windows.ts';
 
 interface ModelCorrection extends CorrectionRequest {
   model: string;
-  /** What the model fails at is done by rules, instead of failing. */
+  /** Falls back to rules when the model fails, instead of failing. */
   mayFallBack: boolean;
 }
 
@@ -24,10 +24,9 @@ interface Tools {
 }
 
 /**
- * A text is corrected part by part. The answer about a part is held back until all of it has come and has been found to be
- * that part, corrected; then it is passed on, and the next part asked for. So nothing is ever sent that has to be
- * taken back, and a text of any length fits the model. A part whose answer is rejected is corrected by rules, and uses what
- * the rules use.
+ * Corrects a text part by part. Each answer is buffered, checked and passed on before the next part is requested, so
+ * nothing sent ever has to be retracted and a text of any length fits the model. If an answer is rejected, rules
+ * correct that part; the rejected tokens still count as used.
  */
 export async function* correctByModel(request: ModelCorrection, tools: Tools): AsyncGenerator<CorrectionPart, void> {
   const { dictionary, signal } = request;
@@ -48,7 +47,7 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
     else {
       const answer = yield* answerTo({ ...request, ...prepared, before }, tools, usage);
       if (answer.outcome === 'failed') {
-        // With its retries it failed for good, and is not asked again.
+        // The model's retries are exhausted, so the rest goes to the rules.
         const rest = { ...request, text: request.text.slice(at) };
         add(yield* streamByRules(rest, countTokens), usage);
         rejected++;
@@ -77,10 +76,10 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
   };
 }
 
-/** Whoever thinks for more characters than that will not come to an end. */
+/** In characters. A model that reasons for longer does not finish. */
 const MOST_REASONING = 20_000;
 
-/** Null: the answer is no correction, or has lost a word of the dictionary, which holds whatever a model thinks of it. */
+/** Null if the answer is not a correction or lacks a word of the dictionary, which overrules the model. */
 async function correctedBy(
   answer: Answer,
   { text, words, byRules }: { text: string; words: readonly string[]; byRules: string },
@@ -98,8 +97,8 @@ type Answer =
   | { outcome: 'failed' };
 
 /**
- * Yields what is used as it goes, on top of the usage before.
- * @throws the signal's reason; what the model throws, unless rules may do what it fails at
+ * Yields the usage so far, added to the given usage.
+ * @throws the signal's reason; the model's error, unless falling back is allowed
  */
 async function* answerTo(
   request: ModelCorrection & PreparedPart & { before: string },
@@ -128,7 +127,7 @@ async function* answerTo(
         return { outcome: 'answered', text: answer, model: part.model, used };
       }
       if (part.type !== 'text' && part.type !== 'reasoning') return { outcome: 'unusable' };
-      // Empty parts count too, so that an endless answer of them ends.
+      // Empty parts count too, so that an endless stream of them ends.
       produced += Math.max(1, part.text.length);
       if (part.type === 'text') answer += part.text;
       taken.completionTokens += countTokens(part.text);

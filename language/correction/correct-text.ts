@@ -11,7 +11,7 @@ export interface TextCorrectionOptions {
   countTokens: CountTokens;
 }
 
-/** Corrects texts by the model that is asked for, else the usual one, else by rules. */
+/** Corrects texts by the requested model, else the default model, else rules. */
 export function createTextCorrection({ models, countTokens }: TextCorrectionOptions): TextCorrection {
   return {
     async *stream(request) {
@@ -22,7 +22,7 @@ export function createTextCorrection({ models, countTokens }: TextCorrectionOpti
   };
 }
 
-/** Null: the rules. Whoever named a model hears that it is not to be had; whoever did not wants a corrected text. */
+/** Null means rules. A named model that is unavailable is an error; without a name, rules are good enough. */
 async function modelFor({ model }: CorrectionRequest, models: LanguageModels): Promise<string | null> {
   try {
     return (await models.resolve(model)).id;

@@ -4,21 +4,27 @@ import type { DictionaryEntry } from './text-correction.ts';
 import { MOST_CHARACTERS } from './windows.ts';
 import { wordsOf } from './words-kept.ts';
 
-/** A part of a text with the dictionary's words in it, as a model is asked about it. */
+/** A part of a text after the dictionary was applied, as sent to a model. */
 export interface PreparedPart {
   text: string;
-  /** Those words, as often as they stand there. */
+  /** The dictionary's words in the text, with repetitions. */
   words: readonly string[];
-  /** No model is asked about what has no letters, what a dictionary has made too long for one, and too many parts. */
+  /**
+   * `nobody` for a part without letters; `rules` if the dictionary made it too long for a model, or beyond the limit of
+   * questions.
+   */
   leftTo: 'model' | 'rules' | 'nobody';
 }
 
-/** Each is a question of its own; code between them makes parts as small as one likes. A text without has 27 at the most. */
+/**
+ * Limits the model requests for one text. Code between parts can make them arbitrarily small; a text without code has
+ * at most 27.
+ */
 const MOST_QUESTIONS = 64;
 
 /**
- * Prepares the parts of one text, one after the other. A model is only asked about a part once its dictionary's words are
- * there: so it cannot put them where others are.
+ * Prepares the parts of one text in order. The dictionary is applied before the model sees a part, so the model cannot
+ * misplace its words.
  */
 export function createPreparation(putWords: ApplyDictionary): (part: string) => Generator<void, PreparedPart> {
   let questions = 0;
@@ -32,8 +38,8 @@ export function createPreparation(putWords: ApplyDictionary): (part: string) => 
 }
 
 /**
- * The entries that hold for the answer of a model too, in which a misspelt word may have become one of the dictionary's;
- * without those whose term stands in the replacement of another: what the dictionary has put there is not its to change.
+ * Entries that also apply to a model's answer, where a corrected misspelling may have become a term. Leaves out entries
+ * whose term is part of another entry's replacement, because they would change what the dictionary has put there.
  */
 export function lastingEntries(dictionary: readonly DictionaryEntry[]): DictionaryEntry[] {
   const spaced = (text: string) => ` ${wordsOf(text).join(' ')} `;
@@ -43,11 +49,11 @@ export function lastingEntries(dictionary: readonly DictionaryEntry[]): Dictiona
     .map(({ entry }) => entry);
 }
 
-/** Whether each of the words stands there as often as it is named, in whatever case. */
+/** Whether each word occurs at least as often as it is listed, ignoring case. */
 export function keepsWords(text: string, words: readonly string[]): boolean {
   const lower = text.toLowerCase();
   const counts = new Map<string, number>();
-  // White space around a replacement is not worth an answer.
+  // White space around a replacement may change.
   for (const word of words.map((one) => one.trim().toLowerCase())) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].every(([word, count]) => word === '' || lower.split(word).length > count);
 }

@@ -2,16 +2,16 @@ import { contractionsFor } from './rules/rules-for.ts';
 import type { CorrectionRequest } from './text-correction.ts';
 
 type Prompted = Pick<CorrectionRequest, 'text' | 'style' | 'appContext'> & {
-  /** What stands before the text, corrected. */
+  /** The corrected text before this part. */
   before: string;
-  /** Of the dictionary, as they stand in the text already. */
+  /** Words of the dictionary that the text already contains. */
   words: readonly string[];
 };
 
-/** Of what stands before a part, so much is shown with it. */
+/** How much of the text before a part the model sees. */
 export const CONTEXT_CHARACTERS = 300;
 
-/** What is fixed is the instruction; everything that came from outside is one JSON object, which no text can get out of. */
+/** The instruction is fixed. All external input goes into one JSON object, which no text can escape from. */
 export function messagesFor({
   text,
   before,

@@ -4,7 +4,7 @@ import type { CountTokens } from '../tokens.ts';
 import { correctByRules } from './rules/correct-by-rules.ts';
 import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 
-/** Corrects by rules, in pieces; what it returns are the tokens that took, counted by us. @throws the signal's reason */
+/** Streams a correction by rules and returns the tokens used, as we count them. @throws the signal's reason */
 export async function* streamByRules(
   request: CorrectionRequest,
   countTokens: CountTokens,
@@ -22,7 +22,7 @@ interface CorrectedByRules {
   signal: AbortSignal;
 }
 
-/** The tokens of the text and of its correction. @throws the signal's reason */
+/** Counts the tokens of the text and of its correction. @throws the signal's reason */
 export async function usageOfRules({ text, corrected, countTokens, signal }: CorrectedByRules): Promise<TokenUsage> {
   return {
     promptTokens: await runInSlices(countInSlices(text, countTokens), signal),
@@ -31,7 +31,7 @@ export async function usageOfRules({ text, corrected, countTokens, signal }: Cor
   };
 }
 
-/** Counting takes its time as well. A token more or less where a text is cut is of no account. */
+/** Counts in slices, because counting takes time too. A cut may change the count by a token, which does not matter. */
 export function* countInSlices(text: string, countTokens: CountTokens): Generator<void, number> {
   let tokens = 0;
   for (const piece of piecesOf(text)) {
@@ -43,7 +43,7 @@ export function* countInSlices(text: string, countTokens: CountTokens): Generato
 
 const PIECE_LENGTH = 2_000;
 
-/** Each ends behind a space if there is one, and never between the two halves of a character. */
+/** Pieces end after a space where possible, and never split a surrogate pair. */
 function* piecesOf(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const piece = text.slice(at, at + PIECE_LENGTH);

@@ -1,14 +1,14 @@
 import type { TokenUsage } from '../llm.ts';
 
 /**
- * Text correction: by a language model where one is configured, else by rules. Every part of what a model answers is
- * checked before it is passed on: what was streamed stands, and where an answer is no correction the rules do that part.
+ * Text correction by a language model, or by rules if none is configured. Each part of a model's answer is checked
+ * before it is streamed, so streamed text is final. Rules correct a part whose answer is rejected.
  */
 export interface TextCorrection {
   /**
-   * The last part is `finished`. Who names no model gets a corrected text: by rules where no model is configured, and from
-   * the place on where the model fails. Who names one gets that one or an error.
-   * @throws TandemError as `LanguageModels.stream`, when a model was named; the signal's reason
+   * Streams a correction; the last part is `finished`. Without a model name, rules take over if no model is configured
+   * or from the point where the model fails. With a name, a failure is an error.
+   * @throws TandemError as `LanguageModels.stream`, if a model was named; the signal's reason
    */
   stream(request: CorrectionRequest): AsyncGenerator<CorrectionPart, void>;
 }
@@ -19,14 +19,14 @@ export interface CorrectionRequest {
   dictionary: readonly DictionaryEntry[];
   style: CorrectionStyle;
   appContext: AppContext | null;
-  /** Id or alias of a model, or that of the rules; null: the usual model, or the rules where there is none. */
+  /** Id or alias of a model, or that of the rules; null: the default model, else the rules. */
   model: string | null;
-  /** As `LanguageModels` has it. */
+  /** As in `LanguageModels`. */
   onBehalfOf?: string;
   signal: AbortSignal;
 }
 
-/** `term` as it may stand in the text, one word or several, and what belongs there instead. */
+/** `term` may be one or several words. */
 export interface DictionaryEntry {
   term: string;
   replacement: string;
@@ -38,7 +38,7 @@ export interface CorrectionStyle {
   autoCapitalize: boolean;
   autoPunctuate: boolean;
   /**
-   * True contracts ("do not" to "don't"), false expands, null leaves both as they are; but a professional tone and a
+   * True contracts ("do not" to "don't"), false expands, null changes neither, except that a professional tone and a
    * document expand.
    */
   useContractions: boolean | null;
@@ -49,10 +49,10 @@ export type AppContext = 'email' | 'chat' | 'document' | 'message' | 'social';
 
 export type CorrectionPart =
   | { type: 'text'; text: string }
-  /** So far, of a model: what it is asked and what it has produced; more than once with each part of the text. */
+  /** The model's prompt and answer tokens so far; repeated for each part of the text. */
   | { type: 'used'; usage: TokenUsage }
   /**
-   * What was used, answers included that were no corrections. `model` is that of the rules where they did all of it;
-   * `byRules` says how much they did.
+   * Total usage, including rejected answers. `model` is the rules' id if they corrected everything; `byRules` is how
+   * much they did.
    */
   | { type: 'finished'; usage: TokenUsage; model: string; byRules: 'nothing' | 'parts' | 'all' };

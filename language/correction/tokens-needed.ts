@@ -8,17 +8,17 @@ import type { CorrectionRequest } from './text-correction.ts';
 import { windowsOf } from './windows.ts';
 
 export interface TokensNeeded {
-  /** Of what is read. */
+  /** Tokens read. */
   promptTokens: number;
-  /** Of what is written: most probably, and at the most. */
+  /** Tokens written: the likely number, and the maximum. */
   leastTokens: number;
   mostTokens: number;
 }
 
-/** "eta" alone has four words behind it. */
+/** "eta" alone expands to four words. */
 const MOST_TOKENS_OF_ABBREVIATION = 4;
 
-/** What correcting a text may take, by a model part for part as it will be asked; or by rules. */
+/** Estimates the tokens that a correction takes, by a model part by part, or by rules. */
 export function* tokensNeeded(
   request: Pick<CorrectionRequest, 'text' | 'dictionary' | 'style' | 'appContext'>,
   { isByModel, countTokens }: { isByModel: boolean; countTokens: CountTokens },
@@ -48,7 +48,7 @@ export function* tokensNeeded(
     }
     before = prepared.text.slice(-CONTEXT_CHARACTERS);
   }
-  // It may fail after all, and rules do it.
+  // The model may fail, and then the rules run too.
   return {
     promptTokens: promptTokens + byRules.promptTokens,
     leastTokens: byRules.leastTokens,
@@ -56,7 +56,7 @@ export function* tokensNeeded(
   };
 }
 
-/** What a model is allowed to produce about a part of so many tokens, some thinking included. */
+/** Limit of a model's answer to a part of this length, including some reasoning. */
 export function mostAnswerTokens(textTokens: number): number {
   return 2 * textTokens + 256;
 }

@@ -1,13 +1,13 @@
-/** A part of a text that is corrected by itself, or none that could be: white space, code. */
+/** A part of a text that is corrected separately, or a verbatim one: white space or code. */
 export interface Window {
   text: string;
   isVerbatim: boolean;
 }
 
 /**
- * Cuts a text where an answer about one part can be judged and passed on before the next is asked for: at empty lines, else
- * lines, else sentences, else spaces, and anywhere when there is none of these. Joined they are the text. White
- * space at both ends of a part and fenced code are parts of their own, which nobody is asked about.
+ * Cuts a text into parts that can be checked and passed on one by one: at empty lines, else lines, else sentences, else
+ * spaces, else anywhere. Joined they equal the text. White space at the ends of a part and fenced code become verbatim
+ * parts.
  */
 export function* windowsOf(text: string): Generator<Window> {
   for (const [index, part] of text.split(FENCED).entries()) {
@@ -17,7 +17,7 @@ export function* windowsOf(text: string): Generator<Window> {
   }
 }
 
-/** In UTF-16 code units. About 400 tokens: some seconds of a small model's time. A part has half of it at least. */
+/** In UTF-16 code units, about 400 tokens: some seconds of a small model's time. A part has at least half of it. */
 export const MOST_CHARACTERS = 1_500;
 const FENCED = /(^[^\S\r\n]{0,3}```[^\n]*\n(?:(?![^\S\r\n]{0,3}```)[^\n]*\n)*[^\S\r\n]{0,3}```[^\S\r\n]*$)/m;
 
@@ -41,6 +41,6 @@ function cutOf(text: string): number {
     const found = text.lastIndexOf(boundary);
     if (found > text.length / 2) return found + boundary.length;
   }
-  // Not between the two halves of a character.
+  // Never splits a surrogate pair.
   return /[\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length;
 }

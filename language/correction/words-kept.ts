@@ -1,7 +1,6 @@
 /**
- * How much two texts have in common: of the words of one, the share that the other has too, each as often; 1 when there
- * are none. Case, apostrophes and the way an accent is encoded make no other word. Where words are written without
- * spaces between them each character is one.
+ * Returns the share of the words of `from` that `to` also contains, each as often; 1 if there are none. Ignores case,
+ * apostrophes and the encoding of accents. In scripts without spaces each character counts as a word.
  */
 export function shareOfWordsKept(from: string, to: string): number {
   const words = wordsOf(from);

@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import { Server, Socket } from 'node:net';
 
 /**
- * Loaded before anything else in each thread of the process that reads documents, threads of its libraries included.
- * Some of them have ways to fetch what a document refers to, and node's permissions do not know of the network.
+ * Blocks network access. Preloaded in every thread of the process that reads documents, including threads of libraries.
+ * Some libraries can fetch what a document refers to, and Node's permission model does not cover the network.
  */
 function refuse(): never {
   throw new Error('There is no network here.');

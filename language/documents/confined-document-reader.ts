@@ -12,17 +12,17 @@ import { READING_LIMITS } from './reading-limits.ts';
 import type { ReadingMessage } from './reading-messages.ts';
 
 export interface DocumentReaderOptions {
-  /** A document that takes longer is too large. Default `READING_LIMITS.wallMs`. */
+  /** Limit of reading time. Default `READING_LIMITS.wallMs`. */
   wallMs?: number;
-  /** So is one that takes more memory. Default `READING_LIMITS.residentBytes`. */
+  /** Limit of memory. Default `READING_LIMITS.residentBytes`. */
   residentBytes?: number;
-  /** So is one that takes more time of a processor. Default `READING_LIMITS.cpuSeconds`. */
+  /** Limit of processor time. Default `READING_LIMITS.cpuSeconds`. */
   cpuSeconds?: number;
-  /** How the program is started that reads the document of a path. Default `readerCommand`. */
+  /** Returns the command that reads the document at a path. Default `readerCommand`. */
   command?: (path: string) => Promise<string[]>;
 }
 
-/** Reads each document in a process that does nothing else, and may do little. */
+/** Reads each document in a sandboxed process of its own. */
 export function createDocumentReader(options: DocumentReaderOptions = {}): DocumentReader {
   const { wallMs, residentBytes, cpuSeconds, command } = { ...READING_LIMITS, command: readerCommand, ...options };
   const closing = new AbortController();
@@ -84,15 +84,17 @@ async function readConfined(
   throw new TandemError('DOCUMENT_NOT_READABLE', 'Unsupported or damaged document. Send PDF, DOCX, XLSX or an image.');
 }
 
-/** No argument of a program can have a NUL in it. The extension is at the end. */
+/** Arguments cannot contain NUL. Keeps the end, where the extension is. */
 function argument(text: string | null): string {
   return (text ?? '').replaceAll('\0', '').slice(-255);
 }
 
-/** V8 out of memory (SIGABRT, SIGTRAP), killed by the kernel, too much processor time, too long an account. */
+/**
+ * V8 out of memory (SIGABRT, SIGTRAP), killed by the kernel (SIGKILL), CPU limit (SIGXCPU), output too long (SIGXFSZ).
+ */
 const OUT_OF_LIMITS = [128 + 6, 128 + 5, 128 + 9, 128 + 24, 128 + 25];
 
-/** A file that is gone with the last who has it open, however they end. */
+/** Opens a file without a name. The kernel deletes it when the last process closes it or dies. */
 async function openUnnamed(): Promise<FileHandle> {
   const path = join(tmpdir(), `tandem-document-${randomUUID()}`);
   const file = await open(path, 'wx+', 0o600);
@@ -100,7 +102,7 @@ async function openUnnamed(): Promise<FileHandle> {
   return file;
 }
 
-/** Line by line, so that no other work waits for a long one. Null when the account has no end. */
+/** Reads line by line, so that a long document does not block the thread. Null if the output is incomplete. */
 async function receive(account: FileHandle): Promise<ReadDocument | null> {
   let document: Omit<ReadDocument, 'sections'> | null = null;
   const sections: DocumentSection[] = [];
@@ -126,7 +128,7 @@ async function receive(account: FileHandle): Promise<ReadDocument | null> {
   return null;
 }
 
-/** What was being written when the process ended is no line. */
+/** Null for a line cut short when the process ended. */
 function parse(line: string): ReadingMessage | null {
   try {
     return JSON.parse(line) as ReadingMessage;

@@ -3,10 +3,10 @@ import { TandemError } from '../../machines/errors.ts';
 import type { DocumentFormat } from './document-reader.ts';
 import { decodeText } from './plain-text.ts';
 
-/** What a document is by its bytes. What it is called decides only between kinds of text. */
+/** The kind of a document, detected from its bytes. The name only distinguishes kinds of text. */
 export type Content =
   | { kind: 'pdf' }
-  /** A ZIP archive, which Office files are. */
+  /** A ZIP archive, such as an Office file. */
   | { kind: 'package' }
   | { kind: 'picture'; type: PictureType }
   | { kind: 'text'; format: Extract<DocumentFormat, 'text' | 'markdown' | 'csv'>; text: string };
@@ -32,12 +32,12 @@ export async function contentOf(
     if (markup !== undefined) throw unsupported(markup[1]);
     return { kind: 'text', format: textFormatOf({ name, mediaType }), text };
   }
-  // Some programs put their own header before that of the PDF, which readers put up with.
+  // Some programs put their own header before the PDF's, and readers accept that.
   if (bytes.subarray(0, 1024).includes('%PDF-')) return { kind: 'pdf' };
 
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   if (type === undefined) throw unsupported('data of no known kind');
-  // Whoever knows no animation sees the first picture.
+  // Decoders without animation support show the first picture.
   if (type.ext === 'apng') return { kind: 'picture', type: 'png' };
   if (type.ext === 'webp' && isAnimated(bytes)) throw unsupported('an animated picture (WebP)');
   const picture = PICTURE_TYPES.find((each) => each === type.ext);
@@ -45,7 +45,7 @@ export async function contentOf(
   throw unsupported(`${type.mime} (.${type.ext})`);
 }
 
-/** As its header says (RFC 9649, 2.7). */
+/** The animation flag of the header (RFC 9649, 2.7). */
 function isAnimated(webp: Buffer): boolean {
   return webp.toString('latin1', 12, 16) === 'VP8X' && ((webp[20] ?? 0) & 2) !== 0;
 }
@@ -55,9 +55,9 @@ export function unsupported(seemsToBe: string): TandemError {
   return new TandemError('DOCUMENT_UNSUPPORTED', message, { details: { seems_to_be: seemsToBe } });
 }
 
-/** Of its first entry, or of the end of an archive without any. */
+/** Signature of the first entry, or of the end of an empty archive. */
 const PACKAGE_STARTS = [Buffer.from('PK\x03\x04', 'latin1'), Buffer.from('PK\x05\x06', 'latin1')];
-/** Office files before 2007, and those of today under a password ([MS-CFB] 2.2; [MS-OFFCRYPTO] 2.3.1). */
+/** Office files before 2007, and newer ones with a password ([MS-CFB] 2.2; [MS-OFFCRYPTO] 2.3.1). */
 const COMPOUND_FILE = Buffer.from('d0cf11e0a1b11ae1', 'hex');
 const ENCRYPTED_PACKAGE = Buffer.from('EncryptedPackage', 'utf16le');
 
@@ -68,7 +68,7 @@ function refuseCompoundFile(bytes: Buffer): TandemError {
   return unsupported('an Office document of before 2007 (.doc, .xls, .ppt), or a message (.msg)');
 }
 
-/** Text that would be read as its source. */
+/** Markup whose source would otherwise be read as text. */
 const MARKUP: readonly (readonly [RegExp, string])[] = [
   [/^\s*(<!doctype\s+html|<html|<head|<body|<script)\b/i, 'a web page (HTML)'],
   [/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)?(<!doctype\s+svg|<svg)\b/i, 'a drawing (SVG)'],

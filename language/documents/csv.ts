@@ -1,4 +1,4 @@
-/** Rows of values that are separated by what separates most of the first line: comma, semicolon, tab or bar (RFC 4180). */
+/** Parses CSV (RFC 4180). The separator is the most frequent one in the first line: comma, semicolon, tab or bar. */
 export function csvRows(text: string): string[][] {
   const separator = separatorOf(text.slice(0, 4096));
   const rows: string[][] = [];
@@ -20,7 +20,7 @@ export function csvRows(text: string): string[][] {
 
 const SEPARATORS = [',', ';', '\t', '|'];
 
-/** What is quoted, line ends included, separates nothing. */
+/** Ignores quoted text, including line ends in it. */
 function separatorOf(beginning: string): string {
   const [bare = ''] = beginning.replace(/"[^"]*(?:"|$)/g, '').split(/[\r\n]/, 1);
   const counts = SEPARATORS.map((separator) => bare.split(separator).length);
@@ -33,7 +33,7 @@ function plain(text: string, { at, separator }: { at: number; separator: string 
   return { value: text.slice(at, end), end };
 }
 
-/** What stands between the closing quote and the next separator is kept. */
+/** Keeps text between the closing quote and the next separator. */
 function quoted(text: string, { at, separator }: { at: number; separator: string }) {
   let value = '';
   let from = at + 1;

@@ -1,7 +1,7 @@
-/** Reads the text of documents that strangers send. Implemented by `confined-document-reader.ts`. */
+/** Reads the text of untrusted documents. Implemented by `confined-document-reader.ts`. */
 export interface DocumentReader {
   /**
-   * Reads in a process of its own that has limits of memory, time and output, and is killed when the signal aborts.
+   * Reads in a separate process with limits of memory, time and output. The process is killed when the signal aborts.
    * @throws TandemError `DOCUMENT_UNSUPPORTED`, `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`,
    * `DOCUMENT_EMPTY`; the signal's reason
    */
@@ -11,7 +11,7 @@ export interface DocumentReader {
 
 export interface GivenDocument {
   path: string;
-  /** As its sender calls it. Believed where the bytes do not say otherwise. */
+  /** The sender's file name. Trusted unless the bytes contradict it. */
   name: string | null;
   mediaType: string | null;
 }
@@ -20,23 +20,23 @@ export type DocumentFormat = 'pdf' | 'docx' | 'xlsx' | 'image' | 'text' | 'markd
 
 export interface ReadDocument {
   format: DocumentFormat;
-  /** What the document calls itself; null when it does not. */
+  /** Title in the document's metadata; null if there is none. */
   title: string | null;
   /** In order, none empty. */
   sections: readonly DocumentSection[];
-  /** Pages of a PDF, sheets of a workbook, 1 for an image; null where there are none. */
+  /** Pages of a PDF, sheets of a workbook, 1 for an image; null for other formats. */
   pageCount: number | null;
   /** Whether text was recognised in pictures. */
   isOcr: boolean;
-  /** What was left out, for a person. */
+  /** Messages for people about skipped parts. */
   warnings: readonly string[];
 }
 
-/** Plain text in Markdown: `#` headings, `-` lists, `|` tables. */
+/** Text in Markdown: `#` headings, `-` lists, `|` tables. */
 export interface DocumentSection {
-  /** Such as a sheet's name; null where there is none. */
+  /** Such as a sheet's name; null if there is none. */
   heading: string | null;
-  /** From 1; null where there are none. */
+  /** From 1; null if the format has no pages. */
   page: number | null;
   text: string;
 }

@@ -5,7 +5,7 @@ import type { OfficePackage } from './office-package.ts';
 import { storedPackage } from './stored-package.ts';
 import { wordMarkdown } from './word-markdown.ts';
 
-/** @throws Error when the document is damaged */
+/** @throws Error if the document is damaged */
 export async function readDocx({ parts, title, warnings }: OfficePackage): Promise<ReadDocument> {
   let text = '';
   await mammoth.convertToHtml(
@@ -13,7 +13,7 @@ export async function readDocx({ parts, title, warnings }: OfficePackage): Promi
     {
       includeEmbeddedStyleMap: false,
       externalFileAccess: false,
-      // Its own Markdown has no tables: what it has read is written here, and nothing is left for it to write.
+      // mammoth's own Markdown has no tables. This hook writes the Markdown and leaves mammoth nothing to convert.
       transformDocument: (document) => {
         text = wordMarkdown(document);
         return { ...document, children: [] };

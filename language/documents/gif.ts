@@ -2,10 +2,10 @@ import type { GreyPicture } from './grey-picture.ts';
 
 /** The first picture of a GIF file (GIF89a specification), not decoded yet. */
 export interface GifPicture {
-  /** Of the canvas. */
+  /** Size of the canvas. */
   width: number;
   height: number;
-  /** @throws Error if it is damaged */
+  /** @throws Error if the picture is damaged */
   decode(): GreyPicture;
 }
 
@@ -37,7 +37,7 @@ interface Frame {
   width: number;
   height: number;
   isInterlaced: boolean;
-  /** Of its own colours; null if it has none. */
+  /** The local colour table; null if there is none. */
   shades: Uint8Array | null;
   codeBits: number;
   data: Buffer;
@@ -63,7 +63,7 @@ function tableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1);
 }
 
-/** Colours as shades of grey. */
+/** Converts a colour table to shades of grey. */
 function shadesOf(bytes: Buffer, at: number, flags: number): Uint8Array | null {
   const length = tableBytes(flags);
   if (at + length > bytes.length) throw new Error('the colours lie outside the file');
@@ -74,7 +74,7 @@ function shadesOf(bytes: Buffer, at: number, flags: number): Uint8Array | null {
   });
 }
 
-/** The sub-blocks from there on, joined. */
+/** Joins the sub-blocks from `start`. */
 function dataAt(bytes: Buffer, start: number): { data: Buffer; end: number } {
   const parts: Buffer[] = [];
   let at = start;
@@ -101,7 +101,7 @@ function paint(
   return { width, height, grey };
 }
 
-/** Rows in the order of the data (GIF89a, appendix E). */
+/** Row numbers in the order of the data (GIF89a, appendix E). */
 function rowsOf({ height, isInterlaced }: Frame): number[] {
   const passes: [from: number, step: number][] = isInterlaced
     ? [
@@ -118,11 +118,11 @@ function rowsOf({ height, isInterlaced }: Frame): number[] {
 
 const MOST_CODES = 4096;
 
-/** LZW with codes of growing length (GIF89a, appendix F). What is missing at the end stays colour 0. */
+/** LZW with codes of growing length (GIF89a, appendix F). Missing data stays colour 0. */
 function decompress({ codeBits, data }: Pick<Frame, 'codeBits' | 'data'>, length: number): Uint8Array {
   const out = new Uint8Array(length);
   const clear = 1 << codeBits;
-  /** The colours of each code are those of an earlier code and one more. */
+  /** Each code means the colours of an earlier code, followed by one more. */
   const earlier = new Uint16Array(MOST_CODES);
   const last = new Uint8Array(MOST_CODES);
   const lengths = new Uint16Array(MOST_CODES).fill(1, 0, clear);

@@ -1,16 +1,15 @@
-/** Shades of grey, a byte a pixel, rows from the top. */
+/** Shades of grey, one byte per pixel, rows from the top. */
 export interface GreyPicture {
   width: number;
   height: number;
   grey: Buffer;
 }
 
-/** A PNM file. */
 export function pnmOf({ width, height, grey }: GreyPicture): Buffer {
   return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), grey]);
 }
 
-/** On white, where it is transparent. Null if there are not enough bytes. */
+/** Transparent pixels are blended onto white. Null if there are too few bytes. */
 export function greyOfColours(
   data: Uint8Array | Uint8ClampedArray,
   { width, height, bytesPerPixel }: { width: number; height: number; bytesPerPixel: 3 | 4 },

@@ -1,6 +1,6 @@
 /**
- * The parts of a Word document, in which elements that mammoth passes over with all the text in them are such that it
- * reads: results of simple fields, what ruby stands above, and formulas.
+ * Rewrites elements that mammoth skips, together with their text, as elements that it reads: results of simple fields,
+ * ruby base text, and formulas.
  */
 export function withKnownElements(parts: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
   return new Map(
@@ -17,7 +17,7 @@ function known(bytes: Buffer): Buffer {
 
 const MATH = /xmlns:m="http:\/\/schemas\.openxmlformats\.org\/officeDocument\/2006\/math"/;
 
-/** Office MathML (ECMA-376 part 1, 22.1) as runs of text, with signs where only its place tells what a piece is. */
+/** Converts Office MathML (ECMA-376 part 1, 22.1) to runs of text. Adds signs where only the layout carries meaning. */
 function mathElement(_: string, slash: string, name: string, rest: string): string {
   const tag = name === 'r' || name === 't' ? `w:${name}` : 'w:smartTag';
   const isOpening = slash === '' && !rest.endsWith('/');

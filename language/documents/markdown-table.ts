@@ -1,4 +1,4 @@
-/** Rows as a Markdown table, the first as its head; rows and columns without anything in them are left out. */
+/** Formats rows as a Markdown table whose head is the first row. Drops empty rows and columns. */
 export function markdownTable(rows: readonly (readonly string[])[]): string {
   const filled = rows.filter((row) => row.some((cell) => cell.trim() !== ''));
   const used = new Set<number>();

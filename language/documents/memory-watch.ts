@@ -1,22 +1,21 @@
 import { readFile } from 'node:fs/promises';
 
 export interface MemoryWatch extends Disposable {
-  /** @param text what the process says first: its id @returns whether that is what it said */
+  /** @param text first output of the process, its id @returns whether it is a process id */
   begin(text: string): boolean;
-  /** Aborted once the process has more memory than it may. */
   readonly exceeded: AbortSignal;
 }
 
 const LOOKED_EVERY_MS = 50;
 const PAGE_BYTES = 4096;
 
-/** Looks from outside at how much memory a process has: it may be too busy to look itself. */
+/** Watches a process's memory from outside, because the process may be too busy to check itself. */
 export function watchMemory(mostBytes: number): MemoryWatch {
   const exceeded = new AbortController();
   let timer: NodeJS.Timeout | null = null;
 
   async function look(pid: number): Promise<void> {
-    // A process that has ended has no memory; nor has any where there is no /proc, and other limits hold.
+    // The read fails if the process has ended, or if the system has no /proc; then the other limits apply.
     const pages = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '');
     if (Number(pages.split(' ')[1] ?? 0) * PAGE_BYTES > mostBytes) {
       exceeded.abort(new Error('The process takes too much memory.'));

@@ -3,10 +3,10 @@ import { TandemError } from '../../machines/errors.ts';
 import { unsupported } from './content-type.ts';
 import { openPackage, type PackageParts } from './package-parts.ts';
 
-/** An Office file whose parts were looked at. */
+/** A validated Office file. */
 export interface OfficePackage {
   format: 'docx' | 'xlsx';
-  /** XML and relations, by name; nothing that is embedded. */
+  /** XML parts and relations by name, without embedded objects. */
   parts: Map<string, Buffer>;
   title: string | null;
   warnings: string[];
@@ -32,7 +32,7 @@ export async function openOfficePackage(bytes: Buffer): Promise<OfficePackage> {
 const TYPES = '[Content_Types].xml';
 const PROPERTIES = 'docProps/core.xml';
 
-/** Names such as `__proto__` are none of these. */
+/** Excludes names such as `__proto__`. */
 const LOOKED_AT: Record<OfficePackage['format'], RegExp> = {
   docx: /^(_rels\/\.rels|docProps\/core\.xml|word\/(_rels\/)?[A-Za-z][A-Za-z0-9]*\.xml(\.rels)?)$/,
   xlsx: /^(_rels\/\.rels|docProps\/core\.xml|xl\/((worksheets\/)?(_rels\/)?[A-Za-z][A-Za-z0-9_-]*\.xml(\.rels)?))$/,
@@ -55,8 +55,8 @@ function otherArchive({ names }: PackageParts): string {
 }
 
 /**
- * Nothing in an Office file declares a document type ([ECMA-376] part 2, 8.2.5), which is what entities that grow are
- * made of. Parsers read the parts as UTF-8, in which this is how it looks.
+ * Rejects document type declarations, which entity expansion attacks need. Office files contain none ([ECMA-376] part
+ * 2, 8.2.5). Parsers read the parts as UTF-8, in which a declaration looks like this.
  */
 function refuseDeclarations(part: Buffer): void {
   if (!/<!(doctype|entity)/i.test(part.toString('latin1'))) return;
@@ -76,7 +76,7 @@ function warningsOf({ names }: PackageParts, types: string): string[] {
   return warnings;
 }
 
-/** A title is no reason to refuse a document. */
+/** Null for an invalid title, which must not make the document unreadable. */
 function titleIn(properties: Buffer | undefined): string | null {
   if (properties === undefined) return null;
   let title = '';

@@ -4,10 +4,10 @@ import { READING_LIMITS } from './reading-limits.ts';
 
 export type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** @throws TandemError `DOCUMENT_ENCRYPTED`; Error when the file is damaged */
+/** @throws TandemError `DOCUMENT_ENCRYPTED`; Error if the file is damaged */
 export async function openPdf(bytes: Buffer): Promise<Pdf> {
   try {
-    // It keeps what it is given.
+    // A copy, because pdf.js keeps the buffer.
     return await getDocumentProxy(new Uint8Array(bytes), {
       verbosity: 0,
       isEvalSupported: false,

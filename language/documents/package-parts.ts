@@ -3,11 +3,11 @@ import { type Entry, fromBufferPromise } from 'yauzl';
 import { TandemError } from '../../machines/errors.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 
-/** What is in a ZIP archive, by name. Only what is taken is inflated. */
+/** The contents of a ZIP archive by name. Parts are inflated on demand. */
 export interface PackageParts {
   names: ReadonlySet<string>;
   /**
-   * Its bytes, counted while they are inflated: what the archive says of itself is believed only to refuse it.
+   * Inflates a part and counts the bytes. Sizes declared by the archive are used only to reject it.
    * @throws TandemError `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
    */
   take(name: string): Buffer | null;
@@ -18,7 +18,7 @@ export async function openPackage(bytes: Buffer): Promise<PackageParts> {
   const entries = await entriesOf(bytes);
   const stretches = [...entries.values()].map((entry) => stretchOf(bytes, entry)).sort((a, b) => a.from - b.from);
   for (const [index, { from }] of stretches.entries()) {
-    // One stretch of bytes that is many entries is how a small archive becomes an endless one.
+    // Overlapping entries are how a zip bomb grows without limit.
     if (from < (stretches[index - 1]?.to ?? 0)) throw tooLarge('Entries of the archive lie over each other.');
   }
   let left: number = READING_LIMITS.packageBytes;
@@ -38,7 +38,7 @@ export async function openPackage(bytes: Buffer): Promise<PackageParts> {
 async function entriesOf(bytes: Buffer): Promise<Map<string, Entry>> {
   const entries = new Map<string, Entry>();
   const lowerCase = new Set<string>();
-  // Sizes are checked below, against what comes out.
+  // Sizes are checked during inflation instead.
   const archive = await fromBufferPromise(bytes, { lazyEntries: true, validateEntrySizes: false }).catch(notReadable);
   try {
     if (archive.entryCount > READING_LIMITS.packageEntries) throw tooManyEntries();
@@ -49,7 +49,7 @@ async function entriesOf(bytes: Buffer): Promise<Map<string, Entry>> {
       }
       if (entries.size >= READING_LIMITS.packageEntries) throw tooManyEntries();
       if (fileName.endsWith('/')) continue;
-      // Programs differ in which of two they take ([ECMA-376] part 2, 7.3.6: names are unique, whatever their case).
+      // Programs differ in which duplicate they read. Names are unique, ignoring case ([ECMA-376] part 2, 7.3.6).
       if (lowerCase.has(fileName.toLowerCase())) throw damaged('Two entries of the archive have the same name.');
       lowerCase.add(fileName.toLowerCase());
       entries.set(fileName, entry);
@@ -65,7 +65,7 @@ async function entriesOf(bytes: Buffer): Promise<Map<string, Entry>> {
 const LOCAL_HEADER = Buffer.from('PK\x03\x04', 'latin1');
 const LOCAL_HEADER_BYTES = 30;
 
-/** Where an entry lies, its local header included. */
+/** The byte range of an entry, including its local header. */
 function stretchOf(bytes: Buffer, { relativeOffsetOfLocalHeader: from, compressedSize }: Entry) {
   const header = bytes.subarray(from, from + LOCAL_HEADER_BYTES);
   if (header.length < LOCAL_HEADER_BYTES || !header.subarray(0, 4).equals(LOCAL_HEADER)) {

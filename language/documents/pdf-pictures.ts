@@ -15,8 +15,8 @@ interface PaintedPicture {
 }
 
 /**
- * The largest pictures that a page paints, in the order of painting, as PNM files in shades of grey. Its decoder passes
- * over what is larger than it was told.
+ * Yields the largest pictures that a page paints, in painting order, as greyscale PNM files. pdf.js skips pictures
+ * beyond its size limit.
  */
 export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'left out'> {
   const { OPS } = await getResolvedPDFJS();
@@ -43,7 +43,7 @@ export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'left 
   }
 }
 
-/** All pictures that are painted as such, in the order of painting; null for those that cannot be decoded. */
+/** Returns all image objects of a page in painting order; null for those that cannot be decoded. */
 export async function paintedPictures(page: PdfPage): Promise<(GreyPicture | null)[]> {
   const { OPS } = await getResolvedPDFJS();
   const { fnArray, argsArray } = await page.getOperatorList();
@@ -57,7 +57,7 @@ export async function paintedPictures(page: PdfPage): Promise<(GreyPicture | nul
   return pictures;
 }
 
-/** Its decoder leaves out what is damaged, and JPEG 2000. */
+/** pdf.js leaves out damaged pictures and JPEG 2000. */
 async function decoded(page: PdfPage, id: unknown): Promise<PaintedPicture[]> {
   if (typeof id !== 'string') return [];
   const objects = id.startsWith('g_') ? page.commonObjs : page.objs;
@@ -65,14 +65,14 @@ async function decoded(page: PdfPage, id: unknown): Promise<PaintedPicture[]> {
   return picture === null ? [] : [picture];
 }
 
-/** What is black where its bits are nought, as scans of text often are. Its bits may be kept elsewhere. */
+/** An image mask: bits that are 0 paint black, as in many scans of text. Its data may be a separate object. */
 async function stencilled(page: PdfPage, painted: unknown): Promise<PaintedPicture[]> {
   const { width, height, data } = painted as { width: number; height: number; data?: unknown };
   if (typeof data === 'string') return (await decoded(page, data)).map((one) => ({ ...one, kind: ONE_BIT }));
   return data instanceof Uint8Array ? [{ width, height, data, kind: ONE_BIT }] : [];
 }
 
-/** As the page is shown: clockwise by quarters. */
+/** Rotates as the page is shown: clockwise in quarter turns. */
 function turned(picture: GreyPicture, degrees: number): GreyPicture {
   const { width, height, grey } = picture;
   const quarters = (((degrees / 90) % 4) + 4) % 4;

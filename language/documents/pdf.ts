@@ -8,8 +8,8 @@ import { pageText, type TextRun } from './text-lines.ts';
 import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
 
 /**
- * The text of a PDF by page. What is painted on a page without text is recognised. Scripts in it are never run, and
- * nothing that it refers to is fetched.
+ * Reads the text of a PDF by page. Pages without text go through text recognition. Scripts never run, and nothing is
+ * fetched.
  * @throws TandemError `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
  */
 export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
@@ -44,7 +44,7 @@ class PdfReading {
     this.#recognition = recognition;
   }
 
-  /** A page that is damaged does not take the others with it. */
+  /** A damaged page does not affect the others. */
   async readPage(number: number): Promise<void> {
     try {
       const page = await this.#pdf.getPage(number);
@@ -110,7 +110,7 @@ async function runsOf(page: PdfPage): Promise<TextRun[]> {
   return runs;
 }
 
-/** A title is no reason to refuse a document. */
+/** Null for an invalid title, which must not make the document unreadable. */
 async function titleOf(pdf: Pdf): Promise<string | null> {
   const { info } = await pdf.getMetadata().catch(() => ({ info: null }));
   const title = (info as { Title?: unknown } | null)?.Title;

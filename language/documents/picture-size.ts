@@ -5,12 +5,12 @@ export interface PictureSize {
   height: number;
 }
 
-/** As the header of the picture says, before anything of it is decoded; null when it breaks off before. */
+/** Reads a picture's size from its header, before anything is decoded; null if the header is cut off. */
 export function pictureSize(bytes: Buffer, type: Exclude<PictureType, 'gif' | 'tif'>): PictureSize | null {
   try {
     return { png: pngSize, jpg: jpegSize, webp: webpSize }[type](bytes);
   } catch (error) {
-    // Reading beyond the end.
+    // Read beyond the end.
     if (error instanceof RangeError) return null;
     throw error;
   }
@@ -21,7 +21,7 @@ function pngSize(bytes: Buffer): PictureSize | null {
   return { width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) };
 }
 
-/** The largest of its frames: there ought to be one (ITU-T T.81, B.1.1). */
+/** The largest frame: there should be only one (ITU-T T.81, B.1.1). */
 function jpegSize(bytes: Buffer): PictureSize | null {
   let size: PictureSize | null = null;
   let at = 2;
@@ -42,12 +42,12 @@ function jpegSize(bytes: Buffer): PictureSize | null {
 const START_OF_SCAN = 0xda;
 const END_OF_IMAGE = 0xd9;
 
-/** SOF0 to SOF15, without the tables that have numbers in between. */
+/** SOF0 to SOF15, without the table markers in between. */
 function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }
 
-/** The largest that any of its chunks says (RFC 9649, 2.5 to 2.7). */
+/** The largest size in any chunk (RFC 9649, 2.5 to 2.7). */
 function webpSize(bytes: Buffer): PictureSize | null {
   let size: PictureSize | null = null;
   for (let at = 12; at + 18 <= bytes.length; ) {

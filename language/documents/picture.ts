@@ -6,7 +6,7 @@ import { type PictureSize, pictureSize } from './picture-size.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import { createTextRecognition } from './text-recognition.ts';
 
-/** @throws TandemError `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`; Error when the picture is damaged */
+/** @throws TandemError `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`; Error if the picture is damaged */
 export async function readPicture(bytes: Buffer, type: PictureType): Promise<ReadDocument> {
   const pages = await pagesOf(bytes, type);
   if (pages.length === 0) throw new TandemError('DOCUMENT_NOT_READABLE', 'The image is damaged or truncated.');
@@ -27,11 +27,11 @@ export async function readPicture(bytes: Buffer, type: PictureType): Promise<Rea
 }
 
 interface PicturePage extends PictureSize {
-  /** A file that text recognition takes. @throws Error when it is damaged */
+  /** A file that text recognition accepts. @throws Error if the picture is damaged */
   picture: () => Buffer | Promise<Buffer>;
 }
 
-/** The pages of a picture file, not decoded yet. @throws Error when the file is damaged */
+/** Returns the pages of a picture file, not decoded yet. @throws Error if the file is damaged */
 export async function pagesOf(bytes: Buffer, type: PictureType): Promise<PicturePage[]> {
   if (type === 'tif') {
     const { pagesOfTiff } = await import('./tiff.ts');

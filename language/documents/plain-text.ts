@@ -1,6 +1,6 @@
 /**
- * Text in UTF-8, in UTF-16 with or without a mark, or in windows-1252, which ISO 8859-1 is read as; null for what has
- * bytes in it that no text has.
+ * Decodes UTF-8, UTF-16 with or without a byte order mark, or windows-1252, which also covers ISO 8859-1. Null if the
+ * bytes are not text.
  */
 export function decodeText(bytes: Buffer): string | null {
   const encoding = encodingByMark(bytes) ?? utf16WithoutMark(bytes);
@@ -8,7 +8,7 @@ export function decodeText(bytes: Buffer): string | null {
   return textIn(bytes, 'utf-8') ?? (WIDE_CONTROL.test(bytes.toString('latin1')) ? null : textIn(bytes, 'windows-1252'));
 }
 
-/** As it may be stored: without characters that are none, or that no database takes. */
+/** Removes characters that are not text or that databases reject. */
 export function cleanText(text: string): string {
   return (
     text
@@ -17,7 +17,7 @@ export function cleanText(text: string): string {
       .replace(/\f|\v/g, '\n\n')
       .replace(CONTROL, '')
       .split('\n')
-      // A pattern for the blanks at the end looks at each of a million of them as a beginning.
+      // Not a regular expression: at a million blanks it would take quadratic time.
       .map((line) => line.trimEnd())
       .join('\n')
       .replace(/\n{3,}/g, '\n\n')
@@ -31,7 +31,7 @@ export function cleanText(text: string): string {
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ufffe\uffff\ufeff]/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const BINARY = /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\ufffe\uffff]/;
-/** Bytes that windows-1252 gives no character. */
+/** Bytes that windows-1252 leaves undefined. */
 const WIDE_CONTROL = /[\x81\x8d\x8f\x90\x9d]/;
 
 function encodingByMark(bytes: Buffer): string | null {
@@ -40,13 +40,13 @@ function encodingByMark(bytes: Buffer): string | null {
   return null;
 }
 
-/** In text of mostly Latin letters every other byte is nought. */
+/** In UTF-16 with mostly Latin letters, every other byte is zero. */
 function utf16WithoutMark(bytes: Buffer): string | null {
   if (bytes.length < 4 || bytes.length % 2 !== 0) return null;
-  const noughts = [0, 0];
+  const zeros = [0, 0];
   const looked = Math.min(bytes.length, 4096);
-  for (let at = 0; at < looked; at += 1) if (bytes[at] === 0) noughts[at % 2]! += 1;
-  const [even = 0, odd = 0] = noughts;
+  for (let at = 0; at < looked; at += 1) if (bytes[at] === 0) zeros[at % 2]! += 1;
+  const [even = 0, odd = 0] = zeros;
   const many = looked * 0.35;
   if (odd > many && even === 0) return 'utf-16le';
   if (even > many && odd === 0) return 'utf-16be';

@@ -8,8 +8,8 @@ import { cleanText } from './plain-text.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 
 /**
- * Reads a document in this process: it belongs into one that may die.
- * @throws TandemError the `DOCUMENT_` codes; Error of any kind when the document is damaged
+ * Reads a document in this process. Call it only in a process that may crash.
+ * @throws TandemError with a `DOCUMENT_` code; any Error if the document is damaged
  */
 export async function readDocument({ path, name, mediaType }: GivenDocument): Promise<ReadDocument> {
   const { size } = await stat(path);
@@ -32,7 +32,7 @@ function empty({ warnings }: ReadDocument): TandemError {
   return new TandemError('DOCUMENT_EMPTY', message, warnings.length === 0 ? {} : { details: { warnings } });
 }
 
-/** What reads a format is loaded when one comes. */
+/** Loads the reader of a format on demand. */
 async function readContent(bytes: Buffer, content: Content): Promise<ReadDocument> {
   if (content.kind === 'pdf') return (await import('./pdf.ts')).readPdf(bytes);
   if (content.kind === 'picture') return (await import('./picture.ts')).readPicture(bytes, content.type);

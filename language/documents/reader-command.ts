@@ -3,7 +3,10 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { READING_LIMITS } from './reading-limits.ts';
 
-/** How the program is started that reads the document of this path: it may read that and itself, and do nothing else. */
+/**
+ * Returns the command that reads the document at this path. Its process may read that file and its own code, and
+ * nothing else.
+ */
 export async function readerCommand(path: string): Promise<string[]> {
   const readable = [...READABLE.map((name) => join(ROOT, name)), path];
   const real = await Promise.all(readable.map((one) => realpath(one)));
@@ -11,10 +14,10 @@ export async function readerCommand(path: string): Promise<string[]> {
     process.execPath,
     '--permission',
     ...[...new Set([...readable, ...real])].map((one) => `--allow-fs-read=${one}`),
-    // For tesseract.
+    // tesseract needs worker threads.
     '--disable-warning=PERM0006',
     '--allow-worker',
-    // With the handler WebAssembly takes 10 GB of addresses for each of its memories.
+    // With the handler, WebAssembly reserves 10 GB of address space per memory.
     '--disable-wasm-trap-handler',
     '--disallow-code-generation-from-strings',
     `--max-old-space-size=${READING_LIMITS.heapBytes / 2 ** 20}`,
@@ -25,5 +28,5 @@ export async function readerCommand(path: string): Promise<string[]> {
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = resolve(HERE, '../..');
-/** All that it may read beside the document. */
+/** Everything the process may read besides the document. */
 const READABLE = ['package.json', 'language/documents', 'machines', 'node_modules'];

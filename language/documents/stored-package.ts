@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * A ZIP archive of these parts and nothing else, not packed. The libraries that read Office files each unpack archives
- * in a way of their own: they are given what was looked at, so that they cannot see something else.
+ * Builds an uncompressed ZIP archive of these parts. Each library unpacks archives in its own way, so they receive only
+ * the validated parts.
  */
 export function storedPackage(parts: ReadonlyMap<string, Buffer>): Buffer {
   const local: Buffer[] = [];

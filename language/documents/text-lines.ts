@@ -1,37 +1,36 @@
-/** A piece of text as it is painted; lengths in points, y upwards. */
+/** A painted piece of text; lengths in points, y upwards. */
 export interface TextRun {
   text: string;
   x: number;
   y: number;
   width: number;
-  /** Of the font. */
+  /** Font size. */
   size: number;
   endsLine: boolean;
   font?: string;
 }
 
 interface Line {
-  /** Pieces, which are joined when they are all there. */
+  /** Pieces of the line, joined once it is complete. */
   pieces: string[];
-  /** Whether the last of them ends in a blank. */
+  /** Whether the last piece ends in a blank. */
   isOpen: boolean;
   text: string;
   x: number;
   y: number;
   endX: number;
   size: number;
-  /** That it begins in, and whether it ends in it. */
+  /** Font of the first piece, and whether the whole line uses it. */
   font: string | undefined;
   isOneFont: boolean;
-  /** Whether it is a row of a table. */
   isRow: boolean;
-  /** Stretches without a gap that could be between two cells. */
+  /** Stretches without a gap wide enough to separate two cells. */
   cells: { x: number; endX: number }[];
 }
 
 /**
- * What is painted on a page as text, in the order of painting, which is that of reading in what programs write: lines
- * are joined into paragraphs, and words that were hyphenated at their ends are whole again.
+ * Joins the text of a page into paragraphs, in painting order, which is reading order for most programs. Rejoins
+ * hyphenated words.
  */
 export function pageText(runs: readonly TextRun[]): string {
   const lines = linesOf(runs);
@@ -52,7 +51,7 @@ export function pageText(runs: readonly TextRun[]): string {
   return text + joinLines(paragraph);
 }
 
-/** Lines of one paragraph as one. */
+/** Joins the lines of one paragraph. */
 export function joinLines(lines: readonly string[]): string {
   const words: string[] = [];
   let before = '';
@@ -99,14 +98,14 @@ function linesOf(runs: readonly TextRun[]): Line[] {
     if (run.text.trim() !== '') {
       if (run.font !== line.font) line.isOneFont = false;
       addToCells(line.cells, run);
-      // What is far from its mark is an item.
+      // Text far from its list marker is still an item.
       if (gap > run.size * CELL_GAP && (line.pieces.length > 2 || !MARK.test(line.pieces.join('')))) line.isRow = true;
     }
     const isApart = gap > run.size * WORD_GAP || gap < -run.size;
     if (isApart && !line.isOpen && !/^\s/.test(run.text)) line.pieces.push(' ');
     line.pieces.push(run.text);
     if (run.text !== '') line.isOpen = /\s$/.test(run.text);
-    // A blank as wide as a gap is one.
+    // A blank as wide as a gap counts as a gap.
     if (run.text.trim() !== '' || run.width < run.size) line.endX = run.x + run.width;
     if (run.text.trim() !== '') line.size = Math.max(line.size, run.size);
     if (run.endsLine) line = null;
@@ -129,7 +128,7 @@ function addToCells(cells: Line['cells'], { x, width, size }: TextRun): void {
   else last.endX = Math.max(last.endX, x + width);
 }
 
-/** Whether the cells of two lines stand in the same columns, aligned left or right. */
+/** Whether the cells of two lines are aligned in the same columns, left or right. */
 function areRows(one: Line, other: Line): boolean {
   if (one.cells.length < 2 || one.cells.length !== other.cells.length) return false;
   const tolerance = one.size * COLUMN_TOLERANCE;
@@ -140,15 +139,15 @@ function areRows(one: Line, other: Line): boolean {
   });
 }
 
-/** In heights of the font. */
+/** In font heights. */
 const WORD_GAP = 0.2;
 const CELL_GAP = 1.5;
-/** Also between the words of justified text, so that it takes two lines with the same columns. */
+/** Justified text also has such gaps between words, so two lines with the same columns are required. */
 const NARROW_CELL_GAP = 0.6;
 const COLUMN_TOLERANCE = 0.15;
 const PARAGRAPH_GAP = 1.35;
 
-/** From one line to the next, of most lines; 0 when there are none. */
+/** Median line distance; 0 if there are no lines. */
 function pitchOf(lines: readonly Line[]): number {
   const pitches = lines.slice(1).map((line, index) => lines[index]!.y - line.y);
   const down = pitches.filter((pitch) => pitch > 0).sort((a, b) => a - b);
@@ -164,7 +163,7 @@ function beginsParagraph(
   if (Math.abs(line.size - before.size) > before.size * 0.15) return true;
   const drop = before.y - line.y;
   const endsSentence = /[.!?:;"'”’)]\s*$/.test(before.text);
-  // Up again: the next column, where a sentence may go on.
+  // A jump upwards starts the next column, where a sentence may continue.
   if (drop < 0) return endsSentence;
   const usual = Math.max(Math.min(pitch, before.size * 2), before.size);
   if (drop > usual * PARAGRAPH_GAP) return true;

@@ -6,11 +6,11 @@ import { ReaderBroken } from './reading-refusal.ts';
 import { joinLines } from './text-lines.ts';
 import { TURNS, turnedPicture } from './turned-picture.ts';
 
-/** Recognises English text in pictures, by tesseract, with data that is installed with it. */
+/** Recognises English text in pictures with tesseract and its installed data. */
 export interface TextRecognition {
-  /** Whether it takes another picture, by how many it has seen and how long that took. */
+  /** True when the limit of pictures or time is reached. */
   readonly isExhausted: boolean;
-  /** @param picture PNG, JPEG, WebP or PNM, of a size that was looked at; empty when there is no text in it @throws Error */
+  /** @param picture PNG, JPEG, WebP or PNM of a checked size @returns '' if there is no text @throws Error */
   recognise(picture: Buffer): Promise<string>;
   close(): Promise<void>;
 }
@@ -49,9 +49,9 @@ export function createTextRecognition(): TextRecognition {
   };
 }
 
-/** Below that, in per cent, it is shapes that were taken for letters. */
+/** In per cent. Below it, shapes were mistaken for letters. */
 const LEAST_CONFIDENCE = 30;
-/** Below that the picture may be on its side or upside down. Text of the right way up has more, faint as it may be. */
+/** In per cent. Below it, the picture may be rotated. Even faint upright text scores higher. */
 const SURE_CONFIDENCE = 60;
 
 async function seen(worker: Awaited<ReturnType<typeof open>>, picture: Buffer) {
@@ -67,7 +67,7 @@ function open() {
     langPath: join(dirname(data), '4.0.0_best_int'),
     gzip: true,
     cacheMethod: 'none',
-    // A worker that cannot begin says so here alone.
+    // The only place where a worker reports that it cannot start.
     errorHandler: (reason: unknown) => failed.reject(reason),
   });
   return Promise.race([worker, failed.promise]).catch((cause: unknown) => {
@@ -75,7 +75,7 @@ function open() {
   });
 }
 
-/** Its lines end where those of the picture do, and blank lines are between paragraphs. */
+/** Lines end as in the picture, and blank lines separate paragraphs. */
 function textOf(recognised: string): string {
   const blocks = recognised.split(/\n\s*\n/).map((block) => joinLines(block.split('\n')));
   return blocks.filter((block) => block !== '').join('\n\n');

@@ -5,8 +5,8 @@ import { READING_LIMITS } from './reading-limits.ts';
 import type { TiffPage } from './tiff.ts';
 
 /**
- * Decodes a page of a TIFF file. The filters of PDF are those of TIFF (ISO 32000-1, 7.4), so the strips are put into a PDF, and pdf.js
- * decodes them.
+ * Decodes a page of a TIFF file with pdf.js. PDF has the same filters as TIFF (ISO 32000-1, 7.4), so the strips are
+ * wrapped in a PDF.
  * @throws Error if the page is damaged
  */
 export async function decodeTiffPage(page: TiffPage): Promise<GreyPicture> {
@@ -23,7 +23,7 @@ export async function decodeTiffPage(page: TiffPage): Promise<GreyPicture> {
   }
 }
 
-/** Faxes of standard resolution have twice as many dots in a line as lines in the same length (ITU-T T.4). */
+/** Faxes of standard resolution have half the vertical resolution (ITU-T T.4). */
 function withRowsRepeated({ width, height, grey }: GreyPicture, times: number): GreyPicture {
   if (times === 1) return { width, height, grey };
   const repeated = Buffer.alloc(grey.length * times);
@@ -34,7 +34,7 @@ function withRowsRepeated({ width, height, grey }: GreyPicture, times: number): 
   return { width, height: height * times, grey: repeated };
 }
 
-/** One page that paints the strips from the top. */
+/** Builds a PDF of one page that paints the strips from the top. */
 function pdfOf({ width, dictionaryOf, strips }: TiffPage): Buffer {
   const names = strips.map((_, index) => `/S${index}`);
   const resources = names.map((name, index) => `${name} ${FIRST_STRIP + index} 0 R`).join(' ');

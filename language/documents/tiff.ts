@@ -4,15 +4,15 @@ import { READING_LIMITS } from './reading-limits.ts';
 export interface TiffPage {
   width: number;
   height: number;
-  /** How often a row is repeated so that pixels are square. */
+  /** Repetitions of each row that make pixels square. */
   rowTimes: number;
-  /** Filter, colours and bits of a strip in the words of a PDF (ISO 32000-1, 8.9.5). */
+  /** PDF dictionary entries of a strip: filter, colours and bits (ISO 32000-1, 8.9.5). */
   dictionaryOf: (rows: number) => string;
   /** From the top. */
   strips: { rows: number; data: Buffer }[];
 }
 
-/** @throws Error if the file is damaged, or of a kind that is not read */
+/** @throws Error if the file is damaged or of an unsupported kind */
 export function pagesOfTiff(bytes: Buffer): TiffPage[] {
   const pages: TiffPage[] = [];
   for (const tags of directoriesOf(bytes)) if (tags.has(TAG.width)) pages.push(pageOf(bytes, tags));
@@ -46,12 +46,13 @@ function pageOf(bytes: Buffer, tags: Tags): TiffPage {
   return { width, height, rowTimes, dictionaryOf: (rows) => dictionaryOf(tags, { width, rows }), strips };
 }
 
-/** Its bytes as a filter of PDF takes them. */
+/** A strip's bytes as a PDF filter expects them. */
 function stripOf(data: Buffer, tags: Tags): Buffer {
   if (tags.get(TAG.fillOrder)?.[0] === 2) return Buffer.from(data.map((byte) => REVERSED[byte]!));
   const tables = tags.get(TAG.jpegTables);
   if (tables === undefined) return data;
-  // Between their start and end; then the strip, without its start (TIFF Technical Note 2).
+  // Inserts the tables without their start and end markers, then the strip without its start marker (TIFF Technical
+  // Note 2).
   return Buffer.concat([Buffer.of(0xff, 0xd8), Buffer.from(tables.slice(2, -2)), data.subarray(2)]);
 }
 
@@ -66,7 +67,7 @@ function dictionaryOf(tags: Tags, { width, rows }: { width: number; rows: number
   const compression = value('compression', 1);
   const isFax = compression >= 2 && compression <= 4;
   const photometric = value('photometric', 0);
-  // The filter for faxes makes black what they call black.
+  // The PDF fax filter already paints fax black as black.
   const isInverted = isFax ? photometric === 1 : photometric === 0;
   const decode = isInverted && samples === 1 ? ' /Decode [1 0]' : '';
   const parameters = isFax
@@ -109,7 +110,7 @@ function colourSpace(tags: Tags, kind: { photometric: number; samples: number; b
   return name;
 }
 
-/** The values of each directory by tag. */
+/** Yields each directory's values by tag. */
 function* directoriesOf(bytes: Buffer): Generator<Tags> {
   const isLittleEndian = bytes.toString('latin1', 0, 2) === 'II';
   const short = (at: number) => (isLittleEndian ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));

@@ -1,14 +1,14 @@
 import { crc32 } from 'node:zlib';
 
-/** Orientations of EXIF: upside down, and on either side. */
+/** EXIF orientations: upside down, and on either side. */
 export const TURNS = [3, 6, 8] as const;
 
 /**
- * The picture so that tesseract.js looks at it turned; null where it cannot be told to. It looks for the orientation in
- * the first 500 bytes, wherever they are: it is put into a comment that stands before one of the picture's own.
+ * Makes tesseract.js read the picture rotated; null if the format does not allow it. tesseract.js searches the first
+ * 500 bytes for an EXIF orientation, so one is inserted as a comment at the start.
  */
 export function turnedPicture(picture: Buffer, orientation: (typeof TURNS)[number]): Buffer | null {
-  // The tag of the orientation (TIFF 6.0, section 2): 0x0112, one SHORT, its value.
+  // The orientation tag (TIFF 6.0, section 2): 0x0112, one SHORT, its value.
   const tag = Buffer.of(1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0);
   const start = picture.toString('latin1', 0, 4);
   if (start === '\x89PNG') return inserted(picture, PNG_HEADER_BYTES, pngChunk(tag));
@@ -22,7 +22,7 @@ export function turnedPicture(picture: Buffer, orientation: (typeof TURNS)[numbe
 /** The signature and IHDR. */
 const PNG_HEADER_BYTES = 33;
 
-/** Of a name that nobody knows, and everybody may pass over (PNG, 5.4). */
+/** An unknown ancillary chunk, which decoders skip (PNG, 5.4). */
 function pngChunk(data: Buffer): Buffer {
   const body = Buffer.concat([Buffer.from('tuRn'), data]);
   const chunk = Buffer.alloc(body.length + 8);

@@ -1,6 +1,6 @@
 import { markdownTable } from './markdown-table.ts';
 
-/** As much of what mammoth makes of a document as is used here; `mammoth/lib/documents.js`. */
+/** The part of mammoth's document model used here; see `mammoth/lib/documents.js`. */
 interface WordElement {
   type: string;
   children?: WordElement[];
@@ -25,16 +25,18 @@ interface WordDocument extends WordElement {
   notes: { resolve(reference: WordElement): WordNote | null };
 }
 
-/** A Word document as Markdown: headings, lists and tables, its notes at the end. Comments of reviewers are left out. */
+/**
+ * Converts a Word document to Markdown: headings, lists and tables, with notes at the end. Omits reviewers' comments.
+ */
 export function wordMarkdown(document: WordDocument): string {
   const references: WordElement[] = [];
   const blocks = blocksOf(document.children ?? [], references);
   // A note may refer to another, or to itself.
-  const told = new Set<string>();
+  const written = new Set<string>();
   for (const reference of references) {
     const key = `${reference.noteType}-${reference.noteId}`;
-    if (told.has(key) || told.size >= MOST_NOTES) continue;
-    told.add(key);
+    if (written.has(key) || written.size >= MOST_NOTES) continue;
+    written.add(key);
     const body = document.notes.resolve(reference)?.body ?? [];
     const note = blocksOf(body, references).map(({ text }) => text);
     if (note.length > 0) blocks.push({ kind: 'paragraph', text: `[${markOf(reference)}] ${note.join(' ')}` });
@@ -76,7 +78,7 @@ function paragraphBlock(element: WordElement, references: WordElement[]): Block 
   return { kind: 'item', text: `${'  '.repeat(depth)}${mark} ${text.replace(/\s+/g, ' ')}` };
 }
 
-/** By the name of its style, which is English in files whatever the language of the program. */
+/** By the style's name, which is English in the file whatever the program's language. */
 function headingLevel({ type, styleId, styleName }: WordElement): number | null {
   if (type !== 'paragraph') return null;
   if (/^title$/i.test(styleName ?? styleId ?? '')) return 1;
@@ -84,9 +86,9 @@ function headingLevel({ type, styleId, styleName }: WordElement): number | null 
   return level === undefined ? null : Number(level);
 }
 
-/** A table within a table is the text of its cell; what is merged stands in the first of its cells. */
+/** A nested table becomes the text of its cell; merged cells appear in the first one. */
 function tableBlock(table: WordElement, references: WordElement[]): Block {
-  /** Rows that a cell further up still reaches into, by column. */
+  /** By column: how many rows a cell above still spans. */
   const covered: number[] = [];
   const rows = (table.children ?? []).map((row) => {
     const cells: string[] = [];

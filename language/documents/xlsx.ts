@@ -7,9 +7,8 @@ import { READING_LIMITS } from './reading-limits.ts';
 import { storedPackage } from './stored-package.ts';
 
 /**
- * Each sheet as a table under its name. Of formulas there are the results that the program which saved the file left in
- * it: nothing is computed and nothing outside is looked up.
- * @throws TandemError `DOCUMENT_TOO_LARGE`; Error when the workbook is damaged
+ * Reads each sheet as a table under its name. Formulas show their saved results: nothing is computed or fetched.
+ * @throws TandemError `DOCUMENT_TOO_LARGE`; Error if the workbook is damaged
  */
 export async function readXlsx({ parts, title, warnings }: OfficePackage): Promise<ReadDocument> {
   let unknown = 0;
@@ -28,7 +27,7 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
     const rows = (data ?? []).map((row) => row.map(cellText));
     return { heading: sheet, page: index + 1, text: markdownTable(rows) };
   });
-  // Whatever the types of the library say, what is no table has no data.
+  // Charts have no data, contrary to the library's types.
   const others = read.filter(({ data }) => (data as unknown) === undefined).length;
   if (others > 0) warnings.push(`${others} sheets that are charts were left out.`);
   if (unknown > 0) warnings.push(`${unknown} formulas were left out: their results are not in the file.`);
@@ -38,20 +37,23 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
 const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 
 /**
- * A cell with nothing in it but perhaps a formula: the library refuses a whole workbook for one of these. No pattern here
- * goes beyond the next tag, so that none looks at a part of the sheet more than once.
+ * Matches a cell without a value, perhaps with a formula: the library rejects a whole workbook for one. No pattern here
+ * crosses the next tag, which keeps them linear.
  */
 const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
-/** Of a cell whose value is an error such as `#N/A`, which is shown, but which the library leaves out. */
+/** Matches the type of an error cell such as `#N/A`, which Excel shows but the library omits. */
 const ERROR_TYPE = /(<(?:[^\s<>/:]+:)?c\b[^<>]*?\st=)"e"/g;
-/** Rows and cells with their place in the sheet, whatever prefix their names have. */
+/** Matches rows and cells with their reference, with any namespace prefix. */
 const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^<>]*?\sr\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/g;
 const PLACE = /^([A-Z]{0,3})(\d{1,7})$/;
-/** Of a sheet, as far as the format goes. */
+/** Limits of the format. */
 const MOST_ROWS = 1_048_576;
 const MOST_COLUMNS = 16_384;
 
-/** The library makes rows and columns up to the furthest cell, so that one alone far out is as much as a full sheet. */
+/**
+ * The library allocates rows and columns up to the furthest cell, so a single distant cell costs as much as a full
+ * sheet.
+ */
 function filledCells(source: string) {
   let unknownResults = 0;
   const xml = source
@@ -82,14 +84,14 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (!(value instanceof Date)) return String(value);
   if (Number.isNaN(value.getTime())) return '';
-  // Sheets know no time zone: the library gives the date and time that are shown as if they were UTC.
+  // Sheets have no time zone: the library returns the shown date and time as if in UTC.
   const [day = '', time = ''] = value.toISOString().split('T');
   if (time === '00:00:00.000Z') return day;
   const sinceEpochMs = value.getTime() - EPOCH_MS;
   return Math.abs(sinceEpochMs) < MOST_HOURS_MS ? hours(sinceEpochMs) : `${day}T${time.slice(0, 8)}`;
 }
 
-/** Day nought of a sheet: what has a time and no later date is a time of day, or a duration. */
+/** Day zero of a sheet. A value on it is a time of day or a duration. */
 const EPOCH_MS = Date.UTC(1899, 11, 30);
 const MOST_HOURS_MS = 60 * 86_400_000;
 

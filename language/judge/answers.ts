@@ -1,19 +1,19 @@
 import { plainForm } from './plain-form.ts';
 import type { PosedQuestion } from './prompt.ts';
 
-/** What a model answered to one question, as far as it is one. */
+/** A model's valid answer to one question. */
 export interface ModelAnswer {
   /** One of the criteria. */
   answer: string;
   reason: string;
   /** 0 to 1. */
   confidence: number;
-  /** What it says are quotes. */
+  /** Quotes as the model claims them, not verified. */
   quotes: string[];
 }
 
 export interface ModelAnswers {
-  /** By key; those that cannot be read are not among them. */
+  /** By key, without invalid answers. */
   answers: Map<string, ModelAnswer>;
   summary: string;
 }
@@ -24,7 +24,7 @@ const MOST_QUOTES = 5;
 /** Keys have at most 100 characters. */
 const LONGEST_ANSWER = 400;
 
-/** An answer is text from a stranger: of what does not hold to the schema, nothing is taken. */
+/** Parses a model's answers. Model output is untrusted: anything that violates the schema is ignored. */
 export function readAnswers(text: string, posed: readonly PosedQuestion[]): ModelAnswers {
   const object = jsonObjectIn(text);
   const answers = new Map<string, ModelAnswer>();
@@ -50,7 +50,9 @@ function readAnswer(given: unknown, question: PosedQuestion): ModelAnswer | null
   };
 }
 
-/** To the letter, or but for case, spaces and how letters are written where that leaves no doubt. Null: none of them. */
+/**
+ * Matches a criterion exactly, or ignoring case, spaces and Unicode form if that is unambiguous. Null if none matches.
+ */
 function criterionOf(given: unknown, { type, criteria }: PosedQuestion): string | null {
   const said = type === 'boolean' && typeof given === 'boolean' ? (given ? 'yes' : 'no') : given;
   if (typeof said !== 'string') return null;
@@ -64,7 +66,7 @@ function formOf(text: string): string {
   return plainForm(text.slice(0, LONGEST_ANSWER)).text.trim();
 }
 
-/** Models put fences and remarks around what they were told to answer alone. */
+/** Models put fences and remarks around the JSON. */
 function jsonObjectIn(text: string): unknown {
   const object = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
   try {
@@ -79,7 +81,7 @@ function field(object: unknown, name: string): unknown {
   return (object as Record<string, unknown>)[name];
 }
 
-/** One line that can be stored and shown. */
+/** One line, safe to store and show. */
 function cleaned(text: unknown, longest: number): string {
   if (typeof text !== 'string') return '';
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').trim();

@@ -17,13 +17,13 @@ import type { QuestionResult, RubricQuestions } from './rubric.ts';
 
 export interface JudgeRequest extends Material {
   questions: RubricQuestions;
-  /** A versioned id. */
+  /** Versioned id. */
   model: string;
-  /** Of prompt and answer together; null where nobody says. */
+  /** Limit of prompt and answer together; null if unknown. */
   contextTokens: number | null;
   /** How often the judge is asked, each time with the answers in another order; 1 to 5. */
   samples: number;
-  /** Of the orders of answers. */
+  /** Determines the orders of answers. */
   seed: number;
   /** A line that the candidate could not have guessed. */
   fence: string;
@@ -33,18 +33,18 @@ export interface JudgeRequest extends Material {
 }
 
 export interface Judgement {
-  /** By key, in the order of the rubric; an answer for each question. */
+  /** By key, in the order of the rubric; one for each question. */
   results: Map<string, QuestionResult>;
   summary: string;
-  /** Of all that was asked for it. */
+  /** Sum over all requests. */
   usage: TokenUsage;
 }
 
 /**
- * Has a model answer the questions of a rubric about a candidate. Of several samples the answer that most gave wins; of
- * as many, the one that the judge was surer of. What comes out for a question is always one of its criteria.
- * @throws TandemError `JUDGE_ANSWER_INVALID` when a question has no answer of its own after asking twice,
- * `CONTEXT_LENGTH_EXCEEDED`, what `LanguageModels.complete` throws; the signal's reason
+ * Lets a model answer a rubric's questions about a candidate. The majority of samples wins; on a tie, the answer with
+ * the higher confidence. A result is always one of the question's criteria.
+ * @throws TandemError `JUDGE_ANSWER_INVALID` if a question has no valid answer after two requests,
+ * `CONTEXT_LENGTH_EXCEEDED`, errors of `LanguageModels.complete`; the signal's reason
  */
 export async function evaluate(models: Pick<LanguageModels, 'complete'>, request: JudgeRequest): Promise<Judgement> {
   const data = await dataOf(request);
@@ -72,14 +72,14 @@ export async function evaluate(models: Pick<LanguageModels, 'complete'>, request
   return { results, summary: summaryOf(samples, results), usage: total(samples.map(({ usage }) => usage)) };
 }
 
-/** About how many tokens it takes at most: what to set aside for it. */
+/** Estimates the maximum of tokens, for the wallet hold. */
 export function tokensToHold(request: Pick<JudgeRequest, 'questions' | 'samples' | keyof Material>): number {
   const { questions, samples } = request;
   const prompt = Math.ceil(promptBytes(questions, plainDataOf(request)) / BYTES_PER_TOKEN.usual);
   return samples * (prompt + mostAnswerTokens(questions.size));
 }
 
-/** A token is hardly ever fewer bytes of text than `usual`, and of a whole prompt never more than `most` on average. */
+/** A token hardly ever has fewer bytes than `usual`, and in a whole prompt never more than `most` on average. */
 const BYTES_PER_TOKEN = { usual: 3, most: 8 };
 
 function promptBytes(questions: RubricQuestions, data: string): number {
@@ -88,8 +88,8 @@ function promptBytes(questions: RubricQuestions, data: string): number {
 }
 
 /**
- * What certainly does not fit is refused here; the rest the model's engine knows. It is never cut: half a conversation
- * would be judged as if it were the whole.
+ * Rejects what certainly exceeds the context; the engine checks the rest. Never truncates: half a conversation would be
+ * judged as if it were whole.
  */
 function requireRoom({ questions, contextTokens }: JudgeRequest, data: string): void {
   if (contextTokens === null) return;
@@ -105,7 +105,7 @@ interface Sample extends ModelAnswers {
 
 const ATTEMPTS = 2;
 
-/** One answer to each question. What was not answered is asked once more, alone. */
+/** Asks for one answer to each question, and once more for only the unanswered ones. */
 async function askFor(
   models: Pick<LanguageModels, 'complete'>,
   { questions, model, samples, seed, fence, contextTokens, onBehalfOf }: JudgeRequest,
@@ -122,7 +122,7 @@ async function askFor(
       model,
       messages: promptOf(posed, { data, fence }),
       responseSchema: { name: 'judgement', schema: answerSchema(posed) },
-      // Several judges that always say the same would be one.
+      // Several samples at temperature 0 would all be the same.
       temperature: samples === 1 ? 0 : 0.6,
       seed: sampleSeed,
       maxTokens: mostTokens(posed, contextTokens),
@@ -176,7 +176,7 @@ function winnerOf(given: readonly ModelAnswer[]): string {
   return ranked[0]![0];
 }
 
-/** Of the sample that agrees with the outcome most. */
+/** The summary of the sample that agrees best with the outcome. */
 function summaryOf(samples: readonly Sample[], results: ReadonlyMap<string, QuestionResult>): string {
   const agreement = ({ answers }: Sample) =>
     [...results].filter(([key, { answer }]) => answers.get(key)?.answer === answer).length;

@@ -1,18 +1,17 @@
 import { textSlices } from '../../runtime/slices.ts';
 import { PlainForm, plainForm } from './plain-form.ts';
 
-/** Looks quotes up in what was judged. */
 export interface QuoteFinder {
-  /** The quote as it stands there; null where it does not. */
+  /** The quote as the text has it; null if it does not occur. */
   find(quote: string): Promise<string | null>;
 }
 
-/** A quote of fewer letters and digits shows nothing. */
+/** A quote with fewer letters and digits proves nothing. */
 const LEAST_LETTERS = 2;
 
 /**
- * A model copies with small liberties, so both sides are brought to one form. A quote may reach over several texts, and
- * is of whole words: `able to help` does not stand in `unable to help`.
+ * Creates a finder. Models copy inexactly, so text and quote are normalized. A quote may span several texts and must be
+ * whole words: `able to help` does not occur in `unable to help`.
  */
 export async function quoteFinder(texts: readonly string[]): Promise<QuoteFinder> {
   const original = texts.join('\n');
@@ -31,7 +30,7 @@ export async function quoteFinder(texts: readonly string[]): Promise<QuoteFinder
   };
 }
 
-/** Spaces and quotation marks around a quote are the model's. */
+/** Removes the model's spaces and quotation marks around a quote. */
 function trimmed(text: string): string {
   return text
     .replace(/^['" ]+|['" ]+$/g, '')
@@ -40,8 +39,8 @@ function trimmed(text: string): string {
 }
 
 /**
- * Of its first occurrence as whole words; -1 without one. By Knuth, Morris and Pratt: `indexOf` takes a tenth of a second
- * where text and quote are of the same letter.
+ * Index of the first occurrence as whole words; -1 if none. Knuth-Morris-Pratt, because `indexOf` takes a tenth of a
+ * second when text and quote repeat the same letter.
  */
 async function placeOf(needle: string, haystack: string): Promise<number> {
   const borders = bordersOf(needle);
@@ -60,7 +59,7 @@ async function placeOf(needle: string, haystack: string): Promise<number> {
   return -1;
 }
 
-/** For each beginning of the text how long a shorter beginning it ends with. */
+/** The KMP failure function: for each prefix, the length of its longest proper border. */
 function bordersOf(text: string): Uint32Array {
   const borders = new Uint32Array(text.length);
   for (let at = 1, length = 0; at < text.length; at++) {
@@ -82,8 +81,8 @@ function isBetweenWords(text: string, at: number): boolean {
 }
 
 const IN_WORD = /^[\p{L}\p{M}\p{N}]$/u;
-/** Accents, signs of vowels, and the parts of a Korean syllable behind its first. */
+/** Accents, vowel signs, and the parts of a Korean syllable after the first. */
 const OF_ONE_LETTER = /^[\p{M}\u1160-\u11ff]$/u;
-/** Scripts that do not put spaces between words, or hang particles onto them. */
+/** Scripts without spaces between words, or with attached particles. */
 const UNSPACED =
   /^[\p{sc=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}\p{sc=Hangul}]$/u;

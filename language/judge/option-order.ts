@@ -1,11 +1,11 @@
 import { seededRandom } from '../../runtime/seeded-random.ts';
 
-/** Seeds are integers from 0 up to this, exclusively. */
+/** Exclusive upper bound of seeds, which are integers from 0. */
 export const SEEDS = 2 ** 31;
 
 /**
- * Judges favour what they read first or last, so that each sample is shown the answers in another order. The same seed,
- * sample and question have the same order.
+ * Shuffles the answers, because judges favour what they read first or last. The same seed, sample and question give the
+ * same order.
  */
 export function shuffled<T>(items: Iterable<T>, seed: number): T[] {
   const order = [...items];
@@ -17,7 +17,7 @@ export function shuffled<T>(items: Iterable<T>, seed: number): T[] {
   return order;
 }
 
-/** Of a sample, or of a question of one. */
+/** Derives the seed of a sample, or of a question in a sample. */
 export function derivedSeed(seed: number, index: number): number {
   return Math.floor(seededRandom((seed ^ Math.imul(index + 1, 0x9e3779b9)) >>> 0)() * SEEDS);
 }

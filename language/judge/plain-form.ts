@@ -1,6 +1,6 @@
 /**
- * Text in one form: whoever copies it takes other quotation marks and dashes, other spaces, another case, accents written
- * otherwise, no invisible characters. For each unit it tells the place in the original that it came from.
+ * Normalized text: models copy with other quotation marks, dashes, spaces, case, accents and invisible characters. Maps
+ * each code unit to its place in the original.
  */
 export class PlainForm {
   readonly places: number[] = [];
@@ -37,7 +37,7 @@ function plainOf(code: number): string {
   return plain;
 }
 
-/** Decomposed, so that a letter and its accent are the same however they were written. */
+/** Decomposes letters and accents, so that both Unicode forms compare equal. */
 function plainly(character: string): string {
   if (/^\p{Default_Ignorable_Code_Point}$/u.test(character)) return '';
   if (/^[\s\p{Z}\p{Cc}]$/u.test(character)) return ' ';

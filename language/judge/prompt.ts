@@ -3,19 +3,19 @@ import type { ChatMessage, JsonSchema } from '../llm.ts';
 import { derivedSeed, shuffled } from './option-order.ts';
 import type { Candidate, RubricQuestion, RubricQuestions } from './rubric.ts';
 
-/** A question under the name it has in prompt and schema: keys are free text, and a grammar is no place for that. */
+/** A question with its name in prompt and schema. Keys are free text, which a grammar cannot contain. */
 export interface PosedQuestion extends RubricQuestion {
   name: string;
   key: string;
-  /** In the order in which they are shown. */
+  /** In the order shown. */
   answers: readonly string[];
 }
 
 export interface Material {
   candidate: Candidate;
-  /** What the candidate was an answer to. */
+  /** The input that the candidate answers. */
   input: string | null;
-  /** What to know about it. */
+  /** Background information. */
   context: string | null;
 }
 
@@ -33,7 +33,7 @@ export async function dataOf(material: Material): Promise<string> {
   return await escaped(plainDataOf(material));
 }
 
-/** The same before anything in it is escaped: it tells how long it is. */
+/** The same before escaping, for measuring its length. */
 export function plainDataOf({ candidate, input, context }: Material): string {
   return JSON.stringify({
     ...(input !== null && { input }),
@@ -43,9 +43,9 @@ export function plainDataOf({ candidate, input, context }: Material): string {
 }
 
 /**
- * The rubric is the workspace's own and says what to do. What is judged, and what goes with it, is a stranger's: it
- * (`dataOf`) stands in the message after, as one line of JSON between two lines that nobody could have guessed, and the
- * instruction is repeated after it.
+ * Builds the prompt. The rubric comes from the workspace and is trusted as instructions. The judged material (`dataOf`)
+ * is untrusted: it goes into the next message, as one line of JSON between two unguessable lines, and the instruction
+ * is repeated after it.
  */
 export function promptOf(
   posed: readonly PosedQuestion[],
@@ -57,7 +57,7 @@ export function promptOf(
   ];
 }
 
-/** Reasons come before answers, so that there is something to answer by. No word of the candidate is in it. */
+/** Reasons come before answers, so that the model reasons first. Contains no text of the candidate. */
 export function answerSchema(posed: readonly PosedQuestion[]): JsonSchema {
   const answers = posed.map(({ name, answers }) => [
     name,
@@ -71,7 +71,7 @@ export function answerSchema(posed: readonly PosedQuestion[]): JsonSchema {
   return strictObject({ ...Object.fromEntries(answers), summary: { type: 'string' } });
 }
 
-/** Most tokens of an answer to so many questions. */
+/** Limit of answer tokens for this number of questions. */
 export function mostAnswerTokens(questions: number): number {
   return 256 + 400 * questions;
 }
@@ -103,8 +103,8 @@ function rubricOf(posed: readonly PosedQuestion[]): string {
 }
 
 /**
- * What could end a line, turn the reading order, hide, or be a mark of a chat template (`<|im_end|>`, `<s>`, `[/INST]`)
- * becomes an escape of JSON, which reads the same. The two joiners stay: Indic scripts are spelt with them.
+ * Replaces characters that could end a line, change the reading order, hide, or form a chat template mark
+ * (`<|im_end|>`, `<s>`, `[/INST]`) by equivalent JSON escapes. Keeps the two joiners, which Indic scripts need.
  */
 async function escaped(json: string): Promise<string> {
   const pieces: string[] = [];
@@ -113,9 +113,9 @@ async function escaped(json: string): Promise<string> {
 }
 
 const RISKY = /(?![\u200c\u200d])[<\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
-/** The bracket of a mark in brackets. Those of JSON itself have a quotation mark, a brace or a bracket behind them. */
+/** The bracket of a template mark. JSON's own brackets precede a quotation mark, brace or bracket. */
 const MARK = /\[(?=\/?[A-Za-z_]{1,40}\])/g;
-/** Some hundred characters, which may come by the hundred thousand. */
+/** Cache for some hundred characters that may occur hundreds of thousands of times. */
 const ESCAPES = new Map<string, string>();
 
 function escapeOf(character: string): string {

@@ -1,32 +1,29 @@
-/**
- * What a judge is asked: questions, each with the answers it may have and what each of them means. Keys are the
- * author's own words and may be anything, `__proto__` included, so that they stand in Maps.
- */
+/** Questions of a rubric, by key. Keys are the author's text and may be anything, even `__proto__`, hence Maps. */
 export type RubricQuestions = ReadonlyMap<string, RubricQuestion>;
 
 export interface RubricQuestion {
   /** `boolean` is a choice of `yes` and `no`. */
   type: QuestionType;
-  /** What is asked; null: the key says it. */
+  /** Text of the question; null: the key is the question. */
   question: string | null;
-  /** What each answer means, by answer; at least two. */
+  /** Meaning of each answer, at least two. */
   criteria: ReadonlyMap<string, string>;
 }
 
 export const QUESTION_TYPES = ['choice', 'boolean'] as const;
 export type QuestionType = (typeof QUESTION_TYPES)[number];
 
-/** The same as the API and the database have it. */
+/** The form in the API and the database. */
 export type PlainQuestions = Record<string, PlainQuestion>;
 
 export interface PlainQuestion {
   type: QuestionType;
   question?: string;
-  /** May be left out of a `boolean`. */
+  /** Optional for a `boolean`. */
   criteria?: Record<string, string>;
 }
 
-/** Where the author of a `boolean` did not say what the answers mean. */
+/** Criteria of a `boolean` whose author gave none. */
 const YES_AND_NO: [string, string][] = [
   ['yes', 'It is so.'],
   ['no', 'It is not so, or nothing shows it.'],
@@ -42,7 +39,7 @@ export function readQuestions(plain: PlainQuestions): RubricQuestions {
   );
 }
 
-/** With the criteria that a `boolean` left out. */
+/** Converts to the API's form, including the default criteria of a `boolean`. */
 export function plainQuestions(questions: RubricQuestions): PlainQuestions {
   return Object.fromEntries(
     [...questions].map(([key, { type, question, criteria }]) => [
@@ -52,7 +49,7 @@ export function plainQuestions(questions: RubricQuestions): PlainQuestions {
   );
 }
 
-/** What is judged: as the judge reads it, and the texts its quotes may come from. */
+/** The judged material: content for the judge, and the texts that its quotes may come from. */
 export interface Candidate {
   content: unknown;
   texts: readonly string[];
@@ -74,7 +71,7 @@ export function candidateOfTranscript(lines: readonly SpokenLine[]): Candidate {
   return { content: { transcript: lines }, texts: lines.map(({ text }) => text) };
 }
 
-/** Of a tool, by the assistant. */
+/** A tool call by the assistant. */
 export interface SpokenCall {
   name: string;
   /** As the model wrote them. */
@@ -100,17 +97,16 @@ export function candidateOfMessages(messages: readonly SpokenMessage[]): Candida
   return { content: { messages: shown }, texts };
 }
 
-/** How one question was answered. */
 export interface QuestionResult {
   type: QuestionType;
   /** One of the criteria. */
   answer: string;
   reason: string;
   /**
-   * 0 to 1. Of one sample: what the judge says of itself; of several: the share that gave this answer. Half of that when
-   * the judge quoted, and nothing of it occurs in what it judged.
+   * 0 to 1. For one sample: the judge's own confidence; for several: the share that gave this answer. Halved if the
+   * judge quoted and no quote occurs in the material.
    */
   confidence: number;
-  /** Quotes, as they stand in what was judged. */
+  /** Quotes, as they occur in the material. */
   evidence: string[];
 }

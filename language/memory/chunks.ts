@@ -2,36 +2,36 @@ import type { CountTokens } from '../tokens.ts';
 import { cutBlock, tokensIn } from './cut-text.ts';
 import { type TextBlock, textBlocks } from './text-blocks.ts';
 
-/** A part of a text that is recalled by itself. */
+/** A part of a text that recall finds by itself. */
 export interface Chunk {
   text: string;
-  /** Of the sections it is in, outermost first, without those that it begins with itself. */
+  /** Headings of the enclosing sections, outermost first, without those at the start of the chunk's own text. */
   headings: readonly string[];
-  /** Of the text alone; at least as many as it has. */
+  /** Tokens of `text` alone. An upper bound. */
   tokens: number;
 }
 
 export interface ChunkOptions {
   countTokens: CountTokens;
-  /** Where a chunk is full. Default 320. */
+  /** Size at which a chunk is full. Default 320. */
   targetTokens?: number;
-  /** Of a block that stays whole. Default 480. */
+  /** Limit of a block that stays whole. Default 480. */
   mostTokens?: number;
-  /** What a piece repeats of the one before, where running text had to be cut. Default 48. */
+  /** How much a piece repeats of the one before, where running text had to be cut. Default 48. */
   overlapTokens?: number;
 }
 
-/** Sections with less than this share a chunk with what follows. */
+/** Shorter sections share a chunk with what follows. */
 const LEAST_TOKENS = 64;
 
 /**
- * Divides a text along its structure. The chunks in order have every word of it, and repeat none but where a block was
- * too long to stay whole. A heading is in one chunk with what it stands over. Undefined: a place where a caller that
- * has other things to do may pause.
+ * Divides a text along its structure. The chunks contain every word in order, and repeat some only where a block was
+ * too long to stay whole. A heading stays with the text below it. Undefined marks a point where the caller may let
+ * other work run.
  */
 export function* chunksOf(text: string, options: ChunkOptions): Generator<Chunk | undefined, void> {
   const { countTokens, targetTokens = 320, mostTokens = 480, overlapTokens = 48 } = options;
-  /** Of the sections that are open. */
+  /** Headings of the open sections. */
   const open: { level: number; label: string }[] = [];
   let parts: Part[] = [];
   let tokens = 0;
@@ -75,7 +75,7 @@ export function* chunksOf(text: string, options: ChunkOptions): Generator<Chunk 
     tokens += size + 1;
   }
 
-  /** Headings at the end stand over what comes next, and go with it. */
+  /** Trailing headings belong to the next chunk. */
   function* flush({ keepsHeadings = true } = {}): Generator<Chunk, void> {
     const last = parts.findLastIndex(({ block }) => block.kind !== 'heading');
     const kept = keepsHeadings ? parts.slice(last + 1) : [];
@@ -95,14 +95,14 @@ export function* chunksOf(text: string, options: ChunkOptions): Generator<Chunk 
   }
 
   function sizeOf({ text: blockText }: TextBlock): number {
-    // Nobody counts a hundred thousand letters at once to learn that they are too many.
+    // Counting the tokens of a very long block would be slow, and it is too long anyway.
     return blockText.length > mostTokens * 16 ? Number.POSITIVE_INFINITY : tokensIn(blockText, countTokens);
   }
 }
 
 interface Part {
   block: TextBlock;
-  /** Headings of the sections around it. */
+  /** Headings of the enclosing sections. */
   above: readonly string[];
   size: number;
 }

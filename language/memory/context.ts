@@ -1,7 +1,7 @@
 import type { CountTokens } from '../tokens.ts';
 import { tokensIn } from './cut-text.ts';
 
-/** What was recalled, for a model to read. */
+/** A recalled text for a model to read. */
 export interface RecalledText {
   id: string;
   title: string | null;
@@ -10,19 +10,19 @@ export interface RecalledText {
 }
 
 export interface MemoryContext {
-  /** '' when nothing was recalled, or not even one line fits. */
+  /** '' if nothing was recalled or not even one line fits. */
   text: string;
-  /** At least as many as the text has, and never more than there may be. */
+  /** Upper bound of the text's tokens, within the limit. */
   tokens: number;
   sources: { id: string; score: number }[];
 }
 
-/** A text is cut rather than left out while so much of it fits. */
+/** A text is cut rather than dropped if at least this much fits. */
 const LEAST_TOKENS_OF_TEXT = 24;
 
 /**
- * Lines of JSON between two tags, the most relevant first. Within the JSON no angle bracket is written as it is: whatever
- * the texts say, they cannot end the frame they stand in, nor begin another.
+ * Formats recalled texts as lines of JSON between two tags, most relevant first. Angle brackets in the JSON are
+ * escaped, so no text can close the frame or open another.
  */
 export function assembleContext(
   recalled: readonly RecalledText[],
@@ -34,7 +34,7 @@ export function assembleContext(
   let tokens = 0;
   for (const { id, title, text, score } of recalled.toSorted((a, b) => b.score - a.score)) {
     const line = lineWithin(room - tokens, { title, text: text.toWellFormed() });
-    // Such as one with a long title.
+    // For example, its title is too long.
     if (line === null) continue;
     lines.push(line.json);
     sources.push({ id, score });
@@ -48,7 +48,7 @@ export function assembleContext(
     const whole = jsonOf(entry);
     const size = tokensIn(`${whole}\n`, countTokens);
     if (size <= mostTokens) return { json: whole, tokens: size, isCut: false };
-    // Bisects to the longest beginning that fits.
+    // Bisects to the longest prefix that fits.
     let [fits, tooLong] = [0, entry.text.length];
     let best: { json: string; tokens: number; isCut: boolean } | null = null;
     while (tooLong - fits > 16) {
@@ -65,7 +65,7 @@ export function assembleContext(
   }
 }
 
-/** What is asked of a conversation: what was said last, the latest last. */
+/** Builds a query from a conversation's latest messages, in order. */
 export function queryFromMessages(messages: readonly { role: string; content: string }[], mostLength: number): string {
   const said: string[] = [];
   let length = 0;
@@ -94,7 +94,7 @@ function jsonOf({ title, text }: { title: string | null; text: string }): string
   return JSON.stringify(entry).replaceAll('<', '\\u003c').replaceAll('>', '\\u003e');
 }
 
-/** Whole words where there are any near. */
+/** Cuts at a word boundary if one is near. */
 function beginningOf(text: string, length: number): string {
   const beginning = text.slice(0, length).toWellFormed();
   const space = beginning.lastIndexOf(' ');

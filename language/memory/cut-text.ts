@@ -3,16 +3,15 @@ import type { TextBlock } from './text-blocks.ts';
 
 export interface CutOptions {
   countTokens: CountTokens;
-  /** Of a piece. */
   mostTokens: number;
-  /** Of what a piece of running text repeats of the one before it. */
+  /** How much a piece of running text repeats of the one before. */
   overlapTokens: number;
 }
 
 /**
- * A block that is too long, in pieces that are not: by lines where lines mean something, else by sentences, by words
- * where a sentence is too long, and by letters where a word is. Pieces of running text begin with the end of the one
- * before; those of a table with its head, those of a turn with who speaks. Undefined: a place to pause.
+ * Cuts a block that is too long: at lines where they carry meaning, else at sentences, then words, then letters. A
+ * piece of running text starts with the end of the one before; a piece of a table with the head, of a turn with the
+ * speaker. Undefined marks a point where the caller may let other work run.
  */
 export function* cutBlock(block: TextBlock, options: CutOptions): Generator<string | undefined, void> {
   const { countTokens, mostTokens, overlapTokens } = options;
@@ -54,7 +53,7 @@ export function* cutBlock(block: TextBlock, options: CutOptions): Generator<stri
   }
 }
 
-/** Tokens of a text, counted in pieces: to count one very long word may take long. At least as many as there are. */
+/** Counts the tokens of a text in pieces, because a very long word takes long to count. An upper bound. */
 export function tokensIn(text: string, countTokens: CountTokens): number {
   if (text.length <= COUNTED_AT_ONCE) return countTokens(text);
   let tokens = 0;
@@ -64,10 +63,10 @@ export function tokensIn(text: string, countTokens: CountTokens): number {
 
 const COUNTED_AT_ONCE = 400;
 const ATOMS_BETWEEN_PAUSES = 16;
-/** Words are counted so many letters at a time. */
+/** Letters per piece when words are counted. */
 const WORDS_LENGTH = 160;
 
-/** What is not divided any further, with the white space after it. */
+/** The smallest unit, with the white space after it. */
 interface Atom {
   text: string;
   tokens: number;
@@ -90,7 +89,7 @@ function* atomsOf(
   }
 
   function* divided(part: string): Generator<Atom | undefined, void> {
-    // Long before its tokens are counted it is clear that it is too long.
+    // Clearly too long, so its tokens are not counted.
     const tokens = part.length > mostTokens * 40 ? Number.POSITIVE_INFINITY : tokensIn(part, countTokens);
     if (tokens <= mostTokens) {
       yield { text: part, tokens };
@@ -111,7 +110,7 @@ function* atomsOf(
   }
 }
 
-/** The last atoms that come to no more than that. */
+/** The last atoms that fit the limit. */
 function endOf(atoms: readonly Atom[], mostTokens: number): Atom[] {
   let tokens = 0;
   let from = atoms.length;
@@ -119,7 +118,7 @@ function endOf(atoms: readonly Atom[], mostTokens: number): Atom[] {
   return atoms.slice(from);
 }
 
-/** What stands before every piece but the first. */
+/** The text that precedes every piece but the first. */
 function repeatedOf({ kind, label, text }: TextBlock): string {
   if (kind === 'turn') return `${label} `;
   if (kind !== 'table') return '';
@@ -127,7 +126,7 @@ function repeatedOf({ kind, label, text }: TextBlock): string {
   return head.length === 2 && /^[\s|:-]+$/.test(head[1]!.slice(0, 400)) ? `${head.join('\n')}\n` : '';
 }
 
-/** Runs of whole words up to that length, with their white space; a longer word is divided. */
+/** Yields runs of whole words up to that length, with their white space. Divides longer words. */
 function* runsOf(text: string, length: number): Generator<string, void> {
   let start = 0;
   while (start < text.length) {
@@ -142,7 +141,7 @@ function* runsOf(text: string, length: number): Generator<string, void> {
   }
 }
 
-/** Ends with a full stop and the like before white space, or with that of a language that writes none. */
+/** A sentence ends with a full stop or the like before white space, or with the mark of a language without spaces. */
 function* sentencesOf(text: string): Generator<string, void> {
   let start = 0;
   let isOver = false;
@@ -170,7 +169,7 @@ function* linesWithEnds(text: string): Generator<string, void> {
   }
 }
 
-/** No pair is torn apart. */
+/** Never splits a surrogate pair. */
 function beforeSurrogate(text: string, at: number): number {
   const code = text.charCodeAt(at);
   const isInside = code >= 0xdc00 && code <= 0xdfff && at > 1;

@@ -1,12 +1,13 @@
 import { compileWasm, type WasmMemory } from '../../runtime/assembled-wasm.ts';
 
 /**
- * `dot-products.wat`, assembled: sixteen multiplications at once, which JavaScript cannot. A test assembles it again.
+ * `dot-products.wat`, assembled. SIMD multiplies sixteen bytes at once, which JavaScript cannot. A test assembles it
+ * again.
  */
 export const DOT_PRODUCTS_WASM =
   'AGFzbQEAAAABCAFgBH9/f38AAwIBAAUDAQABBxECBm1lbW9yeQIABGRvdHMAAAqlAQGiAQIBfwN7AkADQCABRQ0BQQAhBP0MAAAAAAAAAAAAAAAAAAAAACEFA0AgBP0ABAAhBiAAIARq/QAEACEHIAUgBv2HASAH/YcB/boBIAb9iAEgB/2IAf26Af2uAf2uASEFIARBEGoiBCACSQ0ACyADIAX9GwAgBf0bAWogBf0bAiAF/RsDamo2AgAgACACaiEAIANBBGohAyABQQFrIQEMAAsLCw==';
 
-/** The lanes a row is padded to. */
+/** Rows are padded to this number of lanes. */
 export const ROW_ALIGNMENT = 16;
 
 const PAGE = 65_536;
@@ -19,7 +20,7 @@ interface DotProducts {
 
 const instantiate = compileWasm<DotProducts>(DOT_PRODUCTS_WASM);
 
-/** Rows of signed bytes in a memory of their own, with room for a query before and for dot products behind them. */
+/** Rows of signed bytes in one WebAssembly memory, with the query before them and the dot products after them. */
 export class ByteRows {
   readonly dimensions: number;
   readonly stride: number;
@@ -37,25 +38,25 @@ export class ByteRows {
     return this.#count;
   }
 
-  /** Of memory, whether or not there are rows in it. */
+  /** Allocated memory, used or not. */
   get bytes(): number {
     return this.#wasm.memory.buffer.byteLength;
   }
 
-  /** @throws RangeError when it is full */
+  /** @throws RangeError if the memory is full */
   push(row: Uint8Array): void {
     if (this.#count === this.#capacity) this.#grow();
     this.#row(this.#count).fill(0).set(row);
     this.#count += 1;
   }
 
-  /** The last one takes its place. */
+  /** Moves the last row into the gap. */
   remove(index: number): void {
     this.#count -= 1;
     if (index !== this.#count) this.#row(index).set(this.#row(this.#count));
   }
 
-  /** Of every row with `query`; to be read before the next call. */
+  /** Dot products of every row with `query`. Valid until the next call. */
   dotsWith(query: Uint8Array): Int32Array {
     new Uint8Array(this.#wasm.memory.buffer, 0, this.stride).fill(0).set(query);
     const out = this.stride * (this.#capacity + 1);

@@ -1,6 +1,6 @@
 (module
   (memory (export "memory") 1)
-  ;; For each of $count rows of $stride signed bytes from $rows on, its dot product with the one at 0, as i32 from $out on.
+  ;; Writes the dot products of $count rows (from $rows, $stride signed bytes each) with the row at 0, as i32 from $out.
   (func (export "dots") (param $rows i32) (param $count i32) (param $stride i32) (param $out i32)
     (local $at i32) (local $sum v128) (local $a v128) (local $b v128)
     (block $done

@@ -5,9 +5,9 @@ import { loadWordVectors } from './word-vectors/load-word-vectors.ts';
 import type { WordVectors } from './word-vectors/word-vectors.ts';
 
 /**
- * Needs neither a server nor a download. A point has two parts: the meaning of the English words of a text, which is the
- * mean of their vectors weighted by information (Arora, Liang and Ma, 2017), and its letters, which find names, typos and
- * other languages. The same text always gives the same point; a change of the points needs a new name.
+ * An embedder without server or download. An embedding has two parts: the meaning of the English words, the mean of
+ * their vectors weighted by information (Arora, Liang and Ma, 2017), and the letters, which find names, typos and other
+ * languages. Deterministic; a change of the embeddings needs a new name.
  */
 export function createOfflineEmbedder({ load = loadWordVectors }: { load?: typeof loadWordVectors } = {}): Embedder {
   return {
@@ -32,7 +32,7 @@ export function createOfflineEmbedder({ load = loadWordVectors }: { load?: typeo
 }
 
 const DIMENSIONS = 768;
-/** Share of the meaning in the point of an English text; the rest are its letters. */
+/** Weight of the meaning in an English text's embedding; the letters get the rest. */
 const MEANING_SHARE = 0.8;
 /**
  * A text is not English if known words have less than the first share of its information, and English from the second.

@@ -7,22 +7,22 @@ import type { Embedder } from './embedder.ts';
 
 export interface OpenAiEmbedderOptions extends ModelServerAddress {
   model: string;
-  /** How long one request may take. Default 10 000 ms. */
+  /** Request timeout. Default 10 000 ms. */
   timeoutMs?: number;
-  /** Requests after one that failed in a way that may pass. Default 2. */
+  /** Retries after a transient failure. Default 2. */
   retries?: number;
-  /** How long before the first of them; each waits twice as long as the one before, more or less. Default 300 ms. */
+  /** Delay before the first retry; doubles with each, with jitter. Default 300 ms. */
   retryDelayMs?: number;
 }
 
-/** Points by any server that has OpenAI's `/embeddings`. What it answers is checked: it may be anything. */
+/** Embeds with any server that has OpenAI's `/embeddings`. The response is untrusted and validated. */
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { model, timeoutMs = 10_000, retries = 2, retryDelayMs = 300 } = options;
-  // Loading OpenAI's package takes a while: at the start, and only on servers that use it.
+  // Loads OpenAI's package at start-up, because that takes a while, and only on servers that use it.
   const loading = import('../engines/openai/openai-client.ts').then(({ createOpenAiClient }) =>
     createOpenAiClient(options),
   );
-  // The first request reports a failure.
+  // Avoids an unhandled rejection. The first request reports the failure.
   loading.catch(() => {});
   let dimensions: number | null = null;
 
@@ -65,7 +65,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
 
   async function ask(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     const answer: unknown = await (await loading).embeddings.create(
-      // An empty text is refused by most.
+      // Most servers reject an empty text.
       { model, input: texts.map((text) => text.trim() || ' . '), encoding_format: 'base64' },
       { signal, timeout: timeoutMs },
     );
@@ -78,20 +78,20 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   }
 }
 
-/** Of texts in one request; their points are some hundred kilobytes. */
+/** Texts per request; their embeddings have some hundred kilobytes. */
 const BATCH = 32;
 const LONGEST_WAIT_MS = 10_000;
-/** Models differ, and the one on the server is unknown: only what is hardly nearer than average is by chance. */
+/** The server's model is unknown, so only texts hardly nearer than average count as chance. */
 const TYPICAL_COSINE = 0.1;
 const LEAST_EVIDENCE = 0.05;
 const MOST_DIMENSIONS = 8_192;
 
-/** What the server answered is no list of points for the texts. */
+/** The response is not a valid list of embeddings for the texts. */
 class UnusableEmbeddings extends Error {
   override readonly name = 'UnusableEmbeddings';
 }
 
-/** By `index`, of length 1. @throws UnusableEmbeddings */
+/** Ordered by `index`, each of length 1. @throws UnusableEmbeddings */
 function readEmbeddings(
   answer: unknown,
   { count, dimensions }: { count: number; dimensions: number | null },
@@ -129,7 +129,7 @@ function readPoint(embedding: unknown): Float32Array {
   return Float32Array.from(values as ArrayLike<number>, (value) => value / length);
 }
 
-/** 32-bit floats, the lowest byte first. */
+/** Little-endian 32-bit floats. */
 function fromBase64(text: string): Float32Array {
   if (text.length > 8 * MOST_DIMENSIONS) throw new UnusableEmbeddings('one is too long');
   const bytes = Buffer.from(text, 'base64');
@@ -138,7 +138,7 @@ function fromBase64(text: string): Float32Array {
   return values;
 }
 
-/** `refusal` says nothing of what the server wrote. */
+/** Never repeats what the server wrote. */
 function unreachable(cause: unknown): TandemError {
   const reason = cause instanceof Error ? cause.message : 'it failed';
   return new TandemError('MEMORY_UNREACHABLE', `The embeddings server cannot be used: ${reason}.`, {

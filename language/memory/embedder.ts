@@ -1,21 +1,21 @@
-/** Turns texts into points such that texts of like meaning are near one another. */
+/** Converts texts to embeddings; similar meanings give near vectors. */
 export interface Embedder {
-  /** Of model and version: points of different names do not compare. */
+  /** Identifies model and version. Embeddings with different names are not comparable. */
   readonly name: string;
-  /** Null until the first text, where a server decides. */
+  /** Null until the first text if the server decides. */
   readonly dimensions: number | null;
-  /** Most texts at once. */
+  /** Texts per call. */
   readonly batchSize: number;
-  /** Cosine of unrelated texts, on average. */
+  /** Average cosine of unrelated texts. */
   readonly typicalCosine: number;
   /**
-   * Evidence (`evidenceOfCosine`) below which a text that only its embedding finds is near the query by chance. How
-   * near unrelated texts are depends on the embedder.
+   * Least evidence (`evidenceOfCosine`) of a real match, for texts that only the embedder finds. Depends on the
+   * embedder, because unrelated texts are nearer with some than with others.
    */
   readonly leastEvidence: number;
   /**
-   * Of length 1 each, in the order of the texts.
-   * @throws TandemError `MEMORY_UNREACHABLE` when its server does not answer; the signal's reason
+   * Returns unit vectors in the order of the texts.
+   * @throws TandemError `MEMORY_UNREACHABLE` if its server does not answer; the signal's reason
    */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
 }

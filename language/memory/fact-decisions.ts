@@ -2,7 +2,6 @@ import type { LanguageModels } from '../llm.ts';
 import { factWords, shareAmong } from './fact-words.ts';
 import { type Fact, objectOf } from './facts.ts';
 
-/** A fact that is stored already. */
 export interface StoredFact {
   id: string;
   statement: string;
@@ -10,7 +9,7 @@ export interface StoredFact {
   attribute: string | null;
 }
 
-/** A new fact, and the stored ones that are like it. */
+/** A new fact, and similar stored ones. */
 export interface FactQuestion {
   fact: Fact;
   similar: readonly StoredFact[];
@@ -18,20 +17,20 @@ export interface FactQuestion {
 
 export type FactDecision =
   | { action: 'add' }
-  /** It says what that one says. */
+  /** Equal to a stored fact. */
   | { action: 'same'; as: string }
-  /** It says otherwise, and takes their place. */
+  /** Contradicts stored facts and replaces them. */
   | { action: 'supersede'; ids: readonly string[] };
 
 const MOST_QUESTIONS_AT_ONCE = 20;
-/** Least likeness of what may be the same, and of what may contradict. */
+/** Least similarity of equal facts, and of contradicting ones. */
 const LEAST_SAME = 0.5;
 const LEAST_CONTRARY = 0.3;
 
 /**
- * What becomes of each fact, in order. The same words are the same fact without being asked about; for the rest a model
- * decides, among the facts it was shown, and only where these are alike in truth: it can neither delete nor change
- * anything else. What it does not decide is added.
+ * Decides what to do with each fact, in order. Identical wording is the same fact; a model decides the rest. It may
+ * only refer to the facts it was shown, and only if they are really similar, so it can neither delete nor change
+ * others. Undecided facts are added.
  */
 export async function decideFacts(
   questions: readonly FactQuestion[],
@@ -60,7 +59,7 @@ export async function decideFacts(
     const data = asked.map(({ fact, similar }, index) => ({
       fact: index,
       statement: fact.statement,
-      // Short numbers: a model that copies a long id makes mistakes.
+      // Short numbers, because models miscopy long ids.
       stored: similar.map(({ statement }, at) => ({ stored: at, statement })),
     }));
     try {
@@ -98,7 +97,6 @@ function readAnswer(given: unknown): Answer | null {
   return { fact, action, stored: stored.filter((each) => typeof each === 'number') };
 }
 
-/** Null: it decided what is not its to decide. */
 function allowed({ action, stored }: Answer, { fact, similar }: FactQuestion): FactDecision | null {
   const meant = [...new Set(stored)].map((at) => similar[at]).filter((each) => each !== undefined);
   if (action === 'same') {
@@ -109,7 +107,7 @@ function allowed({ action, stored }: Answer, { fact, similar }: FactQuestion): F
   return ids.length === 0 ? null : { action: 'supersede', ids };
 }
 
-/** Only what tells of the same thing can contradict. */
+/** Only facts about the same subject and attribute can contradict each other. */
 function isAboutTheSame(fact: Fact, stored: StoredFact): boolean {
   const sameSubject = fact.subject === null || stored.subject === null || keyOf(fact.subject) === keyOf(stored.subject);
   if (!sameSubject) return false;
@@ -118,7 +116,7 @@ function isAboutTheSame(fact: Fact, stored: StoredFact): boolean {
   return sameAttribute || likeness(fact, stored) >= LEAST_CONTRARY;
 }
 
-/** Shared words in proportion to the shorter of the two. */
+/** Shared words in proportion to the shorter statement. */
 function likeness(fact: Fact, stored: StoredFact): number {
   const [a, b] = [factWords(fact.statement), factWords(stored.statement)];
   return a.size < b.size ? shareAmong(a, b) : shareAmong(b, a);

@@ -1,8 +1,8 @@
 import { unspacedParts } from './unspaced.ts';
 
 /**
- * The words of a text as they are compared: without case, accents or endings that are seldom meant. A language that
- * writes no spaces is compared by its letters.
+ * Returns a text's words for comparison, without case, accents and common endings. Languages without spaces are
+ * compared by letters.
  */
 export function factWords(text: string): Set<string> {
   const words = new Set<string>();
@@ -19,7 +19,7 @@ export function factWords(text: string): Set<string> {
   return words;
 }
 
-/** What share of the words are among the others, 0 to 1; 0 where there are none. */
+/** Share of the words that are among the others, 0 to 1; 0 for no words. */
 export function shareAmong(words: ReadonlySet<string>, others: ReadonlySet<string>): number {
   if (words.size === 0) return 0;
   let found = 0;
@@ -27,7 +27,7 @@ export function shareAmong(words: ReadonlySet<string>, others: ReadonlySet<strin
   return found / words.size;
 }
 
-/** Endings that tell number or tense, so that `prefers` is `prefer`. */
+/** Removes endings of number and tense, so that `prefers` equals `prefer`. */
 function stemOf(word: string): string {
   if (word.length < 5) return word;
   return word.replace(/(?:ies|ied)$/, 'y').replace(/(?:ing|ed|es|s)$/, '');

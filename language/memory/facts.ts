@@ -2,11 +2,11 @@ import { TandemError } from '../../machines/errors.ts';
 import type { LanguageModels } from '../llm.ts';
 import { factWords, shareAmong } from './fact-words.ts';
 
-/** What a text states that holds beyond it, in one sentence that stands by itself. */
+/** A lasting statement from a text, in one self-contained sentence. */
 export interface Fact {
   category: 'fact' | 'preference';
   statement: string;
-  /** What it is about, and what of that it tells, such as `Asha` and `city`. */
+  /** Subject and attribute, such as `Asha` and `city`. */
   subject: string | null;
   attribute: string | null;
 }
@@ -16,23 +16,23 @@ export interface ExtractOptions {
   signal: AbortSignal;
 }
 
-/** What came of asking: facts; or why there are none, and then the text is kept as it is. */
+/** The facts, or the reason why there are none; then the text is stored as it is. */
 export type Extraction = { facts: Fact[] } | { facts: null; because: string };
 
 const LONGEST_STATEMENT = 400;
 const LONGEST_NAME = 120;
-/** Of what one question shows. */
+/** Characters per request. */
 const WINDOW_LENGTH = 12_000;
-/** Facts are drawn from the beginning of a longer text; all of it is found by its chunks. */
+/** Facts come from the beginning of a longer text; recall finds the rest by its chunks. */
 const MOST_WINDOWS = 10;
 const MOST_FACTS_OF_WINDOW = 40;
 const MOST_FACTS = 150;
-/** Of the words of a statement so many must stand in the text. */
+/** Share of a statement's words that must occur in the text. */
 const LEAST_GROUNDED = 0.6;
 
 /**
- * Asks a model for the facts and preferences that a text states. The text is data: whatever it demands, the answer is
- * taken for statements only, and of those only such as the text itself makes.
+ * Asks a model for the facts and preferences in a text. The text is data: the answer is only parsed for statements, and
+ * only statements that the text supports are kept.
  */
 export async function extractFacts(
   { text, title }: { text: string; title: string | null },
@@ -52,7 +52,7 @@ export async function extractFacts(
       known.add(key);
       facts.push(fact);
     }
-    // A model that is not there will not be there for the next part either.
+    // A model that is down will not answer for the next part either.
     if (answered === 0) break;
   }
   return answered > 0 ? { facts } : { facts: null, because: because ?? 'EMPTY' };
@@ -85,7 +85,7 @@ export async function extractFacts(
   }
 }
 
-/** The JSON object in an answer, whatever fences or thoughts some models put around it; null: there is none. */
+/** Extracts the JSON object from an answer, ignoring fences and reasoning around it; null if there is none. */
 export function objectOf(answer: string): Record<string, unknown> | null {
   const from = answer.indexOf('{', Math.max(0, answer.lastIndexOf('</think>')));
   const to = answer.lastIndexOf('}');
@@ -111,7 +111,7 @@ function readFact(given: unknown): Fact | null {
   };
 }
 
-/** Null: no text, nothing in it, or more than there may be. */
+/** Null if it is not text, empty or too long. */
 function oneLine(given: unknown, mostLength: number): string | null {
   if (typeof given !== 'string' || given.length > 4 * mostLength) return null;
   const line = given
@@ -121,7 +121,7 @@ function oneLine(given: unknown, mostLength: number): string | null {
   return line === '' || line.length > mostLength ? null : line;
 }
 
-/** A name that the text does not have is made up, and so is a number; of other words most have to stand there. */
+/** Names and numbers must occur in the text; of other words most must. */
 function isGrounded({ statement }: Fact, words: ReadonlySet<string>): boolean {
   const stated = factWords(statement);
   const numbers = [...stated].filter((word) => /^\p{N}+$/u.test(word));
@@ -129,7 +129,7 @@ function isGrounded({ statement }: Fact, words: ReadonlySet<string>): boolean {
   return shareAmong(stated, words) >= LEAST_GROUNDED && named.every((word) => words.has(word));
 }
 
-/** Words that begin with a capital, but for the one that has it as the first. */
+/** Capitalized words, except at the start of a sentence. */
 function namesIn(statement: string): string {
   return [...statement.matchAll(/(?<=[^\p{L}\p{M}\p{N}.!?]\s*)\p{Lu}[\p{L}\p{M}\p{N}]*/gu)].join(' ');
 }

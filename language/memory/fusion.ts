@@ -1,15 +1,15 @@
-/** One memory in the order of one kind of search. */
+/** A memory in the ranking of one search. */
 export interface RankedMemory {
   memoryId: string;
   /** The unit that the search found. */
   unitId: bigint;
-  /** How much the memory has to do with the query, 0 to 1: `evidenceOfCosine` or `evidenceOfCoverage`. */
+  /** How relevant the memory is, 0 to 1: `evidenceOfCosine` or `evidenceOfCoverage`. */
   evidence: number;
-  /** The value that the result shows: the cosine, or the share of words. */
-  told: number;
+  /** The value shown in the result: cosine, or share of words. */
+  shownValue: number;
 }
 
-/** Both best first, with each memory once. */
+/** Both best first, without duplicate memories. */
 export interface Rankings {
   semantic: readonly RankedMemory[];
   keyword: readonly RankedMemory[];
@@ -17,13 +17,13 @@ export interface Rankings {
 
 export interface FusedMemory {
   memoryId: string;
-  /** The unit that is the stronger evidence. */
+  /** The unit with the stronger evidence. */
   unitId: bigint;
   /** 0 to 1; never higher than that of a memory before it. */
   score: number;
-  /** Null: that search did not find it. */
+  /** Null if that search did not find it. */
   scores: { semantic: number | null; keyword: number | null };
-  /** 0: that search did not find it. */
+  /** 0 if that search did not find it. */
   evidence: { semantic: number; keyword: number };
 }
 
@@ -53,7 +53,7 @@ export function fuse({ semantic, keyword }: Rankings): FusedMemory[] {
       memoryId,
       unitId: (semantic !== null && semantic.evidence > (keyword?.evidence ?? -1) ? semantic : keyword!).unitId,
       score,
-      scores: { semantic: semantic?.told ?? null, keyword: keyword?.told ?? null },
+      scores: { semantic: semantic?.shownValue ?? null, keyword: keyword?.shownValue ?? null },
       evidence: { semantic: semantic?.evidence ?? 0, keyword: keyword?.evidence ?? 0 },
     }));
 }

@@ -1,6 +1,6 @@
 import { pairsOf, unspacedParts } from './unspaced.ts';
 
-/** Characters of a text that count. A longer text rarely says anything new. */
+/** In characters. A longer text rarely adds anything. */
 const LONGEST_TEXT = 20_000;
 const LONGEST_WORD = 40;
 /** Lengths of the letter sequences by which words are compared. */
@@ -18,7 +18,7 @@ export function addLetterFeatures(point: Float32Array, words: ReadonlyMap<string
     const weight = weightOf(word) * (1 + Math.log(times));
     addFeature(point, `=${word}`, weight);
     const runs = unspacedParts(word)[0]?.isUnspaced ? [] : runsOf(word);
-    // Each counts a little: together they are as long as RUNS_COUNT says.
+    // Scaled so that together they have the length RUNS_COUNT.
     for (const run of runs) addFeature(point, run, (weight * RUNS_COUNT) / Math.sqrt(runs.length));
   }
 }
@@ -53,7 +53,7 @@ function weightOf(word: string): number {
   return Math.min(1, 0.4 + 0.1 * [...word].length);
 }
 
-/** Letter sequences of a word. Marks at its ends tell a beginning from the middle of a word. */
+/** Letter sequences of a word. Marks at its ends distinguish its edges from its middle. */
 function runsOf(word: string): string[] {
   const letters = [...`<${word}>`];
   const runs: string[] = [];

@@ -1,20 +1,20 @@
 import type { Embedder } from './embedder.ts';
 import { pointOf } from './point.ts';
 
-/** A point and who made it: points of different embedders do not compare. */
+/** An embedding with the name of its embedder. Different embedders are not comparable. */
 export interface MadePoint {
   embedder: string;
   bytes: Uint8Array;
 }
 
-/** A text as it is found: by what stands over it as well. */
+/** A text with its heading, which is embedded as well. */
 export interface PlacedText {
   heading: string | null;
   text: string;
 }
 
 /**
- * A point of each text, in their order, as it is stored.
+ * Embeds the texts, in order, in the form that is stored.
  * @throws TandemError `MEMORY_UNREACHABLE`; the signal's reason
  */
 export async function makePoints(

@@ -1,7 +1,7 @@
 import { ByteRows } from './dot-products.ts';
 import { lengthOf } from './point.ts';
 
-/** Points of one collection, as the thread keeps them. */
+/** A vector to add to a collection. */
 export interface PointAddition {
   unitId: number;
   memoryId: string;
@@ -15,15 +15,15 @@ export interface NearUnit {
   cosine: number;
 }
 
-/** What a search sees of all points, near or not. */
+/** The result of a search, with statistics over all points. */
 export interface Nearness {
   nearest: NearUnit[];
-  /** How many points were compared, and the sum of their cosines: how near anything is to the query. */
+  /** How many points were compared, and the sum of their cosines. Gives the average for this query. */
   compared: number;
   sumOfCosines: number;
 }
 
-/** The points of one collection, all compared with every query: exact, and 100,000 of them take some 20 ms. */
+/** The points of one collection. A search compares all of them: exact, and 100,000 take about 20 ms. */
 export class PointCollection {
   readonly #rows: ByteRows;
   readonly #rowOf = new Map<number, number>();
@@ -45,7 +45,7 @@ export class PointCollection {
     return this.#rows.bytes + this.#rows.count * BYTES_BESIDE_A_POINT;
   }
 
-  /** Those of other dimensions, or without a direction, are left out: nothing can be compared with them. */
+  /** Ignores points with other dimensions or of length 0, which cannot be compared. */
   add({ unitId, memoryId, bytes }: PointAddition): void {
     this.remove(unitId);
     const length = lengthOf(bytes);
@@ -70,7 +70,7 @@ export class PointCollection {
     if (this.#memoryIds.length > 2 * this.size + FORGOTTEN_MEMORIES) this.#forgetMemories();
   }
 
-  /** The nearest unit of each of the `limit` nearest memories, nearest first; of `among` alone where it is given. */
+  /** Finds the nearest unit of each of the `limit` nearest memories, nearest first, optionally only in `among`. */
   nearestTo(query: Uint8Array, { limit, among }: { limit: number; among: ReadonlySet<number> | null }): Nearness {
     const queryLength = lengthOf(query);
     const count = this.#rows.count;
@@ -95,7 +95,7 @@ export class PointCollection {
     return { nearest, compared: count, sumOfCosines };
   }
 
-  /** Those that have no unit any more. */
+  /** Drops memories without units. */
   #forgetMemories(): void {
     const ids = this.#memories.map((place) => this.#memoryIds[place]!);
     this.#places.clear();
@@ -116,10 +116,10 @@ export class PointCollection {
 const NOTHING_NEAR: Nearness = { nearest: [], compared: 0, sumOfCosines: 0 };
 const FARTHER_THAN_ANY = -2;
 const FORGOTTEN_MEMORIES = 1_000;
-/** Ids, lengths and what finds them, about. */
+/** Estimate for ids, lengths and maps. */
 export const BYTES_BESIDE_A_POINT = 200;
 
-/** Highest first; a heap of `limit` whose root is the lowest that is still among them. */
+/** Highest first. A min-heap of `limit` places. */
 function placesOfHighest(values: Float32Array, limit: number): number[] {
   const heap: number[] = [];
   const below = (a: number, b: number) => values[a]! < values[b]! || (values[a]! === values[b]! && a > b);

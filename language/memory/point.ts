@@ -1,4 +1,4 @@
-/** How points are kept: one signed byte for each dimension, the longest at 127. Only directions are compared. */
+/** Quantizes an embedding to one signed byte per dimension, the largest value at 127. Only directions are compared. */
 export function pointOf(embedding: Float32Array): Uint8Array {
   let longest = 0;
   for (const value of embedding) longest = Math.max(longest, Math.abs(value));
@@ -7,7 +7,7 @@ export function pointOf(embedding: Float32Array): Uint8Array {
   return new Uint8Array(bytes.buffer);
 }
 
-/** Its length as a vector; 0 is one that has no direction. */
+/** Vector length; 0 if it has no direction. */
 export function lengthOf(point: Uint8Array): number {
   let squares = 0;
   for (const byte of new Int8Array(point.buffer, point.byteOffset, point.length)) squares += byte * byte;

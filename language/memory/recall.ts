@@ -5,20 +5,20 @@ import { pointOf } from './point.ts';
 import { relevantAmong } from './relevance.ts';
 import type { CollectionRevision, VectorIndex } from './vector-index.ts';
 
-/** What recall asks of whoever keeps memories, on behalf of somebody who sees some of them. */
+/** Storage that recall reads, restricted to what a viewer may see. */
 export interface RecallStore<Viewer, Condition, Found extends FoundText> {
-  /** Those the viewer may see, of the type and among the ids that are given. */
+  /** Collections that the viewer may see, filtered by type and ids. */
   collections(viewer: Viewer, among: CollectionChoice): Promise<CollectionRevision[]>;
   /** The best units by the words of the query, best first. */
   byWords(scope: RecallScope<Condition>, question: WordQuestion): Promise<WordHit[]>;
-  /** Ids of units that meet the conditions; null when there are more than `limit`. */
+  /** Ids of units that meet the conditions; null if more than `limit`. */
   unitsMeeting(scope: RecallScope<Condition>, limits: { limit: number }): Promise<bigint[] | null>;
-  /** Those of the units that meet the conditions and have the phrases of the query, and nothing that it excludes. */
+  /** The units that still meet the conditions, contain the query's phrases and none of its exclusions. */
   stillMeeting(
     question: Omit<WordQuestion, 'limit'>,
     units: { unitIds: bigint[]; conditions: readonly Condition[] },
   ): Promise<bigint[]>;
-  /** What units say, of those that the viewer may see. */
+  /** Contents of the units that the viewer may see. */
   found(viewer: Viewer, unitIds: bigint[]): Promise<Found[]>;
 }
 
@@ -34,7 +34,7 @@ export interface RecallScope<Condition> {
 
 export interface WordQuestion {
   query: string;
-  /** Neither quotes nor a minus mean anything. */
+  /** Quotes and minus have no meaning. */
   isPlain: boolean;
   limit: number;
   timeoutMs: number;
@@ -43,7 +43,7 @@ export interface WordQuestion {
 export interface WordHit {
   unitId: bigint;
   memoryId: string;
-  /** The share of the query that it has, 0 to 1. */
+  /** Share of the query's words that the unit has, 0 to 1. */
   coverage: number;
 }
 
@@ -54,18 +54,18 @@ export interface FoundText {
 export interface RecallRequest<Viewer, Condition> {
   viewer: Viewer;
   query: string;
-  /** Without these, all that the viewer may see. */
+  /** Default: all that the viewer may see. */
   collectionIds?: readonly string[] | undefined;
   type?: string | undefined;
   /** On metadata. */
   conditions: readonly Condition[];
   /** 1 to 100. */
   limit: number;
-  /** The least score. */
+  /** Lowest score. */
   threshold?: number | undefined;
-  /** As people talk, rather than as they search: neither quotes nor a minus mean anything. */
+  /** Natural language instead of search syntax: quotes and minus have no meaning. */
   isPlain?: boolean | undefined;
-  /** Leaves out memories that hardly have to do with the query, however few remain (`relevantAmong`). */
+  /** Drops hardly relevant memories, however few remain (`relevantAmong`). */
   isRelevantOnly?: boolean | undefined;
   signal: AbortSignal;
 }
@@ -73,11 +73,11 @@ export interface RecallRequest<Viewer, Condition> {
 export type Recalled<Found> = Found & Pick<FusedMemory, 'score' | 'scores'>;
 
 export interface Recollection<Found> {
-  /** Best first, one for each memory. */
+  /** Best first, one per memory. */
   results: Recalled<Found>[];
-  /** Memories that were found, whether or not they are among the results: of each kind of search at most some hundred. */
+  /** Memories found in total. Each search finds some hundred at most. */
   total: number;
-  /** One of the two searches did not take part, or not in full. */
+  /** One of the two searches failed or was incomplete. */
   degraded: boolean;
   timingMs: number;
 }
@@ -90,16 +90,15 @@ export interface RecallOptions<Viewer, Condition, Found extends FoundText> {
   store: RecallStore<Viewer, Condition, Found>;
   embedder: Embedder;
   index: VectorIndex;
-  /** How long each of the two searches may take. Default 3 000 ms. */
+  /** Timeout of each of the two searches. Default 3 000 ms. */
   timeoutMs?: number;
   logger: { warn(fields: object, message: string): void };
 }
 
 /**
- * Finds what was remembered, by words and by meaning at the same time. When one of the two cannot answer, the other does
- * alone.
- * @throws TandemError `COLLECTION_NOT_FOUND` when one is named that the viewer does not see; `MEMORY_UNREACHABLE` when
- * neither search answers; the signal's reason
+ * Creates recall, which searches by words and by meaning in parallel. If one search fails, the other answers alone.
+ * @throws TandemError `COLLECTION_NOT_FOUND` if the viewer cannot see a named collection; `MEMORY_UNREACHABLE` if both
+ * searches fail; the signal's reason
  */
 export function createRecall<Viewer, Condition, Found extends FoundText>(
   options: RecallOptions<Viewer, Condition, Found>,
@@ -139,7 +138,7 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     return {
       results,
       isOvertaken,
-      // Those that are gone since they were found are not counted.
+      // Excludes memories deleted since the search.
       total: fused.length <= limit ? results.length : fused.length,
       degraded: words.status === 'rejected' || meaning.status === 'rejected' || near.isPartial,
       timingMs: performance.now() - startedMs,
@@ -150,7 +149,7 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     const { viewer, collectionIds, type } = request;
     const collections = await store.collections(viewer, { ids: collectionIds, type });
     const seen = new Set(collections.map(({ id }) => id));
-    // What is of another type is there, and has nothing to say.
+    // A collection of another type exists but has no results.
     if (type === undefined && collectionIds?.some((id) => !seen.has(id.toLowerCase()))) {
       throw new TandemError('COLLECTION_NOT_FOUND', 'No collection that you can access has this id.');
     }
@@ -177,9 +176,9 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
       memoryId,
       unitId: BigInt(unitId),
       evidence: evidenceOfCosine(cosine, { ...found, typicalCosine }),
-      told: Math.min(1, Math.max(0, cosine)),
+      shownValue: Math.min(1, Math.max(0, cosine)),
     }));
-    // What is no nearer than anything is was not found.
+    // No nearer than average does not count as found.
     const near = ranked.filter(({ evidence }) => evidence > 0);
     const units = { unitIds: near.map(({ unitId }) => unitId), conditions: scope.conditions };
     const meeting = new Set(await store.stillMeeting(question, units));
@@ -187,8 +186,8 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
   }
 
   /**
-   * The best `limit` of those that are still there. A unit that is not was deleted since it was found, or its memory was
-   * processed meanwhile and has others now.
+   * Loads the best `limit` that still exist. A missing unit was deleted since the search, or its memory was processed
+   * again and has new units.
    */
   async function shown(
     viewer: Viewer,
@@ -214,11 +213,10 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
   }
 }
 
-/** Of searches that what was written meanwhile has overtaken. */
+/** Retries of a search whose units changed meanwhile. */
 const MOST_ATTEMPTS = 3;
-/** Of each kind of search. */
 const MOST_CANDIDATES = 200;
-/** Of conditions that more units meet, the nearest are asked afterwards. */
+/** If more units meet the conditions, the conditions are checked after the search. */
 const MOST_UNITS_AMONG = 20_000;
 const LONGEST_EMBEDDED = 4_000;
 
@@ -233,7 +231,7 @@ function bestOfEachMemory(hits: readonly WordHit[]): RankedMemory[] {
   const best = new Map<string, RankedMemory>();
   for (const { unitId, memoryId, coverage } of hits) {
     if (best.has(memoryId)) continue;
-    best.set(memoryId, { memoryId, unitId, evidence: evidenceOfCoverage(coverage), told: coverage });
+    best.set(memoryId, { memoryId, unitId, evidence: evidenceOfCoverage(coverage), shownValue: coverage });
   }
   return [...best.values()];
 }

@@ -1,14 +1,13 @@
 import { evidenceOfCoverage, type FusedMemory } from './fusion.ts';
 
-/** A memory counts as relevant down to this share of the best score. */
+/** Lowest relevant share of the best score. */
 const LEAST_OF_BEST = 0.5;
-/** A smaller share of the words of a query is a coincidence. */
+/** A smaller share of the query's words is coincidence. */
 const LEAST_COVERAGE = 0.1;
 
 /**
- * The memories that have something to do with the query, in their order. The best one sets the scale: beside a good match
- * weak ones only distract. Where nothing matches well, the least evidence keeps out the memories that are only less far
- * away than others. `leastEvidence` is that of the embedder.
+ * Keeps the relevant memories, in order. The best one sets the scale, because weak matches distract beside a good one.
+ * If nothing matches well, the embedder's `leastEvidence` drops memories that are merely less distant than others.
  */
 export function relevantAmong(
   fused: readonly FusedMemory[],

@@ -3,18 +3,19 @@ import { lengthOf } from './point.ts';
 import type { Nearness, NearUnit } from './point-collection.ts';
 import type { CollectionRevision, VectorFound, VectorIndex, VectorSearch } from './vector-index.ts';
 
-/** Copies of points in a database that has an index for what is near, such as pgvector's. */
+/** Copies of points in a database with a nearest-neighbour index, such as pgvector's. */
 export interface PointTable {
-  /** Points of more cannot be in it. */
+  /** Points with more dimensions do not fit. */
   readonly mostDimensions: number;
   /**
-   * Copies every change of a collection up to a revision, removals too, and indexes it. Null: another node is at it.
-   * @throws what the database throws, the signal's reason
+   * Copies all changes of a collection up to a revision, including removals, and indexes them. Null if another node is
+   * doing it.
+   * @throws the database's error, the signal's reason
    */
   bringUpToDate(copy: TableCollection & { until: bigint }, signal: AbortSignal): Promise<TableCopy | null>;
-  /** About the nearest units, nearest first. */
+  /** Approximately the nearest units, nearest first. */
   nearest(collection: TableCollection, near: { query: Uint8Array; count: number }): Promise<NearUnit[]>;
-  /** The nearest unit of each of the `limit` nearest memories, without the index; of `among` alone where it is given. */
+  /** Finds the nearest unit of each of the `limit` nearest memories, exactly, optionally only in `among`. */
   compared(
     collection: TableCollection,
     near: { query: Uint8Array; limit: number; among: readonly bigint[] | null },
@@ -27,28 +28,28 @@ export interface TableCollection {
 }
 
 export interface TableCopy {
-  /** Everything up to it is there. */
+  /** All changes up to this revision are copied. */
   revision: bigint;
-  /** How many points are in the collection, about. */
+  /** Approximate number of points in the collection. */
   points: number;
-  /** The average of all, each of length 1. */
+  /** Mean of all points, each scaled to length 1. */
   mean: Float32Array;
 }
 
 export interface TableIndexOptions {
   table: PointTable;
-  /** Compares with every point: for small collections, and for all while the table does not have theirs. */
+  /** Compares with every point: for small collections, and for any that the table does not have yet. */
   exact: VectorIndex;
-  /** Collections of fewer units are compared. */
+  /** Smaller collections use `exact`. */
   fromUnits: number;
-  /** How long a search waits for what is not copied yet. Default 250 ms. */
+  /** How long a search waits for the table to catch up. Default 250 ms. */
   waitMs?: number;
   logger: { warn(fields: object, message: string): void };
 }
 
 /**
- * Looks large collections up in a table that has an index, each in its own, and compares the points of the others. What
- * the table does not have in time, and whatever it fails at, is compared as well: so every change is seen.
+ * Searches large collections in an indexed table, and small ones exactly. Falls back to the exact search if the table
+ * is late or fails, so every search sees every change.
  */
 export function createTableIndex(options: TableIndexOptions): VectorIndex {
   const { table, exact, fromUnits, waitMs = 250, logger } = options;
@@ -80,7 +81,7 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
     },
   };
 
-  /** Null: the table cannot tell now. */
+  /** Null if the table cannot answer now. */
   async function lookUp(collection: CollectionRevision, search: VectorSearch): Promise<VectorFound | null> {
     const { query, limit, among } = search;
     const of = { collectionId: collection.id, dimensions: query.length };
@@ -102,17 +103,17 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
     }
   }
 
-  /** Nobody stops it: what a search did not wait for, the next one finds. */
+  /** An update continues after the search gave up, for the next search. */
   async function inTime(collection: CollectionRevision, of: TableCollection): Promise<TableCopy | null> {
     const key = `${of.dimensions} ${of.collectionId}`;
     const known: Copy = copies.get(key) ?? { has: null, updating: null, sinceMs: 0 };
     copies.set(key, known);
     const isThere = () => known.has !== null && known.has.revision >= collection.revision;
-    // What takes minutes is not waited for again and again.
+    // The wait counts from the start of the update, so that an update of minutes does not delay every search.
     const passedMs = known.updating === null ? 0 : performance.now() - known.sinceMs;
     const endsAtMs = performance.now() + waitMs - passedMs;
     while (!isThere()) {
-      // It may have begun before the revision that is asked for.
+      // The update in progress may have started before the requested revision.
       known.updating ??= update(known, { ...of, until: collection.revision });
       const outcome = await within(known.updating, { ms: Math.max(0, endsAtMs - performance.now()) });
       if (outcome !== 'updated') return null;
@@ -136,8 +137,8 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
   }
 
   /**
-   * Null when the index finds too few memories: a long one may have many units that are near, and from points that occur a
-   * thousand times the index may know no way to others.
+   * Null if the index finds too few memories. A long memory may fill the result with its units, and points that occur
+   * thousands of times may cut the index's graph off from the others.
    */
   async function nearestMemories(
     of: TableCollection,
@@ -160,11 +161,11 @@ const NOTHING_NEAR: VectorFound = { nearest: [], compared: 0, sumOfCosines: 0, i
 interface Copy {
   has: TableCopy | null;
   updating: Promise<'updated' | 'not now'> | null;
-  /** When that began. */
+  /** Start of the update. */
   sinceMs: number;
 }
 
-/** The sum of cosines is the cosine to the sum. */
+/** The sum of cosines equals the dot product with the sum. */
 function cosineTo(mean: Float32Array, query: Uint8Array): number {
   const signed = new Int8Array(query.buffer, query.byteOffset, query.length);
   let dot = 0;
@@ -172,7 +173,7 @@ function cosineTo(mean: Float32Array, query: Uint8Array): number {
   return dot / lengthOf(query);
 }
 
-/** A memory is in one collection alone. */
+/** Merges results without checking for duplicates: a memory is in one collection only. */
 function together(parts: readonly VectorFound[], limit: number): VectorFound {
   const all: Nearness = { nearest: [], compared: 0, sumOfCosines: 0 };
   for (const { nearest, compared, sumOfCosines } of parts) {

@@ -1,19 +1,18 @@
-/** A piece of a text that its author set apart: the smallest that is not cut unless it has to be. */
+/** A unit of a text's structure, which is only cut if it is too long. */
 export interface TextBlock {
   kind: 'heading' | 'paragraph' | 'list' | 'table' | 'code' | 'turn';
-  /** Its lines as they stand, without empty ones around them. */
+  /** Its lines, without empty ones around them. */
   text: string;
-  /** Of a heading, 1 to 6, else 0. */
+  /** Heading level 1 to 6; 0 for other blocks. */
   level: number;
-  /** Of a heading: what it says. Of a turn: who speaks, with what stands before it. Else ''. */
+  /** A heading's text, or a turn's speaker with any prefix; '' for other blocks. */
   label: string;
 }
 
 /**
- * The blocks of a text, in order: Markdown's headings, lists, tables and code between fences; turns of a dialogue
- * (`Agent: ...`, each line that names a speaker begins one); all else by empty lines. Every line that is not empty is in
- * exactly one of them. Takes time in proportion to the text; undefined stands for a place where a caller that has
- * other things to do may pause.
+ * Splits a text into blocks, in order: Markdown headings, lists, tables and fenced code; turns of a dialogue (each
+ * `Agent: ...` line begins one); paragraphs between empty lines. Every non-empty line is in exactly one block. Linear
+ * time. Undefined marks a point where the caller may let other work run.
  */
 export function* textBlocks(text: string): Generator<TextBlock | undefined, void> {
   let open: OpenBlock | null = null;
@@ -52,7 +51,7 @@ export function* textBlocks(text: string): Generator<TextBlock | undefined, void
 }
 
 const LINES_BETWEEN_PAUSES = 200;
-/** How a line begins shows in its first letters; what comes after may be long. */
+/** The first letters decide how a line begins; the rest may be long. */
 const BEGINNING_LENGTH = 160;
 const LONGEST_LABEL = 120;
 
@@ -61,7 +60,7 @@ interface OpenBlock {
   lines: string[];
   level: number;
   label: string;
-  /** Of code: what ends it. */
+  /** The closing fence of code. */
   fence: string | null;
 }
 
@@ -69,7 +68,7 @@ function closed({ kind, lines, level, label }: OpenBlock): TextBlock {
   return { kind, text: lines.join('\n'), level, label };
 }
 
-/** The block that a line begins; null when it goes on with the open one. */
+/** The block that a line begins; null if it continues the open one. */
 function beginning(line: string, open: OpenBlock | null): OpenBlock | null {
   const start = line.slice(0, BEGINNING_LENGTH);
   const block = { lines: [line], level: 0, label: '', fence: null };
@@ -96,7 +95,7 @@ function closesFence(line: string, fence: string): boolean {
   return trimmed.length >= fence.length && trimmed === fence[0]!.repeat(trimmed.length);
 }
 
-/** Without their ends, whichever system wrote them. */
+/** Without line ends of any system. */
 function* linesOf(text: string): Generator<string, void> {
   let start = 0;
   while (start <= text.length) {

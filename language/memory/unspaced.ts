@@ -1,9 +1,9 @@
-/** A letter of a language that writes no spaces, with the marks on it: two of them are most of its words. */
+/** A letter of a script without spaces, with its marks. Two letters form most words. */
 const LETTER =
   /[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]\p{M}*/u;
 const LETTERS = new RegExp(`(?:${LETTER.source})+`, 'gu');
 
-/** What stands between spaces, in parts that are written without any and parts that are not. */
+/** Splits a word where it changes between scripts with and without spaces. */
 export function unspacedParts(word: string): { text: string; isUnspaced: boolean }[] {
   if (!LETTER.test(word)) return [{ text: word, isUnspaced: false }];
   const parts: { text: string; isUnspaced: boolean }[] = [];
@@ -17,7 +17,7 @@ export function unspacedParts(word: string): { text: string; isUnspaced: boolean
   return parts;
 }
 
-/** Every two letters that stand together; of one alone that one. */
+/** All pairs of adjacent letters; a single letter stays alone. */
 export function pairsOf(unspaced: string): string[] {
   const letters = [...unspaced.matchAll(new RegExp(LETTER.source, 'gu'))].map(([letter]) => letter);
   return letters.length < 2 ? letters : letters.slice(1).map((letter, before) => `${letters[before]}${letter}`);

@@ -3,11 +3,11 @@ import { raceAbort } from '../../runtime/waiting.ts';
 import { BYTES_BESIDE_A_POINT, type Nearness } from './point-collection.ts';
 import type { PointChanges, VectorThread } from './vector-protocol.ts';
 
-/** Where the points are kept that the index has copies of: those of one embedder. */
+/** Storage of one embedder's points, which the index copies. */
 export interface PointSource {
-  /** Points that were added after one revision and up to another, by revision and id, a page after `afterUnitId`. */
+  /** Points added between two revisions, ordered by revision and id. One page, after `afterUnitId`. */
   added(span: PointSpan & { afterUnitId: bigint; limit: number }): Promise<StoredPoint[]>;
-  /** Units that were removed in that span; null when that is not known any more. */
+  /** Units removed between two revisions; null if no longer known. */
   removed(span: PointSpan): Promise<bigint[] | null>;
 }
 
@@ -24,48 +24,47 @@ export interface StoredPoint {
   revision: bigint;
 }
 
-/** A collection with the revision that a search has to see, which has committed. */
+/** A collection with the committed revision that a search must include. */
 export interface CollectionRevision {
   id: string;
   revision: bigint;
-  /** How many points it has at most. */
+  /** Upper bound of its points. */
   units: number;
 }
 
 export interface VectorSearch {
   collections: readonly CollectionRevision[];
   query: Uint8Array;
-  /** Most memories. */
   limit: number;
-  /** Units among which to look; null: all. */
+  /** Units to search; null: all. */
   among: readonly bigint[] | null;
   signal: AbortSignal;
 }
 
 export interface VectorFound extends Nearness {
-  /** Collections were left out, as their points do not fit into the memory that there is. */
+  /** Some collections did not fit into memory and were skipped. */
   isPartial: boolean;
 }
 
-/** Finds the points that are nearest to a query. */
+/** Finds the points nearest to a query. */
 export interface VectorIndex {
-  /** Sees every change up to the revisions. @throws what the source throws, the signal's reason */
+  /** Includes every change up to the given revisions. @throws the source's error, the signal's reason */
   search(search: VectorSearch): Promise<VectorFound>;
   close(): Promise<void>;
 }
 
 export interface VectorIndexOptions {
   source: PointSource;
-  /** What copies of points may take in the thread. Default 1 GiB. */
+  /** Memory limit for copies in the thread. Default 1 GiB. */
   maxBytes?: number;
-  /** Starts `vector-worker.ts`. Tests keep the thread to end it. */
+  /** Starts `vector-worker.ts`. Tests replace it to stop the thread. */
   startThread?: () => SupervisedThread<VectorThread>;
   logger: { warn(fields: object, message: string): void };
 }
 
 /**
- * Compares a query with every point, in a thread that keeps copies of the collections that were searched last. Before
- * each search it is told what changed since. When it dies, another begins with nothing.
+ * Compares a query with every point, in a thread that keeps copies of recently searched collections. Changes are sent
+ * to it before each search. If the thread dies, a new one starts empty.
  */
 export function createVectorIndex(options: VectorIndexOptions): VectorIndex {
   const { source, maxBytes = 2 ** 30, startThread = startVectorThread, logger } = options;
@@ -113,19 +112,19 @@ export function startVectorThread(): SupervisedThread<VectorThread> {
 }
 
 const MOST_ATTEMPTS = 3;
-/** Of points that are read at once: what is unpacked within some milliseconds. */
+/** Size of a page: unpacked within milliseconds. */
 const PAGE_BYTES = 384_000;
-/** A point of few dimensions is still a row. */
+/** Fixed cost of a row, however few dimensions. */
 const BYTES_OF_A_ROW = 768;
 
-/** What the thread has of one collection. */
+/** The thread's copy of one collection. */
 interface Copy {
   revision: bigint;
   bytes: number;
   lastUsed: number;
-  /** Searches that read it now. */
+  /** Searches that currently read it. */
   readers: number;
-  /** One after the other brings it up to date. */
+  /** Serializes updates. */
   updating: Promise<void>;
 }
 
@@ -135,7 +134,6 @@ interface ThreadCopiesOptions {
   thread: SupervisedThread<VectorThread>;
 }
 
-/** The copies in one thread. */
 class ThreadCopies {
   readonly thread: SupervisedThread<VectorThread>;
   readonly #source: PointSource;
@@ -172,7 +170,7 @@ class ThreadCopies {
     }
   }
 
-  /** The smallest first, as many as there is room for. */
+  /** As many collections as fit, smallest first. */
   #fitting(collections: readonly CollectionRevision[], dimensions: number): CollectionRevision[] {
     let bytes = 0;
     return collections
@@ -197,9 +195,9 @@ class ThreadCopies {
     return copy;
   }
 
-  /** Nobody stops it: what a search that gave up began, the next one needs. */
+  /** An update continues after the search gave up, for the next search. */
   async #bringUpToDate({ id, revision }: CollectionRevision, copy: Copy, dimensions: number): Promise<void> {
-    // Whoever began before may have done what is needed; that it failed is its own affair.
+    // The previous update may already suffice. Its own waiters see its failure.
     const updated = copy.updating.then(async () => {
       if (copy.revision < revision) await this.#update(id, { copy, dimensions, until: revision });
     });
@@ -213,7 +211,7 @@ class ThreadCopies {
     const removed = copy.revision === NOTHING ? null : await this.#source.removed(span);
     const isDraft = removed === null;
     if (isDraft) this.thread.post({ kind: 'begin', collectionId, dimensions });
-    // Should it break off here, the same changes are told once more, which changes nothing.
+    // If this fails midway, the next update repeats the changes, which is idempotent.
     else
       this.thread.post({
         ...changes(collectionId, dimensions, []),
@@ -234,7 +232,7 @@ class ThreadCopies {
     copy.revision = until;
   }
 
-  /** Forgets the collections that nobody asked for the longest, until the others fit. */
+  /** Drops the least recently used collections until the others fit. */
   #makeRoom(): void {
     let total = 0;
     for (const copy of this.#copies.values()) total += copy.bytes;
@@ -250,12 +248,12 @@ class ThreadCopies {
   }
 }
 
-/** No collection has had it: they begin with 0, and their first change is 1. */
+/** Below every revision: collections begin with 0, and their first change is 1. */
 const NOTHING = -1n;
 const LAST_OF_REVISION = 2n ** 63n - 1n;
 
 function changes(collectionId: string, dimensions: number, points: readonly StoredPoint[]): PointChanges {
-  // Points of other dimensions cannot be compared with the query.
+  // Points with other dimensions cannot be compared with the query.
   const fitting = points.filter(({ bytes }) => bytes.length === dimensions);
   const bytes = new Uint8Array(fitting.length * dimensions);
   for (const [index, point] of fitting.entries()) bytes.set(point.bytes, index * dimensions);

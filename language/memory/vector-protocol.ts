@@ -1,19 +1,18 @@
 import type { Nearness } from './point-collection.ts';
 
-/** The thread of a `VectorIndex`. It works on notices and calls in their order. */
+/** The thread of a `VectorIndex`. It processes notices and calls in order. */
 export interface VectorThread {
   data: null;
   ready: null;
   calls: {
-    /** Searches see the draft from now on. Answers the bytes of the collection. */
+    /** Replaces the published points by the draft. Returns the collection's bytes. */
     publish: { request: { collectionId: string }; answer: number };
     search: {
       request: {
         collectionIds: string[];
         query: Uint8Array;
-        /** Most memories. */
         limit: number;
-        /** Units among which to look; null: all. */
+        /** Units to search; null: all. */
         among: Float64Array | null;
       };
       answer: Nearness;
@@ -24,19 +23,18 @@ export interface VectorThread {
 }
 
 export type VectorNotice =
-  /** Begins a draft of a collection; searches see the published points until it is published. */
+  /** Begins a draft of a collection. Searches use the published points until the draft is published. */
   { kind: 'begin'; collectionId: string; dimensions: number } | PointChanges | { kind: 'drop'; collectionId: string };
 
-/** Removals come first. */
+/** Removals are applied first. */
 export interface PointChanges {
   kind: 'change';
   collectionId: string;
-  /** Whether it is part of what is not published yet. */
   isDraft: boolean;
   dimensions: number;
   removed: Float64Array;
   unitIds: Float64Array;
   memoryIds: string[];
-  /** One after the other, each of `dimensions`. */
+  /** Concatenated, each of length `dimensions`. */
   bytes: Uint8Array;
 }

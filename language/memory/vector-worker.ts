@@ -2,7 +2,7 @@ import { serveThread } from '../../runtime/serve-thread.ts';
 import { type Nearness, PointCollection } from './point-collection.ts';
 import type { PointChanges, VectorThread } from './vector-protocol.ts';
 
-/** The thread of a `VectorIndex`: it compares queries with points, and knows what it is told. */
+/** Thread of a `VectorIndex`: compares queries with the points that it was sent. */
 const collections = new Map<string, PointCollection>();
 const drafts = new Map<string, PointCollection>();
 

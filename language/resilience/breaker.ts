@@ -9,14 +9,14 @@ import {
 import { LanguageEngineError } from '../engine.ts';
 
 /**
- * After some failures in a row nobody asks any more, until one request finds out whether it works again. That somebody
- * left shows nothing: then the next one finds out.
+ * Circuit breaker: after several consecutive failures it rejects requests, until one trial request succeeds. A trial
+ * that is aborted proves nothing, so the next request becomes the trial.
  */
 export class Breaker {
   readonly #policy: CircuitBreakerPolicy;
-  /** By the system's clock, as the policy has it. */
+  /** On the system clock, which the policy uses. */
   #askAgainAtMs = 0;
-  /** Whoever was to find out left before they knew. */
+  /** The trial request was aborted before it had a result. */
   #isUnproven = false;
   #isFindingOut = false;
 
@@ -32,7 +32,7 @@ export class Breaker {
   }
 
   /**
-   * While one request finds out, the others are refused too: to wait for it might take a minute.
+   * Rejects other requests during a trial too, because the trial may take a minute.
    * @throws LanguageEngineError `unavailable`
    */
   refuseWhileBroken(): void {
@@ -42,7 +42,7 @@ export class Breaker {
     if (mayAsk && !this.#isFindingOut) return;
     const failure = this.#policy.lastFailure;
     const last = failure !== undefined && 'error' in failure ? failure.error : null;
-    // Others are errors of a library, whose words nobody checked.
+    // Other errors come from a library. Their messages are not safe to show.
     const why = last instanceof LanguageEngineError ? `: ${last.message}` : '';
     throw new LanguageEngineError('unavailable', `it failed several times in a row${why}`, {
       retryAfterS: Math.max(1, Math.ceil(leftMs / 1000)),
@@ -78,7 +78,7 @@ const FAILURES_IN_A_ROW = 5;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** It is not there; what it refuses, and that it has much to do, shows that it is. */
+/** Counts only errors that mean the engine is down. Refusals and rate limits prove that it runs. */
 function isFailureOfEngine(error: Error): boolean {
   if (error instanceof LanguageEngineError) {
     return !error.ofRequest && (error.code === 'unavailable' || error.code === 'timeout');

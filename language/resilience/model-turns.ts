@@ -3,19 +3,19 @@ import { Gate, GateFullError } from '../../runtime/gate.ts';
 import { LanguageEngineError } from '../engine.ts';
 
 export interface ModelTurnsOptions {
-  /** Answers at a time. */
+  /** Concurrent answers. */
   places: number;
   clock: Clock;
 }
 
 export interface TurnRequest {
-  /** Workspaces are served in turns, however often each asks. */
+  /** Workspaces take turns, however many requests each has. */
   onBehalfOf: string;
   patienceMs: number;
   signal: AbortSignal;
 }
 
-/** Limits the answers of one model at a time, and how many requests wait for it and how long. */
+/** Limits a model's concurrent answers, its queue length and the waiting time. */
 export class ModelTurns {
   readonly #gate: Gate;
   readonly #clock: Clock;
@@ -30,8 +30,8 @@ export class ModelTurns {
   }
 
   /**
-   * Resolves with a function that gives the place back; calling it again does nothing.
-   * @throws LanguageEngineError `rate_limited` when too many wait, or for too long; the signal's reason
+   * Resolves with a function that releases the slot; calling it again does nothing.
+   * @throws LanguageEngineError `rate_limited` if the queue is full or the wait is too long; the signal's reason
    */
   async take({ onBehalfOf: lane, patienceMs, signal }: TurnRequest): Promise<() => void> {
     const late = new AbortController();

@@ -4,14 +4,14 @@ import { LanguageEngineError } from '../engine.ts';
 import type { CompletionPart } from '../llm.ts';
 
 export interface PatienceOptions {
-  /** Until the first part, and then between parts; whoever takes them may take as long as they like. */
+  /** Timeout until the first part, and between parts. The consumer's own time does not count. */
   patienceMs: number;
   signal: AbortSignal;
   clock: Clock;
 }
 
 /**
- * The parts of an engine that may fall silent, never end or not listen to its signal: this ends, and tells the engine to.
+ * Passes on an engine's parts and enforces the timeout, even if the engine stalls, never ends or ignores its signal.
  * @throws LanguageEngineError `timeout`; what the engine throws; the signal's reason
  */
 export async function* patiently(
@@ -33,12 +33,12 @@ export async function* patiently(
     }
   } finally {
     over.abort();
-    // Not awaited: it may be what does not answer.
+    // Not awaited: `return` may be what hangs.
     parts.return().catch(() => {});
   }
 }
 
-/** Somebody who says a word a minute does not answer. */
+/** Limits an answer that trickles in, one part a minute. */
 const LONGEST_ANSWER_MS = 3_600_000;
 
 function tooLate(what: string): LanguageEngineError {

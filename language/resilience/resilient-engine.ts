@@ -8,7 +8,7 @@ import { ModelTurns } from './model-turns.ts';
 import { patiently } from './patience.ts';
 
 export interface ResilienceOptions {
-  /** Answers that one model gives at a time. */
+  /** Concurrent answers per model. */
   concurrency: number;
   clock: Clock;
 }
@@ -16,18 +16,21 @@ export interface ResilienceOptions {
 type EngineRequest = CompletionRequest & { model: string };
 
 /**
- * An engine that may fail. A request waits for its model's turn; what fails before its first part is tried again, soon and
- * not at once. After some failures of a model in a row nobody asks for it any more, until one request finds out whether it
- * works again.
+ * Wraps an engine that may fail. A request queues for its model's turn. A failure before the first part is retried
+ * after a short delay. After several consecutive failures of a model, the circuit breaker rejects requests until a
+ * trial succeeds.
  */
 export class ResilientEngine {
   readonly engine: LanguageEngine;
   readonly #options: ResilienceOptions;
-  /** A server may give answers and no list, and answers of one model and not of another. */
+  /**
+   * Separate from the models' breakers: a server may answer requests without listing models, or serve one model and
+   * fail on another.
+   */
   readonly #listBreaker = new Breaker();
-  /** By model; models are those that are listed or configured. */
+  /** By model, listed or configured. */
   readonly #breakers = new Map<string, Breaker>();
-  /** By model, those that somebody uses or waits for. */
+  /** By model, while requests run or wait. */
   readonly #turns = new Map<string, ModelTurns>();
 
   constructor(engine: LanguageEngine, options: ResilienceOptions) {
@@ -60,7 +63,7 @@ export class ResilientEngine {
     }
   }
 
-  /** Resolves with the first part: until then nothing was told, and it can be tried again. */
+  /** Resolves with the first part. Until then nothing has been emitted, so a retry is safe. */
   async #begin(request: EngineRequest, patienceMs: number) {
     const { signal, retries = RETRIES } = request;
     const { clock } = this.#options;
@@ -105,10 +108,10 @@ export class ResilientEngine {
 const PATIENCE_MS = 60_000;
 const RETRIES = 2;
 const FIRST_RETRY_MS = 250;
-/** Whoever waits for an answer does not wait longer than this for another attempt. */
+/** Longest delay before a retry, because a client waits for the answer. */
 const LONGEST_RETRY_MS = 4_000;
 
-/** Whoever waited in vain once has waited long enough. */
+/** A timeout is not retried: the client has waited long enough. */
 function isWorthARetry(error: unknown): boolean {
   return error instanceof LanguageEngineError && error.retryable && error.code !== 'timeout';
 }

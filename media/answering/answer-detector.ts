@@ -5,39 +5,39 @@ import { ToneBursts } from './tone-bursts.ts';
 import { CADENCE_WINDOW_MS, CADENCE_WINDOW_SAMPLES, type CadenceWindow, VoiceCadence } from './voice-cadence.ts';
 
 /**
- * Who or what has answered a call, by what it says first. A person says a word or two and waits: `human`. A machine talks
- * on: `machine`, and `beep` once it starts to record. Fax machines have tones of their own. Pure: time is the samples.
+ * Answering machine detection. A person says a word or two and waits: `human`. A machine keeps talking: `machine`, then
+ * `beep` when it starts to record. Fax machines send tones. Time is counted in samples.
  */
 
 export const ANSWER_WINDOW_SAMPLES = CADENCE_WINDOW_SAMPLES;
 
-/** A greeting is longer than what people say before they wait. */
+/** A greeting is longer than a person's first words. */
 const GREETING_MS = 2000;
-/** How long a person waits after a word or two, and after more: a machine rests as long between two sentences. */
+/** Pause of a person after a word or two, and after more. A machine pauses as long between sentences. */
 const WAIT_AFTER_WORD_MS = 704;
 const WAIT_AFTER_WORDS_MS = 992;
 const A_WORD_OR_TWO_MS = 1200;
-/** Less is a cough. */
+/** Shorter sounds are coughs. */
 const SHORTEST_WORD_MS = 120;
-/** Without a word or a tone until then, nobody knows; what has begun may end. */
+/** Without a word or tone by then the result is `unknown`; one that has begun may finish. */
 const UNDECIDED_AFTER_MS = 5000;
 const UNDECIDED_AT_LAST_MS = 8000;
-/** An echo is 12 dB below what was said to the party, or less. */
+/** An echo is at least 12 dB below the audio sent to the party. */
 const ECHO_SHARE = 1 / 16;
-/** How long the beep of a machine is waited for. */
+/** Longest wait for the beep of a machine. */
 const BEEP_WITHIN_MS = 60_000;
 
 const BEEP = { lowestHz: 350, highestHz: 2600, shortestMs: 72, longestMs: 2000 };
 const QUIET_AFTER_BEEP_MS = 192;
-/** The tones of the network: without a greeting they mean that it rings or is busy. */
+/** Network tones: without a greeting they mean ringing or busy. */
 const NETWORK_TONES_BELOW_HZ = 520;
-/** Recorder warning tone: 1400 Hz for half a second or less. Without a greeting before it, it means nothing. */
+/** Recorder warning tone: 1400 Hz for up to half a second. Ignored without a greeting before it. */
 const RECORDER_TONE = { hz: 1400, toleranceHz: 20, longestMs: 600 };
 /** Fax calling tone, ITU-T T.30 §4.2.3: 1100 Hz, half a second every three and a half. */
 const CALLING_TONE = { hz: 1100, toleranceHz: 38, shortestMs: 400, longestMs: 600, quietMs: 992 };
 /** Fax answering tone, ITU-T T.30 §4.2.1 and V.25: 2100 Hz, 2.6 to 4 s. */
 const ANSWERING_TONE = { hz: 2100, toleranceHz: 30, shortestMs: 2000 };
-/** A tone that sounded when the call was answered has lost its beginning. */
+/** A tone that started earlier lost its beginning, because it sounded at the answer. */
 const CUT_BEFORE_MS = 96;
 
 export class AnswerDetector {
@@ -45,7 +45,6 @@ export class AnswerDetector {
   readonly #bursts = new ToneBursts();
   readonly #hops: readonly Int16Array[];
   readonly #window = new Int16Array(ANSWER_WINDOW_SAMPLES);
-  /** Reused for every window. */
   readonly #facts: CadenceWindow = { power: 0, leastPower: 0, isTone: false };
   #timeMs = 0;
   #isMachine = false;
@@ -55,17 +54,15 @@ export class AnswerDetector {
     this.#hops = [0, TONE_HOP_SAMPLES].map((from) => this.#window.subarray(from, from + TONE_HOP_SAMPLES));
   }
 
-  /** Nothing more is to be found. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
   /**
-   * Takes the next 32 ms, 8 kHz, and the power of what was said to the party just before, whose echo it may hold, in 16-bit
-   * steps squared. Returns what that decides: once one of the results, but a `beep` may follow `machine`.
-   * Allocates nothing.
+   * Analyses the next 32 ms at 8 kHz. The window may contain an echo of audio with `sentPower` (16-bit steps squared).
+   * Returns a result once; `beep` may follow `machine`. Allocates nothing.
    */
-  add(window: Int16Array, heardPower = 0): AnswerResult | null {
+  add(window: Int16Array, sentPower = 0): AnswerResult | null {
     if (this.#isOver) return null;
     this.#timeMs += CADENCE_WINDOW_MS;
     this.#window.set(window);
@@ -74,11 +71,10 @@ export class AnswerDetector {
       this.#bursts.add(hop);
       isTone ||= this.#bursts.isPure;
     }
-    // Words do not matter any more once a machine was found.
     if (!this.#isMachine) {
       const facts = this.#facts;
       facts.power = meanPower(window);
-      facts.leastPower = heardPower * ECHO_SHARE;
+      facts.leastPower = sentPower * ECHO_SHARE;
       facts.isTone = isTone && this.#bursts.soundingMs > 0;
       this.#cadence.add(window, facts);
     }
@@ -101,7 +97,7 @@ export class AnswerDetector {
     return this.#timeMs >= (isOpen ? UNDECIDED_AT_LAST_MS : UNDECIDED_AFTER_MS) ? 'unknown' : null;
   }
 
-  /** Whether a tone sounds, or has just ended, that may be a beep or a fax machine's. */
+  /** Whether a current or just ended tone may be a beep or fax tone. */
   get #isToneOpen(): boolean {
     const { soundingMs, endedMs, quietMs } = this.#bursts;
     if (soundingMs >= BEEP.shortestMs && soundingMs <= BEEP.longestMs) return true;
@@ -125,7 +121,7 @@ export class AnswerDetector {
     return this.#isBeep && this.#bursts.quietMs >= QUIET_AFTER_BEEP_MS ? 'beep' : null;
   }
 
-  /** A recorder of ours or of a person plays it as well. */
+  /** Our own recorder, or that of a person, also plays this tone. */
   get #isRecorderTone(): boolean {
     const { endedMs, frequencyHz } = this.#bursts;
     return endedMs <= RECORDER_TONE.longestMs && isNear(frequencyHz, RECORDER_TONE);

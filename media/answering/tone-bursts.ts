@@ -1,41 +1,37 @@
 import { meanPower } from '../dsp/level.ts';
 import { SingleToneMeter, TONE_HOP_SAMPLES } from '../dsp/single-tone.ts';
 
-/**
- * Finds single tones that stand still, with their frequency and length: the beep of an answering machine, the tones of
- * fax machines and of the network.
- */
+/** Detects steady single tones: beeps of answering machines, fax and network tones. */
 
 const HOP_MS = TONE_HOP_SAMPLES / 8;
-/** Share of the power in the tone. A long tone is found through noise as well. */
+/** Share of the power in the tone. Long tones are detected with more noise. */
 const PURE = 0.94;
 const FAIRLY_PURE = 0.8;
 const LONG_HOPS = 8;
-/** Three measurements are 64 ms, and a tone of 80 ms has four. */
+/** Three measurements are 64 ms; a tone of 80 ms has four. */
 const FEWEST_HOPS = 3;
-/** How far a tone wanders, and a voice more. */
+/** Largest frequency drift of a tone. A voice drifts more. */
 const STILL_SHARE = 0.02;
-/** The fax answering tone turns its phase (ITU-T V.8 §7.2), which blurs a measurement or two. */
+/** The fax answering tone reverses its phase (ITU-T V.8 §7.2), which blurs a measurement or two. */
 const MOST_BLURRED_HOPS = 3;
 /** -44 dBov. */
 const AUDIBLE_POWER = 32768 * 32768 * 10 ** -4.4;
-/** It is quiet after a tone when all is 9 dB below it. */
+/** Silence after a tone is 9 dB below it. */
 const QUIET_SHARE = 1 / 8;
-/** What may still sound after a tone: its own end. */
+/** Loud hops allowed after a tone, caused by its own end. */
 const MOST_LOUD_HOPS = 3;
 
 export class ToneBursts {
-  /** Of the tone that sounds, 0 while none does. */
+  /** Length of the current tone; 0 without one. */
   soundingMs = 0;
-  /** Of the tone that sounds, or of the last one. */
+  /** Frequency of the current or last tone. */
   frequencyHz = 0;
-  /** Of the last tone that has ended, 0 before the first and while another sounds. */
+  /** Length of the last ended tone; 0 before the first and during another. */
   endedMs = 0;
-  /** Silence since it ended. */
+  /** Silence since the last tone ended. */
   quietMs = 0;
-  /** When the tone that sounds, or the last one, began. */
   startedAtMs = 0;
-  /** Whether the last 32 ms hold one frequency, however short it has sounded. */
+  /** Whether the last 32 ms contain a single frequency, however short. */
   isPure = false;
   readonly #meter = new SingleToneMeter();
   #timeMs = 0;
@@ -48,7 +44,7 @@ export class ToneBursts {
   #loudHops = 0;
   #previousPower = 0;
 
-  /** Takes the next `TONE_HOP_SAMPLES`. Allocates nothing. */
+  /** Analyses the next `TONE_HOP_SAMPLES`. Allocates nothing. */
   add(samples: Int16Array): void {
     this.#timeMs += HOP_MS;
     this.#meter.add(samples);
@@ -101,7 +97,7 @@ export class ToneBursts {
     this.#loudHops = 0;
   }
 
-  /** A tone that something else follows at once was part of that. */
+  /** Rejects a tone that was part of a longer sound. */
   #listenAfter(hopPower: number): void {
     if (this.endedMs === 0) return;
     if (hopPower < this.#endedPower * QUIET_SHARE) this.quietMs += HOP_MS;

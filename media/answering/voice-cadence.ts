@@ -2,47 +2,45 @@ import { SILENCE_POWER } from '../dsp/noise-floor.ts';
 import { TonalityMeter } from '../dsp/tonality.ts';
 
 /**
- * When a voice on the line speaks and rests, by level: cheap enough for every call, with the tones of the network and
- * steady music left out. Takes 32 ms at a time.
+ * Detects speech and pauses by level, in windows of 32 ms, at a cost that suits every call. Ignores network tones and
+ * steady music.
  */
 
 export const CADENCE_WINDOW_SAMPLES = 256;
 export const CADENCE_WINDOW_MS = 32;
 /** Two and a half seconds. */
 const MEMORY_WINDOWS = 80;
-/** The power of the loudest sample to that of its window. A voice does not reach it, a click surpasses it. */
+/** Power of the loudest sample relative to its window. Voices stay below, clicks exceed it. */
 const CLICK_CREST = 40;
-/** A voice stands out of the background by 6 dB, */
+/** A voice exceeds the background by 6 dB. */
 const RISE = 4;
-/** and what is 22 dB below its loudest parts is background. */
+/** Sound 22 dB below the loudest parts is background. */
 const BELOW_PEAK = 10 ** -2.2;
-/** How fast the loudest part is forgotten: 4 dB a second. */
+/** Decay of the peak: 4 dB a second. */
 const PEAK_DECAY = 0.97;
-/** Fewer windows are a click; a cough is hardly more. */
+/** Fewer windows are a click; a cough is hardly longer. */
 const ONSET_WINDOWS = 3;
-/** Shorter rests are within words and between them. */
+/** Shorter pauses occur within and between words. */
 const JOINED_WINDOWS = 6;
-/** As `VoiceDetector` has them. */
+/** As in `VoiceDetector`. */
 const TONAL_SHARE_LONG = 0.65;
 const TONAL_SHARE_SHORT = 0.85;
 const LONG_WINDOWS = 8;
 const SHORT_WINDOWS = 4;
-/** A sound is known for a tone this long after it began: what was taken for a voice until then is none. */
+/** Time to recognise a tone. Sound before that does not count as voice. */
 const TONE_KNOWN_WINDOWS = 12;
 
 export interface CadenceWindow {
   /** Mean square, in 16-bit steps. */
   power: number;
-  /** What is weaker is no voice. */
+  /** Weaker sound is not voice. */
   leastPower: number;
-  /** Whether it is a single tone. */
   isTone: boolean;
 }
 
 export class VoiceCadence {
-  /** Voice since the first word, with the short rests in it; 0 before. */
+  /** Voice since the first word, including short pauses; 0 before. */
   voicedMs = 0;
-  /** Rest since the last word. */
   restMs = 0;
   readonly #tonality = new TonalityMeter();
   readonly #powers = new Float64Array(MEMORY_WINDOWS).fill(Number.POSITIVE_INFINITY);
@@ -55,17 +53,17 @@ export class VoiceCadence {
   #run = 0;
   #restWindows = 0;
 
-  /** Whether a word has begun that may be too short to count. */
+  /** Whether a sound has begun, maybe too short for a word. */
   get isRising(): boolean {
     return this.#run > 0;
   }
 
-  /** What was said so far was too short for a word. */
+  /** Forgets the voice so far: too short for a word. */
   forget(): void {
     this.voicedMs = 0;
   }
 
-  /** Takes a window. Allocates nothing. */
+  /** Analyses a window. Allocates nothing. */
   add(samples: Int16Array, window: CadenceWindow): void {
     const { power, leastPower, isTone } = window;
     const isTonal = this.#isTonal(samples, power);
@@ -92,7 +90,7 @@ export class VoiceCadence {
     this.#rest(this.#restWindows + 1);
   }
 
-  /** Neither a voice nor rest: a person does not wait while music plays. */
+  /** Neither voice nor pause: a person does not wait while music plays. */
   #addTone(): void {
     this.#run = 0;
     this.#rest(0);
@@ -104,12 +102,12 @@ export class VoiceCadence {
     this.restMs = windows * CADENCE_WINDOW_MS;
   }
 
-  /** The threshold lies between the background and the loudest of the last seconds. */
+  /** The threshold lies between the background and the peak of the last seconds. */
   #isLoud(power: number): boolean {
     this.#powers[this.#windows % MEMORY_WINDOWS] = power;
     let floor = Number.POSITIVE_INFINITY;
     for (let i = 0; i < MEMORY_WINDOWS; i++) floor = Math.min(floor, this.#powers[i]!);
-    // A click is loud for one window.
+    // A click is loud for only one window.
     this.#peak = Math.max(this.#peak * PEAK_DECAY, Math.min(power, this.#previousPower));
     this.#previousPower = power;
     const middle = Math.sqrt(floor * this.#peak);
@@ -131,7 +129,7 @@ export class VoiceCadence {
     return sum / windows;
   }
 
-  /** By straight lines: what that adds above 4 kHz is weak and of no account. */
+  /** Linear interpolation. Its images above 4 kHz are weak. */
   #at16kHz(samples: Int16Array): Float32Array {
     let previous = this.#previousSample;
     for (let i = 0; i < CADENCE_WINDOW_SAMPLES; i++) {

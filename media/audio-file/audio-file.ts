@@ -8,38 +8,37 @@ import { rawG711Format } from './raw-g711.ts';
 import { readSampleLayout, type SampleLayout } from './sample-layout.ts';
 
 /**
- * A file that somebody sent, as samples on disk for `ListeningPlane.listenToFile`. WAV and AU of 16-bit PCM and G.711
- * are read where they lie, and raw G.711 by its name; whatever else has audio in it is decoded by ffmpeg, at 16 kHz.
+ * An uploaded file as samples on disk for `ListeningPlane.listenToFile`. WAV and AU with 16-bit PCM or G.711 are read
+ * in place, as is raw G.711. ffmpeg decodes other formats to 16 kHz.
  */
 export interface AudioFile {
   source: { filePath: string; offset: number; bytes: number; format: AudioFormat };
   durationMs: number;
   /** Such as `wav`, `mp3` or `matroska`. */
   container: string;
-  /** It breaks off or is damaged: less could be read than it promised. */
   isIncomplete: boolean;
-  /** Removes what was written for it, not the file itself. Idempotent. */
+  /** Removes temporary files, but not the upload. Idempotent. */
   dispose(): Promise<void>;
 }
 
 export interface OpenAudioFileOptions {
   filePath: string;
-  /** As its sender calls it: raw G.711 has no other mark. */
+  /** Name given by the sender. Only its extension identifies raw G.711. */
   fileName?: string | null;
   mediaType?: string | null;
-  /** Where decoded samples are kept meanwhile. */
   tempDir: string;
   signal: AbortSignal;
-  /** Default: the system's if it is on the PATH, else the one that is bundled. */
+  /** Default: the system's, if it is on the PATH, else the bundled one. */
   ffmpeg?: FfmpegProgram;
   /** Default: 70 minutes. */
   longestMs?: number;
 }
 
-/** 25 MB are about an hour; a file that unpacks to far more is none that anybody wants transcribed in one go. */
+/** 25 MB are about an hour. Much longer audio is not a plausible upload. */
 const LONGEST_MS = 70 * 60_000;
 
 /**
+ * Opens a file, decoding it if necessary.
  * @throws TandemError `AUDIO_EMPTY`, `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`, `AUDIO_TOO_LONG`; the signal's
  * reason when aborted
  */
@@ -95,7 +94,7 @@ async function decode(
     const program = ffmpeg ?? (await findFfmpeg());
     const decoded = await decodeToWav({ program, inputPath: filePath, wavPath, longestMs, signal });
     const layout = await layoutOf(wavPath);
-    // It is a WAV file of 16-bit samples as soon as there is anything in it.
+    // ffmpeg writes a WAV header with the first samples, so it decoded none.
     if (layout === null) throw new TandemError('AUDIO_NOT_READABLE', 'The audio in the file cannot be decoded.');
     const file = audioFileOf(wavPath, layout);
     const { container, promisedMs } = decoded;

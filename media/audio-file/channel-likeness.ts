@@ -3,15 +3,17 @@ import type { AudioFormat } from '../../machines/utterances.ts';
 import { decodeG711 } from '../codecs/g711.ts';
 import type { AudioFile } from './audio-file.ts';
 
-/** Looked at throughout the file: a few thousand samples, whatever its length. */
+/** Spread over the file: a few thousand samples, whatever its length. */
 const WINDOWS = 96;
 const WINDOW_MS = 10;
-/** Of one microphone in both channels it is 1, of a room in stereo above 0.8; of two ends of a line near 0. */
+/**
+ * Correlation is 1 for one microphone in both channels, above 0.8 for a room in stereo, near 0 for two ends of a line.
+ */
 const LIKENESS_OF_ONE_SCENE = 0.5;
 
 /**
- * Whether the two channels of a file are two parties, as in the recording of a call, rather than one scene in stereo.
- * Levels count: what one end hears of the other is the same sound, only weaker.
+ * Whether the two channels are two parties, as in a call recording, rather than a stereo scene. Includes levels,
+ * because an echo in the other channel is only weaker.
  */
 export async function hasPartyPerChannel({ source }: Pick<AudioFile, 'source'>): Promise<boolean> {
   const { filePath, offset, bytes, format } = source;

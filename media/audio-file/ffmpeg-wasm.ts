@@ -2,14 +2,14 @@ import { readFileSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /**
- * The program behind `BUNDLED_FFMPEG`: takes ffmpeg's arguments, of which one is `-i file:<path>` and the last is
- * `pipe:1`, and runs the WebAssembly build on them. The file is in its memory; what it decodes is written as it comes.
+ * Program behind `BUNDLED_FFMPEG`: runs the WebAssembly build. The arguments must contain `-i file:<path>` and end with
+ * `pipe:1`. Holds the input in memory and streams the output.
  */
 const MOST_MEMORY_BYTES = 2 ** 30;
 const PAGE_BYTES = 65_536;
 const STDOUT_FD = 1;
 
-/** As much of what Emscripten makes as is used here. */
+/** The used part of Emscripten's module. */
 interface FfmpegCore {
   FS: {
     writeFile(path: string, bytes: Uint8Array, options: { canOwn: boolean }): void;
@@ -27,7 +27,7 @@ interface Memory {
 type MakeCore = (options: { wasmBinary: Uint8Array }) => Promise<FfmpegCore>;
 
 capMemory();
-// It takes itself to be in a browser's worker.
+// The build expects the globals of a browser worker.
 Object.assign(globalThis, { self: { location: { href: 'file:///' } } });
 const core = await loadCore();
 const args = process.argv.slice(2);
@@ -39,7 +39,7 @@ core.FS.mkdev('/output', device);
 core.setLogger(({ message }) => writeSync(2, `${message}\n`));
 process.exitCode = core.exec(...args.with(inputAt, 'file:/input').with(-1, 'file:/output'));
 
-/** What cannot be written, because whoever reads is gone, ends the program. */
+/** A failed write, because the reader is gone, ends the program. */
 function writeOut(_stream: unknown, buffer: Int8Array, offset: number, length: number): number {
   let written = 0;
   while (written < length) written += writeSync(STDOUT_FD, buffer, offset + written, length - written);
@@ -51,7 +51,7 @@ async function loadCore(): Promise<FfmpegCore> {
   return await makeCore({ wasmBinary: readFileSync(fileURLToPath(import.meta.resolve('@ffmpeg/core/wasm'))) });
 }
 
-/** A file that wants more memory fails like one that is damaged. */
+/** A file that needs more memory fails like a damaged one. */
 function capMemory(): void {
   const { prototype } = (globalThis as unknown as { WebAssembly: { Memory: { prototype: Memory } } }).WebAssembly
     .Memory;

@@ -6,19 +6,19 @@ import { TandemError } from '../../machines/errors.ts';
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
 import { runConfined } from '../../runtime/confined-process.ts';
 
-/** An ffmpeg to run. Both take the same arguments and write to standard output. */
+/** An ffmpeg program. Both kinds take the same arguments and write to standard output. */
 export interface FfmpegProgram {
   kind: 'system' | 'bundled';
   command: readonly string[];
 }
 
-/** In WebAssembly, from the `@ffmpeg/core` package: slower, but always there. */
+/** The WebAssembly build of the `@ffmpeg/core` package: slower, but always available. */
 export const BUNDLED_FFMPEG: FfmpegProgram = {
   kind: 'bundled',
   command: [process.execPath, fileURLToPath(new URL('./ffmpeg-wasm.ts', import.meta.url))],
 };
 
-/** The system's, if there is one on the PATH. */
+/** The system's ffmpeg, if it is on the PATH, else the bundled one. */
 export async function findFfmpeg(path = process.env.PATH ?? ''): Promise<FfmpegProgram> {
   for (const folder of path.split(delimiter).filter(isAbsolute)) {
     const file = join(folder, 'ffmpeg');
@@ -34,25 +34,24 @@ export async function findFfmpeg(path = process.env.PATH ?? ''): Promise<FfmpegP
 export interface DecodeOptions {
   program: FfmpegProgram;
   inputPath: string;
-  /** Made, readable by its owner only. */
+  /** Created, readable only by its owner. */
   wavPath: string;
-  /** Decoding stops a second after that. */
+  /** Decoding stops one second later. */
   longestMs: number;
   signal: AbortSignal;
-  /** Default: 16 kHz, with one channel or two, as the file has it. */
+  /** Default: 16 kHz, mono or stereo like the file. */
   format?: { sampleRateHz: number; channels: 1 };
 }
 
 export interface Decoded {
   container: string;
-  /** What the container says; null when it does not, or when that is a guess. */
+  /** Duration in the container's header; null if it is missing or estimated. */
   promisedMs: number | null;
-  /** Parts of it could not be decoded. */
   isDamaged: boolean;
 }
 
 /**
- * Decodes the first audio stream of a file into a WAV file of 16-bit samples.
+ * Decodes the first audio stream of a file into a 16-bit WAV file.
  * @throws TandemError `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`, `AUDIO_TOO_LONG` for too many samples; the signal's
  * reason when aborted
  */
@@ -73,7 +72,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
       command: [...program.command, ...argumentsFor({ inputPath, seconds, fileBytes, filter })],
       stdoutFd: output.fd,
       onStderr: (text) => report.take(text),
-      // The engine below the bundled one reserves address space by the terabyte; it watches its memory itself.
+      // V8 reserves terabytes of address space for the bundled one, which limits its memory itself.
       memoryBytes: program.kind === 'system' ? MOST_MEMORY_BYTES : null,
       cpuSeconds: MOST_CPU_SECONDS,
       fileBytes,
@@ -94,18 +93,17 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
 }
 
 const HEADER_BYTES = 4096;
-/** The shell's own: it could not set a limit (ours), run the file, or find it (POSIX sh, 2.8.2). */
+/** Exit codes of the shell: it could not set a limit (ours), run or find the file (POSIX sh, 2.8.2). */
 const NOT_STARTED_FROM = 125;
 const NOT_STARTED_TO = 127;
 const MOST_MEMORY_BYTES = 2 ** 31;
-/** Decoding an hour of speech takes the bundled program less than 10 s. */
+/** The bundled program decodes an hour of speech in less than 10 s. */
 const MOST_CPU_SECONDS = 60;
-/** In all channels, before resampling: 70 minutes of stereo at 48 kHz. A few kilobytes can promise hours at 655 kHz. */
+/** In all channels, before resampling: 70 minutes of stereo at 48 kHz. A few kilobytes can claim hours at 655 kHz. */
 const MOST_SAMPLES = 70 * 60 * 48_000 * 2;
 
 /**
- * Containers that hold their audio themselves. Playlists and scripts (hls, concat, dash, lavfi) would have other files
- * of this machine read in.
+ * Self-contained containers. Playlists and scripts (hls, concat, dash, lavfi) could read other files of this machine.
  */
 const CONTAINERS = [
   ...['aac', 'ac3', 'aiff', 'amr', 'amrnb', 'amrwb', 'ape', 'asf', 'au', 'avi', 'caf', 'dts', 'eac3', 'flac', 'flv'],
@@ -137,7 +135,7 @@ function tooManySamples(): TandemError {
   return new TandemError('AUDIO_TOO_LONG', message, { details: { most_samples: MOST_SAMPLES } });
 }
 
-/** Of a layout as ffmpeg names it: `mono`, `stereo`, `5.1(side)`, `7.1.4`, `hexadecagonal`, `24 channels`. */
+/** Parses a layout as ffmpeg names it: `mono`, `stereo`, `5.1(side)`, `7.1.4`, `hexadecagonal`, `24 channels`. */
 function channelsOf(layout: string): number {
   if (layout === 'mono') return 1;
   if (layout === 'stereo' || layout === 'downmix') return 2;
@@ -147,10 +145,10 @@ function channelsOf(layout: string): number {
   return speakers.length > 0 ? speakers.reduce((sum, count) => sum + Number(count), 0) : MOST_NAMED_CHANNELS;
 }
 
-/** `hexadecagonal` has the most of those that are named by a word. */
+/** `hexadecagonal`, the largest layout named by a word. */
 const MOST_NAMED_CHANNELS = 16;
 
-/** Reads ffmpeg's account of a file as it is written, and keeps none of it: names and tags in there are a stranger's. */
+/** Parses ffmpeg's report as it is written. Keeps no text, because names and tags are untrusted. */
 function createReport(onSamples: (promised: number) => void) {
   let rest = '';
   let container: string | null = null;
@@ -173,7 +171,7 @@ function createReport(onSamples: (promised: number) => void) {
   return {
     take(text: string): void {
       const lines = (rest + text).split('\n');
-      // A line without an end is not one to remember.
+      // Limits the memory for a line without an end.
       rest = (lines.pop() ?? '').slice(0, 4096);
       for (const line of lines) takeLine(line);
     },

@@ -7,15 +7,15 @@ import type { AudioFile } from './audio-file.ts';
 
 export interface MonoWav {
   durationMs: number;
-  /** Of the file. */
+  /** Size of the file. */
   bytes: number;
-  /** Of its samples. */
+  /** Hash of the samples. */
   sha256: Buffer;
 }
 
 /**
- * Writes the samples of a decoded file as a WAV file of one channel, the mean of two, at the rate they have. Work for
- * a thread that nobody waits for. @throws the file system's error
+ * Writes a decoded file as mono WAV at the same rate, averaging two channels. For background threads. @throws the file
+ * system's error
  */
 export async function writeMonoWav(source: AudioFile['source'], wavPath: string): Promise<MonoWav> {
   const { format, offset, bytes } = source;
@@ -41,7 +41,7 @@ export async function writeMonoWav(source: AudioFile['source'], wavPath: string)
   return { durationMs, bytes: output.dataBytes + WAV_HEADER_BYTES, sha256: hash.digest() };
 }
 
-/** Whole frames of every format. */
+/** A multiple of the frame size of every format. */
 const CHUNK_BYTES = 2 ** 18;
 
 function sampleBytesOf({ encoding }: AudioFormat): number {

@@ -7,16 +7,15 @@ import { readSampleLayout } from './sample-layout.ts';
 
 interface PlayedAudioOptions {
   filePath: string;
-  /** Where decoded samples are kept meanwhile. */
   tempDir: string;
   longestMs: number;
   signal: AbortSignal;
-  /** Default: the system's if it is on the PATH, else the one that is bundled. */
+  /** Default: the system's, if it is on the PATH, else the bundled one. */
   ffmpeg?: FfmpegProgram;
 }
 
 /**
- * An audio file as it is played to a leg: linear, 16 kHz, mono. Decoded in a confined process.
+ * Decodes a file for playback to a leg, in a confined process: linear, 16 kHz, mono.
  * @throws TandemError `AUDIO_EMPTY`, `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`, `AUDIO_TOO_LONG`; the signal's
  * reason when aborted
  */
@@ -50,7 +49,7 @@ async function samplesOf(wavPath: string): Promise<Int16Array<ArrayBuffer>> {
   try {
     const { size } = await handle.stat();
     const layout = await readSampleLayout(handle, size);
-    // It is a WAV file of 16-bit samples as soon as there is anything in it.
+    // ffmpeg writes a WAV header with the first samples, so it decoded none.
     if (layout === null) throw new TandemError('AUDIO_NOT_READABLE', 'The audio in the file cannot be decoded.');
     const samples = new Int16Array(Math.floor(layout.bytes / 2));
     await handle.read(new Uint8Array(samples.buffer), 0, samples.byteLength, layout.offset);

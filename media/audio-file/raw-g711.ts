@@ -10,7 +10,7 @@ const EXTENSIONS: Readonly<Record<string, AudioFormat['encoding']>> = {
   pcma: 'alaw',
 };
 
-/** RFC 3551 (audio/PCMU, audio/PCMA), RFC 2046 (audio/basic), and what software calls them. */
+/** RFC 3551 (audio/PCMU, audio/PCMA), RFC 2046 (audio/basic), and common other names. */
 const MEDIA_TYPES: Readonly<Record<string, AudioFormat['encoding']>> = {
   'audio/basic': 'mulaw',
   'audio/pcmu': 'mulaw',
@@ -22,7 +22,7 @@ const MEDIA_TYPES: Readonly<Record<string, AudioFormat['encoding']>> = {
   'audio/x-alaw': 'alaw',
 };
 
-/** Telephone audio without a header, told by what its sender calls it; null for anything else. */
+/** Format of headerless G.711, by file extension or media type; null for other files. */
 export function rawG711Format({ fileName, mediaType }: { fileName: string; mediaType: string }): AudioFormat | null {
   const extension = /\.([a-z0-9]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? '';
   const type = mediaType.split(';', 1)[0]!.trim().toLowerCase();

@@ -1,21 +1,19 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { AudioFormat } from '../../machines/utterances.ts';
 
-/** Where the samples of a file lie. */
 export interface SampleLayout {
   container: string;
   offset: number;
-  /** As far as the file reaches. */
+  /** Limited to the actual file size. */
   bytes: number;
   format: AudioFormat;
-  /** The header says that there is more. */
+  /** The header announces more samples than the file holds. */
   isTruncated: boolean;
 }
 
 /**
- * Reads the header of a WAV file (RIFF, "Multimedia Programming Interface" 1991; WAVE_FORMAT_EXTENSIBLE, 2001) or an
- * AU file (Sun, 1992), whatever it claims. Null when it is neither, or holds samples that are not ours to read: more
- * channels, other widths and rates, compression.
+ * Reads the header of a WAV (RIFF, "Multimedia Programming Interface" 1991; WAVE_FORMAT_EXTENSIBLE, 2001) or AU file
+ * (Sun, 1992) without trusting it. Null for other files, channels, widths, rates and compression.
  */
 export async function readSampleLayout(handle: FileHandle, fileBytes: number): Promise<SampleLayout | null> {
   const head = await readAt(handle, 0, 24);
@@ -24,15 +22,15 @@ export async function readSampleLayout(handle: FileHandle, fileBytes: number): P
   return await wavLayout(handle, fileBytes);
 }
 
-/** What the resampler takes as it is; ffmpeg brings the others to 16 kHz. */
+/** Rates that the resampler supports; ffmpeg converts others to 16 kHz. */
 const SAMPLE_RATES_HZ = [8_000, 16_000, 24_000, 44_100, 48_000];
-/** More chunks in front of the samples than anybody writes. */
+/** More chunks before the samples than in any real file. */
 const MOST_CHUNKS = 64;
 const PCM = 1;
 const ALAW = 6;
 const MULAW = 7;
 const EXTENSIBLE = 0xfffe;
-/** Of a GUID that stands for a format of the short list: the rest after the two bytes of its number. */
+/** End of a GUID that wraps a format number: the bytes after the first two. */
 const SHORT_LIST_GUID = Buffer.from('000000001000800000aa00389b71', 'hex');
 
 async function wavLayout(handle: FileHandle, fileBytes: number): Promise<SampleLayout | null> {
@@ -89,7 +87,7 @@ function formatOf(encoding: AudioFormat['encoding'], sampleRateHz: number, chann
   return { encoding, sampleRateHz, channels };
 }
 
-/** Whoever wrote a stream could not know its length, and left 0 or as much as there can be. */
+/** Streaming writers write 0 or the maximum for an unknown length. */
 function extentOf(claimedBytes: number, availableBytes: number): { bytes: number; isTruncated: boolean } {
   const isUnknown = claimedBytes === 0 || claimedBytes >= 0x7fffff00;
   if (isUnknown) return { bytes: availableBytes, isTruncated: false };

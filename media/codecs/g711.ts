@@ -1,13 +1,13 @@
 /**
- * ITU-T G.711 companding as table look-ups. Linear samples are 16-bit signed; a G.711 octet is one sample at 8 kHz.
- * PCMU is mu-law (RFC 3551 §4.5.14), PCMA is A-law. Buffers of different lengths are filled up to the shorter one.
+ * ITU-T G.711 companding with lookup tables. Linear samples are 16-bit signed; an octet is one sample at 8 kHz. PCMU is
+ * mu-law (RFC 3551 §4.5.14), PCMA is A-law. The shorter buffer limits the work.
  */
 
-/** One octet per index, one 16-bit sample out. */
+/** Linear sample by octet. */
 export const MULAW_TO_LINEAR: Int16Array = Int16Array.from({ length: 256 }, (_, octet) => decodeMulawOctet(octet));
 export const ALAW_TO_LINEAR: Int16Array = Int16Array.from({ length: 256 }, (_, octet) => decodeAlawOctet(octet));
 
-/** Indexed by the sample's 16 bits read as unsigned (`sample & 0xffff`). */
+/** Octet by sample, read as unsigned 16 bits (`sample & 0xffff`). */
 export const LINEAR_TO_MULAW: Uint8Array = Uint8Array.from({ length: 65536 }, (_, bits) =>
   encodeMulawSample((bits << 16) >> 16),
 );
@@ -15,17 +15,17 @@ export const LINEAR_TO_ALAW: Uint8Array = Uint8Array.from({ length: 65536 }, (_,
   encodeAlawSample((bits << 16) >> 16),
 );
 
-/** Transcoding without leaving the companded domain: decode and encode folded into one table. */
+/** Transcoding tables: decoding and encoding in one step. */
 export const MULAW_TO_ALAW: Uint8Array = Uint8Array.from(MULAW_TO_LINEAR, (sample) => encodeAlawSample(sample));
 export const ALAW_TO_MULAW: Uint8Array = Uint8Array.from(ALAW_TO_LINEAR, (sample) => encodeMulawSample(sample));
 
-/** The octet that decodes to (nearly) nothing: 0 for mu-law, +8 of 32768 for A-law, which has no zero. */
+/** Octet of silence: 0 in mu-law, +8 of 32768 in A-law, which has no zero. */
 export const MULAW_SILENCE = 0xff;
 export const ALAW_SILENCE = 0xd5;
 
 export type G711Codec = 'PCMU' | 'PCMA';
 
-/** Encodes at most `most` samples into `octets`, from `at` on; returns how many. */
+/** Encodes at most `most` samples into `octets`, starting at `at`. Returns the number of samples. */
 export function encodeG711(
   codec: G711Codec,
   samples: Int16Array,
@@ -39,7 +39,7 @@ export function encodeG711(
   return count;
 }
 
-/** Decodes octets `from`..`to` into `samples`; returns the number of samples written. */
+/** Decodes octets `from`..`to` into `samples`. Returns the number of samples. */
 export function decodeG711(
   codec: G711Codec,
   octets: Uint8Array,
@@ -53,7 +53,7 @@ export function decodeG711(
   return count;
 }
 
-/** The octet table that turns `from` into `to`; null when there is nothing to do. */
+/** Octet table from one law to the other; null if they are equal. */
 export function transcodingTable(from: G711Codec, to: G711Codec): Uint8Array | null {
   if (from === to) return null;
   return from === 'PCMU' ? MULAW_TO_ALAW : ALAW_TO_MULAW;

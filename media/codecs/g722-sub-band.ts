@@ -1,7 +1,7 @@
 /**
- * One band of G.722: adaptive differential PCM with a predictor of two poles and six zeros (ITU-T G.722 clauses 6.2.1 to
- * 6.2.4). Encoder and decoder keep the same state. Arithmetic is that of the recommendation: 16 bits, saturated after every
- * addition, and the upper half of every product. Names of blocks and variables are those of its clause 6.
+ * One band of G.722: ADPCM with a predictor of two poles and six zeros (ITU-T G.722 clauses 6.2.1 to 6.2.4). As there,
+ * arithmetic has 16 bits, saturates after every addition and keeps the upper half of products. Names are those of
+ * clause 6.
  */
 
 export class SubBand {
@@ -20,7 +20,7 @@ export class SubBand {
   #partial1 = 0;
   #partial2 = 0;
   #reconstructed1 = 0;
-  /** B1 to B6, and twice the differences D of the last six samples, saturated, the newest first. */
+  /** B1 to B6, and twice the differences D of the last six samples, saturated, newest first. */
   readonly #zeros = new Int32Array(6);
   readonly #doubled = new Int32Array(6);
 
@@ -43,13 +43,13 @@ export class SubBand {
     this.#doubled.fill(0);
   }
 
-  /** A sample of 15 bits of the lower band to 6 bits. */
+  /** Encodes a 15-bit sample of the lower band to 6 bits. */
   encodeLow(sample: number): number {
     // SUBTRA, QUANTL
     const error = saturated(sample - this.#prediction);
     const magnitude = error >= 0 ? error : ~error;
     const step = this.#step;
-    // Bisection: decision levels grow, and so do their products.
+    // Binary search: decision levels increase, and so do their products.
     let level = 0;
     for (let stride = 16; stride > 0; stride >>= 1) {
       const probe = level + stride;
@@ -60,7 +60,7 @@ export class SubBand {
     return code;
   }
 
-  /** 6 bits to a sample of the lower band that may have more than 15 bits. */
+  /** Decodes 6 bits to a sample of the lower band, which may exceed 15 bits. */
   decodeLow(code: number, mode: 1 | 2 | 3): number {
     const level = mode === 1 ? LOW_LEVELS_6[code]! : mode === 2 ? LOW_LEVELS_5[code >> 1]! : LOW_LEVELS_4[code >> 2]!;
     const sample = saturated(this.#prediction + product(level, this.#step));
@@ -68,7 +68,7 @@ export class SubBand {
     return sample;
   }
 
-  /** A sample of 15 bits of the higher band to 2 bits. */
+  /** Encodes a 15-bit sample of the higher band to 2 bits. */
   encodeHigh(sample: number): number {
     // SUBTRA, QUANTH
     const error = saturated(sample - this.#prediction);
@@ -79,7 +79,7 @@ export class SubBand {
     return code;
   }
 
-  /** 2 bits to a sample of the higher band that may have more than 15 bits. */
+  /** Decodes 2 bits to a sample of the higher band, which may exceed 15 bits. */
   decodeHigh(code: number): number {
     return this.#adaptHigh(code);
   }
@@ -103,7 +103,7 @@ export class SubBand {
     return this.#predict(difference);
   }
 
-  /** Adapts the predictor to a quantised difference and returns the sample that it means: RECONS to PREDIC. */
+  /** Adapts the predictor and returns the reconstructed sample: RECONS to PREDIC. */
   #predict(difference: number): number {
     const reconstructed = saturated(this.#prediction + difference);
     const partial = saturated(this.#zeroPrediction + difference);
@@ -128,7 +128,7 @@ export class SubBand {
     return reconstructed;
   }
 
-  /** UPZERO, DELAYA, FILTEZ: adapts the zeros and returns their prediction of the next sample. */
+  /** Adapts the zeros and returns their prediction of the next sample: UPZERO, DELAYA, FILTEZ. */
   #adaptZeros(difference: number): number {
     const zeros = this.#zeros;
     const doubled = this.#doubled;
@@ -136,11 +136,10 @@ export class SubBand {
     let newer = saturated(2 * difference);
     let prediction = 0;
     let overflow = 0;
-    // From the newest to the oldest, the other way round than the recommendation adds: the sum is the same unless a part
-    // of it overflows.
+    // Newest to oldest, the reverse of the recommendation. The sum differs only if a partial sum overflows.
     for (let i = 0; i < 6; i++) {
       const old = doubled[i]!;
-      // 32 767 less a 256th, and 128, is 32 767: nothing to saturate.
+      // At most 32 767 less a 256th plus 128, which is 32 767, so no saturation.
       const zero = product(zeros[i]!, 32_640) + ((old ^ difference) >= 0 ? nudge : -nudge);
       zeros[i] = zero;
       doubled[i] = newer;
@@ -168,12 +167,12 @@ function clamped(value: number, most: number): number {
   return value > most ? most : Math.max(value, -most);
 }
 
-/** The upper 16 bits of the product of two fractions. */
+/** Upper 16 bits of the product of two fractions. */
 function product(a: number, b: number): number {
   return Math.imul(a, b) >> 15;
 }
 
-/** SCALEL, SCALEH: the exponential of a logarithm of base 2 with 11 bits of fraction. */
+/** SCALEL, SCALEH: 2 to the power of a logarithm with 11 fraction bits. */
 function stepOf(logStep: number, exponent: number): number {
   const mantissa = MANTISSAS[(logStep >> 6) & 31]!;
   const shift = exponent - (logStep >> 11);
@@ -222,11 +221,11 @@ const LOW_DECISIONS = timesEight([
   1458, 1612, 1765, 1980, 2195, 2557, 2919,
 ]);
 
-/** By the interval that the error lies in. Negative codes have two that were never given out, 0 to 3 (Table 14). */
+/** By decision interval of the error. The two lowest negative codes are unused (0 to 3, Table 14). */
 const LOW_NEGATIVE_CODE = Int32Array.from({ length: 30 }, (_, level) => (level < 2 ? 63 - level : 33 - level));
 const LOW_POSITIVE_CODE = Int32Array.from({ length: 30 }, (_, level) => 61 - level);
 
-/** Output levels by code (QQ6, QQ5 and QQ4, Table 14 and 18), times 8 and signed. */
+/** Output levels by code (QQ6, QQ5 and QQ4, Tables 14 and 18), times 8 and signed. */
 const LOW_LEVELS_6 = timesEight([
   -17, -17, -17, -17, -3101, -2738, -2376, -2088, -1873, -1689, -1535, -1399, -1279, -1170, -1072, -982, -899, -822,
   -750, -682, -618, -558, -501, -447, -396, -347, -300, -254, -211, -170, -130, -91, 3101, 2738, 2376, 2088, 1873, 1689,

@@ -1,22 +1,21 @@
 import { SubBand } from './g722-sub-band.ts';
 
 /**
- * ITU-T G.722: 7 kHz audio in 64 kbit/s. Two quadrature mirror filters split 16 kHz into two bands of 8 kHz; each band is
- * ADPCM of its own (`g722-sub-band.ts`). An octet is two samples: 6 bits of the lower band below 2 of the higher.
- * Samples are 16-bit signed at 16 kHz. Integer exact, by the block diagrams of clause 5 and 6 of the recommendation.
- * The tests compare it with ffmpeg's, octet by octet and sample by sample, and with one of ITU's test sequences (Appendix II).
- * In RTP its payload type is 9 and its clock is said to be 8 kHz (RFC 3551 §4.5.2), so that an octet is one tick, as in G.711.
+ * ITU-T G.722: 7 kHz audio in 64 kbit/s. Mirror filters split 16 kHz into two bands of 8 kHz, each coded with ADPCM
+ * (`g722-sub-band.ts`). An octet is two 16-bit samples: 6 bits of the lower band below 2 of the higher. Bit exact,
+ * after the block diagrams of clauses 5 and 6; tests compare it with ffmpeg and an ITU test sequence (Appendix II). In
+ * RTP its payload type is 9 and its clock 8 kHz (RFC 3551 §4.5.2), so an octet is one tick, as in G.711.
  */
 
 export const G722_SAMPLE_RATE_HZ = 16_000;
 
-/** Bits of each octet that are audio: mode 1 all 8 (64 kbit/s), mode 2 leaves the lowest to data, mode 3 the lowest two. */
+/** Audio bits of each octet: mode 1 uses all 8 (64 kbit/s), mode 2 leaves the lowest to data, mode 3 the lowest two. */
 export type G722Mode = 1 | 2 | 3;
 
 const TAPS = 24;
-/** Samples that a filter still needs of the block before. */
+/** Samples of the previous block that a filter needs. */
 const HISTORY = TAPS - 2;
-/** Octets in a pass of the filters: 20 ms. */
+/** Octets per filter pass: 20 ms. */
 const BLOCK_OCTETS = 160;
 
 export class G722Encoder {
@@ -25,8 +24,8 @@ export class G722Encoder {
   readonly #window = new Int32Array(HISTORY + 2 * BLOCK_OCTETS);
 
   /**
-   * Encodes pairs of samples, at most `most`, up to the shorter of both buffers; an odd last sample is ignored. Returns the
-   * octets written, from `at` on. Allocates nothing.
+   * Encodes at most `most` pairs of samples, up to the shorter buffer. Returns the number of octets, written from `at`.
+   * Allocates nothing.
    */
   encode(samples: Int16Array, octets: Uint8Array, at = 0, most: number = samples.length >> 1): number {
     const count = Math.min(most, samples.length >> 1, octets.length - at);
@@ -67,7 +66,10 @@ export class G722Decoder {
     this.#mode = mode;
   }
 
-  /** Decodes octets `from`..`to`, two samples each, as far as `samples` has room. Returns the samples written. Allocates nothing. */
+  /**
+   * Decodes octets `from`..`to`, two samples each, up to the room in `samples`. Returns the number of samples.
+   * Allocates nothing.
+   */
   decode(octets: Uint8Array, samples: Int16Array, from = 0, to: number = octets.length): number {
     const count = Math.min(to - from, samples.length >> 1);
     for (let done = 0; done < count; done += BLOCK_OCTETS) {
@@ -101,7 +103,10 @@ export class G722Decoder {
   }
 }
 
-/** Every second coefficient of the mirror filter, which is symmetric: backwards from the newest sample they are the others. */
+/**
+ * Every second coefficient of the mirror filter. It is symmetric: a negative stride from the newest sample yields the
+ * others.
+ */
 function filtered(window: Int32Array, at: number, stride: 2 | -2): number {
   return (
     3 * window[at]! -
@@ -119,7 +124,7 @@ function filtered(window: Int32Array, at: number, stride: 2 | -2): number {
   );
 }
 
-/** Quantiser steps at rest, in 1/8 of the smallest (clause 3.5, Table 17). */
+/** Initial quantiser steps, in 1/8 of the smallest (clause 3.5, Table 17). */
 const LOW_STEP = 32;
 const HIGH_STEP = 8;
 

@@ -8,18 +8,18 @@ import {
 } from 'libopus-wasm';
 
 /**
- * Opus (RFC 6716) for one leg, by libopus: mono at 16 kHz, which is what calls are recorded and recognised with. Every
- * Opus decoder takes any sample rate and number of channels (RFC 7587 §3), so peers may send what they like.
+ * Opus (RFC 6716) for one leg, with libopus: mono at 16 kHz, as in recordings and recognition. Every Opus decoder
+ * accepts any rate and channels (RFC 7587 §3), so peers may differ.
  */
 
-/** Speech of 8 kHz bandwidth, with what `OPUS_LOSS_PERCENT` needs; SDP asks peers for the same. */
+/** Speech of 8 kHz bandwidth, including the redundancy for `OPUS_LOSS_PERCENT`. SDP asks peers for the same. */
 const OPUS_BITRATE = 24_000;
-/** Loss that frames are protected against: each repeats the former one at a lower rate. */
+/** Loss that forward error correction covers: each frame repeats the previous one at a lower rate. */
 const OPUS_LOSS_PERCENT = 10;
-/** Of 10. More costs CPU that grows faster than the quality of speech. */
+/** 0 to 10. More costs CPU out of proportion to speech quality. */
 const COMPLEXITY = 3;
 const SAMPLES_PER_TICK = 2;
-/** A packet without sound for its frame: the sender pauses (RFC 6716 §2.1.9, as libopus has it). */
+/** Larger packets contain audio, smaller ones mark a pause (RFC 6716 §2.1.9, as in libopus). */
 const MOST_PAUSE_BYTES = 2;
 /** 120 ms (RFC 6716 §3.2). */
 const MOST_TICKS = 960;
@@ -45,7 +45,7 @@ export class OpusEncoder {
     return new OpusEncoder(encoder);
   }
 
-  /** Whether silence becomes packets that need not be sent, see `isOpusPause`. Default false. */
+  /** Whether pauses become packets that need not be sent, see `isOpusPause`. Default false. */
   set dtx(isOn: boolean) {
     this.#encoder.setDtx(isOn);
   }
@@ -60,7 +60,7 @@ export class OpusEncoder {
   }
 }
 
-/** Decodes the packets of one stream, in their order. The functions return samples written, 0 for what is no Opus. */
+/** Decodes the packets of one stream, in order. Methods return the samples written; 0 for invalid packets. */
 export class OpusDecoder {
   readonly #decoder: OpusDecoderHandle;
 
@@ -80,7 +80,7 @@ export class OpusDecoder {
     }
   }
 
-  /** Fills `ticks` of 125 us before `packet`, by what it repeats of them, if it does (RFC 6716 §2.1.7). */
+  /** Recovers `ticks` of 125 us before `packet` from its redundancy, if any (RFC 6716 §2.1.7). */
   recover(packet: Uint8Array, ticks: number, samples: Int16Array): number {
     try {
       return written(this.#decoder.decode(packet, { decodeFec: true, frameSize: SAMPLES_PER_TICK * ticks }), samples);
@@ -89,7 +89,7 @@ export class OpusDecoder {
     }
   }
 
-  /** Fills `ticks` of 125 us that were lost. */
+  /** Conceals `ticks` of 125 us that were lost. */
   conceal(ticks: number, samples: Int16Array): number {
     try {
       return written(this.#decoder.decodePacketLoss(SAMPLES_PER_TICK * ticks), samples);
@@ -103,12 +103,12 @@ export class OpusDecoder {
   }
 }
 
-/** Whether a packet of so many bytes says only that its sender pauses. */
+/** Whether a packet of this size only marks a pause. */
 export function isOpusPause(payloadBytes: number): boolean {
   return payloadBytes <= MOST_PAUSE_BYTES;
 }
 
-/** How long a packet lasts, in ticks of 125 us, by its first two octets (RFC 6716 §3.1); 0 for what is no Opus. */
+/** Duration of a packet in ticks of 125 us, from its first two octets (RFC 6716 §3.1); 0 if invalid. */
 export function opusTicks(octets: Uint8Array, from: number, bytes: number): number {
   if (bytes < 1) return 0;
   const toc = octets[from]!;

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { Endpoint } from './endpoint.ts';
 
-/** Datagram sockets of Node: one system call for each packet, on every platform. */
+/** Node's datagram sockets: one system call per packet, on every platform. */
 export class DgramDatagrams implements Datagrams {
   readonly name = 'dgram';
   received = 0;
@@ -13,7 +13,7 @@ export class DgramDatagrams implements Datagrams {
     const family = isIPv6(options.host) ? 6 : 4;
     const socket = createSocket({
       type: family === 6 ? 'udp6' : 'udp4',
-      // Addresses are literal, and Node's own resolver would put every packet off by a turn of the event loop.
+      // Addresses are literal. Node's own lookup would delay every packet by a turn of the event loop.
       lookup: (hostname, _options, callback) => callback(null, hostname, family),
     });
     return new Promise((resolve, reject) => {
@@ -23,7 +23,7 @@ export class DgramDatagrams implements Datagrams {
       });
       socket.bind({ address: options.host, port: options.port, exclusive: true }, () => {
         socket.removeAllListeners('error');
-        // An unreachable network for a single packet.
+        // Such as an unreachable network for a single packet.
         socket.on('error', () => {});
         this.#sockets += 1;
         const receive: DatagramReceiver = (datagram, source) => {
@@ -54,10 +54,9 @@ class DgramSocket implements DatagramSocket {
   readonly #socket: Socket;
   readonly #family: 4 | 6;
   readonly #onClosed: () => void;
-  /** Who sent the last datagram, as text and as numbers: nearly always the next one too. */
+  /** The last source, as text and numbers. The next one is nearly always the same. */
   #sourceHost = '';
   readonly #source = new Endpoint();
-  /** The same for whom the last one went to. */
   #targetHost = '';
   readonly #target = new Endpoint();
   #closing: Promise<void> | null = null;

@@ -8,14 +8,12 @@ import { bindSocket, IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSoc
 import type { SystemCalls } from './system-calls.ts';
 
 /**
- * Datagram sockets on epoll(7), for machines and containers that forbid io_uring: one system call finds all sockets that
- * have packets, one receives what a socket has, and one sends. All of it works in memory that is set up once.
+ * Datagram sockets on epoll(7), for systems that forbid io_uring. One system call finds all sockets with packets, one
+ * receives a socket's packets, and one sends. Memory is preallocated.
  */
 
-/** Of one socket in one system call. */
 const BATCH = 8;
 const BUFFER_BYTES = 2048;
-/** Sockets in one system call. */
 const MOST_EVENTS = 256;
 /** struct mmsghdr, struct iovec and struct sockaddr_in6 of a 64-bit machine, in words. */
 const MESSAGE_WORDS = 16;
@@ -33,18 +31,18 @@ export class EpollDatagrams implements Datagrams {
   readonly #epoll: number;
   readonly #schedule: DrainSchedule;
   readonly #readiness: ReadinessPoll;
-  /** For each buffer a message, then for each the vector that it names. */
+  /** One message header per buffer, then one iovec per buffer. */
   readonly #messages: NativeMemory;
   readonly #buffers: NativeMemory;
   readonly #addresses: NativeMemory;
   readonly #events: NativeMemory;
-  /** The datagram being sent and its target address; the kernel copies both at once. */
+  /** The datagram being sent and its target. The kernel copies both in the call. */
   readonly #outgoing: NativeMemory;
   readonly #target: NativeMemory;
-  /** By id. Ids of closed sockets are used again. */
+  /** By id. Ids of closed sockets are reused. */
   readonly #sockets: (EpollSocket | null)[] = [];
   readonly #freeIds: number[] = [];
-  /** The datagram in each buffer as it was last handed out. */
+  /** View of the last datagram in each buffer. */
   readonly #views: Buffer[];
   readonly #source = new Endpoint();
   readonly #counters = { sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
@@ -142,7 +140,7 @@ export class EpollDatagrams implements Datagrams {
   }
 
   release(socket: EpollSocket): void {
-    // Closing takes it out of the epoll set.
+    // Closing removes it from the epoll set.
     this.#calls.close(socket.descriptor);
     this.#sockets[socket.id] = null;
     this.#freeIds.push(socket.id);
@@ -167,7 +165,7 @@ export class EpollDatagrams implements Datagrams {
     }
   }
 
-  /** Receives one batch. Anything beyond it waits until the other sockets had their turn. */
+  /** Receives one batch. Further datagrams wait until the other sockets had their turn. */
   #receive(socket: EpollSocket): number {
     const { words } = this.#messages;
     for (let slot = 0; slot < BATCH; slot++) words[MESSAGE_WORDS * slot + 2] = IPV6_BYTES;

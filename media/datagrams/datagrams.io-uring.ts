@@ -8,16 +8,15 @@ import { bindSocket, readSocketAddress, socketAddressBytes, writeSocketAddress }
 import type { Bell, SystemCalls } from './system-calls.ts';
 
 /**
- * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. Datagrams sent by a
- * receiver go out within its turn, others at the end of the task that sent them. A received datagram is forwarded without
- * a copy.
+ * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. Datagrams of a
+ * receiver are sent within its turn, others at the end of their task. Received ones are forwarded without a copy.
  */
 
 const SUBMISSIONS = 1024;
 const COMPLETIONS = 4096;
 const BUFFERS = 1024;
 const BUFFER_BYTES = 2048;
-/** struct io_uring_recvmsg_out, in front of the address and the datagram. */
+/** struct io_uring_recvmsg_out, before the address and the datagram. */
 const RESULT_BYTES = 16;
 const TRUNCATED = 0x20;
 const ADDRESS_SLOT_BYTES = 32;
@@ -33,17 +32,16 @@ export class IoUringDatagrams implements Datagrams {
   readonly #ring: IoUring;
   readonly #schedule: DrainSchedule;
   readonly #bell: Bell;
-  /** `struct msghdr` whose only field is the length of the source's address, for either family. */
+  /** `struct msghdr` with only the length of the source address set, by family. */
   readonly #templates: Record<4 | 6, NativeMemory>;
-  /** The target address of each submission. */
   readonly #addresses: NativeMemory;
-  /** Copies of datagrams that were not received here. */
+  /** Copies of datagrams that are not in a receive buffer. */
   readonly #outgoing: NativeMemory;
-  /** By id. Ids of closed sockets are used again. */
+  /** By id. Ids of closed sockets are reused. */
   readonly #sockets: (IoUringSocket | null)[] = [];
   readonly #freeIds: number[] = [];
   readonly #unarmed: IoUringSocket[] = [];
-  /** The datagram in each buffer as it was last handed out. */
+  /** View of the last datagram in each buffer. */
   readonly #views: Buffer[];
   readonly #completion: Completion = { id: 0, result: 0, flags: 0, buffer: 0 };
   readonly #source = new Endpoint();
@@ -53,12 +51,12 @@ export class IoUringDatagrams implements Datagrams {
   #open = 0;
   #isInTurn = false;
   #isFlushDue = false;
-  /** The memory shared with the kernel is gone, and its addresses may be another ring's by now. */
+  /** The memory shared with the kernel is unmapped, and another ring may use its addresses. */
   #isClosed = false;
 
   /**
-   * @param mappings of the thread that this one takes the place of, which this one frees.
-   * @throws the system's error where io_uring is forbidden or lacks what is needed.
+   * @param mappings of the thread that this one replaces; frees them.
+   * @throws the system's error if io_uring is forbidden or lacks a feature.
    */
   constructor(calls: SystemCalls, mappings = new RingMappings()) {
     this.#calls = calls;
@@ -210,7 +208,7 @@ export class IoUringDatagrams implements Datagrams {
     return packets;
   }
 
-  /** Handles one completion. Returns how many datagrams that was. */
+  /** Handles one completion. Returns its number of datagrams. */
   #complete(): number {
     const completion = this.#completion;
     this.#ring.takeCompletion(completion);
@@ -287,7 +285,7 @@ class IoUringSocket implements DatagramSocket {
   readonly family: 4 | 6;
   readonly port: number;
   readonly receive: DatagramReceiver;
-  /** A request of the kernel names the socket. */
+  /** A request in the kernel refers to the socket. */
   isArmed = false;
   readonly #owner: IoUringDatagrams;
   readonly #closed = Promise.withResolvers<void>();

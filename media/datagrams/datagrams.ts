@@ -7,7 +7,6 @@ import type { Endpoint } from './endpoint.ts';
 export interface Datagrams {
   /** Such as `dgram`. */
   readonly name: string;
-  /** Datagrams so far. */
   readonly received: number;
   /**
    * Binds a UDP socket to a literal address.
@@ -15,7 +14,7 @@ export interface Datagrams {
    */
   bind(options: BindOptions): Promise<DatagramSocket>;
   dump(): unknown;
-  /** Call it when all sockets are closed, and nothing after it. */
+  /** Call this last, when all sockets are closed. */
   close(): void;
 }
 
@@ -25,18 +24,16 @@ export interface BindOptions {
   receive: DatagramReceiver;
 }
 
-/**
- * Receives a datagram, which it may change and send. Both arguments are reused after it returns. Must not throw.
- */
+/** Receives a datagram, which it may modify and send. Both arguments are reused after it returns. Must not throw. */
 export type DatagramReceiver = (datagram: Buffer, source: Endpoint) => void;
 
 export interface DatagramSocket {
   readonly port: number;
   /**
-   * Sends without waiting and ignores errors; loss statistics show them. May read the bytes until the next turn of the
-   * event loop, so pass a slot of a `SendRing` or the datagram that was just received.
+   * Sends without waiting; errors show only in loss statistics. May read the bytes until the next turn of the event
+   * loop, so pass a slot of a `SendRing` or the datagram just received.
    */
   send(datagram: Buffer, to: Endpoint): void;
-  /** Idempotent. Stops receiving, sends pending datagrams, and resolves when the port is free. */
+  /** Stops receiving, sends pending datagrams, and resolves when the port is free. Idempotent. */
   close(): Promise<void>;
 }

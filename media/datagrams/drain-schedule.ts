@@ -1,10 +1,10 @@
 /**
  * Decides when a media worker drains its sockets. At a low packet rate, the kernel wakes it for each packet. At a high
- * rate, it drains every millisecond or two, so that one system call serves many packets and the cost of a packet falls as
- * the load grows. Each turn is bounded, and timers and messages run before the next one.
+ * rate, it drains every millisecond or two, so that one system call serves many packets. Each turn is bounded, so that
+ * timers and messages run.
  */
 
-/** Packets per millisecond that switch from waking to the clock: ten calls. Half of that switches back. */
+/** Packets per millisecond that switch from waking to the timer: ten calls. Half of that switches back. */
 const BUSY_PER_MS = 1;
 /** Packets per millisecond that double the interval: a hundred calls. */
 const VERY_BUSY_PER_MS = 10;
@@ -12,7 +12,6 @@ const SHORT_INTERVAL_MS = 1;
 const LONG_INTERVAL_MS = 2;
 const MEASURE_MS = 100;
 
-/** Bounds of one `drain`; timers and messages run before the next. */
 export const MOST_PACKETS_PER_TURN = 2000;
 export const MOST_MS_PER_TURN = 5;
 
@@ -20,7 +19,6 @@ interface DrainScheduleOptions {
   nowMs: () => number;
   /** Handles received packets, up to a bound, and returns their number. */
   drain: () => number;
-  /** Whether `drain` stopped at its bound. */
   hasMore: () => boolean;
   /** Makes the kernel call `onWoken` for packets that arrive from now on. */
   startWaking: (onWoken: () => void) => void;
@@ -105,7 +103,7 @@ export class DrainSchedule {
     this.#timer = null;
     this.#state = 'sleeping';
     this.#options.startWaking(this.#woken);
-    // Packets that arrived before waking was on.
+    // Packets may have arrived before waking was on.
     this.soon();
   }
 

@@ -2,9 +2,8 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 
 /**
- * An IP address and UDP port as numbers, so that a packet's source is compared and copied without strings. An IPv4
- * address is held as the IPv6 address that maps it (RFC 4291 §2.5.5.2). All fields are small integers: writing them
- * allocates nothing.
+ * An IP address and UDP port as numbers, to compare and copy packet sources without strings. IPv4 is stored as
+ * IPv4-mapped IPv6 (RFC 4291 §2.5.5.2). All fields are small integers, so writing them allocates nothing.
  */
 
 const MAPPED = 0xffff;
@@ -15,9 +14,9 @@ export class Endpoint {
   word1 = 0;
   word2 = 0;
   word3 = 0;
-  /** Of a link-local IPv6 address, else 0. */
+  /** Zone of a link-local IPv6 address, else 0. */
   scopeId = 0;
-  /** 0 before there is one. */
+  /** 0 if not set. */
   port = 0;
 
   /** @throws RangeError unless `host` is a literal address. */
@@ -28,7 +27,7 @@ export class Endpoint {
     return endpoint;
   }
 
-  /** No address: the one a new endpoint has, which no peer sends from. */
+  /** Whether no address is set. No peer sends from the all-zero address. */
   get isUnspecified(): boolean {
     return (this.word0 | this.word1 | this.word2 | this.word3) === 0;
   }
@@ -81,7 +80,7 @@ export class Endpoint {
     );
   }
 
-  /** Takes a literal address, such as `192.0.2.1` or `fe80::1%eth0`. @throws RangeError for any other text. */
+  /** Sets a literal address, such as `192.0.2.1` or `fe80::1%eth0`. @throws RangeError for any other text. */
   setHost(host: string): void {
     const [address = '', zone] = host.split('%', 2);
     if (!ipaddr.isValid(address)) throw new RangeError('not a literal IP address');
@@ -97,7 +96,7 @@ export class Endpoint {
     );
   }
 
-  /** The literal address as a socket of this family takes it. */
+  /** The literal address for a socket of this family. */
   hostFor(family: 4 | 6): string {
     const bytes = Buffer.alloc(16);
     bytes.writeInt32BE(this.word0, 0);

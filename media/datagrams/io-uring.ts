@@ -2,9 +2,9 @@ import { NativeMemory } from './native-memory.ts';
 import { type SystemCalls, systemError } from './system-calls.ts';
 
 /**
- * The part of io_uring(7) that datagrams need: a submission ring, a completion ring and a ring of receive buffers, all
- * shared with the kernel and read and written without allocations. Needs Linux 6.1. The thread that opens a ring is the
- * only one that may use it; the kernel works on its requests inside `enter` alone.
+ * The part of io_uring(7) for datagrams: rings of submissions, completions and receive buffers, shared with the kernel
+ * and used without allocation. Needs Linux 6.1. Only the opening thread may use a ring; the kernel processes requests
+ * only inside `enter`.
  */
 
 const SETUP = 425;
@@ -50,12 +50,12 @@ interface RingOptions {
 }
 
 /**
- * Memory that a ring has mapped. The kernel keeps a ring, and the ports of its sockets, as long as that memory is mapped.
- * When a thread is terminated, its replacement calls `unmapAll` on the same shared memory.
+ * Memory mappings of a ring, which keep the ring and the ports of its sockets alive. The replacement of a terminated
+ * thread calls `unmapAll` on the same shared memory.
  */
 export class RingMappings {
   static readonly BYTES = 32;
-  /** Address and size of either. */
+  /** Address and size of both mappings. */
   readonly #values: Float64Array;
 
   /** @param memory of at least `BYTES`, zeroed before its first use. */
@@ -101,7 +101,7 @@ export class IoUring {
   readonly #bufferRing: NativeMemory;
   readonly #bufferMask: number;
   readonly #bufferRingHalves: Uint16Array;
-  /** Submissions not yet handed to the kernel. */
+  /** Submissions not yet passed to the kernel. */
   #pending = 0;
   #sqTail = 0;
   #cqHead = 0;
@@ -159,30 +159,30 @@ export class IoUring {
     this.#register(REGISTER_EVENTFD, counter);
   }
 
-  /** Readable when there is something to do, while `setNotifying` is on. Reset it before `enter`. */
+  /** Event counter, readable when there is work and `setNotifying` is on. Reset it before `enter`. */
   get counter(): number {
     return this.#counter;
   }
 
-  /** Whether another submission can be written, after an `enter` if need be. */
+  /** Makes room for a submission, if necessary by `enter`. Returns whether there is room. */
   makeRoom(): boolean {
     if (this.#pending >= this.#submissions) this.enter();
     return this.#pending < this.#submissions;
   }
 
-  /** The number of the next submission, below `submissions`. It is used again only after an `enter`. */
+  /** Index of the next submission, below `submissions`. Reused only after an `enter`. */
   get nextEntry(): number {
     return this.#sqTail & (this.#submissions - 1);
   }
 
-  /** Whether the kernel wakes us; afterwards `enter` once, for what came before. */
+  /** Whether the kernel wakes us. After turning it on, `enter` once for earlier work. */
   setNotifying(isNotifying: boolean): void {
     Atomics.store(this.#rings, this.#cqFlagsAt, isNotifying ? 0 : CQ_EVENTFD_DISABLED);
   }
 
   /**
-   * Receives until it fails or is cancelled; each datagram is a completion with a buffer. `template` is a
-   * `struct msghdr`, which says how long the source's address is. Needs room, as the next two do.
+   * Receives until it fails or is cancelled; each datagram is a completion with a buffer. `template` is a `struct
+   * msghdr` with the length of the source address. Like the next two, it needs room.
    */
   receive(descriptor: number, template: NativeMemory, id: number): void {
     const at = this.#next(OP_RECVMSG | (SQE_BUFFER_SELECT << 8) | (RECV_MULTISHOT << 16), descriptor, id);
@@ -191,13 +191,12 @@ export class IoUring {
     this.#entries[at + 6] = 1;
   }
 
-  /** Cancels the request with this id. */
   cancel(id: number, cancelId: number): void {
     const at = this.#next(OP_ASYNC_CANCEL, -1, cancelId);
     this.#entries[at + 4] = id;
   }
 
-  /** Sends once, without waiting; only a failure is a completion. The memory is read in the next `enter`. */
+  /** Sends once, without waiting. Only a failure is a completion. The memory is read in the next `enter`. */
   send(options: SendFields): void {
     const { memory, to } = options;
     const at = this.#next(OP_SEND | (SQE_SKIP_SUCCESS << 8), options.descriptor, options.id);
@@ -220,7 +219,6 @@ export class IoUring {
     this.#publishBuffers();
   }
 
-  /** Whether `enter` would do anything. */
   get hasWork(): boolean {
     return this.#pending > 0 || (Atomics.load(this.#rings, this.#sqFlagsAt) & SQ_NEEDS_ENTER) !== 0;
   }
@@ -229,7 +227,7 @@ export class IoUring {
     return this.#cqHead !== Atomics.load(this.#rings, this.#cqTailAt);
   }
 
-  /** Reads the oldest completion into `completion`, whose place the kernel may then use again. */
+  /** Reads the oldest completion into `completion` and frees its slot. */
   takeCompletion(completion: Completion): void {
     const at = this.#cqesAt + CQE_WORDS * (this.#cqHead & this.#cqMask);
     completion.id = this.#rings[at]!;
@@ -240,7 +238,7 @@ export class IoUring {
     Atomics.store(this.#rings, this.#cqHeadAt, this.#cqHead);
   }
 
-  /** The buffer may be filled again after the next `enter`. */
+  /** Lets the kernel refill the buffer after the next `enter`. */
   giveBack(buffer: number): void {
     const at = BUFFER_WORDS * (this.#bufferTail & this.#bufferMask);
     const { words } = this.#bufferRing;
@@ -251,7 +249,7 @@ export class IoUring {
     this.#bufferTail = (this.#bufferTail + 1) & 0xffff;
   }
 
-  /** Nothing else may be called after it: the memory is gone. */
+  /** Releases the memory. Call nothing after it. */
   close(): void {
     this.#mappings.unmapAll(this.#calls);
     this.#calls.close(this.#descriptor);
@@ -270,7 +268,7 @@ export class IoUring {
     return at;
   }
 
-  /** The tail lies in the unused half of the first entry. */
+  /** The tail is stored in the unused half of the first entry. */
   #publishBuffers(): void {
     Atomics.store(this.#bufferRingHalves, 7, this.#bufferTail);
   }
@@ -281,7 +279,6 @@ export class IoUring {
   }
 }
 
-/** Reused for every send. */
 export interface SendFields {
   descriptor: number;
   memory: NativeMemory;
@@ -293,7 +290,6 @@ export interface SendFields {
   id: number;
 }
 
-/** Reused for every completion. */
 export interface Completion {
   id: number;
   /** Or a negative error number. */

@@ -2,17 +2,17 @@ import type { SystemCalls } from './system-calls.ts';
 
 const PAGE_BYTES = 4096;
 
-/** Memory that the kernel reads or writes, at an address that never changes. */
+/** Memory at a fixed address, shared with the kernel. */
 export class NativeMemory {
   readonly bytes: Buffer;
   readonly words: Int32Array;
-  /** Both halves of the address of the first byte. Offsets change the lower one only. */
+  /** Both halves of the start address. Offsets change only the lower one. */
   readonly addressLow: number;
   readonly addressHigh: number;
 
-  /** Zeroed, and aligned to a page. */
+  /** Zeroed and page-aligned. */
   constructor(calls: SystemCalls, bytes: number) {
-    // Twice as much, so that there is room to begin at a page and not to cross a multiple of 4 GiB.
+    // Twice the size, so that it can start at a page and not cross a multiple of 4 GiB.
     const memory = new ArrayBuffer(2 * bytes + 2 * PAGE_BYTES);
     const base = calls.addressOf(memory);
     let start = Math.ceil(base / PAGE_BYTES) * PAGE_BYTES;
@@ -24,12 +24,11 @@ export class NativeMemory {
     this.addressHigh = Math.floor(start / 2 ** 32);
   }
 
-  /** Of the first byte. */
   get address(): number {
     return this.addressHigh * 2 ** 32 + (this.addressLow >>> 0);
   }
 
-  /** Writes the address of our byte `offset` to a pointer: word `at` of `other` and the one behind it. */
+  /** Writes the address of byte `offset` as a pointer to words `at` and `at` + 1 of `other`. */
   pointFrom(other: NativeMemory, at: number, offset: number): void {
     other.words[at] = (this.addressLow + offset) | 0;
     other.words[at + 1] = this.addressHigh;

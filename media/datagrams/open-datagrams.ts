@@ -16,7 +16,6 @@ export interface OpenedDatagrams {
   unavailable: { name: string; reason: string }[];
 }
 
-/** The fastest first. */
 const IMPLEMENTATIONS: readonly { name: DatagramIo; open: (memory: SharedArrayBuffer) => Datagrams }[] = [
   { name: 'io_uring', open: (memory) => new IoUringDatagrams(openSystemCalls(), new RingMappings(memory)) },
   {
@@ -25,14 +24,14 @@ const IMPLEMENTATIONS: readonly { name: DatagramIo; open: (memory: SharedArrayBu
   },
 ];
 
-/** Memory in which a thread notes what its replacement must free if the thread is terminated. */
+/** Memory in which a thread records what its replacement must free if the thread is terminated. */
 export function datagramsMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(RingMappings.BYTES + PollContext.BYTES);
 }
 
 /**
- * Opens the given implementation, or the next slower one when it does not carry a datagram here.
- * @param memory from `datagramsMemory`; that of the thread whose place this one takes, if there is one.
+ * Opens the given implementation, or the next slower one if it cannot deliver a datagram here.
+ * @param memory from `datagramsMemory`; that of the thread that this one replaces, if any.
  */
 export async function openDatagrams(io: DatagramIo, memory = datagramsMemory()): Promise<OpenedDatagrams> {
   const unavailable: OpenedDatagrams['unavailable'] = [];
@@ -57,7 +56,7 @@ export async function openDatagrams(io: DatagramIo, memory = datagramsMemory()):
 
 const PROBE_TIMEOUT_MS = 1000;
 
-/** Sends one datagram to ourselves. @throws Error when it does not arrive. */
+/** Sends one datagram to ourselves. @throws Error if it does not arrive. */
 async function carryOne(datagrams: Datagrams): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const sockets: DatagramSocket[] = [];
@@ -68,7 +67,7 @@ async function carryOne(datagrams: Datagrams): Promise<void> {
   };
   const timer = setTimeout(() => reject(new Error('a datagram to ourselves did not arrive')), PROBE_TIMEOUT_MS);
   try {
-    // A machine may have no IPv4.
+    // A machine may lack IPv4.
     const { host, receiver } = await bind('127.0.0.1').then(
       (socket) => ({ host: '127.0.0.1', receiver: socket }),
       async () => ({ host: '::1', receiver: await bind('::1') }),

@@ -2,8 +2,8 @@ import { NativeMemory } from './native-memory.ts';
 import { type Bell, type SystemCalls, systemError } from './system-calls.ts';
 
 /**
- * Calls back when a descriptor is readable, by the kernel's asynchronous I/O: a poll request (`IOCB_CMD_POLL`, Linux 4.18)
- * raises an event counter, which Node reads. See io_submit(2).
+ * Calls back when a descriptor is readable, through the kernel's asynchronous I/O: a poll request (`IOCB_CMD_POLL`,
+ * Linux 4.18) raises an event counter, which Node reads. See io_submit(2).
  */
 
 /** io_setup, io_destroy, io_getevents, io_submit. */
@@ -11,7 +11,7 @@ const CALLS_BY_ARCHITECTURE = {
   x64: { setup: 206, destroy: 207, events: 208, submit: 209 },
   arm64: { setup: 0, destroy: 1, events: 4, submit: 2 },
 };
-/** struct iocb, struct io_event, and a pointer, each at a place of its own in one memory. */
+/** Offsets of struct iocb, struct io_event and a pointer. */
 const IOCB = 0;
 const EVENT = 64;
 const POINTER = 96;
@@ -21,12 +21,12 @@ const IOCB_FLAG_RESFD = 1;
 const POLLIN = 1;
 
 /**
- * The context of a poll. The kernel keeps it, and counts it against `fs.aio-max-nr`, until it is destroyed or the process ends.
- * When a thread is terminated, its replacement destroys it by the same shared memory.
+ * Kernel context of a poll. It counts against `fs.aio-max-nr` until it is destroyed or the process ends. The
+ * replacement of a terminated thread destroys it through the same shared memory.
  */
 export class PollContext {
   static readonly BYTES = 8;
-  /** Its address; 0 while there is none. */
+  /** Address of the context; 0 without one. */
   readonly #address: Float64Array;
 
   /** @param memory of `BYTES` from `offset`, zeroed before its first use. */
@@ -38,7 +38,7 @@ export class PollContext {
     return this.#address[0]!;
   }
 
-  /** @param pointer where there is room for an address, zeroed. @throws the system's error. */
+  /** @param pointer zeroed memory for an address, at `at`. @throws the system's error. */
   create(calls: SystemCalls, pointer: NativeMemory, at: number): void {
     this.destroy(calls);
     check(calls.syscall(callNumbers().setup, 1, pointer.address + at, 0, 0, 0, 0), 'io_setup');
@@ -59,7 +59,6 @@ export class ReadinessPoll {
   readonly #context: PollContext;
   readonly #counter: number;
   readonly #bell: Bell;
-  /** A request is with the kernel. */
   #isArmed = false;
   #onReadable: (() => void) | null = null;
   #rearm: NodeJS.Immediate | null = null;
@@ -81,7 +80,7 @@ export class ReadinessPoll {
     words[IOCB / 4 + 15] = this.#counter;
     this.#memory.pointFrom(this.#memory, POINTER / 4, IOCB);
     try {
-      // Kernels and sandboxes that know no such request refuse it here.
+      // Kernels and sandboxes without this request reject it here.
       this.#arm();
     } catch (error) {
       this.close();
@@ -89,7 +88,7 @@ export class ReadinessPoll {
     }
   }
 
-  /** Calls back at once if it is readable now, and whenever it is after a callback was dealt with. */
+  /** Calls back at once if it is readable now, and again whenever it is readable after a callback. */
   start(onReadable: () => void): void {
     this.#onReadable = onReadable;
     this.#bell.start(() => this.#wake());
@@ -113,7 +112,7 @@ export class ReadinessPoll {
   #wake(): void {
     this.#reap();
     this.#onReadable?.();
-    // After the turn that the callback has asked for: until then it stays readable.
+    // Rearm after the turn that the callback requested: until then it stays readable.
     this.#rearm ??= setImmediate(() => {
       this.#rearm = null;
       if (this.#onReadable !== null) this.#arm();
@@ -129,7 +128,7 @@ export class ReadinessPoll {
     this.#isArmed = true;
   }
 
-  /** Takes the answer to the request, if there is one. */
+  /** Takes the result of the request, if any. */
   #reap(): void {
     if (!this.#isArmed) return;
     const { events } = callNumbers();

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net';
 import { Endpoint } from './endpoint.ts';
 import type { SystemCalls } from './system-calls.ts';
 
-/** `struct sockaddr_in` and `sockaddr_in6` of a little-endian machine, in memory that is seen as 32-bit words. */
+/** `struct sockaddr_in` and `sockaddr_in6` of a little-endian machine, as 32-bit words. */
 
 export const IPV4_BYTES = 16;
 export const IPV6_BYTES = 28;
@@ -13,7 +13,7 @@ export function socketAddressBytes(family: 4 | 6): number {
   return family === 6 ? IPV6_BYTES : IPV4_BYTES;
 }
 
-/** A UDP socket that is bound to a literal address, and the port it got. @throws the system's error */
+/** Opens a UDP socket bound to a literal address. Returns it with its port. @throws the system's error */
 export function bindSocket(calls: SystemCalls, host: string, port: number): { descriptor: number; port: number } {
   const family = isIPv6(host) ? 6 : 4;
   const descriptor = calls.socket(family);
@@ -32,7 +32,7 @@ export function bindSocket(calls: SystemCalls, host: string, port: number): { de
   }
 }
 
-/** Writes the address to word `at`. An IPv4 socket takes the last word of the address. Allocates nothing. */
+/** Writes the address to word `at`. An IPv4 socket uses only the last word of the address. Allocates nothing. */
 export function writeSocketAddress(words: Int32Array, at: number, family: 4 | 6, endpoint: Endpoint): void {
   const { port } = endpoint;
   const portInNetworkOrder = ((port & 0xff) << 24) | ((port & 0xff00) << 8);
@@ -52,7 +52,7 @@ export function writeSocketAddress(words: Int32Array, at: number, family: 4 | 6,
   words[at + 6] = endpoint.scopeId;
 }
 
-/** Reads what the kernel wrote to word `at`. Allocates nothing. */
+/** Reads the kernel's address at word `at`. Allocates nothing. */
 export function readSocketAddress(words: Int32Array, at: number, endpoint: Endpoint): void {
   const first = words[at]!;
   endpoint.port = ((first >>> 24) & 0xff) | ((first >>> 8) & 0xff00);

@@ -5,8 +5,8 @@ import { endianness } from 'node:os';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 
 /**
- * The system calls of Linux that Node does not offer, called through `koffi`, which is optional. Numbers and structures
- * are those of 64-bit little-endian machines. Addresses are numbers: user space ends far below 2^53.
+ * Linux system calls that Node lacks, through the optional `koffi`. Numbers and structures are those of 64-bit
+ * little-endian machines. Addresses are numbers, because user space ends far below 2^53.
  */
 
 const AF_INET = 2;
@@ -28,7 +28,7 @@ const ARCHITECTURES = ['x64', 'arm64'];
 
 type NumericCall = (...values: number[]) => number;
 
-/** Rings when an event counter is raised, and resets it. */
+/** Calls back when an event counter is raised, and resets it. */
 export interface Bell {
   start(onRung: () => void): void;
   stop(): void;
@@ -36,20 +36,20 @@ export interface Bell {
 }
 
 export interface SystemCalls {
-  /** `syscall(2)` with six arguments; the answer, or the negative error number. */
+  /** `syscall(2)` with six arguments. Returns the result or a negative error number. */
   syscall(number: number, ...values: [number, number, number, number, number, number]): number;
   /** Maps a file. Returns the address. @throws the system's error. */
   map(descriptor: number, bytes: number, offset: number): number;
   unmap(address: number, bytes: number): void;
-  /** The memory at an address, as long as it is mapped. */
+  /** The memory at an address, valid while it is mapped. */
   view(address: number, bytes: number): ArrayBuffer;
   addressOf(memory: ArrayBuffer): number;
   /**
-   * Moves a new descriptor to a number that Node has opened, and returns that number. Node closes it when the thread is
-   * terminated; otherwise its port would stay taken as long as the process runs.
+   * Moves a new descriptor to a number that Node has opened, and returns it. Node then closes it when the thread is
+   * terminated; otherwise its port would stay taken until the process ends.
    */
   own(descriptor: number): number;
-  /** A UDP socket. @throws the system's error. */
+  /** Opens a UDP socket. @throws the system's error. */
   socket(family: 4 | 6): number;
   /** @throws the system's error. */
   bind(descriptor: number, socketAddress: Uint8Array): void;
@@ -57,21 +57,20 @@ export interface SystemCalls {
   nameOf(descriptor: number, socketAddress: Uint8Array): void;
   /** An empty set of epoll(7). @throws the system's error. */
   epoll(): number;
-  /** Adds a descriptor, to be named by `id` while it is readable. @throws the system's error. */
+  /** Adds a descriptor, reported as `id` when it is readable. @throws the system's error. */
   epollAdd(epoll: number, descriptor: number, id: number): void;
   /** Writes readable descriptors to `events` without waiting. Returns their number, or -1. */
   epollWait(epoll: number, events: number, most: number): number;
-  /** `recvmmsg(2)` and `sendto(2)` without waiting, on addresses of memory. Less than 0 for a failure. */
+  /** `recvmmsg(2)` and `sendto(2)` without waiting, on memory addresses. Negative on failure. */
   receiveMany(descriptor: number, messages: number, most: number): number;
   sendTo(descriptor: number, data: number, bytes: number, address: number, addressBytes: number): number;
-  /** A counter that does not block. @throws the system's error. */
+  /** A non-blocking counter. @throws the system's error. */
   eventCounter(): number;
-  /** A bell of a counter that does not block. */
   bell(counter: number): Bell;
   close(descriptor: number): void;
 }
 
-/** @throws Error with a reason that is fit for people. */
+/** @throws Error with a reason in plain words. */
 export function openSystemCalls(): SystemCalls {
   if (process.platform !== 'linux') throw new Error('this needs Linux');
   if (!ARCHITECTURES.includes(process.arch) || endianness() !== 'LE') {
@@ -171,8 +170,8 @@ export function openSystemCalls(): SystemCalls {
   };
 
   /**
-   * Node reads the counter, as it reads a pipe: the counter takes the place of one that Node has opened. A poll handle of
-   * koffi would be less, but it ends the whole process when its thread dies as the handle is about to call back.
+   * The counter replaces a descriptor that Node reads as a pipe. A poll handle of koffi would be simpler, but it ends
+   * the process if its thread dies just as the handle calls back.
    */
   function socketOn(counter: number, onRung: () => void): Socket {
     const ends = new Int32Array(2);
@@ -203,7 +202,7 @@ export function openSystemCalls(): SystemCalls {
 const PROT_READ_WRITE = 3;
 const MAP_SHARED_POPULATE = 0x8001;
 
-/** As those of Node, with `code`. */
+/** An error like Node's, with `code`. */
 export function systemError(errorNumber: number, call: string): NodeJS.ErrnoException {
   const code = getSystemErrorName(-errorNumber);
   const error: NodeJS.ErrnoException = new Error(`${call} ${code}: ${getSystemErrorMessage(-errorNumber)}`);

@@ -1,15 +1,15 @@
 import { SILENCE_DBOV } from './level.ts';
 
 /**
- * Level of speech while somebody speaks, by method B of ITU-T P.56 (clause 5): the long-term power over the part of the
- * time in which the envelope is, or lately was, within a margin of that level.
+ * Active speech level by method B of ITU-T P.56 (clause 5): long-term power over the time in which the envelope is, or
+ * recently was, near that level.
  */
 export class ActiveSpeechLevel {
   readonly #smoothing: number;
-  /** The envelope is so slow that it need not be looked at with every sample; P.56 wants 600 times a second or more. */
+  /** The slow envelope is not checked at every sample; P.56 requires at least 600 checks a second. */
   readonly #samplesPerLook: number;
   readonly #hangoverLooks: number;
-  /** For each threshold: looks in which it counted as active, and how many since the envelope was above it. */
+  /** By threshold: active checks, and checks since the envelope was above it. */
   readonly #activeLooks = new Float64Array(THRESHOLDS.length);
   readonly #looksBelow: Float64Array;
   #samples = 0;
@@ -24,10 +24,10 @@ export class ActiveSpeechLevel {
     this.#looksBelow = new Float64Array(THRESHOLDS.length).fill(this.#hangoverLooks);
   }
 
-  /** Takes the next `count` samples, between -1 and 1. Allocates nothing. */
+  /** Adds the next `count` samples, between -1 and 1. Allocates nothing. */
   add(samples: Float32Array, count: number): void {
     const keep = this.#smoothing;
-    // An hour has a hundred million samples: fields would take most of the time.
+    // Local variables, because field access would dominate over an hour of samples.
     let energy = this.#energy;
     let smoothed = this.#smoothed;
     let envelope = this.#envelope;
@@ -42,7 +42,7 @@ export class ActiveSpeechLevel {
       untilLook = this.#samplesPerLook;
       this.#look(envelope);
       if (envelope < INAUDIBLE) {
-        // Numbers that fade for ever become so small that they are slow to compute with.
+        // Prevents slow denormal numbers.
         smoothed = 0;
         envelope = 0;
       }
@@ -53,12 +53,12 @@ export class ActiveSpeechLevel {
     this.#samples += count;
   }
 
-  /** In dBov; `SILENCE_DBOV` when nothing was loud enough to be speech. */
+  /** In dBov; `SILENCE_DBOV` without speech. */
   get levelDbov(): number {
     return this.#measure().levelDbov;
   }
 
-  /** Part of the time that is speech, 0 to 1. */
+  /** Speech share of the time, 0 to 1. */
   get activity(): number {
     return this.#measure().activity;
   }
@@ -76,7 +76,7 @@ export class ActiveSpeechLevel {
     }
   }
 
-  /** Where level and threshold are the margin apart, between the two thresholds where they come to be. */
+  /** Interpolates between the two thresholds where level and threshold are the margin apart. */
   #measure(): { levelDbov: number; activity: number } {
     const looks = this.#samples / this.#samplesPerLook;
     const longTermDbov = 10 * Math.log10(this.#energy / this.#samples);
@@ -105,5 +105,5 @@ const MARGIN_DB = 15.9;
 const LOOKS_PER_SECOND = 1000;
 const INAUDIBLE = 1e-9;
 
-/** Powers of two of full scale, from the smallest step of 16 bits up. */
+/** Powers of two of full scale, from the smallest 16-bit step up. */
 const THRESHOLDS = Float64Array.from({ length: 15 }, (_, j) => 2 ** (j - 15));

@@ -1,4 +1,7 @@
-/** Second-order filters as in Robert Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter coefficients". */
+/**
+ * Second-order filters as in Robert Bristow-Johnson, "Cookbook formulae for audio equalizer biquad filter
+ * coefficients".
+ */
 export interface BiquadCoefficients {
   b0: number;
   b1: number;
@@ -7,7 +10,7 @@ export interface BiquadCoefficients {
   a2: number;
 }
 
-/** Of Butterworth: 12 dB an octave below the corner, where it takes 3 dB. */
+/** Butterworth high-pass: -3 dB at the corner, 12 dB an octave below it. */
 export function highPass(cornerHz: number, sampleRateHz: number): BiquadCoefficients {
   const omega = (2 * Math.PI * cornerHz) / sampleRateHz;
   const alpha = Math.sin(omega) * Math.SQRT1_2;
@@ -22,7 +25,7 @@ export function highPass(cornerHz: number, sampleRateHz: number): BiquadCoeffici
   };
 }
 
-/** Raises or lowers what lies around the centre; half of the gain, in dB, `octaves` / 2 away. */
+/** Raises or lowers the range around the centre. Half of the gain, in dB, remains at `octaves` / 2. */
 export function peaking(options: {
   centreHz: number;
   octaves: number;
@@ -45,7 +48,6 @@ export function peaking(options: {
   };
 }
 
-/** What it does to the power of one frequency, in dB. */
 export function gainDbAt(filter: BiquadCoefficients, hz: number, sampleRateHz: number): number {
   const omega = (2 * Math.PI * hz) / sampleRateHz;
   const cosine = Math.cos(omega);
@@ -56,7 +58,6 @@ export function gainDbAt(filter: BiquadCoefficients, hz: number, sampleRateHz: n
   return 10 * Math.log10(above / below);
 }
 
-/** One filter with its memory. */
 export class Biquad {
   readonly #coefficients: BiquadCoefficients;
   #first = 0;
@@ -66,7 +67,7 @@ export class Biquad {
     this.#coefficients = coefficients;
   }
 
-  /** Filters the first `count` in place; no delay. Allocates nothing. */
+  /** Filters the first `count` in place, without delay. Allocates nothing. */
   process(samples: Float32Array, count: number): void {
     const { b0, b1, b2, a1, a2 } = this.#coefficients;
     let first = this.#first;
@@ -74,7 +75,7 @@ export class Biquad {
     for (let i = 0; i < count; i++) {
       const input = samples[i]!;
       const sum = b0 * input + first;
-      // After the last sound it would fade for ever, in numbers too small for the processor to be quick with.
+      // Prevents slow denormal numbers after the last sound.
       const output = sum < SMALLEST && sum > -SMALLEST ? 0 : sum;
       first = b1 * input - a1 * output + second;
       second = b2 * input - a2 * output;

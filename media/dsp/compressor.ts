@@ -2,18 +2,18 @@ import { FULL_SCALE_POWER } from './level.ts';
 
 export interface CompressorOptions {
   sampleRateHz: number;
-  /** Level from which it turns down, of some milliseconds of sound. */
+  /** Level above which it attenuates, averaged over some milliseconds. */
   thresholdDbov: number;
-  /** Above the threshold, so many dB more going in become one more coming out. */
+  /** Input dB above the threshold per output dB. */
   ratio: number;
-  /** Around the threshold the ratio sets in gradually over so many dB. */
+  /** Range around the threshold, in dB, over which the ratio sets in. */
   kneeDb: number;
   attackMs: number;
   releaseMs: number;
   makeUpDb: number;
 }
 
-/** Brings loud and soft sounds nearer to each other. Works without delay on samples of 16-bit scale. */
+/** Reduces the difference between loud and soft sounds. Works without delay on samples of 16-bit scale. */
 export class Compressor {
   readonly #options: CompressorOptions;
   readonly #attack: number;
@@ -30,7 +30,7 @@ export class Compressor {
     this.#gain = this.#gainFor(0);
   }
 
-  /** The first `count` in place. Allocates nothing. */
+  /** Processes the first `count` in place. Allocates nothing. */
   process(samples: Float32Array, count: number): void {
     for (let i = 0; i < count; i++) {
       const sample = samples[i]!;
@@ -57,5 +57,5 @@ export class Compressor {
   }
 }
 
-/** Between them the gain goes in a straight line. */
+/** The gain is interpolated linearly in between. */
 const SAMPLES_PER_GAIN = 16;

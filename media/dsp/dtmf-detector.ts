@@ -3,14 +3,13 @@ import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.
 /**
  * Detects key presses in audio (ITU-T Q.23), within the limits of ITU-T Q.24. 8 kHz, linear, 16 bit.
  *
- * Every 10 ms it weighs the last 20 ms by a Hann window and measures the eight tones (Goertzel). The phase of a tone
- * against the window before gives its frequency. A window holds a digit if its two tones are nearly all of its energy,
- * loud enough, of similar level, on frequency and without harmonics: speech rarely is all of that twice in a row.
+ * Every 10 ms it measures the eight tones in the last 20 ms (Goertzel filters on a Hann window). Phase changes give the
+ * exact frequencies. A digit's two tones contain nearly all energy, are loud enough, have similar levels, are on
+ * frequency and lack harmonics. Speech rarely meets all of that twice in a row.
  */
 
 const SAMPLE_RATE_HZ = 8000;
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
-/** Samples by which the window advances. */
 const HOP = 80;
 const HOP_MS = HOP / SAMPLES_PER_MS;
 const WINDOW = 2 * HOP;
@@ -19,37 +18,37 @@ const KEYS = '123A456B789C*0#D';
 
 /** Q.24: up to 1.5 % is accepted, 3.5 % rejected. */
 const MOST_DEVIATION = 0.025;
-/** The high tone against the low one. Q.24 (AT&T) accepts +4 dB and -8 dB. */
+/** Twist, the high tone against the low one. Q.24 (AT&T) accepts +4 dB and -8 dB. */
 const MOST_HIGH_OVER_LOW = 10 ** (5 / 10);
 const MOST_LOW_OVER_HIGH = 10 ** (9 / 10);
-/** Mean square of a tone at -29 dBm0. A full-scale sine has +3.14 dBm0 (ITU-T G.711). Q.24 accepts -25 dBm0. */
+/** Mean square of a tone at -29 dBm0. A full-scale sine is +3.14 dBm0 (ITU-T G.711). Q.24 accepts -25 dBm0. */
 const LEAST_TONE_POWER = (32_768 ** 2 / 2) * 10 ** ((-29 - 3.14) / 10);
-/** Share of the two tones in the energy of the window. White noise at 15 dB SNR leaves 0.97 on average. */
+/** Energy share of the two tones. White noise at 15 dB SNR leaves 0.97 on average. */
 const LEAST_SHARE = 0.86;
-/** The same at the frequencies of a key, before those of the tones are known: what deviation leaves, and twist. */
+/** The share at the nominal frequencies, before the actual ones are known: reduced by deviation and twist. */
 const LEAST_RAW_SHARE = 0.34;
 const LEAST_LOW_SHARE = 0.1;
-/** Second harmonic against its tone: -13 dB. Those of voices are stronger. */
+/** Second harmonic against its tone: -13 dB. Voices have stronger ones. */
 const MOST_HARMONIC = 0.05;
 /**
- * Part of the high tone by which it must miss the octave of the low one: sung vowels do not. Tones that are up to 1.5 % off
- * miss it by more.
+ * Least relative deviation of the high tone from the octave of the low one, which sung vowels hit. Tones up to 1.5 %
+ * off deviate more.
  */
 const LEAST_OCTAVE_MISS = 0.01;
-/** Hz. A harmonic nearer to the other tone cannot be told from it. */
+/** A harmonic closer to the other tone cannot be distinguished from it. */
 const HARMONIC_CLEARANCE_HZ = 200;
-/** Q.24: 40 ms is a press, 24 ms is none. */
+/** Q.24: 40 ms is a press, 24 ms is not. */
 const LEAST_PRESS_MS = 31;
 const LEAST_HITS = 2;
-/** Power of a hop, as a part of that of the tones: they beat. */
+/** Power of a hop against that of the tones, which beat. */
 const MOST_EDGE = 1.2;
-/** Windows without the digit that end a press: pauses of 30 ms, but no interruption of 10 ms. */
+/** Windows without the digit that end a press: for a pause of 30 ms, not an interruption of 10 ms. */
 const MOST_MISSED = 3;
-/** Hops lost in one burst that a press survives if the digit sounds right before and after. */
+/** Hops lost in one burst that a press survives if the same digit precedes and follows. */
 const MOST_LOST = 5;
-/** The same if its tones also go on in phase: 200 ms, as far as their frequency is known well enough. */
+/** The same if its tones also continue in phase: 200 ms, the limit of the frequency estimate. */
 const MOST_LOST_IN_PHASE = 20;
-/** Radians. Two presses look like one by chance once in 17 times, and only if the pause between them was lost whole. */
+/** Radians. Two presses look like one once in 17 times, and only if the whole pause was lost. */
 const MOST_PHASE_ERROR = 0.75;
 
 const HANN = Float64Array.from({ length: WINDOW }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * (i + 0.5)) / WINDOW));
@@ -61,11 +60,11 @@ const RADIANS = TONES_HZ.map((hz) => (2 * Math.PI * hz) / SAMPLE_RATE_HZ);
 const COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.cos(radians));
 const HARMONIC_COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.cos(2 * radians));
 
-/** Scratch; the detectors of a thread take turns. */
+/** Scratch memory, shared by the detectors of a thread. */
 const weighed = new Float64Array(WINDOW);
 const powers = new Float64Array(TONES_HZ.length);
 const measuredHz = new Float64Array(TONES_HZ.length);
-/** Radians against an oscillator of the nominal frequency that begins with the samples of the detector. */
+/** In radians, against an oscillator at the nominal frequency that starts with the samples of the detector. */
 const measuredPhases = new Float64Array(TONES_HZ.length);
 
 export class DtmfDetector {
@@ -73,27 +72,27 @@ export class DtmfDetector {
   /** Three hops: the window, and the hop before it. */
   readonly #samples = new Int16Array(WINDOW + HOP);
   #filled = 0;
-  /** Whole hops in a row that are in `#samples`, 3 at most. */
+  /** Consecutive whole hops in `#samples`, at most 3. */
   #hops = 0;
-  /** Mean squares of the last three hops, the newest last. */
+  /** Mean squares of the last three hops, newest last. */
   readonly #hopPowers = new Float64Array(3);
-  /** Index in `KEYS` of the press that goes on, -1: none. */
+  /** Index in `KEYS` of the current press; -1 without one. */
   #key = -1;
   #hits = 0;
   #missed = 0;
   #lost = 0;
-  /** Sum of the mean squares of the hops of the press; its ratio to that of the two tones is the length in hops. */
+  /** Sum of the hops' mean squares. Divided by that of the two tones, it is the length in hops. */
   #pressPower = 0;
-  /** Mean square of the two tones: of the newest window that held a digit, and the most of this press. */
+  /** Mean square of the two tones: in the newest hit, and the maximum of this press. */
   #tonePower = 0;
   #peakPower = 0;
-  /** Those of the hops since the last hit, which belong to the press if it goes on. */
+  /** Power of the hops since the last hit. They belong to the press if it continues. */
   #sincePower = 0;
-  /** Of the first hop since the last hit, where the tones may have ended. */
+  /** Power of the first hop since the last hit, in which the tones may have ended. */
   #edgePower = 0;
-  /** Samples since the detector began, the lost ones included. */
+  /** Samples since the start, including lost ones. */
   #position = 0;
-  /** The tones of the press that goes on. */
+  /** Tones of the current press. */
   readonly #lowTrace = new ToneTrace();
   readonly #highTrace = new ToneTrace();
 
@@ -102,7 +101,7 @@ export class DtmfDetector {
     this.#onPress = onPress;
   }
 
-  /** Octets `from`..`to` of G.711. Allocates nothing. */
+  /** Adds G.711 octets `from`..`to`. Allocates nothing. */
   addG711(codec: G711Codec, octets: Uint8Array, from: number, to: number): void {
     const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     const samples = this.#samples;
@@ -115,7 +114,7 @@ export class DtmfDetector {
     }
   }
 
-  /** The first `count` samples. Allocates nothing. */
+  /** Adds the first `count` samples. Allocates nothing. */
   addSamples(added: Int16Array, count = added.length): void {
     for (let at = 0; at < count; ) {
       const until = Math.min(count, at + HOP - this.#filled);
@@ -126,7 +125,7 @@ export class DtmfDetector {
     }
   }
 
-  /** Samples that the network lost: whether the key was down is unknown. */
+  /** Adds samples that the network lost: whether the key was down is unknown. */
   addLoss(samples: number): void {
     this.#forget();
     this.#position += samples;
@@ -134,7 +133,7 @@ export class DtmfDetector {
     this.#endIfOver();
   }
 
-  /** Samples that the speaker did not send because it was silent. */
+  /** Adds samples that the speaker did not send because it was silent. */
   addSilence(samples: number): void {
     this.#forget();
     this.#position += samples;
@@ -142,7 +141,6 @@ export class DtmfDetector {
     this.#endIfOver();
   }
 
-  /** Ends and reports the press that goes on. */
   end(): void {
     this.#forget();
     this.#endPress();
@@ -171,7 +169,7 @@ export class DtmfDetector {
     this.#position += HOP;
   }
 
-  /** A hop after a gap, where no window is whole yet. */
+  /** Handles a hop after a gap, before a window is complete. */
   #takeUnmeasured(power: number): void {
     this.#sincePower += power;
     if (power > this.#peakPower / 4) return;
@@ -211,14 +209,14 @@ export class DtmfDetector {
     this.#pressPower = this.#edge(hopPowers[0]!) + hopPowers[1]! + newest;
   }
 
-  /** Notes the tones that `#findKey` has measured. */
+  /** Records the tones that `#findKey` measured. */
   #trace(key: number): void {
     const [low, high] = [key >> 2, 4 + (key & 3)];
     this.#lowTrace.add(low, this.#startsAt);
     this.#highTrace.add(high, this.#startsAt);
   }
 
-  /** Whether the tones that `#findKey` has measured may be those of before the loss. */
+  /** Whether the tones that `#findKey` measured may continue those from before the loss. */
   #isInPhase(key: number): boolean {
     const [low, high] = [key >> 2, 4 + (key & 3)];
     return this.#lowTrace.goesOn(low, this.#startsAt) && this.#highTrace.goesOn(high, this.#startsAt);
@@ -229,7 +227,7 @@ export class DtmfDetector {
     return this.#position - WINDOW;
   }
 
-  /** A hop in which the tones may have begun or ended; a louder one is something else. */
+  /** Power of a hop in which the tones may have begun or ended; a louder one is other sound. */
   #edge(power: number): number {
     return power > MOST_EDGE * this.#peakPower ? 0 : power;
   }
@@ -259,7 +257,7 @@ export class DtmfDetector {
     if (isPress) this.#onPress(KEYS[key]!, durationMs);
   }
 
-  /** The key whose tones fill the newest window, -1: none. */
+  /** Index of the key whose tones fill the newest window; -1 without one. */
   #findKey(): number {
     const samples = this.#samples;
     const loudest = this.#hopPowers[1]! + this.#hopPowers[2]!;
@@ -288,7 +286,7 @@ export class DtmfDetector {
     return 4 * low + high - 4;
   }
 
-  /** Mean square of a tone at the frequency that it has, 0: too far from that of the key. */
+  /** Mean square of a tone at its actual frequency; 0 if that is too far from the key's. */
   #powerOf(tone: number): number {
     if (powers[tone] === 0) return 0;
     const before = phaseOf(this.#samples, 0, tone);
@@ -302,7 +300,7 @@ export class DtmfDetector {
   }
 }
 
-/** Where a tone was last heard, in which phase, and its frequency as a mean. Allocates nothing. */
+/** Last position and phase of a tone, and its mean frequency. Allocates nothing. */
 class ToneTrace {
   #phase = 0;
   #position = 0;
@@ -329,7 +327,7 @@ class ToneTrace {
   }
 }
 
-/** The measured phase against an oscillator that began at position 0. */
+/** Measured phase against an oscillator that began at position 0. */
 function phaseAt(tone: number, startsAt: number): number {
   return measuredPhases[tone]! - ((TONES_HZ[tone]! * startsAt) % SAMPLE_RATE_HZ) * ((2 * Math.PI) / SAMPLE_RATE_HZ);
 }
@@ -409,7 +407,7 @@ function phaseOf(samples: Int16Array, from: number, tone: number): number {
   return Math.atan2(imaginary, real) - radians * (from + WINDOW - 1);
 }
 
-/** Power of a sine in the main lobe of the window, `bins` off its frequency, as a part of that at it. */
+/** Window response to a sine within the main lobe, `bins` off its frequency, relative to the peak power. */
 function hannResponse(bins: number): number {
   if (Math.abs(bins) < 1e-6) return 1;
   const amplitude = Math.sin(Math.PI * bins) / (Math.PI * bins * (1 - bins * bins));

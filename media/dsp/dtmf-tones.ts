@@ -1,18 +1,17 @@
 import { tone } from './tones.ts';
 
-/** Key presses as tones (ITU-T Q.23), for peers that take no telephone events. 8 kHz, linear, 16 bit. */
+/** Key presses as tones (ITU-T Q.23), for peers without telephone events. 8 kHz, linear, 16 bit. */
 
 const LOW_HZ = [697, 770, 852, 941] as const;
 const HIGH_HZ = [1209, 1336, 1477, 1633] as const;
 const KEYS = ['123A', '456B', '789C', '*0#D'] as const;
-/** Each of the two tones; together -7 dBm0 at most, as ITU-T Q.23 allows senders. */
+/** Level of each tone; together at most -7 dBm0, the limit of ITU-T Q.23. */
 const LEVEL_DBFS = -7;
-/** Silence after a key: ITU-T Q.24 asks receivers for at least 65 ms between two. */
+/** Silence after a key. ITU-T Q.24 requires receivers to detect pauses of 65 ms. */
 export const DTMF_GAP_MS = 80;
-/** By the character that stands for the pause. */
 export const DTMF_PAUSES_MS: Readonly<Record<string, number>> = { w: 500, W: 1000 };
 
-/** `digits` as `0`-`9`, `*`, `#`, `A`-`D`, with pauses of half a second (`w`) and a second (`W`). */
+/** `digits` contains `0`-`9`, `*`, `#`, `A`-`D`, and pauses of half a second (`w`) and a second (`W`). */
 export function dtmfTones(digits: string, durationMs: number): Int16Array<ArrayBuffer> {
   const parts = [...digits].flatMap((digit) => {
     const pauseMs = DTMF_PAUSES_MS[digit];

@@ -1,4 +1,4 @@
-/** Fourier transform of real samples, of one size, in place and without allocation: a radix-2 one of half the size. */
+/** Fourier transform of real samples, of one size, without allocation: a radix-2 transform of half the size. */
 export class RealFft {
   readonly size: number;
   readonly #real: Float64Array;
@@ -7,7 +7,7 @@ export class RealFft {
   readonly #sines: Float64Array;
   readonly #reversed: Uint32Array;
 
-  /** @throws RangeError when the size is no power of two from 4 */
+  /** @throws RangeError unless the size is a power of two, at least 4 */
   constructor(size: number) {
     if (size < 4 || (size & (size - 1)) !== 0) throw new RangeError('the size of the transform must be a power of two');
     const half = size / 2;
@@ -20,7 +20,7 @@ export class RealFft {
     this.#reversed = Uint32Array.from({ length: half }, (_, i) => reverseBits(i, bits));
   }
 
-  /** Squared magnitudes of bins 0 to size / 2, inclusive, of `size` samples. */
+  /** Writes the squared magnitudes of bins 0 to size / 2, inclusive. */
   powers(samples: Float32Array, powers: Float32Array): void {
     const half = this.size / 2;
     const real = this.#real;
@@ -31,7 +31,7 @@ export class RealFft {
       imaginary[target] = samples[2 * i + 1]!;
     }
     this.#transform();
-    // The even and odd samples' spectra lie in each other's symmetric parts.
+    // Separates the spectra of even and odd samples by their symmetry.
     powers[0] = (real[0]! + imaginary[0]!) ** 2;
     powers[half] = (real[0]! - imaginary[0]!) ** 2;
     for (let bin = 1; bin < half; bin++) {

@@ -1,6 +1,6 @@
 /**
- * Level of one frequency in a block (Goertzel's algorithm, generalised to any frequency), in dBov: a full-scale sine
- * measures -3.01, as in `levelDbov`. The block should hold several cycles of the frequency.
+ * Level of one frequency in dBov (generalised Goertzel algorithm). A full-scale sine measures -3.01, as in `levelDbov`.
+ * The block should hold several cycles.
  */
 export function toneLevelDbov(samples: Int16Array, frequencyHz: number, sampleRateHz = 8000): number {
   if (samples.length === 0) return -96;

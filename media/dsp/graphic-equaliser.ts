@@ -1,22 +1,22 @@
 import { Biquad, type BiquadCoefficients, gainDbAt, peaking } from './biquad.ts';
 
-/** Third-octave bands (IEC 61260-1) reach so far on either side of their centre. */
+/** Width of a third-octave band (IEC 61260-1) on either side of its centre. */
 const HALF_BAND = 2 ** (1 / 6);
-/** As part of the sample rate: bands centred above are left alone. */
+/** Share of the sample rate. Bands centred above it are unchanged. */
 const HIGHEST_CENTRE = 0.45;
-/** Of each filter: a little more than a band, so that neighbours join smoothly. */
+/** Slightly wider than a band, so that neighbours join smoothly. */
 const FILTER_OCTAVES = 0.4;
 const POINTS_PER_BAND = 9;
 const ROUNDS = 12;
-/** Gains far apart in neighbouring bands cannot all be had: filters do not go further than that, nor at once. */
+/** Very different gains of neighbouring bands cannot all be reached, so filters and steps are limited. */
 const MOST_FILTER_DB = 20;
 const DAMPING = 0.7;
 
 /**
- * Third-octave equaliser: one filter for each band, in a row, without delay, with gains such that the power of white
- * noise in each band changes by what is asked for, within 1 dB where neighbours differ by 4 dB or less. Filters overlap, so that their gains are found together (as by
- * Välimäki and Liski, "Accurate cascade graphic equalizer", 2017, but for the bands' powers). A filter of finite length
- * would have to be a tenth of a second long to tell the lowest bands apart.
+ * Third-octave equaliser: one filter per band in series, without delay. White noise in each band changes by the
+ * requested gain, within 1 dB where neighbours differ by 4 dB or less. All gains are solved together, because filters
+ * overlap (after Välimäki and Liski, "Accurate cascade graphic equalizer", 2017, but for band powers). An FIR filter
+ * would need a tenth of a second for the lowest bands.
  */
 export class GraphicEqualiser {
   readonly #filters: readonly Biquad[];
@@ -43,7 +43,7 @@ export function designGraphicEqualiser(options: GraphicEqualiserOptions): Biquad
   const filters = (gains: readonly number[]) =>
     bands.map((centreHz, band) => peaking({ centreHz, octaves: FILTER_OCTAVES, gainDb: gains[band]!, sampleRateHz }));
   const wanted = bands.map((_, band) => options.gainsDb[band] ?? 0);
-  // What 1 dB of each filter does to each band.
+  // Effect of 1 dB of each filter on each band.
   const prototypes = filters(bands.map(() => 1));
   const influence = bands.map((band) => prototypes.map((filter) => bandGainDb([filter], band, sampleRateHz)));
   let gains: number[] = bands.map(() => 0);
@@ -58,7 +58,7 @@ export function designGraphicEqualiser(options: GraphicEqualiserOptions): Biquad
   return filters(gains);
 }
 
-/** Of white noise in the band around the centre. */
+/** Gain for white noise in the band around the centre. */
 function bandGainDb(filters: readonly BiquadCoefficients[], centreHz: number, sampleRateHz: number): number {
   const lowest = centreHz / HALF_BAND;
   const highest = Math.min(centreHz * HALF_BAND, sampleRateHz / 2);
@@ -72,7 +72,7 @@ function bandGainDb(filters: readonly BiquadCoefficients[], centreHz: number, sa
   return 10 * Math.log10(power / POINTS_PER_BAND);
 }
 
-/** Linear equations by Gaussian elimination; their matrix has its largest values on the diagonal. */
+/** Solves linear equations by Gaussian elimination, for a matrix with its largest values on the diagonal. */
 function solve(matrix: readonly (readonly number[])[], right: readonly number[]): number[] {
   const size = right.length;
   const rows = matrix.map((row, index) => [...row, right[index]!]);

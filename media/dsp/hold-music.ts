@@ -1,15 +1,14 @@
 import type { G711Codec } from '../codecs/g711.ts';
 import { framesOf, TELEPHONY_SAMPLE_RATE_HZ } from './tones.ts';
 
-/** The music that a party hears on hold: four bars of broken chords, made here, so that nobody owes a fee for it. */
+/** Hold music: four bars of broken chords, generated here, so that no licence fees apply. */
 
 const NOTE_MS = 400;
 const NOTES_PER_BAR = 8;
 const LEVEL = 32_767 * 10 ** (-20 / 20);
-/** A note sounds on under the next ones, and is half as loud after this time. */
+/** A note decays under the next ones, to half its level in this time. */
 const HALF_LIFE_MS = 350;
 const NOTE_RINGS_MS = 4 * NOTE_MS;
-/** The overtone an octave above, of the amplitude of the note. */
 const OVERTONE = 0.3;
 
 /** MIDI numbers: C major, A minor, F major, G major, each up and down. */
@@ -22,8 +21,8 @@ const CHORDS = [
 const ORDER = [0, 1, 2, 3, 2, 1, 2, 1] as const;
 
 /**
- * Four bars (12.8 s) as G.711 frames of 160 octets, which can be repeated for ever: the last notes ring into the first.
- * Computed once per codec and shared: treat as read-only.
+ * Four bars (12.8 s) as G.711 frames of 160 octets that loop seamlessly. Computed once per codec and shared: treat as
+ * read-only.
  */
 export function holdMusicFrames(codec: G711Codec): readonly Uint8Array[] {
   const cached = framesByCodec.get(codec);
@@ -49,7 +48,7 @@ function holdMusic(): Int16Array {
   return Int16Array.from(sum, (sample) => Math.round(sample));
 }
 
-/** A sine by recurrence, ten times as fast as `Math.sin`: the thread that makes it relays calls meanwhile. */
+/** A sine by recurrence, ten times as fast as `Math.sin`, because its thread relays calls meanwhile. */
 class Sine {
   readonly #factor: number;
   #last: number;

@@ -2,7 +2,6 @@ import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.
 
 /** Levels in dBov: 0 is the power of a full-scale square wave (RFC 6464 §3), so a full-scale sine is -3.01. */
 
-/** What silence measures; nothing is quieter. */
 export const SILENCE_DBOV = -96;
 
 export const FULL_SCALE_POWER = 32768 * 32768;
@@ -10,7 +9,7 @@ export const FULL_SCALE_POWER = 32768 * 32768;
 const MULAW_POWER = Float64Array.from(MULAW_TO_LINEAR, (sample) => sample * sample);
 const ALAW_POWER = Float64Array.from(ALAW_TO_LINEAR, (sample) => sample * sample);
 
-/** Mean square of the first `count` linear samples, in units of 16-bit steps squared. */
+/** Mean square of the first `count` linear samples, in 16-bit steps squared. */
 export function meanPower(samples: Int16Array, count: number = samples.length): number {
   let sum = 0;
   for (let i = 0; i < count; i++) sum += samples[i]! * samples[i]!;

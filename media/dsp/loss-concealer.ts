@@ -1,8 +1,7 @@
 /**
- * Fills in for samples that were lost, in the manner of ITU-T G.711 Appendix I: the last pitch periods are repeated, one
- * more of them every 10 ms, and fade from 10 ms to 60 ms after the loss began. What follows blends in. Appendix I delays
- * the sound by 3.75 ms to blend the start of a loss too; here the first samples take up the step at the seam instead.
- * 16-bit samples at 8 or 16 kHz. Allocates nothing after construction.
+ * Conceals lost samples like ITU-T G.711 Appendix I: repeats the last pitch periods, one more every 10 ms, fades from
+ * 10 ms to 60 ms, and blends into the following audio. Appendix I delays the audio by 3.75 ms to blend the start too;
+ * here the first samples absorb the step. 16-bit samples at 8 or 16 kHz. Allocates only in the constructor.
  */
 
 const MOST_PERIODS = 3;
@@ -10,17 +9,17 @@ const BLEND_PER_LOST = 0.4;
 
 /** In samples. */
 interface Lengths {
-  /** Pitches from 66 Hz to 200 Hz (I.2.4): shorter periods are repeated twice or more. */
+  /** Pitches from 66 Hz to 200 Hz (I.2.4). Shorter periods repeat twice or more. */
   shortestPeriod: number;
   longestPeriod: number;
-  /** What the last period is compared over: 20 ms. */
+  /** Comparison length for the last period: 20 ms. */
   compared: number;
-  /** The most periods repeated, and a quarter of one to blend with. */
+  /** The most periods repeated, and a quarter of one for blending. */
   history: number;
   periodAddedEvery: number;
   fadesFrom: number;
   fadedAt: number;
-  /** The blend into what follows: 4 ms, and 4 ms more for each 10 ms lost, up to 10 ms. */
+  /** Blend into the following audio: 4 ms, and 4 ms more for each 10 ms lost, up to 10 ms. */
   shortestBlend: number;
   longestBlend: number;
 }
@@ -41,17 +40,15 @@ function lengthsAt(samplesPerTick: 1 | 2): Lengths {
 }
 
 export class LossConcealer {
-  /** Samples concealed since construction. */
   concealed = 0;
   readonly #lengths: Lengths;
-  /** The last samples that were heard. */
   readonly #history: Float32Array;
-  /** The history when the loss began, whose end is repeated. */
+  /** The history at the start of the loss, whose end is repeated. */
   readonly #source: Float32Array;
-  /** The last quarter of a period as it was: each longer repetition blends it anew. */
+  /** The original last quarter of a period: each longer repetition blends it again. */
   readonly #lastQuarter: Float32Array;
   readonly #bridge: Float32Array;
-  /** Samples since the loss began; 0 while there is none. */
+  /** Samples since the loss began; 0 without one. */
   #lost = 0;
   #period: number;
   #quarter: number;
@@ -60,7 +57,7 @@ export class LossConcealer {
   #bridged = 0;
   #step = 0;
   #blendLength = 0;
-  /** Of the blend into what follows a loss; 0 while there is none. */
+  /** Samples left of the blend after a loss; 0 without one. */
   #blendLeft = 0;
 
   /** @param samplesPerTick 1 for 8 kHz and 2 for 16 kHz */
@@ -75,7 +72,7 @@ export class LossConcealer {
     this.#quarter = shortestPeriod >> 2;
   }
 
-  /** Takes samples `from`..`to` of `frame` that arrived. Changes the first of them after a loss. */
+  /** Adds received samples `from`..`to` of `frame`. Modifies the first of them after a loss. */
   addReceived(frame: Int16Array, from: number, to: number): void {
     if (this.#lost > 0 && this.#blendLeft === 0 && to > from) {
       this.#blendLength = Math.min(
@@ -93,7 +90,7 @@ export class LossConcealer {
     this.#remember(frame, from, to);
   }
 
-  /** Fills samples `from`..`to` of `frame`, which were lost. */
+  /** Fills the lost samples `from`..`to` of `frame`. */
   conceal(frame: Int16Array, from: number, to: number): void {
     if (to <= from) return;
     if (this.#lost === 0) this.#begin();
@@ -103,7 +100,7 @@ export class LossConcealer {
     this.#remember(frame, from, to);
   }
 
-  /** What comes next does not follow what came last: lets it blend in. */
+  /** Blends the next samples in, because they do not continue the last ones. */
   bridge(): void {
     if (this.#lost > 0) return;
     this.#begin();
@@ -148,7 +145,7 @@ export class LossConcealer {
     return sample;
   }
 
-  /** Repeats one period more, in phase, by way of a quarter of a period that goes on as before. */
+  /** Repeats one period more, in phase, after a transition of a quarter period. */
   #addPeriod(): void {
     for (let i = 0; i < this.#quarter; i++) this.#bridge[i] = this.#repeated();
     this.#offset = (this.#offset - this.#quarter + this.#periods * this.#period) % this.#period;
@@ -157,7 +154,7 @@ export class LossConcealer {
     this.#blendEnd();
   }
 
-  /** Lets the end of what is repeated lead to its start. */
+  /** Blends the end of the repeated part into its start. */
   #blendEnd(): void {
     const quarter = this.#quarter;
     const before = this.#lengths.history - this.#periods * this.#period - quarter;
@@ -176,7 +173,7 @@ export class LossConcealer {
   }
 }
 
-/** The lag at which the end of the history is most like what came before it. */
+/** The lag at which the end of the history best matches the audio before it. */
 function pitchPeriod(history: Float32Array, lengths: Lengths): number {
   const start = lengths.history - lengths.compared;
   let best = lengths.longestPeriod;

@@ -2,7 +2,7 @@ interface LineConditions {
   /** 0 to 1. */
   lossFraction: number;
   jitterMs: number;
-  /** From RTCP; null when the peer sends none. */
+  /** From RTCP; null if the peer sends none. */
   roundTripMs: number | null;
 }
 
@@ -13,9 +13,9 @@ const CLEAN_LINE_RATING = 93.2;
 const PACKETISATION_MS = 20;
 
 /**
- * Mean opinion score, 1.0 to 4.41, by the E-model (ITU-T G.107) reduced to what RTP tells: loss as effective equipment
- * impairment (§3.5 with Ie = 0) and delay with the slope of Cole and Rosenbluth (2001), where the peer's jitter
- * buffer is taken as twice the jitter.
+ * Mean opinion score, 1.0 to 4.41, from the E-model (ITU-T G.107) reduced to RTP measurements: loss as effective
+ * equipment impairment (§3.5 with Ie = 0), and delay with the slope of Cole and Rosenbluth (2001), assuming a jitter
+ * buffer of twice the jitter.
  */
 export function estimateMos(conditions: LineConditions): number {
   const lossPercent = 100 * Math.min(1, Math.max(0, conditions.lossFraction));

@@ -1,19 +1,19 @@
 /**
- * The level below which there is only background: the least of smoothed power over the last seconds (after R. Martin,
- * "Noise Power Spectral Density Estimation Based on Optimal Smoothing and Minimum Statistics", 2001).
+ * Background level: minimum of smoothed power over the last seconds (after R. Martin, "Noise Power Spectral Density
+ * Estimation Based on Optimal Smoothing and Minimum Statistics", 2001).
  */
 
 const FULL_SCALE_POWER = 32768 * 32768;
-/** Nothing below is worth hearing (-64 dBov): a few of the smallest steps of mu-law. */
+/** -64 dBov, a few of the smallest steps of mu-law. Weaker sound is ignored. */
 export const SILENCE_POWER = FULL_SCALE_POWER * 10 ** (-64 / 10);
-/** Until there was a pause the floor is not taken for higher than this. */
+/** Upper limit of the floor until the first pause. */
 const FIRST_FLOOR_LIMIT = FULL_SCALE_POWER * 10 ** (-50 / 10);
 const LEARNING_WINDOWS = 64;
 /** Eight stretches of about a second. */
 const STRETCHES = 8;
 const STRETCH_WINDOWS = 32;
 const SMOOTHING = 0.7;
-/** The least of many is below their mean. */
+/** Corrects the minimum, which is below the mean. */
 const BIAS = 1.6;
 /** 3 dB. */
 const MARGIN = 2;
@@ -25,7 +25,7 @@ export class NoiseFloor {
   #windows = 0;
   #smoothed = 0;
 
-  /** Takes the mean power of the next window; whether it stands out. Allocates nothing. */
+  /** Adds the mean power of the next window. Returns whether it exceeds the background. Allocates nothing. */
   rises(power: number): boolean {
     this.#learn(power);
     return power > Math.max(SILENCE_POWER, this.power * MARGIN);

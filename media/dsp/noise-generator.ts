@@ -1,24 +1,23 @@
 import { FULL_SCALE_POWER, levelDbov } from './level.ts';
 
 /**
- * Noise of a level and a spectrum that few numbers describe, as comfort noise has them: white noise through an all-pole
- * lattice of reflection coefficients.
+ * Generates comfort noise of a given level and spectrum: white noise through an all-pole lattice of reflection
+ * coefficients.
  */
 
 /** A receiver may ignore coefficients of higher order (RFC 3389 §3.2). */
 export const MOST_REFLECTION_COEFFICIENTS = 12;
-/** Above that, a filter rings on for longer than the noise lasts. */
+/** With larger ones, a filter rings for longer than the noise lasts. */
 const LARGEST_COEFFICIENT = 0.95;
-/** A level is reached within about 15 ms, so that neither start nor change clicks. */
+/** The level is reached within about 15 ms, so that neither start nor change clicks. */
 const APPROACH = 0.02;
 /** A uniform random number in -1..1 has a third of the power of its peak. */
 const UNIFORM_TO_UNIT_POWER = Math.sqrt(3);
 
-/** One object may be reused for every description. */
+/** May be reused for every description. */
 export interface NoiseShape {
   /** 0 to -127. */
   levelDbov: number;
-  /** Coefficients used, of `reflection`. */
   order: number;
   /** In -1..1; the first is positive where neighbouring samples differ in sign (k1 is -R(1)/R(0)). */
   readonly reflection: Float64Array;
@@ -28,10 +27,10 @@ export class NoiseGenerator {
   readonly #reflection = new Float64Array(MOST_REFLECTION_COEFFICIENTS);
   readonly #backward = new Float64Array(MOST_REFLECTION_COEFFICIENTS + 1);
   #order = 0;
-  /** Amplitudes of the noise, root mean square. */
+  /** Root mean square. */
   #amplitude = 0;
   #targetAmplitude = 0;
-  /** What goes into the filter for noise of amplitude 1: changes with the filter at once, or it would overshoot. */
+  /** Filter input for noise of amplitude 1. Changes together with the filter to avoid overshoot. */
   #input = UNIFORM_TO_UNIT_POWER;
   #random: number;
 
@@ -52,13 +51,13 @@ export class NoiseGenerator {
       // The lattice amplifies by the inverse of that product.
       inputPower *= 1 - coefficient * coefficient;
     }
-    // The state of one filter may ring loud in another.
+    // The state of one filter may ring loudly in another.
     if (isOtherFilter) this.#backward.fill(0);
     this.#input = UNIFORM_TO_UNIT_POWER * Math.sqrt(inputPower);
     this.#targetAmplitude = Math.sqrt(FULL_SCALE_POWER * 10 ** (noise.levelDbov / 10));
   }
 
-  /** The next noise starts from silence. */
+  /** Starts the next noise from silence. */
   reset(): void {
     this.#amplitude = 0;
     this.#backward.fill(0);
@@ -83,7 +82,7 @@ export class NoiseGenerator {
     this.#amplitude = amplitude;
   }
 
-  /** Xorshift of 32 bits, in -1..1. */
+  /** 32-bit xorshift, in -1..1. */
   #uniform(): number {
     let x = this.#random;
     x ^= x << 13;

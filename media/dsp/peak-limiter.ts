@@ -1,10 +1,9 @@
 /**
- * Keeps peaks at or under a ceiling by turning the volume down before they come. The gain that each sample needs is held
- * from a look-ahead before it until it is out, rises again with the release time, and is averaged over the look-ahead, so
- * that it moves without corners and no sample passes with more than it may.
+ * Limits peaks by reducing the gain before they arrive. Each sample's gain is held for the look-ahead, recovers with
+ * the release time, and is averaged over the look-ahead. So it changes smoothly, and no sample exceeds the ceiling.
  */
 export class PeakLimiter {
-  /** In samples: by so much the output is late. */
+  /** Delay of the output, in samples. */
   readonly delay: number;
   readonly #ceiling: number;
   readonly #release: number;
@@ -13,7 +12,7 @@ export class PeakLimiter {
   #sum: number;
   #slot = 0;
   #gain = 1;
-  /** Gains needed within the look-ahead, rising, and when each came: the first is the least. */
+  /** Required gains within the look-ahead, ascending, with their times. The first is the smallest. */
   readonly #needed: Float64Array;
   readonly #neededAt: Float64Array;
   #first = 0;
@@ -33,7 +32,7 @@ export class PeakLimiter {
     this.#neededAt = new Float64Array(slots + 1);
   }
 
-  /** The first `count` in place, late by `delay`. Allocates nothing. */
+  /** Processes the first `count` in place, with the output delayed by `delay`. Allocates nothing. */
   process(samples: Float32Array, count: number): void {
     const slots = this.#delayed.length;
     for (let i = 0; i < count; i++) {
@@ -44,13 +43,13 @@ export class PeakLimiter {
       this.#sum += this.#gain - this.#averaged[this.#slot]!;
       this.#averaged[this.#slot] = this.#gain;
       this.#slot = this.#slot + 1 === slots ? 0 : this.#slot + 1;
-      // Sums that were rounded may differ from 1 by as little as they like.
+      // Rounded sums may differ from 1 minimally.
       const gain = this.#gain === 1 && this.#sum > slots - 1e-6 ? 1 : this.#sum / slots;
       samples[i] = Math.max(-this.#ceiling, Math.min(this.#ceiling, this.#delayed[this.#slot]! * gain));
     }
   }
 
-  /** The least gain needed by now within the look-ahead. */
+  /** The smallest gain required within the look-ahead. */
   #hold(needed: number): number {
     const size = this.#needed.length;
     while (this.#count > 0 && this.#needed[(this.#first + this.#count - 1) % size]! >= needed) this.#count -= 1;

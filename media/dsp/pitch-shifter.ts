@@ -3,21 +3,21 @@ import { RunningMedian } from './running-median.ts';
 
 export interface PitchShiftOptions {
   sampleRateHz: number;
-  /** Upwards; at most two octaves either way. */
+  /** Positive is up; at most two octaves either way. */
   semitones: number;
-  /** Factor on how far the pitch goes from its centre: 0 is monotone, 1 changes nothing. At most 4. */
+  /** Factor on the deviation of the pitch from its centre: 0 is monotone, 1 changes nothing. At most 4. */
   range: number;
-  /** The pitch that is usual for the voice; null: the median of what was heard of it until now. */
+  /** Usual pitch of the voice; null: the median so far. */
   centreHz: number | null;
-  /** As of `PitchTracker`. */
+  /** See `PitchTracker`. */
   usualPeak: number;
 }
 
 /**
- * Changes the pitch of speech, and neither its pace nor its sound: pieces of two periods around each pulse of the voice
- * are laid down at the new distance (TD-PSOLA: Moulines and Charpentier, "Pitch-synchronous waveform processing
- * techniques for text-to-speech synthesis using diphones", 1990). What is not voiced passes as it is. Works in place,
- * late by `delay`; how the input is cut into blocks changes nothing.
+ * Changes the pitch of speech, but not its pace or timbre, by overlapping segments of two periods at the new distance
+ * (TD-PSOLA: Moulines and Charpentier, "Pitch-synchronous waveform processing techniques for text-to-speech synthesis
+ * using diphones", 1990). Unvoiced sound passes unchanged. Works in place with a delay of `delay`, independent of block
+ * sizes.
  */
 export class PitchShifter {
   /** In samples. */
@@ -25,7 +25,6 @@ export class PitchShifter {
   readonly #options: PitchShiftOptions;
   readonly #tracker: PitchTracker;
   readonly #decided: Float32Array;
-  /** The last frames of the tracker. */
   readonly #frames = new Float32Array(FRAMES_KEPT);
   #frameCount = 0;
   readonly #median = new RunningMedian();
@@ -33,21 +32,20 @@ export class PitchShifter {
   readonly #samplesPerFrame: number;
   readonly #longestPeriod: number;
 
-  /** Rings, by the time of a sample: what came, and what is laid down to come out. */
+  /** Ring buffers of input and output, by sample time. */
   readonly #input: Float32Array;
   readonly #output: Float32Array;
   readonly #mask: number;
   #end = 0;
 
-  /** In between voiced stretches: the next frame, and up to where the input passed. */
+  /** Between voiced stretches: the next frame, and the end of the passed input. */
   #frame = 0;
   #passed = 0;
-  /** In a voiced stretch: its newest pulse, how long the period before was, and where the next piece goes. */
+  /** In a voiced stretch: its newest pulse, the period before it, and the position of the next segment. */
   #isVoiced = false;
   #pulse = 0;
   #periodBefore = 0;
   #next = 0;
-  /** Where the last piece went and where it ends. */
   #last = 0;
   #lastEnd = 0;
 
@@ -65,7 +63,7 @@ export class PitchShifter {
     this.#mask = kept - 1;
   }
 
-  /** The first `count` in place. Allocates nothing that grows with them. */
+  /** Processes the first `count` in place. Allocates nothing per sample. */
   process(samples: Float32Array, count: number): void {
     for (let at = 0; at < count; at += CHUNK) this.#processChunk(samples.subarray(at, Math.min(count, at + CHUNK)));
   }
@@ -86,7 +84,7 @@ export class PitchShifter {
     }
   }
 
-  /** As far as what is decided allows, and no step depends on more. */
+  /** Processes as far as the pitch is decided. No step depends on later input. */
   #advance(): void {
     const known = (this.#frameCount - 1) * this.#samplesPerFrame;
     const needed = 2 * this.#longestPeriod;
@@ -107,7 +105,7 @@ export class PitchShifter {
     }
   }
 
-  /** A voiced stretch begins at the greatest swing of its first period. */
+  /** Starts a voiced stretch at the largest peak of its first period. */
   #beginVoiced(from: number): void {
     const period = this.#periodAt(from);
     let pulse = from;
@@ -142,7 +140,7 @@ export class PitchShifter {
     }
   }
 
-  /** The input comes back where the last piece fades. */
+  /** Fades the input back in where the last segment fades out. */
   #endVoiced(frame: number): void {
     const length = this.#lastEnd - this.#last;
     for (let at = this.#last; at < this.#lastEnd; at++) this.#add(at, at, risingHalf((at - this.#last) / length));
@@ -151,7 +149,7 @@ export class PitchShifter {
     this.#isVoiced = false;
   }
 
-  /** The piece around the pulse. Faster pulses make the voice louder: hence the gain. */
+  /** Adds the segment around the pulse. The gain compensates for a different pulse rate. */
   #layDown(at: number, { periodAfter, gain }: { periodAfter: number; gain: number }): void {
     const before = this.#periodBefore;
     for (let i = -before; i < 0; i++) this.#add(at + i, this.#pulse + i, gain * risingHalf((i + before) / before));
@@ -171,7 +169,7 @@ export class PitchShifter {
     if (to >= 0) this.#output[to & this.#mask]! += weight * this.#input[from & this.#mask]!;
   }
 
-  /** Where, about a period later, the sound is most like that around the pulse. */
+  /** The position, about a period later, whose sound best matches that around the pulse. */
   #mostAlike(period: number): number {
     const half = period >> 1;
     const shortest = Math.floor(period * (1 - MOST_JITTER));
@@ -213,7 +211,7 @@ export class PitchShifter {
     return hz === null ? this.#periodBefore : Math.round(this.#options.sampleRateHz / hz);
   }
 
-  /** In between frames; null when neither is voiced. */
+  /** Interpolates between frames; null if neither is voiced. */
   #hzAt(at: number): number | null {
     const frame = Math.floor(at / this.#samplesPerFrame);
     const fraction = at / this.#samplesPerFrame - frame;
@@ -228,18 +226,18 @@ export class PitchShifter {
   }
 }
 
-/** The tracker decides within 150 ms; some periods of the lowest voice are needed beyond. */
+/** The tracker decides within 150 ms, and some periods of the lowest voice are needed beyond. */
 const DELAY_MS = 300;
 const LOWEST_HZ = 50;
 const LOWEST_NEW_HZ = 30;
 const HIGHEST_NEW_HZ = 900;
-/** Periods differ from what was tracked by so much at most. */
+/** Largest relative deviation of a period from the tracked one. */
 const MOST_JITTER = 0.15;
 const FRAMES_AHEAD_IN_MEDIAN = 3;
 const CHUNK = 512;
 const FRAMES_KEPT = 128;
 
-/** Half of Hann's window: from 0 to 1 as its argument does. */
+/** Rising half of a Hann window, 0 to 1. */
 function risingHalf(part: number): number {
   return RISING_HALF[Math.round(part * TABLE_STEPS)]!;
 }

@@ -1,15 +1,14 @@
 import { Resampler } from './resample.ts';
 
-/** A frame is the fundamental frequency around one moment, the first around the first sample; 0 when not voiced. */
+/** Fundamental frequency over time. The first frame is centred on the first sample; 0 is unvoiced. */
 export interface PitchTrack {
   hz: Float32Array<ArrayBuffer>;
   stepMs: number;
 }
 
-/** Milliseconds between frames. */
 export const PITCH_STEP_MS = 10;
 
-/** The fundamental frequency of a whole recording, 50 to 500 Hz, whatever the scale of the samples. */
+/** Tracks the fundamental frequency of a whole recording, 50 to 500 Hz, at any sample scale. */
 export function trackPitch(samples: Float32Array, sampleRateHz: number): PitchTrack {
   let peak = 0;
   for (let i = 0; i < samples.length; i++) peak = Math.max(peak, Math.abs(samples[i]!));
@@ -21,18 +20,17 @@ export function trackPitch(samples: Float32Array, sampleRateHz: number): PitchTr
 }
 
 /**
- * Follows the fundamental frequency of speech as it comes. Each frame has candidates where speech resembles itself one
- * period later (the normalised cross-correlation of Talkin, "A Robust Algorithm for Pitch Tracking", 1995); the path
- * through them that costs least in jumps is found as by Boersma, "Accurate short-term analysis of the fundamental
- * frequency", 1993, but decided after `DECISION_FRAMES`. How the input is cut into blocks does not change the frames.
+ * Tracks the fundamental frequency of a stream, independent of block sizes. Candidates are peaks of the normalised
+ * cross-correlation (Talkin, "A Robust Algorithm for Pitch Tracking", 1995). The cheapest path through them is found as
+ * by Boersma, "Accurate short-term analysis of the fundamental frequency", 1993, but decided after `DECISION_FRAMES`.
  */
 export class PitchTracker {
   readonly #resampler: Resampler | null;
   #resampled = new Float32Array(0);
-  /** At `RATE_HZ`, from where the next frame's window begins. */
+  /** At `RATE_HZ`, from the start of the next frame's window. */
   #history = new Float32Array(4 * SPAN);
   #filled = SPAN / 2;
-  /** Samples that came, at `RATE_HZ`, and frames analysed and given out. */
+  /** Input samples at `RATE_HZ`, analysed frames and returned frames. */
   #samples = 0;
   #analysed = 0;
   #decided = 0;
@@ -40,28 +38,28 @@ export class PitchTracker {
   readonly #window = new Float32Array(SPAN);
   readonly #energyBefore = new Float64Array(SPAN + 1);
   readonly #likeness = new Float64Array(LONGEST_LAG + 2);
-  /** Per frame of the ring and candidate; the first candidate is that there is no voice. */
+  /** By frame of the ring and candidate. The first candidate is "unvoiced". */
   readonly #hz = new Float64Array(RING_FRAMES * CANDIDATES);
   readonly #score = new Float64Array(RING_FRAMES * CANDIDATES);
   readonly #origin = new Uint8Array(RING_FRAMES * CANDIDATES);
   readonly #count = new Uint8Array(RING_FRAMES);
 
   /**
-   * @param usualPeak of the loud parts of the speech, as far as it is known: what is far below is taken for silence
-   * @throws RangeError for rates that are no positive integers
+   * @param usualPeak of loud speech, if known; much quieter sound counts as silence
+   * @throws RangeError unless rates are positive integers
    */
   constructor(sampleRateHz: number, { usualPeak = 0 } = {}) {
     this.#peak = usualPeak;
     this.#resampler = sampleRateHz === RATE_HZ ? null : new Resampler(sampleRateHz, RATE_HZ);
   }
 
-  /** The most frames that so many samples, with what came before, can give. */
+  /** Upper bound of the frames from this number of samples and the input so far. */
   framesBound(samples: number): number {
     const resampled = this.#resampler === null ? samples : this.#resampler.outputBound(samples);
     return Math.ceil((resampled + SPAN) / STEP) + RING_FRAMES;
   }
 
-  /** Takes the first `count` of the samples and writes the frames decided by now; returns how many. */
+  /** Adds the first `count` samples and writes the decided frames. Returns their number. */
   process(samples: Float32Array, count: number, hz: Float32Array): number {
     if (this.#resampler === null) return this.#take(samples, count, hz);
     const bound = this.#resampler.outputBound(count);
@@ -69,7 +67,7 @@ export class PitchTracker {
     return this.#take(this.#resampled, this.#resampler.process(samples, count, this.#resampled), hz);
   }
 
-  /** Writes the remaining frames, up to the end of what came. Nothing can follow. */
+  /** Writes the remaining frames. Ends the stream. */
   flush(hz: Float32Array): number {
     let written = 0;
     if (this.#resampler !== null) {
@@ -94,7 +92,6 @@ export class PitchTracker {
         this.#analyse(from);
         if (this.#analysed - this.#decided === RING_FRAMES) written += this.#decide(hz.subarray(written), 1);
       }
-      // All frames that were asked for are there; what remains is silence.
       if (this.#analysed >= mostFrames) return written;
       this.#history.copyWithin(0, from, this.#filled);
       this.#filled -= from;
@@ -119,7 +116,7 @@ export class PitchTracker {
     this.#analysed += 1;
   }
 
-  /** The window without its mean, and energies up to each sample. Returns the peak. */
+  /** Copies the window without its mean, with cumulative energies. Returns the peak. */
   #cutOut(from: number): number {
     let mean = 0;
     for (let i = 0; i < SPAN; i++) mean += this.#history[from + i]!;
@@ -136,14 +133,14 @@ export class PitchTracker {
     return peak;
   }
 
-  /** How much two stretches, a lag apart and around the middle of the window, are alike. */
+  /** Correlates two stretches at each lag, around the middle of the window. */
   #compare(): void {
     const window = this.#window;
     const energyBefore = this.#energyBefore;
     for (let lag = SHORTEST_LAG - 1; lag <= LONGEST_LAG + 1; lag++) {
       const a = (SPAN - STRETCH - lag) >> 1;
       const b = a + lag;
-      // Four sums, because each addition waits for the one before it.
+      // Four sums avoid a dependency between additions.
       let sum0 = 0;
       let sum1 = 0;
       let sum2 = 0;
@@ -161,7 +158,7 @@ export class PitchTracker {
     }
   }
 
-  /** Keeps the best peaks as candidates; returns how many there are with that for no voice. */
+  /** Keeps the best peaks as candidates. Returns their number, including "unvoiced". */
   #choose(frame: number): number {
     const likeness = this.#likeness;
     let count = 1;
@@ -170,7 +167,7 @@ export class PitchTracker {
       const here = likeness[lag]!;
       const after = likeness[lag + 1]!;
       if (here < LEAST_LIKENESS || here < before || here <= after) continue;
-      // A parabola through the three has its top between them.
+      // The top of a parabola through the three values.
       const bend = before - 2 * here + after;
       const shift = bend === 0 ? 0 : (before - after) / (2 * bend);
       const period = lag + shift;
@@ -188,14 +185,14 @@ export class PitchTracker {
       this.#hz[frame + slot] = RATE_HZ / period;
       this.#score[frame + slot] = score;
     }
-    // As if the highest pitch had no such cost.
+    // Normalises the cost to 0 at the highest pitch.
     for (let slot = 1; slot < count; slot++) this.#score[frame + slot]! += OCTAVE_COST * Math.log2(SHORTEST_LAG);
     return count;
   }
 
   /**
-   * The likeness of one period to the next and to one 10 ms away. Fricatives and bursts that ring at a low formant are
-   * like a high voice for a period or two, and no longer.
+   * Averages the correlations over one period and over 10 ms. Fricatives and bursts that ring at a low formant resemble
+   * a high voice, but only for a period or two.
    */
   #lasting(likeness: number, period: number): number {
     const periods = Math.floor(LASTING_LAG / period);
@@ -205,7 +202,7 @@ export class PitchTracker {
     return (likeness + Math.min(likeness, later)) / 2;
   }
 
-  /** Adds to each candidate's score that of the best path to it. */
+  /** Adds the score of the best path to each candidate. */
   #connect(frame: number, count: number): void {
     if (this.#analysed === 0) return;
     const previous = (this.#analysed - 1) % RING_FRAMES;
@@ -222,7 +219,7 @@ export class PitchTracker {
       this.#score[frame + slot]! += best;
       most = Math.max(most, this.#score[frame + slot]!);
     }
-    // Only differences matter; sums would lose their digits.
+    // Only differences matter, and growing sums would lose precision.
     for (let slot = 0; slot < count; slot++) this.#score[frame + slot]! -= most;
   }
 
@@ -245,30 +242,33 @@ export class PitchTracker {
   }
 }
 
-/** Enough for pitch, and a telephone has no more. */
+/** Enough for pitch, and telephone audio has no more. */
 const RATE_HZ = 8000;
 const STEP = (PITCH_STEP_MS * RATE_HZ) / 1000;
 /** 500 to 50 Hz. */
 const SHORTEST_LAG = 16;
 const LONGEST_LAG = 160;
-/** 24 ms: more than a period of the lowest voices. */
+/** 24 ms: longer than a period of the lowest voices. */
 const STRETCH = 192;
-/** What a frame sees: 44 ms, and a sample on either side of the longest lag. */
+/** Samples of a frame: 44 ms, and one on either side of the longest lag. */
 const SPAN = STRETCH + LONGEST_LAG + 2;
 const LASTING_LAG = 80;
 const CANDIDATES = 8;
-/** A frame is decided when so many after it are known. */
+/** A frame is decided after this number of later frames. */
 const DECISION_FRAMES = 10;
 const RING_FRAMES = DECISION_FRAMES + 1;
 const LEAST_LIKENESS = 0.3;
 
-/** Costs after Boersma, for steps of 10 ms; the octave's is higher because all multiples of a period are as much alike. */
+/**
+ * Costs after Boersma, for steps of 10 ms. The octave cost is higher, because all multiples of a period correlate
+ * equally.
+ */
 const VOICING_THRESHOLD = 0.5;
 const SILENCE_THRESHOLD = 0.03;
 const OCTAVE_COST = 0.03;
 const OCTAVE_JUMP_COST = 0.35;
 const VOICING_CHANGE_COST = 0.14;
-/** Of the level that counts as loud: by half in 7 s. */
+/** Decay of the peak level: half in 7 s. */
 const PEAK_DECAY = 0.999;
 
 function jumpCost(fromHz: number, toHz: number): number {

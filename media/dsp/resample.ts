@@ -1,34 +1,31 @@
 /**
- * Streaming conversion between sample rates by a polyphase filter: a sinc of 32 zero crossings on either side under a
- * Kaiser window. Output sample n lies exactly at time n of the output rate, so no delay has to be remembered. How the
- * input is cut into blocks does not change a bit of the output.
+ * Streaming sample rate conversion by a polyphase filter: a Kaiser-windowed sinc of 32 zero crossings on either side.
+ * Output sample n lies exactly at time n of the output rate, without delay. Independent of block sizes to the bit.
  */
 
-/** Zero crossings of the sinc on either side. */
 const ZERO_CROSSINGS = 32;
 /** Kaiser's beta for a stop band below -110 dB. */
 const KAISER_BETA = 11.2;
 /**
- * Middle of the transition, as part of the lower of the two rates. Flat up to 0.425 of it (3.4 kHz of a telephone's
- * 8 kHz, 6.8 kHz of 16 kHz, where the features of recognisers end) and shut from 0.54. What folds over in between
- * stays above 0.475.
+ * Middle of the transition, relative to the lower rate. Flat up to 0.425 (3.4 kHz of a telephone's 8 kHz; 6.8 kHz of 16
+ * kHz, where the features of recognisers end) and closed from 0.54. Aliases stay above 0.475.
  */
 const CUTOFF = 0.475;
-/** Filters of ratios with larger tables are not kept: odd rates are rare and their tables big. */
+/** Larger filters are not cached: odd rates are rare. */
 const MOST_CACHED_COEFFICIENTS = 1 << 17;
 
 export class Resampler {
   readonly inputRateHz: number;
   readonly outputRateHz: number;
   readonly #filter: PolyphaseFilter;
-  /** The last inputs that outputs still need, twice the filter's length or more. */
+  /** Inputs that later outputs need, at least twice the filter length. */
   #history: Float32Array;
   #historyLength = 0;
-  /** Of the next output: where its first tap lies in the history, and its phase. */
+  /** Position in the history and phase of the next output. */
   #position = 0;
   #phase = 0;
 
-  /** @throws RangeError for rates that are no positive integers */
+  /** @throws RangeError unless rates are positive integers */
   constructor(inputRateHz: number, outputRateHz: number) {
     this.inputRateHz = inputRateHz;
     this.outputRateHz = outputRateHz;
@@ -37,13 +34,13 @@ export class Resampler {
     this.reset();
   }
 
-  /** The most samples that so many inputs can give. */
+  /** Upper bound of the outputs for this number of inputs. */
   outputBound(inputSamples: number): number {
     const { up, down } = this.#filter;
     return Math.ceil(((inputSamples + this.#filter.taps) * up) / down) + 1;
   }
 
-  /** Converts the first `count` samples of `input`; returns how many were written. Allocates only to grow. */
+  /** Converts the first `count` samples of `input`. Returns the number written. Allocates only to grow. */
   process(input: Float32Array, count: number, output: Float32Array): number {
     this.#append(input, count);
     const { up, down, taps, coefficients } = this.#filter;
@@ -63,7 +60,7 @@ export class Resampler {
     return written;
   }
 
-  /** What silence after the last input brings out: outputs up to its end. Nothing can follow but `reset`. */
+  /** Writes the outputs up to the end of the input. Call only `reset` after it. */
   flush(output: Float32Array): number {
     const { taps } = this.#filter;
     const silence = new Float32Array(taps >> 1);
@@ -89,7 +86,7 @@ export class Resampler {
       } else {
         this.#history.copyWithin(0, this.#position, this.#historyLength);
       }
-      // Decimation may have stepped beyond what there is.
+      // Decimation may have stepped beyond the input.
       this.#position = Math.max(0, this.#position - this.#historyLength);
       this.#historyLength = kept;
     }
@@ -104,11 +101,11 @@ interface PolyphaseFilter {
   down: number;
   /** Per phase; even. */
   taps: number;
-  /** `taps` for each of the `up` phases, in the order of time. */
+  /** `taps` for each of the `up` phases, in order of time. */
   coefficients: Float32Array;
 }
 
-/** Four sums, because each addition waits for the one before it. `taps` is a multiple of four. */
+/** Four sums avoid a dependency between additions. `taps` is a multiple of four. */
 function dotProduct(
   history: Float32Array,
   from: number,
@@ -147,7 +144,7 @@ function polyphaseFilter(inputRateHz: number, outputRateHz: number): PolyphaseFi
 }
 
 function designFilter(up: number, down: number): PolyphaseFilter {
-  // In input samples: the filter is as much longer as the output rate is lower.
+  // In input samples. A lower output rate needs a longer filter.
   const stretch = Math.max(1, down / up);
   const half = 2 * Math.ceil((ZERO_CROSSINGS * stretch) / 2);
   const taps = 2 * half;
@@ -166,7 +163,7 @@ function designFilter(up: number, down: number): PolyphaseFilter {
       coefficients[start + tap] = value;
       sum += value;
     }
-    // Every phase passes a constant alike, or it would hum at the difference of the rates.
+    // Equal gain of all phases at 0 Hz prevents a hum at the difference of the rates.
     for (let tap = 0; tap < taps; tap++) coefficients[start + tap] = coefficients[start + tap]! / sum;
   }
   return { up, down, taps, coefficients };

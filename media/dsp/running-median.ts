@@ -1,4 +1,4 @@
-/** Median of all frequencies that came, within an eighth of a semitone. Each costs the same, however many came. */
+/** Median of all frequencies so far, within an eighth of a semitone. Each value takes constant time. */
 export class RunningMedian {
   readonly #counts = new Uint32Array(BINS);
   #bin = 0;
@@ -20,7 +20,7 @@ export class RunningMedian {
     }
   }
 
-  /** Null before anything came. */
+  /** Null without values. */
   get hz(): number | null {
     return this.#total === 0 ? null : LOWEST_HZ * 2 ** (this.#bin / BINS_PER_OCTAVE);
   }

@@ -1,30 +1,30 @@
 import { RealFft } from './fft.ts';
 
 /**
- * The strongest frequency of a short stretch of sound at 8 kHz, and whether there is next to nothing else: what beeps
- * and fax tones are, and voices hardly ever. Measured on 32 ms, every 16 ms.
+ * Measures the strongest frequency at 8 kHz and its share of the power, over 32 ms, every 16 ms. Beeps and fax tones
+ * are nearly pure; voices rarely are.
  */
 
 export const TONE_HOP_SAMPLES = 128;
 const SPAN = 2 * TONE_HOP_SAMPLES;
 const BIN_HZ = 8000 / SPAN;
-/** Below 300 Hz lie hum and the voice's own pitch. */
+/** Hum and the pitch of voices are below 300 Hz. */
 const FIRST_BIN = Math.ceil(300 / BIN_HZ);
 const LAST_BIN = Math.floor(2700 / BIN_HZ);
 /** Half the main lobe of the window, in bins. */
 const LOBE_BINS = 2;
 
 export class SingleToneMeter {
-  /** Of the strongest frequency, 300 to 2700 Hz; 0 when all is silent. */
+  /** The strongest frequency, 300 to 2700 Hz; 0 in silence. */
   frequencyHz = 0;
-  /** Share of the power that is there, 0 to 1. */
+  /** Its share of the power, 0 to 1. */
   purity = 0;
   readonly #fft = new RealFft(SPAN);
   readonly #samples = new Float32Array(SPAN);
   readonly #windowed = new Float32Array(SPAN);
   readonly #powers = new Float32Array(SPAN / 2 + 1);
 
-  /** Takes the next `TONE_HOP_SAMPLES` and measures them with those before. Allocates nothing. */
+  /** Adds the next `TONE_HOP_SAMPLES` and measures them with the previous ones. Allocates nothing. */
   add(samples: Int16Array): void {
     this.#samples.copyWithin(0, TONE_HOP_SAMPLES);
     this.#samples.set(samples, TONE_HOP_SAMPLES);
@@ -47,7 +47,7 @@ export class SingleToneMeter {
     return power;
   }
 
-  /** Between bins: the top of the parabola through the logarithms. */
+  /** Parabolic interpolation of the logarithms between bins. */
   #peakHz(bin: number): number {
     const below = Math.log(this.#powers[bin - 1]! + Number.MIN_VALUE);
     const top = Math.log(this.#powers[bin]! + Number.MIN_VALUE);

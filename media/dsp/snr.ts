@@ -1,20 +1,20 @@
 import { powerToDbov, SILENCE_DBOV } from './level.ts';
 
 /**
- * Running estimate of speech over background on one leg. Frame levels go into a histogram of 1 dB; the noise floor
- * is its tenth percentile, speech the mean power of frames well above it. Needs no voice detector and no memory of
- * samples, so it also calls loud music speech: it describes a line, it does not judge a recording.
+ * Running signal-to-noise ratio of a leg, from a histogram of frame levels in 1 dB steps. The noise floor is the tenth
+ * percentile; speech is the mean power of frames well above it. Loud music counts as speech: the estimate describes the
+ * line.
  */
 
 const BIN_COUNT = -SILENCE_DBOV + 1;
-/** Speech is what lies this far above the floor. */
+/** Frames this far above the floor are speech. */
 const SPEECH_ABOVE_FLOOR_DB = 9;
-/** Below this no frame counts as speech: line noise, echo residue. */
+/** Quieter frames are line noise or echo. */
 const QUIETEST_SPEECH_DBOV = -50;
-/** G.711's own quantisation noise; a digitally silent background is not infinitely good. */
+/** Quantisation noise of G.711, the limit for a digitally silent background. */
 const FLOOR_LIMIT_DBOV = -72;
 const NOISE_PERCENTILE = 0.1;
-/** Half a second of speech, and as much of background, before a number is given. */
+/** Half a second of speech and of background is required. */
 const FEWEST_FRAMES = 25;
 
 export class SnrEstimator {
@@ -22,7 +22,7 @@ export class SnrEstimator {
   readonly #power = new Float64Array(BIN_COUNT);
   #frameCount = 0;
 
-  /** Takes the mean power of one frame (`meanPower`, `meanPowerOfG711`). Allocates nothing. */
+  /** Adds the mean power of one frame (`meanPower`, `meanPowerOfG711`). Allocates nothing. */
   addFrame(power: number): void {
     const bin = Math.min(BIN_COUNT - 1, Math.max(0, Math.round(powerToDbov(power)) - SILENCE_DBOV));
     this.#frames[bin] = this.#frames[bin]! + 1;
@@ -30,7 +30,7 @@ export class SnrEstimator {
     this.#frameCount += 1;
   }
 
-  /** Signal-to-noise ratio in dB, at most 60; null until there was both speech and a pause. */
+  /** In dB, at most 60; null until both speech and a pause occurred. */
   estimateDb(): number | null {
     const floorDbov = this.#noiseFloorDbov();
     if (floorDbov === null) return null;

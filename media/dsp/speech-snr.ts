@@ -1,37 +1,36 @@
 import { powerToDbov, SILENCE_DBOV } from './level.ts';
 
 /**
- * Speech over background where a voice detector says which is which; `snr.ts` is for lines without one. Background is
- * the median of what was neither speech nor tone, so that a click or the breath before a word does not raise it.
+ * Signal-to-noise ratio with a voice detector (`snr.ts` needs none). The background is the median of windows without
+ * speech or tone, so a click or breath does not raise it.
  */
 
 const BINS_PER_DB = 2;
 const BIN_COUNT = -SILENCE_DBOV * BINS_PER_DB + 1;
-/** G.711's own quantisation noise; a digitally silent background is not infinitely good. */
+/** Quantisation noise of G.711, the limit for a digitally silent background. */
 const BACKGROUND_LIMIT_DBOV = -72;
 const BEST_SNR_DB = 60;
 const WORST_SNR_DB = -20;
 const FULL_SCALE_POWER = 32768 * 32768;
 
-/** A histogram of the levels of windows, whose past fades when told so. */
+/** Histogram of window levels. `fade` reduces the weight of the past. */
 export class BackgroundLevel {
   readonly #weights = new Float64Array(BIN_COUNT);
   #weight = 0;
 
-  /** Takes the mean power of one window. Allocates nothing. */
+  /** Adds the mean power of one window. Allocates nothing. */
   add(power: number): void {
     const bin = Math.min(BIN_COUNT - 1, Math.max(0, Math.round((powerToDbov(power) - SILENCE_DBOV) * BINS_PER_DB)));
     this.#weights[bin] = this.#weights[bin]! + 1;
     this.#weight += 1;
   }
 
-  /** Leaves the past only this part of its weight. */
   fade(factor: number): void {
     for (let bin = 0; bin < BIN_COUNT; bin++) this.#weights[bin] = this.#weights[bin]! * factor;
     this.#weight *= factor;
   }
 
-  /** Median power; null after less than `fewestWindows` of weight. */
+  /** Median power; null below a weight of `fewestWindows`. */
   medianPower(fewestWindows: number): number | null {
     if (this.#weight < fewestWindows) return null;
     let seen = 0;
@@ -44,7 +43,7 @@ export class BackgroundLevel {
   }
 }
 
-/** In dB, between -20 and 60, of the mean power of speech, which holds the background too, over that background. */
+/** In dB, between -20 and 60. The mean power of speech includes the background. */
 export function speechSnrDb(speechPower: number, backgroundPower: number): number {
   const background = Math.max(backgroundPower, FULL_SCALE_POWER * 10 ** (BACKGROUND_LIMIT_DBOV / 10));
   const ratio = Math.max((speechPower - background) / background, 10 ** (WORST_SNR_DB / 10));

@@ -1,8 +1,8 @@
 import { Resampler } from './resample.ts';
 
 /**
- * 16-bit samples from 8 kHz to 16 kHz or back, block by block: every block gives twice as many, or half as many, at once.
- * Late by half the filter, which is 4 ms. Allocates only to grow.
+ * Converts 16-bit samples between 8 kHz and 16 kHz. Every block yields exactly twice or half as many samples. The delay
+ * is half the filter, 4 ms. Allocates only to grow.
  */
 export class SteadyResampler {
   readonly #resampler: Resampler;
@@ -14,7 +14,7 @@ export class SteadyResampler {
     this.reset();
   }
 
-  /** Fills the filter with silence, so that every block from now on gives all of its outputs. */
+  /** Fills the filter with silence, so that every later block yields all of its outputs. */
   reset(): void {
     this.#resampler.reset();
     this.#makeRoom(1);
@@ -22,7 +22,7 @@ export class SteadyResampler {
     while (this.#resampler.process(this.#input, 1, this.#output) === 0);
   }
 
-  /** Converts the first `count` samples, an even number where the rate is halved. */
+  /** Converts the first `count` samples, an even number when the rate is halved. */
   process(samples: Int16Array, count: number, target: Int16Array): void {
     this.#makeRoom(count);
     const input = this.#input;

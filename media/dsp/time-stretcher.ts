@@ -1,7 +1,7 @@
 /**
- * Slows speech down without changing its pitch: frames of the input are laid down at a fixed distance, each from where it
- * continues the one before best (WSOLA: Verhelst and Roelands, "An overlap-add technique based on waveform similarity
- * (WSOLA) for high quality time-scale modification of speech", ICASSP 1993).
+ * Slows speech down without changing its pitch. Overlaps input frames at a fixed distance, each from the best
+ * continuation of the previous one (WSOLA: Verhelst and Roelands, "An overlap-add technique based on waveform
+ * similarity (WSOLA) for high quality time-scale modification of speech", ICASSP 1993).
  */
 export class TimeStretcher {
   readonly #frame: number;
@@ -9,16 +9,16 @@ export class TimeStretcher {
   readonly #tolerance: number;
   readonly #analysisHop: number;
   readonly #window: Float32Array;
-  /** Input that may still be used; index 0 is sample `#start`. */
+  /** Input that is still needed; index 0 is sample `#start`. */
   #input = new Float32Array(0);
   #start = 0;
-  /** Where the last frame was taken; -1 before the first. */
+  /** Position of the last frame; -1 before the first. */
   #taken = -1;
   #frames = 0;
   /** The second half of the last frame, windowed. */
   #tail: Float32Array;
 
-  /** @param factor how many times as long speech becomes, 1 to 4 */
+  /** @param factor duration of the output relative to the input, 1 to 4 */
   constructor(sampleRateHz: number, factor: number) {
     this.#hop = Math.round((sampleRateHz * HOP_MS) / 1000);
     this.#frame = 2 * this.#hop;
@@ -31,7 +31,7 @@ export class TimeStretcher {
     this.#tail = new Float32Array(this.#hop);
   }
 
-  /** Takes the next samples and returns those that are complete. */
+  /** Adds samples and returns the completed ones. */
   push(samples: Int16Array): Int16Array {
     const input = new Float32Array(this.#input.length + samples.length);
     input.set(this.#input);
@@ -40,7 +40,7 @@ export class TimeStretcher {
     return this.#drain(this.#start + input.length);
   }
 
-  /** Returns the rest. Nothing may be pushed after it. */
+  /** Returns the rest. Ends the stream. */
   end(): Int16Array {
     const length = this.#start + this.#input.length;
     const rest = this.push(new Int16Array(this.#frame + 2 * this.#tolerance));
@@ -62,7 +62,7 @@ export class TimeStretcher {
     return joined(out);
   }
 
-  /** The position whose first half is most like what followed the last frame. */
+  /** The position whose first half best matches the continuation of the last frame. */
   #bestNear(nominal: number): number {
     const natural = this.#taken + this.#hop - this.#start;
     let best = nominal;
@@ -89,7 +89,7 @@ export class TimeStretcher {
     const half = new Int16Array(this.#hop);
     const isFirst = this.#taken < 0;
     for (let i = 0; i < this.#hop; i++) {
-      // The first frame has nothing before it to fade in from.
+      // The first frame has no predecessor to fade from.
       const weight = isFirst ? 1 : this.#window[i]!;
       half[i] = Math.max(-32_768, Math.min(32_767, Math.round(this.#input[from + i]! * weight + this.#tail[i]!)));
     }
@@ -100,7 +100,7 @@ export class TimeStretcher {
     return half;
   }
 
-  /** Keeps what the next frame may be taken from, and what followed the last one. */
+  /** Keeps the input for the next frame and the continuation of the last one. */
   #forget(): void {
     const next = Math.round(this.#frames * this.#analysisHop) - this.#tolerance;
     const keepFrom = Math.max(this.#start, Math.min(next, this.#taken < 0 ? 0 : this.#taken + this.#hop));
@@ -110,9 +110,8 @@ export class TimeStretcher {
 }
 
 const HOP_MS = 12;
-/** A period of the lowest voices, so that pulses fall on pulses. */
+/** A period of the lowest voices, so that pulses align. */
 const TOLERANCE_MS = 8;
-/** Of the samples that are compared. */
 const STRIDE = 2;
 
 function joined(parts: readonly Int16Array[]): Int16Array {

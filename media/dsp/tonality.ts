@@ -1,15 +1,15 @@
 import { RealFft } from './fft.ts';
 
 /**
- * How much of a sound is tones that stand still. The pitch of a voice never rests: its partials wander by more than a
- * few hertz from one window to the next, those of signalling tones and of the notes of instruments do not. Measured on
- * windows of 512 samples at 16 kHz, each seen together with the one before it.
+ * Measures the share of steady tones in a sound. Partials of a voice drift by several hertz between windows; those of
+ * signalling tones and instruments do not. Works on windows of 512 samples at 16 kHz, each together with the previous
+ * one.
  */
 
 const WINDOW = 512;
 const SPAN = 2 * WINDOW;
 const BIN_HZ = 16_000 / SPAN;
-/** A partial that moves less than this in 32 ms stands still. */
+/** Largest change of a steady partial in 32 ms. */
 const STILL_HZ = 2;
 /** 80 Hz to 4.7 kHz. */
 const FIRST_BIN = 5;
@@ -18,7 +18,7 @@ const LAST_BIN = 300;
 const PEAK_SHARE = 0.003;
 const MOST_PEAKS = 150;
 
-/** Dialled digits (ITU-T Q.23, Q.24): one tone of either group, each exact to 1.8 %, and next to nothing else. */
+/** DTMF (ITU-T Q.23, Q.24): one tone of either group, each exact to 1.8 %, with almost all the power. */
 const DTMF_LOW_HZ = [697, 770, 852, 941];
 const DTMF_HIGH_HZ = [1209, 1336, 1477, 1633];
 const DTMF_TOLERANCE = 0.018;
@@ -30,13 +30,16 @@ export class TonalityMeter {
   readonly #samples = new Float32Array(SPAN);
   readonly #windowed = new Float32Array(SPAN);
   readonly #powers = new Float32Array(WINDOW + 1);
-  /** Frequencies of the peaks of this window and of the last, rising. */
+  /** Peak frequencies of this window and the last, ascending. */
   #peaksHz = new Float64Array(MOST_PEAKS);
   #lastPeaksHz = new Float64Array(MOST_PEAKS);
   #lastPeaks = 0;
   #isDtmf = false;
 
-  /** Share of the window's power, 0 to 1, that is in tones which were there in the window before. Allocates nothing. */
+  /**
+   * Returns the share of the window's power, 0 to 1, in tones that continue from the previous window. Allocates
+   * nothing.
+   */
   add(window: Float32Array): number {
     this.#samples.copyWithin(0, WINDOW);
     this.#samples.set(window, WINDOW);
@@ -67,7 +70,7 @@ export class TonalityMeter {
     return Math.min(1, still);
   }
 
-  /** Whether the last window holds a dialled digit: those are too short to stand still for long. */
+  /** Whether the last window is DTMF, which is too short to be recognised by steadiness. */
   get isDtmf(): boolean {
     return this.#isDtmf;
   }
@@ -78,7 +81,7 @@ export class TonalityMeter {
     return power / total;
   }
 
-  /** Between bins: the top of the parabola through the logarithms. */
+  /** Parabolic interpolation of the logarithms between bins. */
   #peakHz(bin: number): number {
     const below = Math.log(this.#powers[bin - 1]! + Number.MIN_VALUE);
     const top = Math.log(this.#powers[bin]!);

@@ -1,8 +1,8 @@
 import { ALAW_SILENCE, encodeG711, type G711Codec, MULAW_SILENCE } from '../codecs/g711.ts';
 
 /**
- * Tones: the Indian ringing tone that callers hear (ITU-T E.180 supplement 2: 400 Hz + 450 Hz in cadence
- * 0.4 on, 0.2 off, 0.4 on, 2.0 off), the tone that announces a recording, and the sines that softphones and tests play.
+ * Generated tones: the Indian ringing tone (ITU-T E.180 supplement 2: 400 Hz + 450 Hz in cadence 0.4 on, 0.2 off, 0.4
+ * on, 2.0 off), the recording tone, and sines for softphones and tests.
  */
 
 export const TELEPHONY_SAMPLE_RATE_HZ = 8000;
@@ -14,7 +14,7 @@ interface ToneOptions {
   /** Equal-amplitude components, e.g. `[440]` or `[400, 450]`. */
   frequenciesHz: readonly number[];
   durationMs: number;
-  /** Level of the whole tone relative to a full-scale sine, e.g. -10. Default -10. */
+  /** Level of the sum relative to a full-scale sine. Default -10. */
   levelDbfs?: number;
   /** Default 8000. */
   sampleRateHz?: number;
@@ -22,7 +22,7 @@ interface ToneOptions {
   startSample?: number;
 }
 
-/** Linear 16-bit samples of a tone. The peak never exceeds what `levelDbfs` says, however many components. */
+/** Linear 16-bit samples of a tone. The peak stays within `levelDbfs` for any number of components. */
 export function tone(options: ToneOptions): Int16Array<ArrayBuffer> {
   const { frequenciesHz, durationMs, levelDbfs = -10, sampleRateHz = TELEPHONY_SAMPLE_RATE_HZ } = options;
   const { startSample = 0 } = options;
@@ -37,12 +37,12 @@ export function tone(options: ToneOptions): Int16Array<ArrayBuffer> {
   return samples;
 }
 
-/** A tone cut into G.711 frames of 20 ms (the last one padded with silence), ready to be RTP payloads. */
+/** A tone as G.711 frames of 20 ms (the last one padded with silence), usable as RTP payloads. */
 export function toneFrames(codec: G711Codec, options: ToneOptions): Uint8Array[] {
   return framesOf(codec, tone({ ...options, sampleRateHz: TELEPHONY_SAMPLE_RATE_HZ }));
 }
 
-/** Cuts linear 8 kHz samples into G.711 frames of 20 ms, the last one padded with silence. */
+/** Splits linear 8 kHz samples into G.711 frames of 20 ms, the last one padded with silence. */
 export function framesOf(codec: G711Codec, samples: Int16Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
   const frameSamples = new Int16Array(FRAME_SAMPLES);
@@ -58,7 +58,7 @@ export function framesOf(codec: G711Codec, samples: Int16Array): Uint8Array[] {
 
 /** The recorder warning tone of Federal Standard 1037C: a half-second burst of 1400 Hz. Once, not repeated. */
 const RECORDING_TONE = { frequenciesHz: [1400], durationMs: 500, levelDbfs: -16, sampleRateHz: 16_000 };
-/** A step would click. */
+/** A ramp prevents clicks. */
 const RECORDING_TONE_RAMP_SAMPLES = 160;
 
 /** Linear, 16 kHz. Computed once and shared: treat as read-only. */
@@ -78,7 +78,7 @@ function ramped(samples: Int16Array<ArrayBuffer>, rampSamples: number): Int16Arr
   return samples;
 }
 
-/** One frame that decodes to nothing, shared: treat as read-only. */
+/** One silent frame, shared: treat as read-only. */
 export function silenceFrames(codec: G711Codec): readonly Uint8Array[] {
   return codec === 'PCMU' ? SILENT_MULAW : SILENT_ALAW;
 }
@@ -87,12 +87,12 @@ const SILENT_MULAW = [new Uint8Array(FRAME_SAMPLES).fill(MULAW_SILENCE)];
 const SILENT_ALAW = [new Uint8Array(FRAME_SAMPLES).fill(ALAW_SILENCE)];
 
 const RINGBACK_FREQUENCIES_HZ = [400, 450] as const;
-/** On, off, on, off; their sum is one period. */
+/** On, off, on, off; one period. */
 const RINGBACK_CADENCE_MS = [400, 200, 400, 2000] as const;
 
 /**
- * One period (3 s) of ringing tone: 150 frames of 160 octets. Both frequencies have whole cycles in 3 s, so
- * the frames can be repeated for ever. Computed once per codec and shared: treat as read-only.
+ * One period (3 s) of ringing tone: 150 frames of 160 octets. Both frequencies have whole cycles in it, so it loops
+ * seamlessly. Computed once per codec and shared: treat as read-only.
  */
 export function ringbackFrames(codec: G711Codec): readonly Uint8Array[] {
   const cached = ringbackByCodec.get(codec);

@@ -21,7 +21,7 @@ interface ChannelListenerOptions {
   onSpeechStarted: (utteranceId: number, atMs: number) => void;
 }
 
-/** One channel from samples to utterances. */
+/** Processes one channel from samples to utterances. */
 export class ChannelListener {
   readonly front: SpeechFront;
   readonly segmenter: UtteranceSegmenter;
@@ -31,19 +31,17 @@ export class ChannelListener {
   constructor(options: ChannelListenerOptions) {
     this.#detector = new VoiceDetector(options.network);
     this.segmenter = new UtteranceSegmenter(options);
-    this.front = new SpeechFront({ ...options, sink: (heard, improved) => this.#hear(heard, improved) });
+    this.front = new SpeechFront({ ...options, sink: (original, improved) => this.#analyse(original, improved) });
   }
 
   get durationMs(): number {
     return this.front.samples / 16;
   }
 
-  /** Of the loudest window. */
   get peakDbov(): number {
     return this.#loudestPower === 0 ? SILENCE_DBOV : powerToDbov(this.#loudestPower);
   }
 
-  /** Ends what is open. */
   finish(): void {
     this.front.finish();
     this.segmenter.finish(this.durationMs);
@@ -53,12 +51,12 @@ export class ChannelListener {
     this.front.close();
   }
 
-  #hear(heard: Float32Array, improved: Int16Array): void {
+  #analyse(original: Float32Array, improved: Int16Array): void {
     let power = 0;
-    for (let i = 0; i < WINDOW_SAMPLES; i++) power += heard[i]! * heard[i]!;
+    for (let i = 0; i < WINDOW_SAMPLES; i++) power += original[i]! * original[i]!;
     power /= WINDOW_SAMPLES;
     if (power > this.#loudestPower) this.#loudestPower = power;
-    this.segmenter.add(improved, power, this.#detector.judge(heard, power));
+    this.segmenter.add(improved, power, this.#detector.judge(original, power));
     if (this.front.isAdaptive) this.front.adaptTo(this.segmenter.runningSnrDb());
   }
 }

@@ -10,7 +10,7 @@ const instantiate = compileWasm<{
 }>(DENSE_LAYER_WASM);
 
 export interface DenseWeights {
-  /** The weights of one output each; a multiple of 4 rows, a multiple of 4 weights. */
+  /** Weights by output. Both dimensions are multiples of 4. */
   rows: readonly Float32Array[];
   biases: Float32Array;
   /** Lowest output: 0 for a ReLU. */
@@ -20,12 +20,12 @@ export interface DenseWeights {
 /** Computes one frame of a layer. Both arrays come from `DenseMemory.floats`. Allocates nothing. */
 export type DenseLayer = (input: Float32Array, output: Float32Array) => void;
 
-/** One megabyte for layers of a neural network and for the frames between them. */
+/** One megabyte for the layers and frames of a neural network. */
 export class DenseMemory {
   readonly #wasm = instantiate();
   #usedBytes = 0;
 
-  /** Zeros. @throws RangeError when the memory is full */
+  /** Allocates zeros. @throws RangeError when the memory is full */
   floats(length: number): Float32Array {
     const floats = new Float32Array(this.#wasm.memory.buffer, this.#usedBytes, length);
     this.#usedBytes += 16 * Math.ceil(length / 4);

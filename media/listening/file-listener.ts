@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { FileHeard } from '../listening-plane.ts';
 import { ChannelListener } from './channel-listener.ts';
-import { heardTotals } from './heard-totals.ts';
+import { channelTotals } from './channel-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
 import { chunkRules } from './segmentation-rules.ts';
@@ -10,12 +10,12 @@ import { UtterancePort } from './utterance-port.ts';
 import type { ListeningCalls } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 16_384;
-/** A file that is nowhere louder holds nothing to recognise. */
+/** A file whose peak is lower is silent. */
 const SILENT_BELOW_DBOV = -60;
 
 type FileRequest = ListeningCalls['file.listen']['request'];
 
-/** Hears a file block by block and posts its chunks, as fast as the recogniser takes them. */
+/** Analyses a file in blocks and posts its utterances at the pace of the recogniser. */
 export class FileListener {
   readonly #request: FileRequest;
   readonly #abort = new AbortController();
@@ -23,7 +23,7 @@ export class FileListener {
   readonly #channels: ChannelListener[];
   #nextUtteranceId = 0;
 
-  /** A network, or none, for each channel that is heard. */
+  /** @param networks one per channel, or null */
   constructor(request: FileRequest, networks: readonly (SileroNetwork | null)[], suppressors: NoiseSuppressors) {
     this.#request = request;
     this.#utterances = new UtterancePort(request.utterances);
@@ -44,13 +44,13 @@ export class FileListener {
     );
   }
 
-  /** @throws the system's error when the file cannot be read, an `AbortError` when closed at either end */
+  /** @throws the system's error if the file cannot be read, an `AbortError` when closed at either end */
   async listen(): Promise<FileHeard> {
     try {
       await this.#readThrough();
       this.#utterances.post({ type: 'stream.end' });
       return {
-        ...heardTotals(this.#channels),
+        ...channelTotals(this.#channels),
         utterances: this.#channels.reduce((sum, { segmenter }) => sum + segmenter.utterances, 0),
         isSilent: this.#channels.every(({ peakDbov }) => peakDbov < SILENT_BELOW_DBOV),
       };
@@ -65,7 +65,7 @@ export class FileListener {
   }
 
   dump(): unknown {
-    return { untakenSamples: this.#utterances.untakenSamples, ...heardTotals(this.#channels) };
+    return { untakenSamples: this.#utterances.untakenSamples, ...channelTotals(this.#channels) };
   }
 
   async #readThrough(): Promise<void> {

@@ -3,7 +3,7 @@ import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
 import { littleEndianBytes } from '../recording/recording-file.ts';
 import { SampleRing } from '../sample-ring.ts';
 import { ChannelListener } from './channel-listener.ts';
-import { heardTotals } from './heard-totals.ts';
+import { channelTotals } from './channel-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
 import { liveRules } from './segmentation-rules.ts';
@@ -12,7 +12,7 @@ import { UtterancePort } from './utterance-port.ts';
 import { HEARD_EVERY_MS, type ListeningReport } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 4096;
-/** Taken from an inlet; the listeners of a thread take turns. */
+/** Input from an inlet, shared by the listeners of a thread. */
 const waiting = new Int16Array(BLOCK_SAMPLES);
 
 interface LiveListenerOptions {
@@ -22,11 +22,10 @@ interface LiveListenerOptions {
   network: SileroNetwork | null;
   suppressors: NoiseSuppressors;
   onEvent: (event: ListeningReport) => void;
-  /** What came through the inlet could not be heard. */
   onBroken: (error: unknown) => void;
 }
 
-/** Hears one live stream, a stereo one as the mean of its channels, and posts its utterances. */
+/** Analyses one live stream, a stereo one as the mean of its channels, and posts its utterances. */
 export class LiveListener {
   readonly #utterances: UtterancePort;
   readonly #inlet: MessagePort | null;
@@ -34,14 +33,14 @@ export class LiveListener {
   readonly #block = new Float32Array(BLOCK_SAMPLES);
   readonly #outputs = [this.#block];
   readonly #onBroken: (error: unknown) => void;
-  /** What the inlet brings; null before its memory is here. */
+  /** Ring of the inlet; null until its memory arrives. */
   #ring: SampleRing | null = null;
   #settings: ListeningSettings;
   #decoder: SampleDecoder;
   readonly #report: (event: ListeningReport) => void;
   #nextUtteranceId = 0;
-  #heardMs = 0;
-  #toldMs = 0;
+  #analysedMs = 0;
+  #reportedMs = 0;
 
   constructor(options: LiveListenerOptions) {
     this.#utterances = new UtterancePort(options.utterances);
@@ -71,23 +70,23 @@ export class LiveListener {
   }
 
   write(bytes: Uint8Array): void {
-    this.#hear(bytes);
-    this.#heardMs += (bytes.length / this.#decoder.bytesFor(this.#settings.format.sampleRateHz)) * 1000;
-    if (this.#heardMs - this.#toldMs < HEARD_EVERY_MS) return;
-    this.#toldMs = this.#heardMs;
-    this.#report({ type: 'audio.heard', heardMs: this.#heardMs });
+    this.#analyse(bytes);
+    this.#analysedMs += (bytes.length / this.#decoder.bytesFor(this.#settings.format.sampleRateHz)) * 1000;
+    if (this.#analysedMs - this.#reportedMs < HEARD_EVERY_MS) return;
+    this.#reportedMs = this.#analysedMs;
+    this.#report({ type: 'audio.heard', heardMs: this.#analysedMs });
   }
 
-  /** Hears what waits in the inlet. Call it again and again. */
+  /** Processes the audio in the inlet. Called periodically. */
   listen(): void {
     try {
-      this.#hearInlet();
+      this.#analyseInlet();
     } catch (error) {
       this.#onBroken(error);
     }
   }
 
-  /** The memory of a ring tells its rate. */
+  /** The ring sets the sample rate. */
   #listenTo(memory: SharedArrayBuffer): void {
     const ring = new SampleRing(memory);
     const { format } = this.#settings;
@@ -97,16 +96,16 @@ export class LiveListener {
     this.#ring = ring;
   }
 
-  #hearInlet(): void {
+  #analyseInlet(): void {
     if (this.#ring === null) return;
     for (let count = this.#ring.read(waiting); count > 0; count = this.#ring.read(waiting)) {
-      // Hearing takes long enough for more to come; that is for the next time.
-      this.#hear(littleEndianBytes(waiting.subarray(0, count)));
+      // Audio that arrives meanwhile is left to the next call.
+      this.#analyse(littleEndianBytes(waiting.subarray(0, count)));
       if (count < waiting.length) return;
     }
   }
 
-  #hear(bytes: Uint8Array): void {
+  #analyse(bytes: Uint8Array): void {
     const blockBytes = this.#decoder.bytesFor(BLOCK_SAMPLES);
     for (let at = 0; at < bytes.length; at += blockBytes) {
       const samples = this.#decoder.decode(bytes.subarray(at, at + blockBytes), this.#outputs);
@@ -114,9 +113,9 @@ export class LiveListener {
     }
   }
 
-  /** Up to a window of the latest audio counts as what follows. */
+  /** The latest audio, up to a window, belongs to the next utterance. */
   endUtterance(): void {
-    this.#hearInlet();
+    this.#analyseInlet();
     this.#listener.segmenter.endUtterance();
   }
 
@@ -131,15 +130,15 @@ export class LiveListener {
     this.#settings = settings;
   }
 
-  /** Hears what waits in the inlet, ends the open utterance and the stream. */
+  /** Processes the audio in the inlet, then ends the open utterance and the stream. */
   finish(): StreamHeard {
     const posted = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
     if (posted !== undefined) this.#listenTo(posted.message as SharedArrayBuffer);
-    this.#hearInlet();
+    this.#analyseInlet();
     this.#listener.finish();
     this.#utterances.post({ type: 'stream.end' });
     this.close();
-    return heardTotals([this.#listener]);
+    return channelTotals([this.#listener]);
   }
 
   close(): void {
@@ -153,7 +152,7 @@ export class LiveListener {
     const isSpeaking = this.#listener.segmenter.isOpen;
     return {
       ...this.#settings,
-      ...heardTotals([this.#listener]),
+      ...channelTotals([this.#listener]),
       noiseSuppression: this.#listener.front.dump(),
       isSpeaking,
       untakenSamples,

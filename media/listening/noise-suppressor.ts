@@ -2,15 +2,15 @@ import type { Rnnoise } from '@echogarden/rnnoise-wasm';
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
 import { Resampler } from '../dsp/resample.ts';
 
-/** RNNoise works on frames of 10 ms at 48 kHz, and what comes out is one frame late. */
+/** RNNoise processes frames of 10 ms at 48 kHz, with a delay of one frame. */
 const RATE_HZ = 48_000;
 const FRAME_SAMPLES = 480;
 /** At 16 kHz. */
 const BLOCK_SAMPLES = 512;
 
-/** Where RNNoise cannot be loaded there are no suppressors, and `problem` says why. */
+/** Creates noise suppressors. If RNNoise cannot be loaded, none are available and `problem` has the reason. */
 export class NoiseSuppressors {
-  /** Null when there are. */
+  /** Null if available. */
   readonly problem: string | null;
   readonly #rnnoise: Rnnoise | null;
 
@@ -33,11 +33,11 @@ export class NoiseSuppressors {
   }
 }
 
-/** Takes the noise out of one stream at 16 kHz: gives, later, each sample as it was and without noise. */
+/** Removes noise from one stream at 16 kHz. Emits each sample, with a delay, in its original and its denoised form. */
 export class NoiseSuppressor {
   readonly #rnnoise: Rnnoise;
   readonly #state: number;
-  /** In the memory of RNNoise: a frame in and, behind it, a frame out. */
+  /** In the memory of RNNoise: an input frame, followed by an output frame. */
   readonly #frame: number;
   readonly #up = new Resampler(RECOGNITION_RATE_HZ, RATE_HZ);
   readonly #down = new Resampler(RATE_HZ, RECOGNITION_RATE_HZ);
@@ -54,7 +54,7 @@ export class NoiseSuppressor {
     this.#frame = rnnoise._malloc(2 * 4 * FRAME_SAMPLES);
   }
 
-  /** Calls `emit` for every sample that is ready, in order. */
+  /** Calls `emit` for every finished sample, in order. */
   push(samples: Float32Array, count: number, emit: (sample: number, quiet: number) => void): void {
     this.#waiting.push(samples, count);
     for (let at = 0; at < count; at += BLOCK_SAMPLES) {
@@ -69,7 +69,7 @@ export class NoiseSuppressor {
     }
   }
 
-  /** Brings out what is still inside, and frees the memory of RNNoise. Nothing can follow. */
+  /** Emits the remaining samples and frees the memory of RNNoise. Ends the stream. */
   finish(emit: (sample: number, quiet: number) => void): void {
     const expected = this.#waiting.length;
     let given = 0;
@@ -87,7 +87,7 @@ export class NoiseSuppressor {
   }
 
   #fillFrame(from: number, count: number): void {
-    // Read anew each time: opening another stream may move the memory.
+    // Read the view each time: opening another stream may move the memory.
     this.#rnnoise.HEAPF32.set(this.#wide.subarray(from, from + count), this.#frame / 4 + this.#frameFilled);
     this.#frameFilled += count;
   }
@@ -106,7 +106,6 @@ export class NoiseSuppressor {
   }
 }
 
-/** First in, first out. */
 class SampleQueue {
   #samples = new Float32Array(4 * BLOCK_SAMPLES);
   #start = 0;

@@ -13,11 +13,10 @@ interface PooledListeningOptions {
   signal: AbortSignal;
   onEvent: (event: ListeningEvent) => void;
   onHeard: ((heardMs: number) => void) | undefined;
-  /** Called once. */
   onClosed: () => void;
 }
 
-/** A live session as its owner holds it. */
+/** The owner's end of a live session. */
 export class PooledListening implements ListeningSession, ThreadSession<ListeningReport> {
   readonly sessionId: string;
   readonly #options: PooledListeningOptions;
@@ -32,7 +31,7 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
 
   write(bytes: Uint8Array<ArrayBuffer>): void {
     if (this.#state !== 'open' || bytes.length === 0) return;
-    // A part of a larger buffer cannot be handed over without its neighbours.
+    // A part of a larger buffer cannot be transferred alone.
     const own = bytes.length === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
     const { sessionKey, thread } = this.#options;
     thread.post({ type: 'session.write', sessionKey, bytes: own }, [own.buffer]);
@@ -81,7 +80,7 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
     if (wasOpen) this.#options.onEvent({ type: 'listening.lost', detail });
   }
 
-  /** The worker has it no more, or never had. */
+  /** The worker no longer has the session, or never had it. */
   abandon(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
@@ -98,7 +97,7 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
     const { sessionKey, thread } = this.#options;
     const closed = thread.call('session.close', { sessionKey });
     this.abandon();
-    // A worker that died has closed it too.
+    // A dead worker has closed it too.
     await closed.catch(() => {});
   }
 }
@@ -109,7 +108,7 @@ interface FileSessionOptions {
   signal: AbortSignal;
 }
 
-/** A file that is heard. */
+/** The owner's end of a file analysis. */
 export class FileSession implements ThreadSession<ListeningReport> {
   readonly sessionId = null;
   readonly #options: FileSessionOptions;
@@ -131,10 +130,10 @@ export class FileSession implements ThreadSession<ListeningReport> {
     }
   }
 
-  /** Files tell nothing but their end. */
+  /** Files report only their end. */
   deliver(): void {}
 
-  /** The request that is open is rejected by the thread. */
+  /** The thread rejects the open request. */
   lose(): void {}
 
   async close(): Promise<void> {

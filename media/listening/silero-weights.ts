@@ -1,6 +1,6 @@
 /**
- * Reads the weights of the Silero voice detector (v5) out of its ONNX file: protobuf messages, of which only the path to
- * the weights is followed. The model is an `If` on the sample rate; its `then_branch` is the one for 16 kHz.
+ * Reads the weights of the Silero voice detector (v5) from its ONNX file, parsing only the protobuf messages on the
+ * way. The model is an `If` on the sample rate; its `then_branch` is for 16 kHz.
  */
 
 /** Field numbers of onnx.proto. */
@@ -16,7 +16,7 @@ const TENSOR_RAW_DATA = 9;
 export class SileroWeights {
   readonly #byName = new Map<string, Float32Array>();
 
-  /** @throws RangeError when the file is damaged */
+  /** @throws RangeError if the file is damaged */
   constructor(onnx: Uint8Array) {
     for (const attribute of messages(onnx, MODEL_GRAPH, GRAPH_NODE, NODE_ATTRIBUTE)) {
       if (text(attribute, ATTRIBUTE_NAME) !== 'then_branch') continue;
@@ -28,7 +28,7 @@ export class SileroWeights {
     }
   }
 
-  /** @throws RangeError when the file has no such weights */
+  /** @throws RangeError if the file has no such weights */
   take(name: string, length: number): Float32Array {
     const weights = this.#byName.get(name);
     if (weights?.length !== length) throw new RangeError(`the model has no ${length} weights named ${name}`);
@@ -36,7 +36,7 @@ export class SileroWeights {
   }
 }
 
-/** Every message at the end of a path of field numbers. */
+/** All messages at a path of field numbers. */
 function messages(message: Uint8Array, ...path: number[]): Uint8Array[] {
   return path.reduce<Uint8Array[]>((found, field) => found.flatMap((parent) => fieldsOf(parent, field)), [message]);
 }
@@ -45,12 +45,12 @@ function text(message: Uint8Array, field: number): string {
   return Buffer.concat(fieldsOf(message, field)).toString();
 }
 
-/** A copy, since the bytes lie anywhere in the file. */
+/** Copies, because the bytes may be unaligned. */
 function floatsOf(raw: Uint8Array): Float32Array {
   return new Float32Array(Uint8Array.from(raw.subarray(0, raw.length - (raw.length % 4))).buffer);
 }
 
-/** The values of a field that are messages, texts or bytes. */
+/** The length-delimited values of a field. */
 function fieldsOf(message: Uint8Array, wanted: number): Uint8Array[] {
   const found: Uint8Array[] = [];
   let at = 0;

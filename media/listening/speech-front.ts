@@ -4,8 +4,8 @@ import type { AudioEnhancement } from '../listening-plane.ts';
 import type { NoiseSuppressor, NoiseSuppressors } from './noise-suppressor.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 
-/** Takes whole windows: as they were heard, and as they are to be recognised. Both are reused for the next. */
-export type WindowSink = (heard: Float32Array, improved: Int16Array) => void;
+/** Receives each window, unchanged and enhanced for recognition. Both arrays are reused. */
+export type WindowSink = (original: Float32Array, improved: Int16Array) => void;
 
 interface SpeechFrontOptions {
   sampleRateHz: number;
@@ -14,18 +14,18 @@ interface SpeechFrontOptions {
   sink: WindowSink;
 }
 
-/** Samples of one channel at any rate to windows at 16 kHz: without direct current and, if asked for, with less noise. */
+/** Converts samples of one channel to windows at 16 kHz. Removes direct current and, if enabled, noise. */
 export class SpeechFront {
   readonly #sink: WindowSink;
   readonly #suppressors: NoiseSuppressors;
   #resampler: Resampler | null = null;
   #suppressor: NoiseSuppressor | null = null;
   #enhancement: AudioEnhancement = 'off';
-  /** How much of the noise to take out, 0 to 1. */
+  /** Strength of noise suppression, 0 to 1. */
   #strength = 0;
   #isUpsampled = false;
   #converted = new Float32Array(0);
-  readonly #heard = new Float32Array(WINDOW_SAMPLES);
+  readonly #original = new Float32Array(WINDOW_SAMPLES);
   readonly #improved = new Int16Array(WINDOW_SAMPLES);
   #filled = 0;
   #samples = 0;
@@ -40,12 +40,12 @@ export class SpeechFront {
     this.setEnhancement(options.enhancement);
   }
 
-  /** Samples at 16 kHz that came in so far. */
+  /** Input samples so far, at 16 kHz. */
   get samples(): number {
     return this.#samples;
   }
 
-  /** Takes the first `count` samples of a block, and may change them. */
+  /** Takes the first `count` samples of a block, and may modify them. */
   push(block: Float32Array, count: number): void {
     if (this.#resampler === null) {
       this.#take(block, count);
@@ -55,7 +55,7 @@ export class SpeechFront {
     this.#take(this.#converted, this.#resampler.process(block, count, this.#converted));
   }
 
-  /** What comes from now on has this rate; time goes on. */
+  /** Sets the rate of later input; time continues. */
   setRate(sampleRateHz: number): void {
     this.#drainResampler();
     const isSame = sampleRateHz === RECOGNITION_RATE_HZ;
@@ -70,7 +70,6 @@ export class SpeechFront {
     else this.#suppressor ??= this.#suppressors.open();
   }
 
-  /** Whether `adaptTo` is to be told, once per window. */
   get isAdaptive(): boolean {
     return this.#enhancement === 'adaptive';
   }
@@ -81,18 +80,18 @@ export class SpeechFront {
     this.#strength += Math.max(-MOST_CHANGE, Math.min(MOST_CHANGE, target - this.#strength));
   }
 
-  /** Fills the last window with silence. Nothing can follow. */
+  /** Fills the last window with silence. Ends the stream. */
   finish(): void {
     this.#drainResampler();
     this.#drainSuppressor();
     if (this.#filled === 0) return;
-    this.#heard.fill(0, this.#filled);
+    this.#original.fill(0, this.#filled);
     this.#improved.fill(0, this.#filled);
     this.#filled = 0;
-    this.#sink(this.#heard, this.#improved);
+    this.#sink(this.#original, this.#improved);
   }
 
-  /** Without what is still inside. Idempotent, also after `finish`. */
+  /** Discards buffered samples. Idempotent, also after `finish`. */
   close(): void {
     this.#suppressor?.close();
     this.#suppressor = null;
@@ -122,7 +121,7 @@ export class SpeechFront {
 
   #take(block: Float32Array, count: number): void {
     for (let i = 0; i < count; i++) {
-      // A high-pass at 2.5 Hz: an offset of a cheap converter is no sound.
+      // A high-pass at 2.5 Hz removes the offset of cheap converters.
       const sample = block[i]!;
       this.#directOut = sample - this.#directIn + DIRECT_DECAY * this.#directOut;
       this.#directIn = sample;
@@ -134,12 +133,12 @@ export class SpeechFront {
   }
 
   readonly #emit = (sample: number, quiet: number): void => {
-    this.#heard[this.#filled] = sample;
+    this.#original[this.#filled] = sample;
     this.#improved[this.#filled] = this.#toInteger(sample + this.#strength * (quiet - sample));
     this.#filled += 1;
     if (this.#filled < WINDOW_SAMPLES) return;
     this.#filled = 0;
-    this.#sink(this.#heard, this.#improved);
+    this.#sink(this.#original, this.#improved);
   };
 
   #toInteger(sample: number): number {
@@ -148,9 +147,9 @@ export class SpeechFront {
     return Math.max(-32_768, Math.min(32_767, Math.round(dithered)));
   }
 
-  /** Bands in which there is nothing at all have logarithms that recognisers were not trained on. */
+  /** Prevents empty bands, whose logarithms recognisers were not trained on. */
   #dither(): number {
-    // Xorshift (Marsaglia 2003): the same for every stream, so that the same audio gives the same text.
+    // Xorshift (Marsaglia 2003), with the same seed for every stream, so that the same audio yields the same text.
     this.#noise ^= this.#noise << 13;
     this.#noise ^= this.#noise >>> 17;
     this.#noise ^= this.#noise << 5;
@@ -161,8 +160,8 @@ export class SpeechFront {
 const DIRECT_DECAY = 0.999;
 const DITHER_STEPS = 3;
 const LIGHT_STRENGTH = 0.5;
-/** Noise suppression helps recognisers in noise, and harms a little what is clean. */
+/** Noise suppression helps recognisers in noise, and slightly harms clean audio. */
 const CLEAN_SNR_DB = 30;
 const NOISY_SNR_DB = 20;
-/** Per window: from nothing to all in a third of a second. */
+/** Per window: from none to full in a third of a second. */
 const MOST_CHANGE = 0.1;

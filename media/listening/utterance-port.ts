@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import type { MessagePort } from 'node:worker_threads';
 import type { SamplesTaken, UtteranceMessage } from '../../machines/utterances.ts';
 
-/** How much audio may wait for the recogniser of a file: 60 s. */
+/** Audio of a file that may be queued for the recogniser: 60 s. */
 const MOST_UNTAKEN_SAMPLES = 60 * 16_000;
 
-/** Where utterances are posted, and how much of them was taken so far. */
+/** Posts utterances and counts how much of them the recogniser took. */
 export class UtterancePort {
   readonly #port: MessagePort;
   readonly #samplesOfOpen = new Map<number, number>();
@@ -24,7 +24,6 @@ export class UtterancePort {
     return this.#posted - this.#taken;
   }
 
-  /** Samples are handed over, not copied. */
   post(message: UtteranceMessage): void {
     if (message.type === 'utterance.begin') this.#samplesOfOpen.set(message.utteranceId, 0);
     if (message.type === 'utterance.end' || message.type === 'utterance.discard') {
@@ -41,19 +40,18 @@ export class UtterancePort {
     this.#port.postMessage(message, [samples.buffer]);
   }
 
-  /** What was posted before still arrives. Idempotent. */
+  /** Earlier messages still arrive. Idempotent. */
   close(): void {
     this.#port.close();
   }
 
-  /** The other end closed, or this one. */
   onClosed(listener: () => void): void {
     this.#port.once('close', listener);
   }
 
   /**
-   * Resolves when more may be posted. A recogniser may take an utterance only when it is whole, so that there is room
-   * until a whole one waits, however long it is. @throws the signal's `AbortError`
+   * Resolves when more may be posted. A recogniser may take only complete utterances, so there is room until a complete
+   * one waits, however long. @throws the signal's `AbortError`
    */
   async room(signal: AbortSignal): Promise<void> {
     while (this.untakenSamples > MOST_UNTAKEN_SAMPLES && this.#ended > this.#taken) {

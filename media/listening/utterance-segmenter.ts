@@ -5,38 +5,40 @@ import { WindowRing } from './window-ring.ts';
 import { WINDOW_MS, type WindowKind, windowsIn } from './windows.ts';
 
 /**
- * Cuts the windows of one channel into utterances. Idle until speech fills most of a moment; then an utterance begins,
- * with the pre-roll before it, and its windows are posted as they come. In a pause only a little post-roll is posted;
- * the rest is kept and follows if speech goes on. The pause that is long enough ends the utterance where speech ended.
- * One that grows too long is cut in a pause of its last stretch, which for that is kept, and goes on as the next.
+ * Splits the windows of one channel into utterances. An utterance begins when most of the recent windows are speech,
+ * and includes the pre-roll before them. Its windows are posted as they arrive. In a pause, only a short post-roll is
+ * posted; the rest is kept in case speech continues. A pause that probably ends the utterance is posted, so that the
+ * recogniser finishes the text meanwhile. A pause that is long enough ends the utterance at the end of speech. An
+ * utterance that grows too long is split at a pause in its last part, which is held back for that.
  */
 
-/** A word begins before the detector is sure of it. */
+/** Includes the start of a word, before the detector is certain. */
 const PRE_ROLL_WINDOWS = windowsIn(300);
 const POST_ROLL_WINDOWS = windowsIn(200);
-/** Speech has begun when so many of the last windows hold it: a click fills two at most. */
+/** Windows of speech, among the most recent ones, that start an utterance. A click fills at most two. */
 const ONSET_WINDOWS = 5;
 const FEWEST_ONSET_WINDOWS = 3;
 const TONE_DELAY_WINDOWS = 4;
-/** Less speech than this is no word. */
+/** Shorter speech is not a word. */
 const SHORTEST_SPEECH_MS = 120;
-/** Below this the background is louder than the speech, and recognisers invent. */
+/** Below this the background is louder than the speech, and recognisers hallucinate. */
 const POOR_SNR_DB = 0;
 /** About 100 ms. */
 const BLOCK_WINDOWS = 3;
 const BACKGROUND_HALF_LIFE_WINDOWS = windowsIn(2000);
 const FEWEST_BACKGROUND_WINDOWS = windowsIn(250);
 const FEWEST_SPEECH_WINDOWS = windowsIn(500);
-/** -26 dBov, the level that telephone speech is brought to (ITU-T P.56, P.830). */
+/** -26 dBov, the nominal level of telephone speech (ITU-T P.56, P.830). */
 const USUAL_SPEECH_POWER = 32768 * 32768 * 10 ** (-26 / 10);
 
 interface OpenUtterance {
   utteranceId: number;
   startWindow: number;
   lastSpeechWindow: number;
+  /** First window after the last posted pause, or of the utterance. */
+  phraseStartWindow: number;
   speechWindows: number;
   speechPower: number;
-  /** Median power of the background before it. */
   powerBefore: number | null;
 }
 
@@ -54,9 +56,9 @@ export class UtteranceSegmenter {
   #rules: SegmentationRules;
   #ring: WindowRing;
   #utterance: OpenUtterance | null = null;
-  /** Windows seen; the index of the next one. */
+  /** Number of windows so far; index of the next one. */
   #windows = 0;
-  /** Of the next window to post, and while idle the first that is nobody's yet. */
+  /** Index of the next window to post. While idle: the first that belongs to no utterance. */
   #unposted = 0;
   readonly #recentBackground = new BackgroundLevel();
   readonly #allBackground = new BackgroundLevel();
@@ -71,7 +73,7 @@ export class UtteranceSegmenter {
     this.#ring = new WindowRing(capacityFor(options.rules));
   }
 
-  /** Takes the next window, of which `power` is the mean power before enhancement. Keeps a copy of the samples. */
+  /** Adds the next window. `power` is its mean power before enhancement. Copies the samples. */
   add(samples: Int16Array, power: number, kind: WindowKind): void {
     const window = this.#windows++;
     this.#ring.put(window, samples, power, kind === 'speech');
@@ -87,13 +89,12 @@ export class UtteranceSegmenter {
     if (capacity > this.#ring.capacity) this.#ring = this.#ring.grownTo(capacity, this.#windows);
   }
 
-  /** Ends what is open; the stream was so long. */
   finish(streamEndMs: number): void {
     this.#streamEndMs = streamEndMs;
     this.endUtterance();
   }
 
-  /** Ends the open utterance, if any, without waiting for a pause. Speech that follows begins the next one. */
+  /** Ends the open utterance, if any, without waiting for a pause. Later speech begins the next one. */
   endUtterance(): void {
     if (this.#utterance !== null) this.#end(this.#utterance, this.#speechEnd(this.#utterance));
   }
@@ -106,7 +107,7 @@ export class UtteranceSegmenter {
     return this.#utterance !== null;
   }
 
-  /** Of the whole stream: windows of speech, the sum of their powers, and the power of the background. */
+  /** Totals of the stream: windows of speech, the sum of their powers, and the power of the background. */
   totals(): { speechWindows: number; speechPower: number; backgroundPower: number | null } {
     return {
       speechWindows: this.#speechWindows,
@@ -115,7 +116,7 @@ export class UtteranceSegmenter {
     };
   }
 
-  /** Speech so far, or before there was any a voice of usual loudness, over the recent background. */
+  /** Speech so far over the recent background. Assumes a nominal speech level until there was speech. */
   runningSnrDb(): number {
     const windows = this.#speechWindows + (this.#utterance?.speechWindows ?? 0);
     const power = this.#speechPower + (this.#utterance?.speechPower ?? 0);
@@ -141,6 +142,7 @@ export class UtteranceSegmenter {
       utteranceId,
       startWindow,
       lastSpeechWindow: firstSpeechWindow,
+      phraseStartWindow: startWindow,
       speechWindows: 0,
       speechPower: 0,
       powerBefore: this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS),
@@ -164,10 +166,29 @@ export class UtteranceSegmenter {
       this.#cut(utterance);
     } else {
       this.#postUntil(this.#postable(utterance), BLOCK_WINDOWS);
+      if (this.#isPhraseOver(utterance, silentMs)) this.#postPause(utterance);
     }
   }
 
-  /** Tones are known for such only after a moment, in which they may have passed for speech. */
+  /** Whether a new pause must be posted. */
+  #isPhraseOver(utterance: OpenUtterance, silentMs: number): boolean {
+    const { pauses } = this.#rules;
+    if (pauses === null) return false;
+    const phraseWindows = this.#postable(utterance) - utterance.phraseStartWindow;
+    const isLong = phraseWindows * WINDOW_MS >= pauses.longPhraseMs;
+    return phraseWindows > 0 && silentMs >= (isLong ? pauses.breathMs : pauses.likelyEndMs);
+  }
+
+  #postPause(utterance: OpenUtterance): void {
+    const untilWindow = this.#withPostRoll(this.#speechEnd(utterance));
+    // Where a split may come, the rest of the phrase is not posted yet.
+    if (untilWindow > this.#postable(utterance)) return;
+    this.#postUntil(untilWindow, 1);
+    utterance.phraseStartWindow = untilWindow;
+    this.#options.post({ type: 'utterance.pause', utteranceId: utterance.utteranceId });
+  }
+
+  /** Tones are recognised with a delay, in which they may have counted as speech. */
   #takeBack(window: number): void {
     for (let before = Math.max(0, window - TONE_DELAY_WINDOWS); before < window; before++) {
       if (!this.#ring.isSpeech(before)) continue;
@@ -179,7 +200,7 @@ export class UtteranceSegmenter {
     if (this.#utterance !== null) this.#findLastSpeech(this.#utterance);
   }
 
-  /** Going back from what was the last. */
+  /** Searches backwards from the previous value. */
   #findLastSpeech(utterance: OpenUtterance): void {
     while (utterance.lastSpeechWindow > utterance.startWindow && !this.#ring.isSpeech(utterance.lastSpeechWindow)) {
       utterance.lastSpeechWindow -= 1;
@@ -193,7 +214,7 @@ export class UtteranceSegmenter {
     utterance.speechPower += this.#ring.power(window);
   }
 
-  /** Up to which window audio surely belongs to the utterance. */
+  /** The window up to which audio certainly belongs to the utterance. */
   #postable(utterance: OpenUtterance): number {
     const untilPause = Math.min(this.#windows, utterance.lastSpeechWindow + 1 + POST_ROLL_WINDOWS);
     return Math.min(untilPause, utterance.startWindow + windowsIn(this.#rules.earliestCutMs));
@@ -203,7 +224,7 @@ export class UtteranceSegmenter {
     return utterance.lastSpeechWindow + 1;
   }
 
-  /** Too long: ends in the pause of the last stretch, or where it is quietest, and goes on from there. */
+  /** Splits a long utterance at the longest pause or quietest point of its last part. The rest begins the next one. */
   #cut(utterance: OpenUtterance): void {
     const from = utterance.startWindow + windowsIn(this.#rules.earliestCutMs);
     const cutWindow = this.#ring.quietestBetween(from, this.#windows);
@@ -217,7 +238,6 @@ export class UtteranceSegmenter {
     }
   }
 
-  /** Counts out what is after the cut. */
   #withdraw(utterance: OpenUtterance, cutWindow: number): void {
     for (let window = cutWindow; window < this.#windows; window++) {
       if (!this.#ring.isSpeech(window)) continue;
@@ -228,7 +248,6 @@ export class UtteranceSegmenter {
     this.#findLastSpeech(utterance);
   }
 
-  /** `untilWindow` is the first that is not of the utterance's audio. */
   #end(utterance: OpenUtterance, endWindow: number, untilWindow = this.#withPostRoll(endWindow)): void {
     this.#postUntil(untilWindow, 1);
     this.#utterance = null;
@@ -255,7 +274,7 @@ export class UtteranceSegmenter {
 
   #summaryOf(utterance: OpenUtterance, endWindow: number): UtteranceSummary {
     const { speechWindows, speechPower, powerBefore } = utterance;
-    // A lorry that passes when all is said did not spoil it.
+    // Noise that begins after the speech does not count.
     const powerSince = this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS);
     const background = Math.min(powerBefore ?? Number.POSITIVE_INFINITY, powerSince ?? Number.POSITIVE_INFINITY);
     return {
@@ -273,7 +292,7 @@ export class UtteranceSegmenter {
     if (this.#windows % BACKGROUND_HALF_LIFE_WINDOWS === 0) this.#recentBackground.fade(0.5);
   }
 
-  /** Posts in blocks; what does not fill `fewestWindows` waits. */
+  /** Posts in blocks; fewer than `fewestWindows` wait. */
   #postUntil(untilWindow: number, fewestWindows: number): void {
     const utteranceId = this.#utterance?.utteranceId;
     if (utteranceId === undefined) return;

@@ -4,19 +4,19 @@ import type { SileroNetwork } from './silero-network.ts';
 import { type WindowKind, windowsIn } from './windows.ts';
 
 /**
- * What each window of a channel holds. Speech is what stands out of the background, does not consist of tones that
- * stand still, and is a voice to the network. Without a network, what stands out clearly and is no tone counts.
+ * Classifies the windows of a channel. Speech exceeds the background, is not steady tones, and is a voice to the neural
+ * network. Without one, it must exceed the background clearly.
  */
 
-/** Tones fill a quarter of a second for this share of its power, or an eighth of one for the other. */
+/** Tonal share of the power over a quarter of a second, or over an eighth. */
 const TONAL_SHARE_LONG = 0.65;
 const TONAL_SHARE_SHORT = 0.85;
 const LONG_WINDOWS = 8;
 const SHORT_WINDOWS = 4;
-/** How far a voice must be above the background where no network tells it from noise: 9 dB. */
+/** Required ratio over the background without a network: 9 dB. */
 const CLEAR_RATIO = 8;
 
-/** A digit's end is as little speech as its middle. */
+/** The end of a DTMF digit is not speech either. */
 const AFTER_DTMF_WINDOWS = 3;
 const AUDIBLE_AFTER_RISE_WINDOWS = windowsIn(500);
 
@@ -35,7 +35,7 @@ export class VoiceDetector {
     this.#network = network;
   }
 
-  /** Takes the next window, in 16-bit scale, and its mean power. Allocates nothing. */
+  /** Classifies the next window, in 16-bit scale, given its mean power. Allocates nothing. */
   judge(window: Float32Array, power: number): WindowKind {
     const isAudible = this.#isAudible(power);
     const isTonal = this.#isTonal(window, power);
@@ -44,22 +44,22 @@ export class VoiceDetector {
       return 'tone';
     }
     if (!isAudible) return 'background';
-    const isVoice = this.#network === null ? this.#isClear(power) : this.#hearsVoice(this.#network, window);
+    const isVoice = this.#network === null ? this.#isClear(power) : this.#detectsVoice(this.#network, window);
     return isVoice ? 'speech' : 'background';
   }
 
-  /** The network remembers loud tones so well that it takes the speech after them for more of the same: it starts anew. */
-  #hearsVoice(network: SileroNetwork, window: Float32Array): boolean {
+  /** After a loud tone, the network takes speech for more of the tone, so it is reset. */
+  #detectsVoice(network: SileroNetwork, window: Float32Array): boolean {
     if (this.#isAfterTone) network.reset();
     this.#isAfterTone = false;
-    return network.hears(window);
+    return network.isSpeech(window);
   }
 
   #isClear(power: number): boolean {
     return power > this.#floor.power * CLEAR_RATIO;
   }
 
-  /** Between syllables that stand out there are quiet ones, which only the network tells from noise. */
+  /** Includes the quiet syllables between loud ones, which only the network can distinguish from noise. */
   #isAudible(power: number): boolean {
     if (this.#floor.rises(power)) this.#audibleWindows = AUDIBLE_AFTER_RISE_WINDOWS;
     else this.#audibleWindows -= 1;

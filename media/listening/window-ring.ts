@@ -21,7 +21,6 @@ export class WindowRing {
     this.#speech[slot] = isSpeech ? 1 : 0;
   }
 
-  /** It was no speech after all. */
   silence(window: number): void {
     this.#speech[window % this.capacity] = 0;
   }
@@ -43,7 +42,7 @@ export class WindowRing {
     return samples;
   }
 
-  /** The middle of the longest stretch without speech, or the quietest window where speech never stops. */
+  /** The middle of the longest stretch without speech, or else the quietest window. */
   quietestBetween(from: number, until: number): number {
     let quietest = from;
     let longest = 0;

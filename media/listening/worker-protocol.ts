@@ -4,8 +4,8 @@ import type { FileHeard, ListeningSettings, ListenToFileOptions, StreamHeard } f
 import type { ThreadDump } from '../session-threads.ts';
 
 /**
- * What crosses between the main thread and a listening worker. Audio goes in by notices; utterances leave by the port
- * that came with the session.
+ * Messages between the main thread and a listening worker. Audio arrives by notices; utterances leave by the session's
+ * port.
  */
 export interface ListeningThread {
   data: null;
@@ -20,11 +20,11 @@ export interface ListeningCalls {
     request: { sessionKey: number; settings: ListeningSettings; utterances: MessagePort; inlet: MessagePort | null };
     answer: undefined;
   };
-  /** The session is gone when it is answered. */
+  /** The answer ends the session. */
   'session.finish': { request: { sessionKey: number }; answer: StreamHeard };
   /** Also cancels a file, whose request then fails. */
   'session.close': { request: { sessionKey: number }; answer: undefined };
-  /** Answered when the whole file has been heard. */
+  /** Answered when the whole file is analysed. */
   'file.listen': {
     request: { sessionKey: number } & Omit<ListenToFileOptions, 'signal'>;
     answer: FileHeard;
@@ -32,9 +32,9 @@ export interface ListeningCalls {
 }
 
 export interface ListeningDump extends ThreadDump {
-  /** Why voices are told by energy and tonality alone; null when the network is there. */
+  /** Why voices are detected by energy and tonality alone; null if the network is loaded. */
   voiceNetworkProblem: string | null;
-  /** Why enhancement does nothing; null when it can. */
+  /** Why enhancement is unavailable; null if it is loaded. */
   noiseSuppressionProblem: string | null;
 }
 
@@ -43,10 +43,10 @@ export type ListeningNotice =
   | { type: 'session.configure'; sessionKey: number; change: Partial<ListeningSettings> }
   | { type: 'session.end-utterance'; sessionKey: number };
 
-/** `listening.lost`: only this session broke. When the thread dies, the main thread makes the event. */
+/** `listening.lost`: only this session failed. When the thread dies, the main thread creates the event. */
 export type ListeningReport =
   | ListeningEvent
-  /** So much of what was written has been heard since the session began; told every `HEARD_EVERY_MS` of it. */
+  /** Duration of analysed audio since the session began, every `HEARD_EVERY_MS` of it. */
   | { type: 'audio.heard'; heardMs: number };
 
 export const HEARD_EVERY_MS = 250;

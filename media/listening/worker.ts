@@ -14,9 +14,9 @@ import type {
   ListeningThread,
 } from './worker-protocol.ts';
 
-/** Entry of a listening worker thread: owns the streams and files that are heard, answers the pool. */
+/** Entry of a listening worker thread, which owns streams and files. */
 
-/** How often a worker looks for what taps have written. */
+/** Interval at which a worker reads from taps. */
 const LISTEN_EVERY_MS = 40;
 
 class ListeningWorker {
@@ -45,7 +45,7 @@ class ListeningWorker {
   };
 
   notice(message: ListeningNotice): void {
-    // A notice to a session that has just been closed is late, not wrong.
+    // A notice to a session that has just been closed is late, not an error.
     const listener = this.#streams.get(message.sessionKey);
     try {
       if (message.type === 'session.write') listener?.write(message.bytes);
@@ -69,7 +69,7 @@ class ListeningWorker {
     };
   }
 
-  /** A session that breaks must not take the others of this thread with it. */
+  /** A failing session must not affect the others of this thread. */
   #lose(sessionKey: number, error: unknown): void {
     this.#close(sessionKey);
     this.#report(sessionKey, { type: 'listening.lost', detail: failureOf(error).message });
@@ -129,7 +129,7 @@ function failureOf(error: unknown): ThreadFailure {
   return { code: null, message: error instanceof Error ? error.message : String(error) };
 }
 
-// Last, because classes are not hoisted. Calls made before the models are loaded wait.
+// Must be last, because classes are not hoisted. Calls made before the models are loaded wait.
 await serveThread<ListeningThread>(async ({ report }) => {
   const [networks, suppressors] = await Promise.all([SileroNetworks.load(), NoiseSuppressors.load()]);
   const worker = new ListeningWorker((sessionKey, event) => report({ sessionKey, event }), networks, suppressors);

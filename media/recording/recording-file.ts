@@ -3,18 +3,16 @@ import type { Clock } from '../../runtime/clock.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 
 /**
- * Takes the recording's chunks without ever making the caller wait, and writes them one after the other. The bytes that
- * wait for the disk are limited. Beyond the limit, and on any disk error, the recording fails once and later chunks are
- * dropped. The file of a failed recording is closed as it is: `repairRecording` makes it playable.
+ * Queues the chunks of a recording without blocking the caller, and writes them one by one. If the limited queue is
+ * full, or on a disk error, the recording fails once and drops later chunks. The file is then closed as it is:
+ * `repairRecording` makes it playable.
  */
 
-/** A file that grows. One call at a time: wait for each promise. */
+/** A growing file. Wait for each promise before the next call. */
 export interface AudioFileWriter {
-  /** Bytes of audio so far. */
   readonly dataBytes: number;
   append(chunk: Uint8Array): Promise<void>;
   rewriteHeader(): Promise<void>;
-  /** Completes the file and closes it. */
   finish(): Promise<void>;
   /** Closes it without another write. */
   abandon(): Promise<void>;
@@ -22,16 +20,16 @@ export interface AudioFileWriter {
 
 interface RecordingFileOptions {
   openFile: () => Promise<AudioFileWriter>;
-  /** Called at most once, with text that is fit for a log: the file system's error code, not the path. */
+  /** Called at most once, with text for the log: the file system's error code, without the path. */
   onFailed: (detail: string) => void;
   clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 }
 
-/** Half a minute of audio waiting for the disk, a quarter at 16 kHz. */
+/** Half a minute of queued audio, a quarter at 16 kHz. */
 const MOST_BYTES_WAITING = 1_000_000;
-/** Chunks between two rewrites of the header, about five seconds: less to repair after a kill. */
+/** Chunks between two rewrites of the header, about five seconds: limits the repair after a kill. */
 const CHUNKS_PER_HEADER = 10;
-/** The end of a call does not wait longer for its disk. */
+/** Longest wait for the disk at the end of a call. */
 const FINISH_WITHIN_MS = 5_000;
 const TOO_SLOW = 'the disk is too slow';
 
@@ -65,7 +63,7 @@ export class RecordingFile {
     this.#startDraining();
   }
 
-  /** Queues interleaved samples; the array now belongs to the file. */
+  /** Queues interleaved samples. Takes ownership of the array. */
   write(samples: Int16Array): void {
     if (this.#hasFailed) return;
     if (this.#bytesWaiting + samples.byteLength > MOST_BYTES_WAITING) {
@@ -78,8 +76,8 @@ export class RecordingFile {
   }
 
   /**
-   * Writes what waits, puts the header right and closes. The bytes of audio in the file; null when it failed. A disk that
-   * hangs fails the recording after five seconds, and is left to itself.
+   * Writes the queue, completes the header and closes the file. Returns the bytes of audio; null if it failed. A disk
+   * that hangs for five seconds fails the recording.
    */
   async finish(): Promise<number | null> {
     const dataBytes = await within(this.#finish(), { ms: FINISH_WITHIN_MS, clock: this.#options.clock });
@@ -133,7 +131,7 @@ export class RecordingFile {
   }
 }
 
-/** The samples as a WAV file and `linear16` have them; the array's own memory. */
+/** The samples as little-endian bytes, in the same memory. */
 export function littleEndianBytes(samples: Int16Array): Buffer {
   const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
   return endianness() === 'LE' ? bytes : bytes.swap16();

@@ -8,8 +8,8 @@ import { repairWav, WAV_HEADER_BYTES, type WavFormat, wavDurationMs, wavHeader, 
 import type { AudioFileWriter } from './recording-file.ts';
 
 /**
- * Recordings in sealed files. The first 44 bytes are a WAV header that says "empty": a sealed chunk is never rewritten,
- * so readers fill in the lengths, which the size of the file shows.
+ * Recordings in sealed files. The 44-byte WAV header has zero lengths, because a sealed chunk is never rewritten.
+ * Readers compute the lengths from the file size.
  */
 
 export class SealedWavWriter implements AudioFileWriter {
@@ -46,7 +46,7 @@ export class SealedWavWriter implements AudioFileWriter {
   }
 }
 
-/** The same bytes with a right header, if they are one of our WAV files. */
+/** Corrects the header, if the file is one of our WAV files. */
 export function withWavLengths(reader: SealedReader): SealedReader {
   const { sizeBytes } = reader;
   return {
@@ -62,9 +62,9 @@ export function withWavLengths(reader: SealedReader): SealedReader {
 }
 
 /**
- * Completes the recording of a writer that was killed or failed: clear with `repairWav`, sealed with
- * `repairSealedFile`; one that ended before its first chunk becomes an empty stereo file. Returns the length of the WAV
- * file as players see it. Null if the file is not a recording.
+ * Completes the recording of a killed or failed writer: a plain one with `repairWav`, a sealed one with
+ * `repairSealedFile`. A sealed one without a chunk becomes an empty stereo file. Returns the length for players; null
+ * if the file is not a recording.
  * @throws SealedFileError; the file system's error
  */
 export async function repairRecording(
@@ -76,7 +76,7 @@ export async function repairRecording(
 }
 
 interface RecordingLength {
-  /** Of the WAV file, header included. */
+  /** Size of the WAV file, header included. */
   bytes: number;
   durationMs: number;
 }

@@ -7,33 +7,32 @@ import { type Channel, type PacketAudio, Timeline } from './timeline.ts';
 import { Track } from './track.ts';
 
 /**
- * Records what both parties of a session said, from the moment of construction, as one stereo file. Time is real
- * time: the file is as long as the recording ran, whatever arrived. It is evidence: what was lost stays silence, because a
- * concealed loss would be sound that the party never made, and so does a pause with comfort noise. Voices of further parties
- * are added to a channel.
+ * Records both parties of a session as one stereo file, as long as the recording ran. As evidence, it keeps losses
+ * silent, because concealment would add sound that the party never made; comfort noise pauses stay silent too. Further
+ * parties are mixed into a channel.
  */
 
-/** How long after its time a packet may still arrive and be recorded. */
+/** Longest delay of a packet that is still recorded. */
 const HOLDBACK_MS = 600;
-/** One write. Smaller ones cost more than the rest of a recording. */
+/** One write. Smaller writes cost more than the rest of a recording. */
 const MS_PER_WRITE = 500;
 
 interface SessionRecorderOptions {
   filePath: string;
-  /** Of the file, whatever the codecs. Default 8000. */
+  /** Rate of the file, independent of the codecs. Default 8000. */
   sampleRateHz?: 8000 | 16_000;
-  /** Encrypts the file. Default null: it stays in clear. */
+  /** Encrypts the file. Default null: not encrypted. */
   seal?: FileSeal | null;
-  /** On the clock that `addAudio`, `flush` and `stop` use. */
+  /** On the clock of `addAudio`, `flush` and `stop`. */
   nowMs: number;
   onFailed: (detail: string) => void;
 }
 
-/** What a further party says, until it is added to its channel. */
+/** Audio of a further party, until it is mixed into its channel. */
 interface Voice {
   timeline: Timeline;
   track: Track;
-  /** Where the last of its packets ends, in samples. */
+  /** End of its last packet, in samples. */
   end: number;
   hasEnded: boolean;
 }
@@ -42,13 +41,12 @@ const CHANNELS = [0, 1] as const satisfies Channel[];
 
 export class SessionRecorder {
   readonly filePath: string;
-  /** What is said meanwhile is silence in the file, which stays as long as the recording ran. */
   isPaused = false;
   readonly #file: RecordingFile;
   readonly #samplesPerMs: number;
   readonly #timeline: Timeline;
   readonly #tracks: readonly [Track, Track];
-  /** By party, for each channel: a party moves to the other channel when it takes the place of a leg. */
+  /** By channel and party: a party changes the channel when it replaces a leg. */
   readonly #voices: Record<Channel, Map<string, Voice>> = { 0: new Map(), 1: new Map() };
   readonly #startedAtMs: number;
 
@@ -66,19 +64,19 @@ export class SessionRecorder {
     this.#file = new RecordingFile({ openFile, onFailed });
   }
 
-  /** @throws the file system's error, after `onFailed`. Audio is kept while the file is being opened. */
+  /** Opens the file. Audio is kept meanwhile. @throws the file system's error, after `onFailed`. */
   open(): Promise<void> {
     return this.#file.open();
   }
 
-  /** Decodes a packet to its place. Allocates nothing. */
+  /** Decodes a packet to its position. Allocates nothing. */
   addAudio(channel: Channel, audio: PacketAudio, nowMs: number): void {
     if (!this.isPaused) this.#tracks[channel].add(audio, nowMs);
   }
 
   /**
-   * As `addAudio`, for a further party, whose voice is added to what the channel has. Allocates nothing after the first
-   * packet on that channel.
+   * As `addAudio`, for a further party, mixed into the channel. Allocates nothing after the first packet on that
+   * channel.
    */
   addVoice(party: string, channel: Channel, audio: PacketAudio, nowMs: number): void {
     if (this.isPaused) return;
@@ -91,7 +89,7 @@ export class SessionRecorder {
     voice.end = Math.max(voice.end, voice.track.add(audio, nowMs));
   }
 
-  /** The party says nothing more. Idempotent. */
+  /** Marks the end of a party's audio. Idempotent. */
   endVoice(party: string): void {
     for (const channel of CHANNELS) {
       const voice = this.#voices[channel].get(party);
@@ -99,12 +97,12 @@ export class SessionRecorder {
     }
   }
 
-  /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
+  /** Writes audio that can no longer change, once there is enough for a write. Call every few hundred milliseconds. */
   flush(nowMs: number): void {
     this.#writeUpTo(this.#tracks[0].sampleAt(nowMs - HOLDBACK_MS), MS_PER_WRITE * this.#samplesPerMs);
   }
 
-  /** Ends the recording at `nowMs`. Null when the file failed. */
+  /** Ends the recording at `nowMs`. Null if the file failed. */
   async stop(nowMs: number): Promise<RecordingSummary | null> {
     this.#writeUpTo(this.#tracks[0].sampleAt(nowMs), 1);
     const dataBytes = await this.#file.finish();

@@ -2,20 +2,20 @@ import type { Codec } from '../../machines/events.ts';
 import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /**
- * Some seconds of one track, or of two side by side, at 8 or 16 kHz, addressed by position in samples. Packets are decoded into their
- * place in any order; what nobody filled is silence. `take` hands out the oldest part and clears it.
+ * Some seconds of one or two channels at 8 or 16 kHz, by sample position. Packets may be written in any order; gaps are
+ * silence. `take` returns the oldest part and clears it.
  */
 
 const CAPACITY_TICKS = 32_768;
 
-/** How a sample came: not at all, in a packet, or not because its speaker pauses from here on. */
+/** State of a sample: not received, received, or not sent because the speaker pauses. */
 export const MISSING = 0;
 export const ARRIVED = 1;
 export const PAUSE = 2;
 
 /**
- * The audio of a packet and its place in the stream. Times are in ticks of 125 us, which are samples at 8 kHz, whatever the
- * clock of the codec. One object may be reused for every packet.
+ * Decoded audio of a packet and its position in the stream, in ticks of 125 us (samples at 8 kHz), whatever the codec's
+ * clock. The object may be reused.
  */
 export interface PacketAudio {
   readonly codec: Codec;
@@ -24,28 +24,27 @@ export interface PacketAudio {
   /** 32 bits, of the first sample. */
   readonly timestamp: number;
   readonly ticks: number;
-  /** Mean square of the samples. */
   readonly power: number;
-  /** G.711 is decoded from here to where it goes. */
+  /** Source of G.711, which is decoded directly into its destination. */
   readonly datagram: Uint8Array;
   readonly payloadOffset: number;
   readonly payloadBytes: number;
-  /** The samples at 8 kHz, one a tick, until the next packet. */
+  /** Samples at 8 kHz, one per tick, valid until the next packet. */
   narrow(): Int16Array;
-  /** The samples at 16 kHz, two a tick, until the next packet. */
+  /** Samples at 16 kHz, two per tick, valid until the next packet. */
   wide(): Int16Array;
 }
 
 export type Channel = 0 | 1;
 
 interface TimelineOptions {
-  /** 1 for 8 kHz, which is the default, and 2 for 16 kHz. */
+  /** 1 for 8 kHz, the default, and 2 for 16 kHz. */
   samplesPerTick?: 1 | 2;
   /** In samples, a power of two. Default: four seconds. */
   capacity?: number;
-  /** Whether `take` can report which samples arrived; for one channel only. Default false. */
+  /** Whether `take` can report which samples arrived; one channel only. Default false. */
   notesArrivals?: boolean;
-  /** Where it begins. Default 0. */
+  /** Start position. Default 0. */
   taken?: number;
 }
 
@@ -56,7 +55,7 @@ export class Timeline {
   readonly #ring: Int16Array;
   readonly #capacity: number;
   readonly #mask: number;
-  /** How each sample of the ring came; null where silence and loss are the same. */
+  /** State of each sample; null if not tracked. */
   readonly #arrivals: Uint8Array | null;
   #taken = 0;
 
@@ -72,17 +71,19 @@ export class Timeline {
     this.#taken = taken;
   }
 
-  /** Everything before this position was handed out. */
+  /** Position up to which everything was taken. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** The first position that does not fit before something is taken. */
+  /** First position beyond the capacity. */
   get end(): number {
     return this.#taken + this.#capacity;
   }
 
-  /** Puts the audio of a packet to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
+  /**
+   * Writes the audio of a packet to `position`, except for parts outside `taken`..`end`. Returns the samples written.
+   */
   put(channel: Channel, position: number, audio: PacketAudio): number {
     const count = audio.ticks * this.samplesPerTick;
     if (this.samplesPerTick === 2) return this.putSamples(channel, position, audio.wide(), count);
@@ -109,12 +110,11 @@ export class Timeline {
     if (this.#arrivals !== null) this.#arrivals[slot] = ARRIVED;
   }
 
-  /** How the oldest sample came. */
   get firstArrival(): number {
     return this.#arrivals?.[this.#taken & this.#mask] ?? MISSING;
   }
 
-  /** Notes that the speaker pauses from `position` on. False when that was taken already. */
+  /** Marks the start of a pause. False if `position` was already taken. */
   markPause(position: number): boolean {
     if (position < this.#taken) return false;
     const slot = position & this.#mask;
@@ -124,8 +124,8 @@ export class Timeline {
   }
 
   /**
-   * Moves the oldest `count` sample frames into `target` from its start, interleaved, and how they came into `arrivals`:
-   * `MISSING`, `ARRIVED` or `PAUSE`.
+   * Moves the oldest `count` sample frames into `target`, interleaved, and their states (`MISSING`, `ARRIVED` or
+   * `PAUSE`) into `arrivals`.
    */
   take(count: number, target: Int16Array, arrivals: Uint8Array | null = null): void {
     const channels = this.#channels;

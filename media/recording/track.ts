@@ -7,13 +7,13 @@ interface TrackOptions {
   timeline: Timeline;
   /** Default 0. */
   channel?: Channel;
-  /** When position 0 of the timeline is. */
+  /** Time of position 0 of the timeline. */
   startedAtMs: number;
-  /** Takes from the timeline what is due; called where a packet does not fit. */
+  /** Takes due samples from the timeline; called if a packet does not fit. */
   makeRoom: (nowMs: number) => void;
 }
 
-/** Puts the packets of one party to their places in a timeline. */
+/** Writes the packets of one party to their positions in a timeline. */
 export class Track {
   samplesLate = 0;
   readonly #timeline: Timeline;
@@ -29,20 +29,19 @@ export class Track {
     this.#makeRoom = makeRoom;
   }
 
-  /** Decodes a packet to its place and returns the position after it. Allocates nothing. */
+  /** Decodes a packet to its position. Returns the position after it. Allocates nothing. */
   add(audio: PacketAudio, nowMs: number): number {
     const timeline = this.#timeline;
     const { samplesPerTick } = timeline;
     const takenTicks = timeline.taken / samplesPerTick;
     const position = samplesPerTick * this.#anchor.place(audio, this.#tickAt(nowMs), takenTicks, audio.power);
     const samples = samplesPerTick * audio.ticks;
-    // After a stall of this thread the timeline may still be full of the past.
+    // After a stall of this thread the timeline may still be full of old audio.
     if (position + samples > timeline.end) this.#makeRoom(nowMs);
     this.samplesLate += samples - timeline.put(this.#channel, position, audio);
     return position + samples;
   }
 
-  /** The position of a moment. */
   sampleAt(nowMs: number): number {
     return this.#timeline.samplesPerTick * this.#tickAt(nowMs);
   }
@@ -51,32 +50,30 @@ export class Track {
     return Math.round((nowMs - this.#startedAtMs) * TICKS_PER_MS);
   }
 
-  /** Times the place of the stream was moved after its first packet. */
   get adjustments(): number {
     return this.#anchor.adjustments;
   }
 }
 
 /**
- * Where the samples of one leg belong on the recording's clock. RTP timestamps give the exact distance between
- * packets, arrival gives the common clock of both legs: the first packet is anchored where it arrived, later ones
- * follow their timestamps. The anchor moves only when the two disagree for good: clocks that drift, a changed
- * network delay, or timestamps that leap. Whatever timestamps say, a sample lands within `MOST_AHEAD` of now, so
- * they cannot order hours of silence.
+ * Maps the samples of one leg to the recording's clock. RTP timestamps give exact distances, arrival times the common
+ * clock of both legs. The first packet is anchored at its arrival, later ones follow their timestamps. The anchor moves
+ * only on a lasting difference: clock drift, a changed network delay, or a timestamp jump. A sample lands within
+ * `MOST_AHEAD` of now, so bad timestamps cannot create hours of silence.
  */
 
-/** In samples of 125 us. */
+/** In ticks of 125 us. */
 const MOST_AHEAD = 4000;
 const MOST_BEHIND = 24_000;
 /**
- * Packets are late by what network and threads add, never early: the least late one of a window tells how far the
- * clocks are apart, whatever jitter or a stall did to the rest.
+ * Packets are delayed, never early. So the least delayed one of a window shows the clock difference, despite jitter and
+ * stalls.
  */
 const DRIFT_WINDOW = 40_000;
 const DRIFT_TOLERATED = 240;
-/** Frames in a row that came too late to be written: the anchor is wrong, not the network. */
+/** Consecutive frames that arrived too late: the anchor is wrong, not the network. */
 const MOST_LATE_IN_A_ROW = 25;
-/** Mean power (16-bit steps squared) below which nobody hears a few samples repeated or missing. */
+/** Mean power (16-bit steps squared) below which a few repeated or missing samples are inaudible. */
 const QUIET_POWER = 100 * 100;
 
 export class TrackAnchor {
@@ -88,12 +85,13 @@ export class TrackAnchor {
   #lateInARow = 0;
   #windowStart = 0;
   #leastLate = Number.NEGATIVE_INFINITY;
-  /** What the last window found; waits for a quiet frame, but not longer than one more window. */
+  /** Drift found in the last window. Corrected in a quiet frame, or at the end of the next window. */
   #drift = 0;
 
   /**
    * The recording position, in samples, of a packet's first sample.
-   * `oldestWritable`: what lies before it was written to disk. `power`: mean square of the packet's samples.
+   * @param oldestWritable position up to which samples were already written to disk
+   * @param power mean square of the packet's samples
    */
   place(packet: { ssrc: number; timestamp: number }, nowSample: number, oldestWritable: number, power: number): number {
     if (packet.ssrc !== this.#ssrc) return this.#anchor(packet, nowSample);
@@ -114,7 +112,7 @@ export class TrackAnchor {
       this.#startWindow(nowSample);
       this.#drift = drift;
     }
-    // Move the reference along, so that 32-bit distances stay short however long the call is.
+    // Move the reference along, so that 32-bit distances stay short in long calls.
     if (position > this.#position) this.#follow(packet, position);
     return position;
   }

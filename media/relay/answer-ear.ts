@@ -4,25 +4,24 @@ import { type PacketAudio, Timeline } from '../recording/timeline.ts';
 import { Track } from '../recording/track.ts';
 
 /**
- * Listens to what a party says after it has answered, in real time: what was lost or never sent is silence. A window is
- * judged `HOLDBACK_MS` after its time, so that packets may come late and in another order.
+ * Feeds a party's audio to answering machine detection in real time, with silence for gaps. A window is analysed
+ * `HOLDBACK_MS` after its time, to allow late and reordered packets.
  */
 
 const HOLDBACK_MS = 60;
-/** Between two calls of `judge`. After more than that this thread stood still, and packets wait in the socket. */
+/** A longer gap between calls of `judge` means that this thread stalled and packets wait in the socket. */
 const LATE_AFTER_MS = 600;
 const SAMPLES_PER_MS = 8;
-/** An echo comes back within this time. */
 const ECHO_MS = 400;
-/** More than the holdback, what may lie ahead of now, and a packet. */
+/** Holds the holdback, audio ahead of now, and a packet. */
 const TIMELINE_SAMPLES = 8192;
-/** What is about to be judged; the ears of a thread take turns. */
+/** Input of the detector, shared by the ears of a thread. */
 const due = new Int16Array(ANSWER_WINDOW_SAMPLES);
 
 interface AnswerEarOptions {
-  /** On the clock that all else here uses; the party has answered now. */
+  /** Time of the answer, on the clock of the other methods. */
   nowMs: number;
-  /** `afterMs` counts from the answer to the result. A `machine` may be followed by a `beep`. */
+  /** `afterMs` counts from the answer to the result. A `beep` may follow a `machine`. */
   onResult: (result: AnswerResult, afterMs: number) => void;
 }
 
@@ -32,9 +31,9 @@ export class AnswerEar {
   readonly #detector = new AnswerDetector();
   readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
   readonly #track: Track;
-  /** Loudest that the party has heard of late, and when. */
-  #heardPower = 0;
-  #heardAtMs = Number.NEGATIVE_INFINITY;
+  /** Peak power recently sent to the party, and its time. */
+  #sentPower = 0;
+  #sentAtMs = Number.NEGATIVE_INFINITY;
   #result: AnswerResult | null = null;
   #judgedAtMs: number;
 
@@ -49,27 +48,27 @@ export class AnswerEar {
     });
   }
 
-  /** Nothing follows. */
+  /** No result follows. */
   get isOver(): boolean {
     return this.#detector.isOver;
   }
 
-  /** Decodes a packet to its place. Allocates nothing. */
+  /** Decodes a packet to its position. Allocates nothing. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.isOver) return;
     const end = this.#track.add(audio, nowMs);
-    // Not until now: after a stall of this thread, the next packets of that time have not been read yet.
+    // Not until now: after a stall of this thread, later packets of that time are still unread.
     this.#judgeUntil(Math.min(end, this.#track.sampleAt(nowMs)), nowMs);
   }
 
-  /** Something of that mean square was said to the party, which may send an echo of it. */
-  hears(power: number, nowMs: number): void {
-    if (power < this.#heardPower && nowMs - this.#heardAtMs <= ECHO_MS) return;
-    this.#heardPower = power;
-    this.#heardAtMs = nowMs;
+  /** Reports the mean square of audio sent to the party, which may return as an echo. */
+  noteSent(power: number, nowMs: number): void {
+    if (power < this.#sentPower && nowMs - this.#sentAtMs <= ECHO_MS) return;
+    this.#sentPower = power;
+    this.#sentAtMs = nowMs;
   }
 
-  /** Judges what is due, also when no packet comes. Call every 250 ms. A late call leaves all to the next one. */
+  /** Analyses due windows, also without packets. Call every 250 ms. After a stall, leaves them to the next call. */
   judge(nowMs: number): void {
     const isLate = nowMs - this.#judgedAtMs > LATE_AFTER_MS;
     this.#judgedAtMs = nowMs;
@@ -81,8 +80,8 @@ export class AnswerEar {
     const dueSample = sample - HOLDBACK_MS * SAMPLES_PER_MS;
     while (!this.isOver && dueSample - timeline.taken >= ANSWER_WINDOW_SAMPLES) {
       timeline.take(ANSWER_WINDOW_SAMPLES, due);
-      const mayEcho = nowMs - this.#heardAtMs <= ECHO_MS + HOLDBACK_MS;
-      const result = this.#detector.add(due, mayEcho ? this.#heardPower : 0);
+      const mayEcho = nowMs - this.#sentAtMs <= ECHO_MS + HOLDBACK_MS;
+      const result = this.#detector.add(due, mayEcho ? this.#sentPower : 0);
       if (result === null) continue;
       this.#result = result;
       this.#onResult(result, Math.round(nowMs - this.#startedAtMs));

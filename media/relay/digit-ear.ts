@@ -3,22 +3,22 @@ import type { PacketAudio } from '../recording/timeline.ts';
 import { timestampDelta } from '../rtp/receiver-statistics.ts';
 
 /**
- * Detects the keys of a party as tones in its packets, in the order of their timestamps: a packet that comes after a
- * later one is left out. A gap is a loss if sequence numbers are missing too, otherwise silence that was not sent.
+ * Detects key presses as tones in a party's packets, in timestamp order, ignoring late ones. A gap with missing
+ * sequence numbers is a loss, any other is unsent silence.
  */
 
-/** A press ends when nothing comes for this long. */
+/** A press ends without packets for this long. */
 const SILENT_AFTER_MS = 200;
-/** Timestamps that leap further start anew, as does another source. */
+/** A larger timestamp jump starts a new stream, as does a new source. */
 const MOST_GAP_SAMPLES = 8000;
 
 export class DigitEar {
   readonly #detector: DtmfDetector;
   #ssrc = -1;
-  /** Of the packet that follows. */
+  /** Expected in the next packet. */
   #sequence = 0;
   #timestamp = 0;
-  #heardAtMs = 0;
+  #receivedAtMs = 0;
 
   /** `onPress` is called once per press, at its end. */
   constructor(onPress: (digit: string, durationMs: number) => void) {
@@ -36,17 +36,17 @@ export class DigitEar {
     this.#ssrc = ssrc;
     this.#sequence = (sequence + 1) & 0xffff;
     this.#timestamp = (timestamp + ticks) >>> 0;
-    this.#heardAtMs = nowMs;
+    this.#receivedAtMs = nowMs;
     if (codec !== 'PCMU' && codec !== 'PCMA') this.#detector.addSamples(audio.narrow(), ticks);
     else this.#detector.addG711(codec, audio.datagram, audio.payloadOffset, audio.payloadOffset + ticks);
   }
 
-  /** Ends a press after which nothing came. Call every few hundred milliseconds. */
+  /** Ends a press that no packets follow. Call every few hundred milliseconds. */
   judge(nowMs: number): void {
-    if (nowMs - this.#heardAtMs > SILENT_AFTER_MS) this.#detector.end();
+    if (nowMs - this.#receivedAtMs > SILENT_AFTER_MS) this.#detector.end();
   }
 
-  /** The party began to pause, or is not listened to any more. */
+  /** Call when the party pauses or detection stops. */
   end(): void {
     this.#detector.end();
   }

@@ -4,8 +4,8 @@ import type { PlaybackEnd } from '../media-plane.ts';
 import { eventOfDigit, type TelephoneEvent } from '../rtp/telephone-event.ts';
 
 /**
- * Key presses that the platform sends to a leg as telephone events (RFC 4733 §2.5.1): an update every 20 ms while the
- * key is held, then the end three times. `w` waits for half a second, `W` for a second.
+ * Sends key presses to a leg as telephone events (RFC 4733 §2.5.1): an update every 20 ms while the key is held, then
+ * the end three times. `w` waits half a second, `W` a second.
  */
 
 const END_PACKETS = 3;
@@ -15,16 +15,14 @@ const VOLUME = 10;
 interface DigitSenderOptions {
   /** `0`-`9`, `*`, `#`, `A`-`D`, and `w` and `W` for pauses. */
   digits: string;
-  /** How long each key is held. */
   durationMs: number;
-  /** Told once. */
+  /** Called once. */
   onEnded: (end: PlaybackEnd) => void;
 }
 
 export class DigitSender {
-  /** What to send now, as often as `takeFrame` returned. */
+  /** The event to send as many times as `takeFrame` returned. */
   readonly event: TelephoneEvent = { event: 0, isEnd: false, volume: VOLUME, durationUnits: 0 };
-  /** Whether this is the first packet of its key. */
   isFirst = false;
   readonly onEnded: (end: PlaybackEnd) => void;
   readonly #digits: string;
@@ -43,7 +41,9 @@ export class DigitSender {
     return this.#index >= this.#digits.length && this.#pauseFrames === 0;
   }
 
-  /** Moves on by 20 ms. Returns how many packets with `event` to send: none in a pause, three at the end of a key. */
+  /**
+   * Advances by 20 ms. Returns the number of packets with `event` to send: none in a pause, three at the end of a key.
+   */
   takeFrame(): number {
     if (this.#pauseFrames > 0) {
       this.#pauseFrames -= 1;

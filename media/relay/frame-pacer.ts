@@ -1,9 +1,8 @@
 import { FRAME_MS } from '../dsp/tones.ts';
 
 /**
- * Calls its clients once per 20 ms of real time. Due times are multiples of the start, so a late timer is made up
- * for and the pace never drifts; a stall of more than a few frames is skipped rather than sent as a burst. Runs only
- * while there are clients.
+ * Calls its clients once per 20 ms. Due times are multiples from the start, so late timers are caught up without drift.
+ * A longer stall is skipped rather than sent as a burst. Runs only with clients.
  */
 
 const MOST_FRAMES_MADE_UP = 5;
@@ -11,7 +10,7 @@ const MOST_FRAMES_MADE_UP = 5;
 interface PacerClock {
   /** Monotonic. */
   nowMs(): number;
-  /** Calls back once; returns what cancels it. */
+  /** Calls back once. Returns a cancel function. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
@@ -33,7 +32,7 @@ export class FramePacer {
     this.#clock = clock;
   }
 
-  /** Starts calling `sendFrame`, the first time after one frame at the latest. Returns what stops it. */
+  /** Starts calling `sendFrame`, at the latest after one frame. Returns a stop function. */
   add(sendFrame: () => void): () => void {
     this.#clients.add(sendFrame);
     if (this.#cancelTimer === null) {

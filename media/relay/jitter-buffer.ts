@@ -2,15 +2,15 @@ import type { Codec } from '../../machines/events.ts';
 import type { PacketAudio } from '../recording/timeline.ts';
 
 /**
- * Keeps the packets of a party until they are due, and hands them out in the order of their positions. Decoders have a
- * state, so a packet must not be decoded before one that precedes it. The slots and their memory are reused.
+ * Holds the packets of a party until they are due, ordered by position, because decoders are stateful. Slots and their
+ * memory are reused.
  */
 
 /** 0.64 s of 10 ms packets: more than the longest delay and a stall of the thread. */
 const MOST_PACKETS = 64;
 const USUAL_PAYLOAD_BYTES = 160;
 
-/** A packet that waits, with the fields that a decoder needs. */
+/** A waiting packet, with the fields that a decoder needs. */
 export interface BufferedPacket {
   codec: Codec;
   ssrc: number;
@@ -19,16 +19,16 @@ export interface BufferedPacket {
   datagram: Uint8Array;
   readonly payloadOffset: 0;
   payloadBytes: number;
-  /** Of its first sample, in ticks on the clock of the caller. */
+  /** Position of its first sample, in ticks on the caller's clock. */
   position: number;
   ticks: number;
 }
 
 export class JitterBuffer {
-  /** Packets that were not kept because too many waited. */
+  /** Packets dropped because the buffer was full. */
   overflows = 0;
   duplicates = 0;
-  /** The first `#count` wait, in the order of their positions; the others are free. */
+  /** The first `#count` are waiting, ordered by position; the others are free. */
   readonly #packets: BufferedPacket[] = [];
   #count = 0;
 
@@ -36,7 +36,7 @@ export class JitterBuffer {
     return this.#count;
   }
 
-  /** Copies a packet to its place. Allocates only to grow. */
+  /** Inserts a copy of a packet. Allocates only to grow. */
   put(audio: PacketAudio, position: number): void {
     let place = this.#count;
     while (place > 0 && this.#packets[place - 1]!.position > position) place -= 1;
@@ -56,12 +56,12 @@ export class JitterBuffer {
     fill(packet, audio, position);
   }
 
-  /** The first packet that waits; null when there is none. */
+  /** The first waiting packet; null without one. */
   get first(): BufferedPacket | null {
     return this.#count === 0 ? null : this.#packets[0]!;
   }
 
-  /** Takes the first packet out. What `first` returned stays valid until the next `put`. */
+  /** Removes the first packet. It stays valid until the next `put`. */
   shift(): void {
     if (this.#count === 0) return;
     const packet = this.#packets[0]!;

@@ -1,11 +1,11 @@
 import { OpusDecoder, OpusEncoder } from '../codecs/opus.ts';
 
-/** What a leg that uses Opus needs. Its memory is not JavaScript's: close it. */
+/** Opus codecs of a leg. They use memory outside JavaScript: close them. */
 export interface LegOpus {
   encoder: OpusEncoder;
-  /** Of packets in the order of their arrival, for recorder and ears. */
+  /** Decodes packets in order of arrival, for recorder and detectors. */
   arrivals: OpusDecoder;
-  /** Of packets in the order of the jitter buffer. */
+  /** Decodes packets in the order of the jitter buffer. */
   playout: OpusDecoder;
 }
 

@@ -4,26 +4,28 @@ import { Track } from '../recording/track.ts';
 import { SampleRing } from '../sample-ring.ts';
 
 /**
- * Hands what one leg says to whoever listens in another thread, as samples of 16 bits, through a `SampleRing` whose memory it
- * posts once. Time is real time, as it is for a recording: what was lost or never said is silence, from which a recogniser
- * makes no words, and the two legs of a session keep step.
+ * Writes a leg's audio for a consumer in another thread, as 16-bit samples, to a `SampleRing` whose memory it posts
+ * once. As in a recording, gaps are silence, so that the two legs of a session stay aligned.
  */
 
-/** How long after its time a packet may still arrive and be heard: less than for a recording, since somebody waits. */
+/** Longest delay of a packet that is still included. Shorter than for a recording, because the consumer is live. */
 const HOLDBACK_MS = 200;
 const MS_PER_WRITE = 100;
-/** More than the holdback, what may lie ahead of now, and a packet. */
+/** Holds the holdback, audio ahead of now, and a packet. */
 const TIMELINE_TICKS = 8192;
-/** What is about to be written; the taps of a thread take turns. */
+/** Samples to write, shared by the taps of a thread. */
 const DUE = { 8000: new Int16Array(MS_PER_WRITE * 8), 16000: new Int16Array(MS_PER_WRITE * 16) };
 
 interface LegTapOptions {
   port: MessagePort;
-  /** Of what is written, whatever the codecs. */
+  /** Rate of the output, independent of the codecs. */
   sampleRateHz: 8000 | 16_000;
-  /** On the clock that all else here uses; the stream begins then. */
+  /** Start of the stream, on the clock of the other methods. */
   nowMs: number;
-  /** Called once, when the listener is eight seconds behind and the tap has ended: leaving parts out would move all later times. */
+  /**
+   * Called once, when the consumer is eight seconds behind and the tap has ended. Dropping parts would shift all later
+   * times.
+   */
   onOverrun: () => void;
 }
 
@@ -49,25 +51,24 @@ export class LegTap {
       makeRoom: (atMs) => this.flush(atMs),
     });
     port.postMessage(this.#ring.memory);
-    // The listener has gone: nobody is owed anything.
+    // The consumer is gone.
     port.on('close', () => {
       this.#isOver = true;
     });
   }
 
-  /** Decodes a packet to its place and writes what is due. */
+  /** Decodes a packet to its position and writes due samples. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.#isOver) return;
     this.#track.add(audio, nowMs);
     this.flush(nowMs);
   }
 
-  /** Writes everything that is too old to change. Call every few hundred milliseconds also when no packet comes. */
+  /** Writes all samples that can no longer change. Call every few hundred milliseconds, also without packets. */
   flush(nowMs: number): void {
     this.#writeUpTo(this.#track.sampleAt(nowMs - HOLDBACK_MS), MS_PER_WRITE * this.#samplesPerMs);
   }
 
-  /** Writes the rest. Nothing follows. */
   stop(nowMs: number): void {
     this.#writeUpTo(this.#track.sampleAt(nowMs), 1);
     this.#end();
@@ -84,7 +85,7 @@ export class LegTap {
     };
   }
 
-  /** Leaves a rest of fewer than `fewest` samples for later. */
+  /** Leaves fewer than `fewest` samples for later. */
   #writeUpTo(position: number, fewest: number): void {
     while (!this.#isOver && position - this.#timeline.taken >= fewest) {
       const count = Math.min(MS_PER_WRITE * this.#samplesPerMs, position - this.#timeline.taken);

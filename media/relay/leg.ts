@@ -28,29 +28,30 @@ import { OutboundStream } from './outbound-stream.ts';
 import { PacketDecoder } from './packet-decoder.ts';
 import { PacketEncoder } from './packet-encoder.ts';
 import type { Playback } from './playback.ts';
+import { QualitySampler } from './quality-sampler.ts';
 import { RtcpReporter } from './rtcp-reporter.ts';
 import type { SendRing } from './send-ring.ts';
 import { SourceLatch } from './source-latch.ts';
 
-/** What a payload is, whatever number the peer gave it. */
+/** Kind of a payload, independent of its payload type number. */
 export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
 
-/** What a leg hears: nothing, a sound that we repeat, the packets of one party, or a mix. */
+/** Source of a leg's audio: nothing, a looped sound, the packets of one party, or a mix. */
 type LegFeed = 'nothing' | LoopedSound | 'mix' | `party ${string}`;
 
-/** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
+/** After this gap the other party counts as silent, and a sound over its audio continues alone. */
 const OTHER_PARTY_PAUSE_MS = 100;
-/** Five a second. */
+/** Five packets a second. */
 const FRAMES_PER_COMFORT_NOISE = 10;
 /** -127 dBov. */
 const QUIETEST_COMFORT_NOISE = 127;
-/** Mean square, -62 dBov: quieter frames become comfort noise, where the peer takes it. */
+/** Mean square, -62 dBov. Quieter frames become comfort noise if the peer supports it. */
 const PAUSE_POWER = FULL_SCALE_POWER * 10 ** -6.2;
-/** Quiet frames before that: 200 ms, longer than pauses within words. */
+/** Quiet frames before comfort noise: 200 ms, longer than pauses within words. */
 const FRAMES_BEFORE_PAUSE = 10;
-/** Longer than between two packets of an event, which come every 20 ms or 50 ms. */
+/** Longer than the 20 ms or 50 ms between two packets of an event. */
 const EVENT_PAUSE_MS = 80;
-/** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
+/** 180 ms of G.711, more than any sender packs. It fits into a recording slot and a send slot. */
 const MOST_PAYLOAD_BYTES = 1440;
 
 const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: G711Codec) => readonly Uint8Array[]>> = {
@@ -59,16 +60,16 @@ const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: G711Codec) => readonly U
   silence: silenceFrames,
 };
 
-/** What is about to be encoded; the legs of a thread take turns. */
+/** Input of the encoder, shared by the legs of a thread. */
 const scratch = new Int16Array(2 * MOST_PAYLOAD_BYTES);
 
-/** A packet on its way to a listener. One object may be reused for every packet. */
+/** A packet for a listener. The object may be reused. */
 export interface ForwardedPacket {
   datagram: Buffer;
   header: RtpHeader;
   kind: PayloadKind;
   nowMs: number;
-  /** No other listener needs the datagram's header. */
+  /** Whether no other listener needs the datagram's header. */
   isLast: boolean;
 }
 
@@ -79,7 +80,7 @@ interface RelayLegOptions {
   nowMs: number;
 }
 
-/** The RTP endpoint of a party: its two sockets, what is known of its stream, and the one stream that it hears from us. */
+/** The RTP endpoint of a party: its two sockets, the state of its stream, and our one stream to it. */
 export class RelayLeg {
   readonly latch = new SourceLatch();
   readonly outbound: OutboundStream;
@@ -87,51 +88,51 @@ export class RelayLeg {
   readonly snr = new SnrEstimator();
   readonly keyPresses = new KeyPressDetector();
   readonly rtcp: RtcpReporter;
+  readonly sampler: QualitySampler;
   readonly counters = { malformed: 0, refusedSource: 0, refusedPayload: 0, flooded: 0, heldBack: 0 };
   remote: RemoteMedia | null = null;
   feed: LegFeed = 'nothing';
   /** -1 before the first accepted packet. */
   lastHeardAtMs = -1;
-  /** When the last RTCP of the peer came; -1 before. */
+  /** Time of the peer's last RTCP; -1 before. */
   lastReportAtMs = -1;
   /** The peer announced a pause by comfort noise and has sent no audio since. */
   isPausing = false;
-  /** Codec of the last audio heard; null before. */
-  heardCodec: Codec | null = null;
+  /** Codec of the last received audio; null before. */
+  receivedCodec: Codec | null = null;
   readonly #rtpSocket: DatagramSocket;
   readonly #rtcpSocket: DatagramSocket;
   readonly #sendRing: SendRing;
-  /** Where the SDP says that RTP goes; unspecified before there is one. */
+  /** RTP destination from the SDP; unspecified before an SDP arrived. */
   readonly #signalled = new Endpoint();
-  /** Where RTCP goes; its address only while nothing is latched. */
+  /** RTCP destination. Its address is used only until a source is latched. */
   readonly #rtcpTarget = new Endpoint();
   #loopFrame = 0;
-  /** Of a mix or a playout, one after the other. */
+  /** Consecutive quiet frames of a mix or playout. */
   #quietFrames = 0;
   #playback: Playback | null = null;
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #eventAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
-  /** Null until the peer's audio is needed in another form, or the peer needs audio that is not the other party's as it came. */
+  /** Created when audio must first be transcoded, mixed or decoded. */
   #decoder: PacketDecoder | null = null;
   #encoder: PacketEncoder | null = null;
-  /** Null while the peer has not agreed to Opus. */
+  /** Null until Opus is negotiated. */
   opus: LegOpus | null = null;
   #openingOpus: Promise<LegOpus> | null = null;
-  /** The last frame of Opus was part of a pause. */
+  /** The last Opus frame belonged to a pause. */
   #isOpusPausing = false;
-  /** Kept while the peer sends plain RTP: its keys may come back, and must not start anew. */
+  /** Kept while the peer sends plain RTP: its keys may return, and must not restart. */
   #srtp: LegSrtp | null = null;
-  /** Reused for every packet sent. */
   readonly #fields = { payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0, marker: false };
 
   constructor(options: RelayLegOptions) {
     this.#rtpSocket = options.rtpSocket;
     this.#rtcpSocket = options.rtcpSocket;
     this.#sendRing = options.sendRing;
-    // RFC 3550 §5.1: SSRC, first sequence number and first timestamp are random. RFC 3711 §3.3.1: the sequence number is
-    // in the lower half, so that losses at the start hide no rollover.
+    // RFC 3550 §5.1: random SSRC, sequence number and timestamp. RFC 3711 §3.3.1: start in the lower half of the
+    // sequence numbers, so that early losses cannot hide a rollover.
     const seed = randomBytes(10);
     this.outbound = new OutboundStream({
       ssrc: seed.readUInt32BE(0),
@@ -139,9 +140,10 @@ export class RelayLeg {
       sequence: seed.readUInt16BE(8) & 0x7fff,
     });
     this.rtcp = new RtcpReporter({ outbound: this.outbound, reception: this.reception, nowMs: options.nowMs });
+    this.sampler = new QualitySampler(this);
   }
 
-  /** Whether the peer is connected, listens (RFC 3264 §6.1) and gave a port. */
+  /** Whether the peer is connected, receives media (RFC 3264 §6.1) and gave a port. */
   get isListening(): boolean {
     const direction = this.remote?.direction;
     return (
@@ -151,18 +153,18 @@ export class RelayLeg {
     );
   }
 
-  /** Whether the peer uses a codec of 16 kHz, as far as is known. */
+  /** Whether the peer uses a 16 kHz codec, according to its audio or SDP. */
   get isWideband(): boolean {
-    const codec = this.heardCodec ?? this.remote?.codec;
+    const codec = this.receivedCodec ?? this.remote?.codec;
     return codec !== undefined && CODECS[codec].sampleRateHz === 16_000;
   }
 
-  /** When the peer was last known to be there. One that pauses sends no audio, but reports (RFC 3389 §4). */
+  /** Time of the last sign of life. A pausing peer sends RTCP but no audio (RFC 3389 §4). */
   get lastSeenAtMs(): number {
     return this.isPausing ? Math.max(this.lastHeardAtMs, this.lastReportAtMs) : this.lastHeardAtMs;
   }
 
-  /** Whether silence of the peer means that something is wrong: it may not send, or only music, while on hold. */
+  /** Whether silence of the peer is a fault. On hold it may send nothing, or only music. */
   get isExpectedToSpeak(): boolean {
     return this.remote?.direction === 'sendrecv';
   }
@@ -185,28 +187,28 @@ export class RelayLeg {
     if (this.isListening !== wasListening) this.outbound.switchSource();
   }
 
-  /** Decrypts a datagram in place and returns the length of its RTP packet; -1 when it is not authentic, or not new. */
+  /** Decrypts a datagram in place. Returns the length of its RTP packet; -1 if it is not authentic or was replayed. */
   openRtp(datagram: Buffer, source: Endpoint): number {
     const srtp = this.#activeSrtp;
     if (srtp === null) return datagram.length;
     return srtp.openRtp(datagram, source.equals(this.latch.isLatched ? this.latch.source : this.#signalled));
   }
 
-  hear(feed: LegFeed): void {
+  setFeed(feed: LegFeed): void {
     if (feed === this.feed) return;
     this.feed = feed;
     this.#loopFrame = 0;
     this.outbound.switchSource();
   }
 
-  /** Says something to this leg, paced by `sendPlayback`; ends what is being said. */
+  /** Starts a playback, paced by `sendPlayback`. Stops the previous one. */
   play(playback: Playback): void {
     this.#endPlayback('stopped');
     this.#playback = playback;
     if (!playback.over) this.outbound.switchSource();
   }
 
-  /** Sends key presses, paced by `sendDigits`, instead of all else; ends those that are being sent. */
+  /** Sends key presses instead of all other audio, paced by `sendDigits`. Stops earlier ones. */
   press(digits: DigitSender): void {
     this.#endDigits('stopped');
     this.#digits = digits;
@@ -216,7 +218,7 @@ export class RelayLeg {
     this.#endPlayback('stopped');
   }
 
-  /** What the payload of a packet from this leg is. Each codec that we may offer may come at any time (RFC 3264 §5.1). */
+  /** Kind of a packet from this leg. The peer may use any offered codec at any time (RFC 3264 §5.1). */
   payloadKindOf(header: RtpHeader): PayloadKind {
     if (header.payloadBytes > MOST_PAYLOAD_BYTES) return 'unknown';
     const { payloadType } = header;
@@ -225,23 +227,23 @@ export class RelayLeg {
     if (payloadType === 8) return 'PCMA';
     if (payloadType === 9) return 'G722';
     if (payloadType === COMFORT_NOISE_PAYLOAD_TYPE) return 'comfort-noise';
-    // Peers number events as they like, whatever was agreed; four bytes in the dynamic range is one.
+    // Some peers ignore the negotiated type. Four bytes with a dynamic type are an event.
     if (payloadType >= 96 && header.payloadBytes === 4) return 'telephone-event';
     return 'unknown';
   }
 
-  /** Whether audio has to be decoded for this peer. Between the two laws of G.711, `forward` needs only a table. */
+  /** Whether audio must be decoded for this peer. Between the two laws of G.711, `forward` only needs a table. */
   mustTranscode(kind: Codec): boolean {
     const codec = this.remote?.codec ?? kind;
-    // What is said over a party cannot be mixed into a packet of Opus, whatever its length, without state.
+    // A sound cannot be mixed into a single Opus packet, because Opus is stateful.
     if (kind === codec) return codec === 'OPUS' && this.#playback?.over === true;
     return !(isG711(kind) && isG711(codec));
   }
 
   /**
-   * Sends a packet of another party to this one, unless it must be transcoded. For the last listener that uses the same codec,
-   * the header is rewritten in the datagram itself, which is ours. Otherwise the payload is copied into a send slot. The
-   * payload in the datagram never changes.
+   * Sends a packet of another party to this one, unless it must be transcoded. For the last listener with the same
+   * codec, the header is rewritten in the datagram; otherwise the payload is copied. The payload in the datagram never
+   * changes.
    */
   forward(speaker: RelayLeg, { datagram, header, kind, nowMs, isLast }: ForwardedPacket): void {
     const remote = this.remote;
@@ -263,7 +265,7 @@ export class RelayLeg {
     if (playback !== null && !isEvent && kind !== 'comfort-noise') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
       if (!isG711(remote.codec) || !isG711(kind)) {
-        // Both use G.722: whatever else is decoded takes the way of the playout.
+        // Both use G.722. All other transcoding uses the playout.
         const audio = speaker.decoded(kind, datagram, header);
         const ticks = header.payloadBytes;
         if (playback.isWide) {
@@ -310,7 +312,7 @@ export class RelayLeg {
     return this.remote?.telephoneEventClockHz ?? 8000;
   }
 
-  /** Makes ready for a codec, before `connect`. */
+  /** Loads a codec, before `connect`. */
   async prepare(codec: Codec): Promise<void> {
     if (codec !== 'OPUS') return;
     this.#openingOpus ??= openLegOpus();
@@ -323,14 +325,14 @@ export class RelayLeg {
     this.#encoder.opus = opus.encoder;
   }
 
-  /** The audio of a packet of this leg, until the next packet. */
+  /** Decoded audio of a packet of this leg, valid until the next packet. */
   decoded(codec: Codec, datagram: Uint8Array, header: RtpHeader): PacketAudio {
     this.#decoder ??= new PacketDecoder(MOST_PAYLOAD_BYTES);
     this.#decoder.decode(codec, datagram, header);
     return this.#decoder;
   }
 
-  /** A copy that may be changed. */
+  /** A copy that may be modified. */
   #copyOf(samples: Int16Array, count: number): Int16Array {
     for (let i = 0; i < count; i++) scratch[i] = samples[i]!;
     return scratch;
@@ -346,15 +348,15 @@ export class RelayLeg {
     this.#encoder.encodeWide(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
-  /** Whether `sendMixed` makes use of 16 kHz; what is said over a mix must have it too. */
+  /** Whether `sendMixed` uses 16 kHz. A sound over a mix must be 16 kHz too. */
   get wantsWideFrames(): boolean {
     const codec = this.remote?.codec ?? 'PCMU';
     return CODECS[codec].sampleRateHz === 16_000 && this.#playback?.isWide !== false;
   }
 
   /**
-   * Sends 20 ms of a mix or of a party's playout, with what is said over it; nothing while something else is said instead, or
-   * a telephone event is on its way, whose packets must keep their timestamp.
+   * Sends 20 ms of a mix or playout, with the playback mixed in. Sends nothing while a playback replaces it, or during
+   * a telephone event, whose timestamp must stay.
    */
   sendMixed(samples: Int16Array, nowMs: number, isWide: boolean): void {
     const remote = this.remote;
@@ -374,7 +376,7 @@ export class RelayLeg {
     if (playback?.isSpent) this.#endPlayback('played');
   }
 
-  /** Whether a frame is one of many quiet ones; sends comfort noise of its level instead now and then (RFC 3389 §4). */
+  /** Whether a frame belongs to a pause. If so, sends comfort noise of its level from time to time (RFC 3389 §4). */
   #isPause(samples: Int16Array, nowMs: number): boolean {
     const power = meanPower(samples);
     this.#quietFrames = power < PAUSE_POWER ? this.#quietFrames + 1 : 0;
@@ -395,7 +397,7 @@ export class RelayLeg {
     }
     const octets = this.#encoder?.encodeOpus(samples, isWide) ?? null;
     const isPause = remote.usesDtx === true && octets !== null && isOpusPause(octets.length);
-    // The first packet of a pause announces it: the peer then makes noise instead of concealing a loss.
+    // The first packet of a pause announces it, so that the peer does not conceal a loss.
     const isAnnounced = isPause && this.#isOpusPausing;
     this.#isOpusPausing = isPause;
     if (octets === null || octets.length === 0 || isAnnounced) {
@@ -404,24 +406,24 @@ export class RelayLeg {
     }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + octets.length);
     packet.set(octets, RTP_HEADER_BYTES);
-    // A frame counts as one of G.711 until its size is known.
+    // The frame was counted with the size of G.711 until its size was known.
     this.outbound.octetsSent += octets.length - FRAME_SAMPLES;
     this.#send(packet, remote.payloadType);
   }
 
-  /** The sound that this leg hears again and again; null while it hears others or nothing. */
+  /** The looped sound of this leg; null without one. */
   get loopedSound(): LoopedSound | null {
     return this.feed in LOOP_FRAMES ? (this.feed as LoopedSound) : null;
   }
 
-  /** Sends the next 20 ms of the looped sound, if there is one, unless something is said. */
+  /** Sends the next 20 ms of the looped sound, unless a playback or key presses are being sent. */
   sendLoop(nowMs: number): void {
     const remote = this.remote;
     const sound = this.loopedSound;
     if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
       return;
     if (sound !== 'silence' || !this.takesComfortNoise) this.#sendFrame(sound, remote, nowMs);
-    // Few packets, but enough to keep a NAT's mapping and to show that we are there.
+    // Few packets, but enough to keep a NAT mapping and to signal that we are alive.
     else if (this.#loopFrame++ % FRAMES_PER_COMFORT_NOISE === 0) this.#sendComfortNoise(nowMs, QUIETEST_COMFORT_NOISE);
   }
 
@@ -447,7 +449,7 @@ export class RelayLeg {
     this.#send(packet, remote.payloadType);
   }
 
-  /** Sends the next 20 ms of what is said to this leg, unless it goes over packets of the other party that come by themselves. */
+  /** Sends the next 20 ms of a playback, unless it is mixed into the other party's packets. */
   sendPlayback(nowMs: number): void {
     const { remote } = this;
     const playback = this.#playback;
@@ -466,7 +468,7 @@ export class RelayLeg {
     if (playback.isSpent) this.#endPlayback('played');
   }
 
-  /** Sends what is due of the key presses. They end when the peer does not listen any more, or takes none. */
+  /** Sends the due packets of the key presses. Stops them when the peer no longer receives media or events. */
   sendDigits(nowMs: number): void {
     const { remote } = this;
     const digits = this.#digits;
@@ -477,7 +479,7 @@ export class RelayLeg {
       return;
     }
     const packets = digits.takeFrame();
-    // Many phones end a call without packets, and a pause may be a minute long.
+    // Many phones end a call without packets, and a pause may last a minute.
     if (packets === 0) this.#sendFrame('silence', remote!, nowMs);
     for (let sent = 0; sent < packets; sent++) {
       this.outbound.admitEvent(nowMs, digits.isFirst && sent === 0, TELEPHONE_EVENT_BYTES);
@@ -513,7 +515,7 @@ export class RelayLeg {
 
   quality(): LegQuality | null {
     const { reception } = this;
-    const codec = this.heardCodec ?? this.remote?.codec ?? null;
+    const codec = this.receivedCodec ?? this.remote?.codec ?? null;
     if (codec === null) return null;
     const snrDb = this.snr.estimateDb();
     return {
@@ -527,7 +529,7 @@ export class RelayLeg {
     };
   }
 
-  /** Says goodbye (RFC 3550 §6.6) and closes both sockets. */
+  /** Sends an RTCP BYE (RFC 3550 §6.6) and closes both sockets. */
   async close(nowMs: number, unixMs: number): Promise<void> {
     this.stopPlaying();
     this.#endDigits('stopped');
@@ -589,7 +591,9 @@ export class RelayLeg {
     playback.end(end);
   }
 
-  /** Writes the header of what `outbound` admitted and sends: to where we hear the peer from, else where its SDP says. */
+  /**
+   * Writes the header that `outbound` admitted and sends the packet to the latched source, or else to the SDP address.
+   */
   #send(packet: Buffer, payloadType: number): void {
     if (this.#isClosed) return;
     const { latch, outbound } = this;
@@ -604,7 +608,7 @@ export class RelayLeg {
     if (sent !== null) this.#rtpSocket.send(sent, latch.isLatched ? latch.source : this.#signalled);
   }
 
-  /** The packet itself, or a protected copy: what is relayed must stay readable for recorder and taps. */
+  /** The packet, or its encrypted copy: the original must stay readable for recorder and taps. */
   #protected(packet: Buffer): Buffer | null {
     const srtp = this.#activeSrtp;
     if (srtp === null) return packet;
@@ -631,7 +635,7 @@ export class RelayLeg {
   }
 }
 
-/** Null for what the peer does not take. */
+/** Null if the peer does not support the kind. */
 function payloadTypeOf(kind: PayloadKind, remote: RemoteMedia): number | null {
   if (kind === 'telephone-event') return remote.telephoneEventPayloadType;
   if (kind !== 'comfort-noise') return remote.payloadType;

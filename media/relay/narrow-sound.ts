@@ -1,6 +1,6 @@
 import { Resampler } from '../dsp/resample.ts';
 
-/** Samples at 16 kHz that a sample at 8 kHz depends on, before and after it. */
+/** Neighbouring samples at 16 kHz, on either side, that affect a sample at 8 kHz. */
 const REACH = 64;
 const BLOCK = 320;
 
@@ -8,18 +8,18 @@ const input = new Float32Array(BLOCK);
 let output = new Float32Array(BLOCK);
 
 /**
- * A sound of 16 kHz at 8 kHz, for listeners without a wideband codec. It is converted as far as it is heard: minutes at
- * once would hold up the calls of the thread.
+ * Converts a 16 kHz sound to 8 kHz for listeners without a wideband codec, in blocks as they are played, because
+ * minutes at once would block the thread's calls.
  */
 export class NarrowSound {
   readonly samples: Int16Array<ArrayBuffer>;
   readonly #wide: Int16Array;
   readonly #isLooped: boolean;
   readonly #resampler = new Resampler(16_000, 8000);
-  /** The part of `samples` that is valid. */
+  /** Valid range of `samples`. */
   #from = 0;
   #to = 0;
-  /** Index in `#wide` of the next input, and outputs still to come that are not valid. */
+  /** Index in `#wide` of the next input, and the number of invalid outputs to skip. */
   #next = 0;
   #toSkip = 0;
 
@@ -34,7 +34,7 @@ export class NarrowSound {
     this.#startAt(0);
   }
 
-  /** Makes `samples` valid from index `from` up to `to`, which may lie behind its end. */
+  /** Makes `samples` valid from `from` up to `to`, which may exceed its length. */
   prepare(from: number, to: number): void {
     const end = Math.min(to, this.samples.length);
     if (from >= end || (from >= this.#from && end <= this.#to)) return;

@@ -3,20 +3,20 @@ import type { RtpHeader } from '../rtp/packet.ts';
 import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
 
 /**
- * The one RTP stream that a leg hears from us, whatever feeds it: ringing tone, early media, the other party before
- * and after a transfer. SSRC never changes, sequence numbers have no gap that the source did not have, and
- * timestamps move with time over every switch, so that the peer's jitter buffer never starts anew (RFC 3550 §7.1
- * describes a translator; this one also hides source changes). The first packet after a switch carries the marker.
+ * Our one RTP stream to a leg, whatever its source: ringing tone, early media, or the other party before and after a
+ * transfer. The SSRC stays, sequence numbers have no added gaps, and timestamps follow time, so the peer's jitter
+ * buffer never restarts. RFC 3550 §7.1 describes a translator; this one also hides source changes. The first packet
+ * after a switch carries the marker.
  */
 
-/** A source whose sequence numbers or timestamps leap further than this has started anew. */
+/** A source with a larger sequence or timestamp jump has restarted. */
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
 const MAX_TIMESTAMP_LEAP_MS = 2000;
 
 const NO_SOURCE = -1;
 const GENERATOR = -2;
-/** Frames made here that come later than this are a new beginning, not frames that this thread was late to send. */
+/** Generated frames after a longer gap start a new run; after a shorter one this thread was late. */
 const LONGEST_STALL_MS = 1_000;
 
 interface OutboundStreamSeed {
@@ -33,27 +33,27 @@ export class OutboundStream {
   ssrc: number;
   packetsSent = 0;
   octetsSent = 0;
-  /** What the packet that was just admitted is to carry. */
+  /** Header fields of the packet that was just admitted. */
   sequence: number;
   timestamp: number;
   marker = false;
 
   #source = NO_SOURCE;
-  /** Units of timestamps. */
+  /** Timestamp units. */
   #clockPerMs = 8;
   #sequenceOffset = 0;
   #timestampOffset = 0;
-  /** Highest sequence number of the source; what lies before #floorSequence was dropped or sent by a former one. */
+  /** Highest sequence number of the source. Numbers before #floorSequence were dropped or sent by an earlier source. */
   #sourceSequence = 0;
   #floorSequence = 0;
   #sourceTimestamp = 0;
   #sourceAtMs = 0;
-  /** Highest sequence number and newest timestamp sent, and when. */
+  /** Highest sequence number and newest timestamp sent, and the time. */
   #sentSequence: number;
   #sentTimestamp: number;
   #sentAtMs = 0;
   #hasSent = false;
-  /** What was sent last is an event or comfort noise, which took longer than a frame, or a pause was not sent. */
+  /** The last packet was an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
 
   constructor(seed: OutboundStreamSeed) {
@@ -64,21 +64,21 @@ export class OutboundStream {
     this.#sentTimestamp = seed.timestamp;
   }
 
-  /** The peer's codec has a clock of so many Hz. Timestamps move with time over a change. */
+  /** Sets the clock rate of the peer's codec. Timestamps follow time across the change. */
   setClock(clockHz: number): void {
     if (clockHz === 1000 * this.#clockPerMs) return;
     this.#clockPerMs = clockHz / 1000;
     this.switchSource();
   }
 
-  /** The next packet comes from elsewhere, or from the same source after a pause in which we sent something else. */
+  /** The next packet has another source, or the same one after we sent something else. */
   switchSource(): void {
     this.#source = NO_SOURCE;
   }
 
   /**
-   * Admits a packet of the source and sets `sequence`, `timestamp` and `marker` for it. False when it may not be
-   * sent: it is older than a switch, so its number was given to another packet.
+   * Admits a packet of the source and sets `sequence`, `timestamp` and `marker` for it. False if it is older than a
+   * switch, so its number is taken.
    */
   admit(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
     if (this.#isNewSource(header, nowMs)) this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
@@ -92,7 +92,7 @@ export class OutboundStream {
     return true;
   }
 
-  /** Notes that a packet of the source is not passed on, so that its number leaves no gap. */
+  /** Records that a packet of the source is not forwarded, so that its number leaves no gap. */
   skip(header: RtpHeader): void {
     if (header.ssrc !== this.#source) return;
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
@@ -102,7 +102,7 @@ export class OutboundStream {
     this.#floorSequence = (header.sequence + 1) & 0xffff;
   }
 
-  /** As `admit`, for a 20 ms frame made here. */
+  /** As `admit`, for a generated 20 ms frame. */
   admitGenerated(nowMs: number, payloadBytes: number = FRAME_SAMPLES): void {
     const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
     if (this.#source !== GENERATOR || this.#isAfterPause || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
@@ -118,7 +118,7 @@ export class OutboundStream {
     this.#count(payloadBytes, nowMs);
   }
 
-  /** Takes back the frame made here that was just admitted, because nothing is sent in a pause. Time goes on. */
+  /** Withdraws the generated frame that was just admitted, because a pause sends nothing. Time advances. */
   suppress(payloadBytes: number = FRAME_SAMPLES): void {
     this.#isAfterPause = true;
     this.#sentSequence = (this.#sentSequence - 1) & 0xffff;
@@ -126,7 +126,7 @@ export class OutboundStream {
     this.octetsSent -= payloadBytes;
   }
 
-  /** As `admit`, for comfort noise made here. What follows begins with the marker (RFC 3551 §4.1). */
+  /** As `admit`, for generated comfort noise. The next packet carries the marker (RFC 3551 §4.1). */
   admitPause(nowMs: number, payloadBytes: number): void {
     this.#rebase(GENERATOR, 0, 0, nowMs);
     this.marker = false;
@@ -138,8 +138,8 @@ export class OutboundStream {
   }
 
   /**
-   * As `admit`, for a packet of a telephone event made here: all packets of an event carry the timestamp of its start
-   * (RFC 4733 §2.5.1.2), and the first one the marker.
+   * As `admit`, for a generated telephone event packet. All packets of an event carry its start timestamp (RFC 4733
+   * §2.5.1.2), and the first one the marker.
    */
   admitEvent(nowMs: number, isFirst: boolean, payloadBytes: number): void {
     if (isFirst) {
@@ -156,7 +156,7 @@ export class OutboundStream {
     this.#count(payloadBytes, nowMs);
   }
 
-  /** The timestamp that a sample taken now would carry, for sender reports. */
+  /** The timestamp of a sample taken at this time, for sender reports. */
   timestampAt(nowMs: number): number {
     if (!this.#hasSent) return this.timestamp;
     return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * this.#clockPerMs)) >>> 0;
@@ -189,7 +189,7 @@ export class OutboundStream {
   #advance(header: RtpHeader, nowMs: number, isEvent: boolean): void {
     this.#sourceSequence = header.sequence;
     this.#sentSequence = this.sequence;
-    // An event keeps the timestamp of its start while time goes on; audio afterwards is measured from audio before.
+    // An event keeps the timestamp of its start, so later audio is measured from the audio before it.
     if (isEvent) return;
     this.#sourceTimestamp = header.timestamp;
     this.#sourceAtMs = nowMs;

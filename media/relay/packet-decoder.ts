@@ -8,17 +8,15 @@ import type { PacketAudio } from '../recording/timeline.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
 import { TickClock } from '../rtp/tick-clock.ts';
 
-/** What a decoder needs to know of a packet. */
 type DecodedHeader = Pick<RtpHeader, 'ssrc' | 'sequence' | 'timestamp' | 'payloadOffset' | 'payloadBytes'>;
 
 const NOT_MEASURED = -1;
-/** 120 ms, in however few octets. */
+/** 120 ms, which may be very few octets. */
 const MOST_OPUS_TICKS = 960;
 
 /**
- * What a party says, packet by packet, each decoded once, whoever needs it. An octet of its packets is a tick, except for
- * Opus: G.711 has a sample an octet and G.722 two at 16 kHz. A G.722 decoder that misses a packet, or gets one late, finds its way back
- * within milliseconds.
+ * Decodes a party's packets, each once for all consumers. Except for Opus, an octet is one tick: one sample of G.711,
+ * two of G.722 at 16 kHz. A G.722 decoder recovers within milliseconds from a lost or late packet.
  */
 export class PacketDecoder implements PacketAudio {
   codec: Codec = 'PCMU';
@@ -38,10 +36,9 @@ export class PacketDecoder implements PacketAudio {
   #halver: SteadyResampler | null = null;
   #doubler: SteadyResampler | null = null;
   readonly #clock = new TickClock();
-  /** Where the last packet that was doubled ended. */
   #doubledUpTo = -1;
 
-  /** Decodes Opus; without, Opus is silence. */
+  /** Opus decoder; without one, Opus is silence. */
   opus: OpusDecoder | null = null;
 
   /** @param mostOctets in a packet */
@@ -50,7 +47,7 @@ export class PacketDecoder implements PacketAudio {
     this.#wide = new Int16Array(2 * this.#narrow.length);
   }
 
-  /** Takes a packet of at most `mostOctets`. One that comes twice in a row is not decoded anew. Allocates nothing. */
+  /** Takes a packet of at most `mostOctets`. An immediate duplicate is not decoded again. Allocates nothing. */
   decode(codec: Codec, datagram: Uint8Array, header: DecodedHeader): void {
     const isSameSource = header.ssrc === this.ssrc && codec === this.codec;
     this.datagram = datagram;
@@ -88,14 +85,14 @@ export class PacketDecoder implements PacketAudio {
     if (this.codec === 'G722' || this.codec === 'OPUS') return this.#decoded();
     this.#isWideDone = true;
     this.#doubler ??= new SteadyResampler(8000, 16_000);
-    // What was said before a gap must not be heard after it.
+    // Audio from before a gap must not leak past it.
     if (this.timestamp !== this.#doubledUpTo) this.#doubler.reset();
     this.#doubledUpTo = (this.timestamp + this.ticks) >>> 0;
     this.#doubler.process(this.narrow(), this.ticks, this.#wide);
     return this.#wide;
   }
 
-  /** Samples of what was lost before an Opus packet: `ticks` of them, which the packet may repeat. At 16 kHz if `isWide`. */
+  /** Recovers `ticks` of audio lost before an Opus packet from its redundancy. At 16 kHz if `isWide`. */
   recovered(packet: Uint8Array, ticks: number, isWide: boolean): Int16Array {
     const written = this.opus?.recover(packet, ticks, this.#wide) ?? 0;
     this.#wide.fill(0, written, 2 * ticks);

@@ -8,17 +8,17 @@ import { FRAME_SAMPLES } from '../dsp/tones.ts';
 const NOTHING = new Uint8Array(0);
 
 /**
- * Encodes samples at 8 or 16 kHz for one party, an octet for each 125 us. A G.722 encoder keeps its state from packet to
- * packet, and so do the filters between the rates.
+ * Encodes samples at 8 or 16 kHz for one party, one octet per 125 us. G.722 and the resampling filters keep state
+ * between packets.
  */
 export class PacketEncoder {
-  /** At the rate of the codec, where that is another one. */
+  /** Samples at the codec's rate, if that differs. */
   readonly #converted: Int16Array;
   readonly #encoder = new G722Encoder();
   readonly #doubler = new SteadyResampler(8000, 16_000);
   #halver: SteadyResampler | null = null;
   #codec: Codec | null = null;
-  /** Encodes Opus; without, there is none. */
+  /** Opus encoder; without one, Opus has no output. */
   opus: OpusEncoder | null = null;
 
   /** @param mostOctets in a packet */
@@ -26,7 +26,7 @@ export class PacketEncoder {
     this.#converted = new Int16Array(2 * mostOctets);
   }
 
-  /** Encodes the first `count` samples at 8 kHz to `octets`, from `at` on. Allocates nothing. */
+  /** Encodes the first `count` samples at 8 kHz into `octets`, starting at `at`. Allocates nothing. */
   encode(codec: Codec, samples: Int16Array, count: number, octets: Uint8Array, at: number): void {
     if (codec !== this.#codec) this.#start(codec);
     if (codec === 'G722') {
@@ -35,7 +35,7 @@ export class PacketEncoder {
     } else if (codec !== 'OPUS') encodeG711(codec, samples, octets, at, count);
   }
 
-  /** As `encode`, for an even number of samples at 16 kHz. Allocates nothing but a filter, once. */
+  /** As `encode`, for an even number of samples at 16 kHz. Allocates only a filter, once. */
   encodeWide(codec: Codec, samples: Int16Array, count: number, octets: Uint8Array, at: number): void {
     if (codec !== this.#codec) this.#start(codec);
     if (codec === 'G722') {
@@ -48,7 +48,7 @@ export class PacketEncoder {
     encodeG711(codec, this.#converted, octets, at, count >> 1);
   }
 
-  /** Encodes 20 ms, at 16 kHz if `isWide`, else at 8 kHz, to as many octets as it takes. */
+  /** Encodes 20 ms, at 16 kHz if `isWide`, else at 8 kHz. */
   encodeOpus(samples: Int16Array, isWide = false): Uint8Array {
     if (this.#codec !== 'OPUS') this.#start('OPUS');
     if (!isWide) this.#doubler.process(samples, FRAME_SAMPLES, this.#converted);

@@ -4,34 +4,35 @@ import type { AnswerEar } from './answer-ear.ts';
 import type { DigitEar } from './digit-ear.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
+import type { LevelMeter } from './level-meter.ts';
 import { PacketAllowance } from './packet-allowance.ts';
 import type { Playout } from './playout.ts';
 
-/** One party of a session: its endpoint, who hears it, and what else is done with what it says. */
+/** One party of a session: its endpoint, its routing, and the consumers of its audio. */
 export class Party {
   readonly id: string;
   readonly rtpPort: number;
   readonly leg: RelayLeg;
-  /** Parties that hear this one alone: each packet is forwarded to them as it came. */
   forwardsTo: readonly Party[] = [];
-  /** Plays out what this party says; null while nobody hears it in a mix or by another codec. */
+  /** Playout of this party; null unless it is mixed or transcoded. */
   playout: Playout | null = null;
-  /** The party that this one hears alone by another codec; null while it gets packets as they come, or others. */
+  /** The party that this one receives transcoded; null otherwise. */
   transcodes: Party | null = null;
-  /** What this party hears in a mix; empty while it hears one party alone, a tone or nothing. */
+  /** Parties mixed for this one; empty if it receives one party, a tone or nothing. */
   mixOf: readonly HeardParty[] = [];
   /** Silence of this party posts `rtp.timeout`. */
   isWatched = false;
-  /** Null while it is not recorded. */
+  /** Recording channel; null if not recorded. */
   recordedOn: Channel | null = null;
-  /** The channel on which it is recorded beside the party that the channel is for; null: on none. */
+  /** Channel into which it is mixed besides that channel's own party; null: none. */
   recordedBesideOn: Channel | null = null;
   tap: LegTap | null = null;
-  /** The tap gets silence instead of what the party says. */
   isTapMuted = false;
-  /** Detects who or what has answered. Null while detection does not run. */
+  /** Answering machine detection; null while it is off. */
   answerEar: AnswerEar | null = null;
-  /** Detects keys as tones. Null for a peer that agreed to telephone events, and while the party is not in a talk. */
+  /** Null while measurements are off. */
+  meter: LevelMeter | null = null;
+  /** Detects keys as tones. Null for a peer with telephone events, and outside a talk. */
   digitEar: DigitEar | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
@@ -44,12 +45,18 @@ export class Party {
     this.leg = leg;
   }
 
-  /** Whether what it says is recorded or listened to. */
+  /** Whether its audio is recorded, analysed or measured. */
   get hasEars(): boolean {
-    return this.recordedOn !== null || this.tap !== null || this.answerEar !== null || this.digitEar !== null;
+    return (
+      this.recordedOn !== null ||
+      this.tap !== null ||
+      this.meter !== null ||
+      this.answerEar !== null ||
+      this.digitEar !== null
+    );
   }
 
-  /** Whether something is sent to it at the pace of frames: a sound of ours, a mix, or another party's playout. */
+  /** Whether it receives generated frames: a looped sound, a mix, or a transcoded party. */
   get needsFrames(): boolean {
     return this.leg.loopedSound !== null || this.mixOf.length > 0 || this.transcodes !== null;
   }

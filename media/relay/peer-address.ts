@@ -3,8 +3,8 @@ import { isIP, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /**
- * The literal address of a peer, in the family of our socket.
- * @throws RangeError for an address of the other family or none at all; `ENOTFOUND` and other resolver errors.
+ * Resolves the address of a peer in our socket's family.
+ * @throws RangeError for an address of the other family or an empty one; `ENOTFOUND` and other resolver errors.
  */
 export async function resolveHost(host: string, bindHost: string): Promise<string> {
   const family = isIPv6(bindHost) ? 6 : 4;
@@ -15,7 +15,7 @@ export async function resolveHost(host: string, bindHost: string): Promise<strin
   return address;
 }
 
-/** Whether a literal address is the one that we are bound to, or one of this machine when we are bound to all. */
+/** Whether a literal address is our bound one, or any of this machine if we are bound to all. */
 export function isOwnAddress(address: string, bindHost: string): boolean {
   if (address === bindHost) return true;
   if (bindHost !== '0.0.0.0' && bindHost !== '::') return false;

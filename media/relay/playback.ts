@@ -5,17 +5,17 @@ import { sequenceDelta } from '../rtp/receiver-statistics.ts';
 import { NarrowSound } from './narrow-sound.ts';
 
 /**
- * Something the platform itself says to a leg, and how far it has got: instead of whatever the leg would hear, or over
- * the other party, who is then turned down. Encoded as it is sent, so that it follows a change of codec. Positions are in ticks
- * of 125 us: a tick is a sample at 8 kHz, and two at 16 kHz.
+ * A sound that the platform plays to a leg, and its progress. It replaces the other party's audio, or is mixed with it
+ * at reduced level. Encoded as it is sent, so that it follows codec changes. Positions are ticks of 125 us: one sample
+ * at 8 kHz, two at 16 kHz.
  */
 
-/** 12.04 dB: the other party stays intelligible, and what is said over it clear. */
+/** 12.04 dB: the other party stays intelligible, and the sound over it clear. */
 const DUCKED_GAIN = 64;
 const FULL_GAIN = 256;
-/** 40 ms from one level to the other: a step would click. */
+/** 40 ms from one level to the other, because a step would click. */
 const RAMP_SAMPLES = 320;
-/** By the distance in ticks to the nearer end of what is said, of `FULL_GAIN`. */
+/** Gain of the other party, in parts of `FULL_GAIN`, by distance in ticks to the nearer end of the sound. */
 const GAIN_BY_DISTANCE = Int16Array.from({ length: RAMP_SAMPLES + 1 }, (_, distance) =>
   Math.round(FULL_GAIN + ((DUCKED_GAIN - FULL_GAIN) * distance) / RAMP_SAMPLES),
 );
@@ -27,26 +27,24 @@ interface PlaybackOptions {
   samples: Int16Array<ArrayBuffer>;
   /** Default 8000. */
   sampleRateHz?: 8000 | 16_000 | undefined;
-  /** Over the other party, else instead of it. */
+  /** True mixes it with the other party; false replaces that party. */
   over: boolean;
-  /** Begins anew whenever it is over. Default false. */
+  /** Repeats it. Default false. */
   isLooped?: boolean | undefined;
-  /** Ends if the leg does not listen when it is about to begin; else it waits. Default false. */
+  /** If the leg does not receive media at the start, ends instead of waiting. Default false. */
   ifListening?: boolean | undefined;
-  /** Told with the first frame that is sent. */
   onStarted: () => void;
-  /** Told once. */
+  /** Called once. */
   onEnded: (end: SendingEnd) => void;
 }
 
 export class Playback {
   readonly over: boolean;
   readonly #ticks: number;
-  /** At 8 kHz; empty until a sound of 16 kHz is needed so. */
+  /** At 8 kHz; empty until a 16 kHz sound must be converted. */
   #samples: Int16Array;
-  /** At 16 kHz; null if the sound has 8 kHz. */
+  /** At 16 kHz; null for a sound of 8 kHz. */
   readonly #wide: Int16Array | null;
-  /** Fills `#samples` from `#wide`. */
   #narrow: NarrowSound | null = null;
   readonly #isLooped: boolean;
   readonly #ifListening: boolean;
@@ -60,7 +58,7 @@ export class Playback {
 
   constructor(options: PlaybackOptions) {
     const { samples, sampleRateHz = 8000, over, isLooped = false, ifListening = false, onStarted, onEnded } = options;
-    // A sample less is not heard, and makes a whole number of ticks.
+    // Drops an odd last sample to get whole ticks.
     this.#wide = sampleRateHz === 16_000 ? samples.subarray(0, samples.length & ~1) : null;
     this.#isLooped = isLooped && (this.#wide ?? samples).length > 0;
     this.#ticks = this.#wide === null ? samples.length : this.#wide.length / 2;
@@ -71,22 +69,20 @@ export class Playback {
     this.#onEnded = onEnded;
   }
 
-  /** Whether nothing is left to say. */
   get isSpent(): boolean {
     return !this.#isLooped && this.#position >= this.#ticks;
   }
 
-  /** Whether it ends if the leg does not listen now. */
+  /** Whether it ends if the leg does not receive media now. */
   get mustBeHeardNow(): boolean {
     return this.#ifListening && !this.#hasStarted;
   }
 
-  /** Whether it has samples at 16 kHz. */
   get isWide(): boolean {
     return this.#wide !== null;
   }
 
-  /** Fills the payload of `packet` with the next samples, and with silence after the last. */
+  /** Fills the payload of `packet` with the next samples, padded with silence. */
   takeFrame(codec: G711Codec, packet: Uint8Array): void {
     this.#start();
     this.#prepare(this.#position, packet.length - RTP_HEADER_BYTES);
@@ -98,8 +94,8 @@ export class Playback {
   }
 
   /**
-   * Fills the payload of `packet` with the next samples, mixed with as many octets of the other party from `datagram`
-   * at `payloadOffset`. One that comes twice or late, as its sequence number tells, takes nothing anew.
+   * Fills the payload of `packet` with the next samples, mixed with the other party's octets from `datagram` at
+   * `payloadOffset`. A duplicate or late packet, by its sequence number, consumes no new samples.
    */
   mix(
     codec: G711Codec,
@@ -123,7 +119,7 @@ export class Playback {
     }
   }
 
-  /** As `takeFrame`, before it is encoded: fills `ticks`, at 16 kHz if it `isWide`, else at 8 kHz. */
+  /** As `takeFrame`, before encoding: fills `ticks`, at 16 kHz if it `isWide`, else at 8 kHz. */
   takeSamples(target: Int16Array, ticks: number): void {
     this.#start();
     if (this.isWide) for (let i = 0; i < 2 * ticks; i++) target[i] = this.#wideAt(2 * this.#position + i);
@@ -131,7 +127,7 @@ export class Playback {
     this.#position += ticks;
   }
 
-  /** As `mix`, before it is encoded: mixes into `ticks` of the other party, which have 8 kHz. */
+  /** As `mix`, before encoding: mixes into `ticks` of the other party at 8 kHz. */
   mixSamples(target: Int16Array, ticks: number, sequence: number): void {
     this.#start();
     const position = this.#advance(sequence, ticks);
@@ -142,7 +138,7 @@ export class Playback {
     }
   }
 
-  /** As `mixSamples`, for two samples a tick at 16 kHz. Only if it `isWide`. */
+  /** As `mixSamples`, for two samples per tick at 16 kHz. Only if it `isWide`. */
   mixWide(target: Int16Array, ticks: number, sequence: number): void {
     this.#start();
     const position = this.#advance(sequence, ticks);
@@ -152,7 +148,7 @@ export class Playback {
     }
   }
 
-  /** Converts what `#sampleAt` will return. */
+  /** Converts the samples that `#sampleAt` will return. */
   #prepare(position: number, ticks: number): void {
     if (this.#wide === null) return;
     this.#narrow ??= new NarrowSound(this.#wide, this.#isLooped);
@@ -168,20 +164,20 @@ export class Playback {
     return index < wide.length ? wide[index]! : 0;
   }
 
-  /** Silence after the last sample of a sound that is played once. */
+  /** Silence after the last sample, unless looped. */
   #sampleAt(position: number): number {
     const samples = this.#samples;
     if (this.#isLooped) return samples[position % samples.length]!;
     return position < samples.length ? samples[position]! : 0;
   }
 
-  /** Of the other party, of `FULL_GAIN`. A sound that is repeated has no end before which it could grow again. */
+  /** Gain of the other party, in parts of `FULL_GAIN`. A looped sound has no end at which it rises. */
   #gainAt(position: number): number {
     const left = this.#isLooped ? RAMP_SAMPLES : this.#ticks - position;
     return GAIN_BY_DISTANCE[Math.max(0, Math.min(position, left, RAMP_SAMPLES))]!;
   }
 
-  /** Where the samples for a packet begin, and notes that it took `count`. */
+  /** Returns the start position for a packet and advances by `count`. */
   #advance(sequence: number, count: number): number {
     const isNew = this.#lastSequence < 0 || sequenceDelta(sequence, this.#lastSequence) > 0;
     if (!isNew) return this.#lastPosition;
@@ -191,7 +187,7 @@ export class Playback {
     return this.#lastPosition;
   }
 
-  /** Idempotent: the first tells. */
+  /** Idempotent: only the first call reports. */
   end(end: SendingEnd): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

@@ -1,8 +1,8 @@
 import { FRAME_SAMPLES } from '../dsp/tones.ts';
 
 /**
- * How long a party's packets have to wait so that all but a few are there in time: a histogram of how late they come, which
- * forgets. In ticks of 125 us.
+ * Playout delay that nearly all of a party's packets meet, from a decaying histogram of their lateness. In ticks of 125
+ * us.
  */
 
 /** 5 ms. */
@@ -10,13 +10,13 @@ const BIN_TICKS = 40;
 const BINS = 20;
 /** 2 s of 20 ms packets weigh 63 %. */
 const FORGETTING = 0.99;
-/** The part of the packets that must not come too late. */
+/** Share of the packets that must arrive in time. */
 const IN_TIME = 0.97;
-/** What a timer of this thread may be late. */
+/** Possible delay of this thread's timers. */
 const MARGIN_TICKS = 40;
-/** 80 ms. A frame that is taken then has waited for its own 20 ms too. */
+/** 80 ms. The frame's own 20 ms come on top. */
 const MOST_DELAY_TICKS = 4 * FRAME_SAMPLES;
-/** 40 ms, before anything is known. */
+/** 40 ms, before any measurement. */
 const FIRST_DELAY_TICKS = 2 * FRAME_SAMPLES;
 
 export class PlayoutDelay {
@@ -28,7 +28,7 @@ export class PlayoutDelay {
     this.#weights[(FIRST_DELAY_TICKS - MARGIN_TICKS) / BIN_TICKS - 1] = 1;
   }
 
-  /** Notes how much later a packet came than its time; negative for earlier. Allocates nothing. */
+  /** Adds a packet's lateness; negative if early. Allocates nothing. */
   note(lateTicks: number): void {
     const weights = this.#weights;
     for (let i = 0; i < BINS; i++) weights[i] = weights[i]! * FORGETTING;

@@ -15,76 +15,74 @@ import { PacketDecoder } from './packet-decoder.ts';
 import { PlayoutDelay } from './playout-delay.ts';
 
 /**
- * What one party says, in order and 20 ms at a time, for those who cannot have its packets as they came: the mixer, and
- * parties with another codec. A packet may arrive as late as its `PlayoutDelay`, which follows the jitter. What is missing by
- * then is concealed, or comfort noise where the party pauses: it has said so (RFC 3389), or speaks Opus and sends nothing.
+ * Plays out one party's audio in order, 20 ms at a time, for the mixer and for other codecs. A packet may be as late as
+ * its `PlayoutDelay`, which follows the jitter. Missing audio is concealed, or becomes comfort noise in a pause: one
+ * that the party announced (RFC 3389), or an Opus sender's silence.
  */
 
 const TICKS_PER_MS = TELEPHONY_SAMPLE_RATE_HZ / 1000;
-/** Frames that wait after a stall of the thread; older ones are dropped, so that the delay does not stay. */
+/** Frames kept after a stall of the thread. Older ones are dropped, so that the delay does not persist. */
 const MOST_FRAMES_WAITING = 3;
-/** Weight of the newest frame in the level: the level falls by half in 5 frames, so that pauses between words do not matter. */
+/** Weight of the past in the level: it halves in 5 frames, so that pauses between words do not matter. */
 const LEVEL_DECAY = 0.87;
-/** A second: what is not due waits as packets. */
+/** One second; later audio waits as packets. */
 const TIMELINE_TICKS = 8192;
-/** Mean square below which nobody hears that a frame is repeated or left out. */
+/** Mean square below which a repeated or dropped frame is inaudible. */
 const QUIET_POWER = 100 * 100;
-/** Frames for which another delay waits for a quiet moment: longer is worse than nothing, shorter than losses. */
+/** Frames that a delay change waits for a quiet moment. Too small a delay loses packets, so growing waits less. */
 const LONGEST_WAIT_TO_GROW = 50;
 const LONGEST_WAIT_TO_SHRINK = 500;
 const MOST_PAYLOAD_BYTES = 1440;
-/** 60 ms, after which a concealed loss has faded: a party with Opus that sends nothing for longer pauses. */
+/** 60 ms, after which a concealed loss has faded. An Opus party that sends nothing for longer pauses. */
 const UNANNOUNCED_PAUSE_TICKS = 480;
 
 interface PlayoutOptions {
   nowMs: number;
-  /** Plays out at 16 kHz, as the party's codec has it. Default false: 8 kHz. */
+  /** Plays out at 16 kHz, for a wideband codec. Default false: 8 kHz. */
   isWide?: boolean;
 }
 
 export class Playout {
-  /** Whether `frame` has 16 kHz, else 8 kHz. */
+  /** Whether `frame` is 16 kHz, else 8 kHz. */
   readonly isWide: boolean;
-  /** The frame that `takeFrame` took last. */
   readonly frame: Int16Array;
-  /** Mean square of the last frames in 16-bit steps, which decides who is heard when many speak. */
+  /** Mean square of the last frames, in 16-bit steps, by which the mixer picks speakers. */
   level = 0;
-  /** Of what was released last: the position after it, and its sequence number. -1 before. */
+  /** End position and sequence number of the last decoded packet; -1 before. */
   #releasedTo = -1;
   #releasedSequence = -1;
   readonly #buffer = new JitterBuffer();
   readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
   readonly #timeline: Timeline;
-  /** Samples of `frame` a tick. */
   readonly #perTick: 1 | 2;
   readonly #anchor = new TrackAnchor();
   readonly #startedAtMs: number;
   readonly #arrivals: Uint8Array;
   readonly #concealer: LossConcealer;
-  /** `frame` at the other rate, if somebody has asked for it since it was taken. */
+  /** `frame` at the other rate, converted on request. */
   #converted: Int16Array | null = null;
   #isConverted = false;
   #converter: SteadyResampler | null = null;
   readonly #noise = new NoiseGenerator();
   readonly #announced = emptyComfortNoise();
   readonly #neededDelay = new PlayoutDelay();
-  /** What applies now: whole frames. */
+  /** Current delay, in whole frames. */
   #delay = this.#neededDelay.ticks;
-  /** Frames since another delay is needed. */
+  /** Frames since a different delay is needed. */
   #framesUnsettled = 0;
   #lastPower = 0;
-  /** The last sample taken was missing; and what is missing is a pause that was announced. */
+  /** Whether the last sample was missing, and whether that is a pause. */
   #isMissing = false;
   #isPausing = false;
-  /** Since the last sample that was heard. */
+  /** Since the last received sample. */
   #ticksMissing = 0;
-  /** Of a party with Opus. */
+  /** Only for Opus. */
   readonly #background = new NoiseFloor();
   #codec: Codec | null = null;
   #ticksLate = 0;
   #framesDropped = 0;
 
-  /** Decodes Opus; without, Opus is silence. */
+  /** Opus decoder; without one, Opus is silence. */
   set opus(opus: OpusDecoder | null) {
     this.#decoder.opus = opus;
   }
@@ -104,7 +102,7 @@ export class Playout {
     this.#concealer = new LossConcealer(samplesPerTick);
   }
 
-  /** The frame that was taken last, at 16 or 8 kHz. */
+  /** The last frame, at 16 or 8 kHz. */
   frameAt(isWide: boolean): Int16Array {
     if (isWide === this.isWide) return this.frame;
     if (this.#isConverted) return this.#converted!;
@@ -115,11 +113,11 @@ export class Playout {
     return this.#converted;
   }
 
-  /** Keeps a packet for its time. Allocates nothing once its memory has grown. */
+  /** Queues a packet. Allocates nothing once its memory has grown. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     const now = this.#tickAt(nowMs);
     const taken = this.#taken;
-    // Opus is not decoded for that: its anchor moves at any time.
+    // Opus is not decoded for its power, so its anchor may move at any time.
     const power = audio.codec === 'OPUS' ? 0 : audio.power;
     const position = this.#anchor.place(audio, now, taken, power);
     this.#neededDelay.note(now - position);
@@ -127,7 +125,7 @@ export class Playout {
     else this.#buffer.put(audio, position);
   }
 
-  /** Takes a comfort noise packet: from its time on the party pauses, until its next audio. Allocates nothing. */
+  /** Takes a comfort noise packet, which starts a pause until the next audio. Allocates nothing. */
   addComfortNoise(datagram: Uint8Array, packet: RtpHeader, nowMs: number): void {
     if (!parseComfortNoise(datagram, packet.payloadOffset, packet.payloadBytes, this.#announced)) return;
     this.#noise.describe(this.#announced);
@@ -135,7 +133,7 @@ export class Playout {
     if (!this.#timeline.markPause(this.#perTick * position) && this.#isMissing) this.#isPausing = true;
   }
 
-  /** Moves the next 20 ms into `frame`. Call at the pace of the frames. */
+  /** Moves the next 20 ms into `frame`. Call at the frame rate. */
   takeFrame(nowMs: number): void {
     const now = this.#tickAt(nowMs);
     this.#isConverted = false;
@@ -166,12 +164,11 @@ export class Playout {
     };
   }
 
-  /** Ticks that may be taken. */
   #dueAt(now: number): number {
     return now - this.#delay - this.#taken;
   }
 
-  /** Whether the delay has to grow now: best while a packet is late anyway, or the party is quiet. */
+  /** Whether the delay must grow now. The best moment is while a packet is late anyway, or the party is quiet. */
   #mustWait(): boolean {
     const missing = this.#neededDelay.ticks - this.#delay;
     this.#framesUnsettled = missing === 0 ? 0 : this.#framesUnsettled + 1;
@@ -192,7 +189,7 @@ export class Playout {
     return meanPower(this.frame) < QUIET_POWER || this.#framesUnsettled > LONGEST_WAIT_TO_SHRINK;
   }
 
-  /** Leaves out the frame that was taken and takes the next one, which blends into what was heard before. */
+  /** Drops the current frame and takes the next one, blended into the audio before. */
   #hurry(): void {
     this.#delay -= FRAME_SAMPLES;
     this.#framesUnsettled = 0;
@@ -215,7 +212,7 @@ export class Playout {
     }
   }
 
-  /** Decodes what begins in the next frame. */
+  /** Decodes the packets that begin in the next frame. */
   #release(): void {
     const timeline = this.#timeline;
     const perTick = this.#perTick;
@@ -242,7 +239,7 @@ export class Playout {
     }
   }
 
-  /** The packet that was decoded last is the end of what the party says: noise of its level follows. */
+  /** After the last decoded packet, noise of its level follows. */
   #announcePause(): void {
     this.#describeNoise(this.#decoder.power);
     this.#timeline.markPause(this.#perTick * this.#releasedTo);
@@ -254,14 +251,14 @@ export class Playout {
     this.#noise.describe(this.#announced);
   }
 
-  /** Many senders of Opus leave out the packet that announces a pause, or it was lost. */
+  /** Many Opus senders omit the packet that announces a pause, or it was lost. */
   #noticePause(): void {
     if (this.#codec !== 'OPUS' || this.#ticksMissing < UNANNOUNCED_PAUSE_TICKS || this.#buffer.first !== null) return;
     this.#isPausing = true;
     this.#describeNoise(this.#background.power);
   }
 
-  /** How much of a loss just before a packet the packet may make good: the last frame. */
+  /** Ticks of a loss before a packet that its redundancy covers: the last frame. */
   #recoverable(packet: BufferedPacket): number {
     if (packet.codec !== 'OPUS' || this.#releasedTo < 0) return 0;
     const isLoss = ((packet.sequence - this.#releasedSequence) & 0xffff) > 1;

@@ -4,8 +4,8 @@ import { buildRtcpReport, ntpMiddle, ntpTime, parseRtcp, type ReportBlock } from
 import type { OutboundStream } from './outbound-stream.ts';
 
 /**
- * RTCP of one leg: our reports about the stream we send and the one we hear, and what the peer's reports tell.
- * Nothing is forwarded between legs, whose SSRCs, clocks and losses differ.
+ * RTCP of one leg: our reports on both streams, and the peer's reports. It is not forwarded between legs, because their
+ * SSRCs, clocks and losses differ.
  */
 
 /** RFC 3550 §6.2: five seconds on average, randomised by half so that legs do not report in step. */
@@ -22,11 +22,11 @@ export class RtcpReporter {
   reportsSent = 0;
   reportsReceived = 0;
   malformed = 0;
-  /** Measured by the peer's last report about us; null before. */
+  /** From the peer's last report about us; null before. */
   roundTripMs: number | null = null;
   readonly #outbound: OutboundStream;
   readonly #reception: ReceiverStatistics;
-  /** RFC 7022: random, says nothing about host or user. */
+  /** RFC 7022: random, reveals nothing about host or user. */
   readonly #cname = randomUUID();
   #dueAtMs: number;
   #packetsReported = 0;
@@ -39,19 +39,18 @@ export class RtcpReporter {
     this.#dueAtMs = options.nowMs + REPORT_INTERVAL_MS * (0.5 + Math.random());
   }
 
-  /** The compound packet to send now; null when it is not yet time. */
+  /** The compound packet to send now; null if not yet due. */
   takeDueReport(nowMs: number, unixMs: number): Buffer | null {
     if (nowMs < this.#dueAtMs) return null;
     this.#dueAtMs = nowMs + REPORT_INTERVAL_MS * (0.5 + Math.random());
     return this.#report(nowMs, unixMs, false);
   }
 
-  /** The last report, with BYE. */
   farewell(nowMs: number, unixMs: number): Buffer {
     return this.#report(nowMs, unixMs, true);
   }
 
-  /** Reads what a peer sent; anything unreadable is counted and forgotten. */
+  /** Parses RTCP of the peer. Counts and ignores malformed packets. */
   receive(datagram: Uint8Array, nowMs: number, unixMs: number): void {
     const packets = parseRtcp(datagram);
     if (packets === null) {

@@ -1,6 +1,6 @@
 /**
- * Packets under construction. `dgram` may still read a buffer after `send` returned, so packets take turns over
- * enough slots that a slot is long gone when it is used again. Each slot keeps its view for the usual size.
+ * Buffers for outgoing packets. `dgram` may read a buffer after `send` returned, so there are enough slots to reuse one
+ * late. Each slot caches its view for the usual size.
  */
 
 const SLOT_COUNT = 1024;
@@ -11,7 +11,7 @@ export class SendRing {
   readonly #views: Buffer[] = Array.from({ length: SLOT_COUNT }, (_, slot) => this.#view(slot, 172));
   #next = 0;
 
-  /** A buffer of exactly `bytes` (at most 1500), with old content, good for one send. */
+  /** A buffer of exactly `bytes` (at most 1500), with old content, for one send. */
   take(bytes: number): Buffer {
     const slot = this.#next;
     this.#next = (slot + 1) % SLOT_COUNT;

@@ -8,8 +8,11 @@ import { recordingTone } from '../dsp/tones.ts';
 import type {
   HeardParty,
   KeyPresses,
+  LegSample,
   LoopedSound,
+  MediaMeasurement,
   PartyId,
+  PartyLevel,
   PlayedSound,
   RecordingOptions,
   RecordingSummary,
@@ -25,6 +28,7 @@ import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
+import { LevelMeter } from './level-meter.ts';
 import { Mixer } from './mixer.ts';
 import { Party } from './party.ts';
 import { isOwnAddress, resolveHost } from './peer-address.ts';
@@ -33,17 +37,18 @@ import { Playout } from './playout.ts';
 import type { SendRing } from './send-ring.ts';
 
 /**
- * The parties of a call and who hears whom. Lives in a worker thread; `tick` drives everything that is not a packet. A
- * party that hears one other party gets that party's packets as they came, or its playout if their codecs differ; the mixer
- * runs only while a party hears more.
+ * A session: its parties and their routing, in a worker thread; `tick` does all periodic work. A party that hears one
+ * other party receives its packets unchanged, or its playout if the codecs differ. The mixer runs only for a party that
+ * hears several.
  */
 
-/** How often `tick` wants to be called. */
 export const SESSION_TICK_MS = 250;
+const TICKS_PER_LEVEL = 2;
+const TICKS_PER_QUALITY = 12;
 const MOST_KEY_PRESSES_PER_TICK = 10;
-/** A party that has sent nothing for this long has stopped: nobody is sent the silence of its playout. */
+/** After this gap a party counts as silent, and its playout is no longer sent. */
 const PLAYED_OUT_MS = 200;
-/** The same for Opus, which sends every 400 ms in a pause. */
+/** The same for Opus, which sends a packet every 400 ms in a pause. */
 const OPUS_PLAYED_OUT_MS = 1000;
 
 interface RelayClock {
@@ -56,20 +61,20 @@ interface RelayClock {
 const systemRelayClock: RelayClock = { nowMs: systemPacerClock.nowMs, unixMs: () => Date.now() };
 
 interface RelaySessionOptions {
-  /** The literal address that sockets are bound to. */
+  /** IP address that sockets bind to. */
   bindHost: string;
-  /** Even RTP ports by party; RTCP is one above. */
+  /** Even RTP ports by party. RTCP ports are one above. */
   rtpPorts: Readonly<Record<PartyId, number>>;
   rtpTimeoutMs: number;
-  /** These three are shared by the sessions of a thread. */
+  /** The next three are shared by the sessions of a thread. */
   datagrams: Datagrams;
   pacer: FramePacer;
   sendRing: SendRing;
   clock?: RelayClock;
-  post: (event: MediaEvent<PartyId>) => void;
+  post: (event: MediaEvent<PartyId> | MediaMeasurement) => void;
 }
 
-/** A port pair of the session cannot be bound: somebody else has it. */
+/** A port pair of the session is in use by another process. */
 export class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
   readonly code = 'PORT_TAKEN';
@@ -82,7 +87,7 @@ export class PortTakenError extends Error {
   }
 }
 
-/** The peer's address is not one that we may send to. */
+/** We must not send to the peer's address. */
 export class RemoteAddressError extends Error {
   override readonly name = 'RemoteAddressError';
   readonly code = 'REMOTE_ADDRESS';
@@ -104,17 +109,19 @@ export class RelaySession {
   readonly #event = emptyTelephoneEvent();
   readonly #faults: { count: number; last: string | null } = { count: 0, last: null };
   readonly #mixer = new Mixer();
-  /** Set while a party hears a tone or a mix. */
+  /** Set while a party receives a tone or a mix. */
   #stopFrames: (() => void) | null = null;
   #recorder: SessionRecorder | null = null;
   #closing: Promise<RecordingSummary | null> | null = null;
+  /** Null while measurements are off. */
+  #ticksMeasured: number | null = null;
 
   private constructor(options: RelaySessionOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemRelayClock;
   }
 
-  /** @throws PortTakenError naming the pair; no socket stays open. */
+  /** @throws PortTakenError with the port; no socket stays open. */
   static async open(options: RelaySessionOptions): Promise<RelaySession> {
     const session = new RelaySession(options);
     try {
@@ -126,7 +133,7 @@ export class RelaySession {
     }
   }
 
-  /** The party hears nothing and is not heard yet. @throws PortTakenError; RangeError when it is there already */
+  /** Adds a party without routing. @throws PortTakenError; RangeError if it exists already */
   async addParty(id: PartyId, rtpPort: number): Promise<void> {
     if (this.#parties.has(id) || this.#closing !== null) throw new RangeError('the party cannot be added');
     const { datagrams, bindHost, sendRing } = this.#options;
@@ -152,10 +159,11 @@ export class RelaySession {
       throw new RangeError('the party cannot be added');
     }
     const party = new Party(id, rtpPort, new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() }));
+    if (this.#ticksMeasured !== null) party.meter = new LevelMeter();
     this.#parties.set(id, party);
   }
 
-  /** Idempotent. No party hears it any more. Resolves when its ports are free, with what was measured of it. */
+  /** Removes the party from all routing. Resolves with its quality once its ports are free. Idempotent. */
   async removeParty(id: PartyId): Promise<LegQuality | null> {
     const party = this.#parties.get(id);
     if (party === undefined) return null;
@@ -168,7 +176,7 @@ export class RelaySession {
       if (other.transcodes === party) other.transcodes = null;
       if (!other.mixOf.some((heard) => heard.party === id)) continue;
       other.mixOf = other.mixOf.filter((heard) => heard.party !== id);
-      if (other.mixOf.length === 0) other.leg.hear('nothing');
+      if (other.mixOf.length === 0) other.leg.setFeed('nothing');
     }
     this.#keepPlayouts(nowMs);
     this.#paceFrames();
@@ -178,16 +186,17 @@ export class RelaySession {
   }
 
   /**
-   * Sets or replaces where a party's RTP goes.
-   * @throws RemoteAddressError when the host has no address of our family, the port is none, or this session's own.
+   * Sets or replaces a party's RTP destination.
+   * @throws RemoteAddressError if the host has no address of our family, or the port is invalid or belongs to this
+   * session.
    */
   async connectParty(id: PartyId, remote: RemoteMedia): Promise<void> {
-    // Sending to a port that is none throws; a packet on its way is no place for that.
+    // Sending to an invalid port throws, which must not happen while relaying.
     if (!isPort(remote.rtpPort)) throw new RemoteAddressError('the media port of the peer is invalid');
     const address = await resolveHost(remote.host, this.#options.bindHost).catch((cause: unknown) => {
       throw new RemoteAddressError('the media address of the peer cannot be resolved', { cause });
     });
-    // Two parties whose SDPs name each other's ports of ours would relay one packet for ever.
+    // Two parties with each other's ports in their SDP would relay one packet in an endless loop.
     const isOwnPort = [...this.#parties.values()].some(({ rtpPort }) => (remote.rtpPort & ~1) === rtpPort);
     if (isOwnPort && isOwnAddress(address, this.#options.bindHost)) {
       throw new RemoteAddressError('the media address of the peer is our own');
@@ -206,7 +215,7 @@ export class RelaySession {
     this.#keepDigitEar(party);
   }
 
-  /** Replaces who hears whom. @throws RangeError, before anything changes, for a party that is not there. */
+  /** Replaces the routing. @throws RangeError for an unknown party, before any change. */
   setRouting({ hears, watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
     if (this.#closing !== null) return;
     for (const id of [...Object.keys(hears), ...watched, ...Object.keys(recordedBeside), ...tapMuted]) this.#party(id);
@@ -229,7 +238,7 @@ export class RelaySession {
     this.#paceFrames();
   }
 
-  /** Listens for tones only where no telephone event can bring the same press, so that each is reported once. */
+  /** Detects tones only where telephone events are impossible, so that each press is reported once. */
   #keepDigitEar(party: Party): void {
     if (party.isWatched && party.leg.remote?.telephoneEventPayloadType === null) {
       party.digitEar ??= new DigitEar((digit, durationMs) => this.#postKeyPress(party, digit, durationMs, 'tone'));
@@ -244,22 +253,22 @@ export class RelaySession {
     const source = listener.transcodes;
     listener.transcodes = null;
     if (typeof hears === 'string' || hears.length === 0) {
-      listener.leg.hear(typeof hears === 'string' ? hears : 'nothing');
+      listener.leg.setFeed(typeof hears === 'string' ? hears : 'nothing');
       return;
     }
     const [only] = hears;
     if (hears.length > 1 || (only!.gain ?? 1) !== 1) {
       listener.mixOf = hears;
-      listener.leg.hear('mix');
+      listener.leg.setFeed('mix');
       return;
     }
     const party = this.#party(only!.party);
     party.forwardsTo = [...party.forwardsTo, listener];
     if (source === party) listener.transcodes = party;
-    listener.leg.hear(`party ${party.id}`);
+    listener.leg.setFeed(`party ${party.id}`);
   }
 
-  /** Gives every party that somebody hears in a mix or by another codec a playout, and takes it from the others. */
+  /** Opens a playout for every party that is mixed or transcoded, and closes the others. */
   #keepPlayouts(nowMs: number): void {
     const played = new Set<PartyId>();
     for (const { mixOf, transcodes } of this.#parties.values()) {
@@ -274,7 +283,7 @@ export class RelaySession {
     }
   }
 
-  /** Notes whose audio a listener gets decoded and encoded anew: null for packets that it gets as they come. */
+  /** Sets the party whose audio a listener receives transcoded; null for unchanged packets. */
   #transcode(listener: Party, speaker: Party | null): void {
     if (listener.transcodes === speaker) return;
     listener.transcodes = speaker;
@@ -282,10 +291,10 @@ export class RelaySession {
     this.#paceFrames();
   }
 
-  /** Whether a packet has to go by way of the speaker's playout. */
+  /** Whether a packet must take the speaker's playout. */
   #isTranscoded(speaker: Party, listener: Party, kind: PayloadKind): boolean {
     if (kind === 'comfort-noise') {
-      // A peer that has not agreed to it gets what it sounds like, until audio comes again.
+      // A peer without comfort noise receives generated noise until audio resumes.
       if (!listener.leg.takesComfortNoise) this.#transcode(listener, speaker);
       return listener.transcodes === speaker;
     }
@@ -316,21 +325,21 @@ export class RelaySession {
   }
 
   #sendPlayout({ leg, playout }: Party, listener: RelayLeg, nowMs: number): void {
-    const playedOutMs = leg.heardCodec === 'OPUS' ? OPUS_PLAYED_OUT_MS : PLAYED_OUT_MS;
+    const playedOutMs = leg.receivedCodec === 'OPUS' ? OPUS_PLAYED_OUT_MS : PLAYED_OUT_MS;
     const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > playedOutMs;
     if (playout === null || hasStopped) return;
     const isWide = listener.wantsWideFrames;
     listener.sendMixed(playout.frameAt(isWide), nowMs, isWide);
   }
 
-  /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
+  /** Resolves when all is sent or it was stopped. @throws RangeError if the session is closed */
   play(id: PartyId, { ifListening = false, playbackId, ...sound }: PlayedSound): Promise<SendingEnd> {
     if (ifListening && !this.#party(id).leg.isListening) return Promise.resolve('not-listening');
     const event = { type: 'playback.started', leg: id, ...(playbackId && { playbackId }) } as const;
     return this.#play(id, { ...sound, ifListening }, () => this.#options.post(event));
   }
 
-  /** Resolves when the tone has ended for all of them. @throws RangeError when the session is closed */
+  /** Resolves when the tone has ended for all parties. @throws RangeError if the session is closed */
   async beep(ids: readonly PartyId[]): Promise<void> {
     await Promise.all(
       ids.map((id) => this.#play(id, { samples: recordingTone(), sampleRateHz: 16_000, over: true }, () => {})),
@@ -346,7 +355,7 @@ export class RelaySession {
     );
   }
 
-  /** Starts something that is sent 20 ms at a time until it calls `onEnded`. */
+  /** Sends a frame every 20 ms until `onEnded` is called. */
   #pacedUntilEnd(
     sendFrame: (nowMs: number) => void,
     start: (onEnded: (end: SendingEnd) => void) => void,
@@ -360,10 +369,7 @@ export class RelaySession {
     return promise;
   }
 
-  /**
-   * Sends key presses to a party: as telephone events, or as tones to a peer that takes none. Resolves when all are sent,
-   * or they were stopped. @throws RangeError when the session is closed
-   */
+  /** See `MediaSession.sendDigits`. @throws RangeError if the session is closed */
   sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<SendingEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
@@ -377,12 +383,11 @@ export class RelaySession {
     );
   }
 
-  /** Ends what is played to the party. */
   stopPlaying(id: PartyId): void {
     this.#parties.get(id)?.leg.stopPlaying();
   }
 
-  /** @throws the file system's error, after posting `recording.failed`; RangeError when one is running. */
+  /** @throws the file system's error, after posting `recording.failed`; RangeError if a recording is running. */
   async startRecording({ filePath, channels, seal = null }: RecordingOptions): Promise<void> {
     if (this.#recorder !== null) throw new RangeError('a recording is already running');
     for (const id of Object.keys(channels)) this.#party(id);
@@ -404,20 +409,20 @@ export class RelaySession {
     }
   }
 
-  /** While paused, a recording goes on with silence. @throws RangeError when there is no recording. */
+  /** While paused, the recording continues with silence. @throws RangeError without a recording. */
   pauseRecording(isPaused: boolean): void {
     if (this.#recorder === null) throw new RangeError('no recording is running');
     this.#recorder.isPaused = isPaused;
   }
 
-  /** Null when there is no recording, or it failed. */
+  /** Null without a recording, or if it failed. */
   async stopRecording(): Promise<RecordingSummary | null> {
     const recorder = this.#recorder;
     this.#recorder = null;
     return recorder === null ? null : recorder.stop(this.#clock.nowMs());
   }
 
-  /** @throws RangeError when a party is tapped already or not there, or the session is closed. */
+  /** @throws RangeError if a party is unknown or tapped already, or the session is closed. */
   startTap(ports: Readonly<Record<PartyId, MessagePort>>): void {
     const parties = Object.keys(ports).map((id) => this.#party(id));
     if (parties.some(({ tap }) => tap !== null) || this.#closing !== null) {
@@ -440,7 +445,10 @@ export class RelaySession {
     party.tap = null;
   }
 
-  /** Posts `machine.detected` for what the party says from now on. @throws RangeError when it is not there, or closed. */
+  /**
+   * Posts `machine.detected` for the audio from now on. @throws RangeError if the party is unknown or the session
+   * closed.
+   */
   detectMachine(id: PartyId): void {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     this.#party(id).answerEar = new AnswerEar({
@@ -449,11 +457,22 @@ export class RelaySession {
     });
   }
 
+  sampleQuality(): Record<PartyId, LegSample | null> {
+    return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.sampler.take()]));
+  }
+
   quality(): Record<PartyId, LegQuality | null> {
     return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.quality()]));
   }
 
-  /** Writes what can be written, reports, and looks who fell silent. Every `SESSION_TICK_MS`. */
+  /** Makes `tick` post levels and quality, or stops that. */
+  setMeasured(isMeasured: boolean): void {
+    if (isMeasured === (this.#ticksMeasured !== null)) return;
+    this.#ticksMeasured = isMeasured ? 0 : null;
+    for (const party of this.#parties.values()) party.meter = isMeasured ? new LevelMeter() : null;
+  }
+
+  /** Periodic work every `SESSION_TICK_MS`: flushes the recording, posts reports and detects silent parties. */
   tick(): void {
     if (this.#closing !== null) return;
     const nowMs = this.#clock.nowMs();
@@ -468,17 +487,31 @@ export class RelaySession {
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
     }
+    this.#postMeasurements();
   }
 
-  /** Idempotent. Resolves when the ports are free and a recording is finished, with the recording's summary. */
+  #postMeasurements(): void {
+    if (this.#ticksMeasured === null) return;
+    this.#ticksMeasured += 1;
+    if (this.#ticksMeasured % TICKS_PER_LEVEL === 0) {
+      const levels: Record<PartyId, PartyLevel> = {};
+      for (const { id, meter } of this.#parties.values()) if (meter !== null) levels[id] = meter.read();
+      this.#options.post({ type: 'levels.measured', levels });
+    }
+    if (this.#ticksMeasured % TICKS_PER_QUALITY === 0) {
+      this.#options.post({ type: 'quality.measured', quality: this.quality() });
+    }
+  }
+
+  /** Resolves with the summary of a recording once it is finished and the ports are free. Idempotent. */
   close(): Promise<RecordingSummary | null> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   /**
-   * Entry of every datagram. Hundreds of calls share this thread: should a datagram find a fault that no test found,
-   * it costs that datagram, and `dump` tells.
+   * Entry of every datagram. Hundreds of calls share this thread, so an exception must cost only the datagram. `dump`
+   * reports it.
    */
   receiveRtp(id: PartyId, datagram: Buffer, source: Endpoint): void {
     const party = this.#parties.get(id);
@@ -554,7 +587,7 @@ export class RelaySession {
     };
   }
 
-  /** All that a packet means to us; it is on its way already. */
+  /** Updates statistics, recorder and taps. The packet was already relayed. */
   #account(party: Party, datagram: Buffer, kind: PayloadKind, nowMs: number): void {
     const header = this.#header;
     const { leg } = party;
@@ -573,18 +606,19 @@ export class RelaySession {
       party.digitEar?.end();
     }
     if (!isAudio(kind) || header.payloadBytes === 0) return;
-    leg.heardCodec = kind;
+    leg.receivedCodec = kind;
     const audio = leg.decoded(kind, datagram, header);
-    // Opus is not decoded to be measured.
+    // Opus is not decoded just to be measured.
     const isMeasured = kind !== 'OPUS' || party.hasEars;
     if (isMeasured) leg.snr.addFrame(audio.power);
+    party.meter?.addFrame(audio.power, audio.ticks);
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
     if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
     if (!party.isTapMuted) party.tap?.addAudio(audio, nowMs);
     party.playout?.addAudio(audio, nowMs);
     party.answerEar?.addAudio(audio, nowMs);
     party.digitEar?.addAudio(audio, nowMs);
-    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(audio.power, nowMs);
+    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.noteSent(audio.power, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {

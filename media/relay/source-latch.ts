@@ -1,22 +1,22 @@
 import { Endpoint } from '../datagrams/endpoint.ts';
 
 /**
- * Decides which UDP source may speak for a leg. A peer behind NAT sends from another address than its SDP names, so
- * we latch onto what we hear (symmetric RTP, RFC 4961, "comedia"); anybody who finds the port could then take the
- * call over, so we latch as narrowly as we can:
+ * Decides which UDP source may send for a leg. A peer behind NAT sends from another address than its SDP names, so we
+ * latch onto the source of its packets (symmetric RTP, RFC 4961, "comedia"). Anyone who finds the port could hijack the
+ * call, so the latch is narrow:
  *
- * - The address and port of the SDP beat the same host with another port, which beats a stranger.
- * - A stranger must send several packets of one stream in sequence, and only within a window after `expect`.
+ * - The SDP's address and port beat the same host with another port, which beats a stranger.
+ * - A stranger must send several packets of one stream in sequence, within a window after `expect`.
  * - Within the window a better match replaces a worse one. After it the latch is shut.
- * - A shut latch opens again through `expect`, or when its source fell silent and the signalled host speaks.
- * - A stranger may replace a stranger that fell silent, within the window: a NAT forgets its mapping during a hold.
+ * - A shut latch opens again through `expect`, or when its source is silent and the signalled host sends.
+ * - Within the window, a stranger may replace a silent stranger: a NAT forgets its mapping during a hold.
  */
 
 /** Milliseconds after `expect` in which a source may be chosen or replaced by a better match. */
 export const LATCH_WINDOW_MS = 5000;
-/** Silence of the latched source after which the signalled host may take its place. */
+/** Silence of the latched source after which the signalled host may replace it. */
 export const RELATCH_AFTER_SILENCE_MS = 3000;
-/** Consecutive packets that a source other than the signalled host must send. */
+/** Consecutive packets required from a source other than the signalled host. */
 export const STRANGER_PACKETS = 4;
 
 type LatchVerdict = 'accepted' | 'latched' | 'refused';
@@ -26,14 +26,13 @@ const STRANGER = 1;
 const SIGNALLED_HOST = 2;
 const SIGNALLED_SOURCE = 3;
 
-/** What a packet shows of itself to the latch. */
 interface LatchPacket {
   ssrc: number;
   sequence: number;
 }
 
 export class SourceLatch {
-  /** The source that is accepted; unspecified before there is one. */
+  /** The accepted source; unspecified without one. */
   readonly source = new Endpoint();
   #match = UNLATCHED;
   readonly #expected = new Endpoint();
@@ -44,7 +43,7 @@ export class SourceLatch {
   #strangerSequence = 0;
   #strangerPackets = 0;
 
-  /** Sets whom the SDP names and opens the window. A source that was latched for the same SDP address stays. */
+  /** Sets the SDP address and opens the window. A source latched for the same SDP address stays. */
   expect(source: Endpoint, nowMs: number): void {
     const isSame = source.equals(this.#expected);
     this.#expected.copy(source);
@@ -64,7 +63,7 @@ export class SourceLatch {
       this.#lastHeardAtMs = nowMs;
       return 'accepted';
     }
-    // Port 0 is a spoof that nothing could be sent to.
+    // Port 0 is spoofed: it cannot receive.
     const match = source.port === 0 ? UNLATCHED : this.#matchOf(source);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
     const isSilent = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS;

@@ -2,28 +2,28 @@ import { MOST_REFLECTION_COEFFICIENTS, type NoiseShape } from '../dsp/noise-gene
 
 /**
  * Comfort noise payloads (RFC 3389 §3): a level, then the spectrum as quantised reflection coefficients of an all-pole
- * filter. Read from hostile datagrams. Nothing here allocates except `emptyComfortNoise`.
+ * filter. Input may be hostile. Only `emptyComfortNoise` allocates.
  */
 
-/** The static payload type of comfort noise at 8 kHz (RFC 3551 §6). */
+/** Static payload type of comfort noise at 8 kHz (RFC 3551 §6). */
 export const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 export function emptyComfortNoise(): NoiseShape {
   return { levelDbov: -127, order: 0, reflection: new Float64Array(MOST_REFLECTION_COEFFICIENTS) };
 }
 
-/** Reads a payload into `noise`. False, and `noise` stays as it was, when it is empty. */
+/** Parses a payload into `noise`. False for an empty one, which leaves `noise` unchanged. */
 export function parseComfortNoise(octets: Uint8Array, from: number, payloadBytes: number, noise: NoiseShape): boolean {
   if (payloadBytes < 1) return false;
   noise.levelDbov = 0 - (octets[from]! & 0x7f);
   noise.order = Math.min(MOST_REFLECTION_COEFFICIENTS, payloadBytes - 1);
   for (let i = 0; i < noise.order; i++) {
-    // 255 is not a value that the RFC has, and would be no stable filter.
+    // 255 is not defined by the RFC and would be an unstable filter.
     noise.reflection[i] = (258 * (Math.min(254, octets[from + 1 + i]!) - 127)) / 32_768;
   }
   return true;
 }
 
-/** Writes a payload to `target` from `at` on; returns its bytes. */
+/** Writes a payload to `target` at `at`. Returns its bytes. */
 export function writeComfortNoise(target: Uint8Array, at: number, noise: NoiseShape): number {
   target[at] = Math.max(0, Math.min(127, Math.round(-noise.levelDbov)));
   for (let i = 0; i < noise.order; i++) {

@@ -1,10 +1,8 @@
-/**
- * RTP fixed header (RFC 3550 §5.1), read and written in place. Nothing here allocates except `buildRtpPacket`.
- */
+/** RTP fixed header (RFC 3550 §5.1), read and written in place. Only `buildRtpPacket` allocates. */
 
 export const RTP_HEADER_BYTES = 12;
 
-/** Where things are in a packet that `parseRtp` accepted. One object may be reused for every packet. */
+/** Header fields of a packet that `parseRtp` accepted. The object may be reused. */
 export interface RtpHeader {
   marker: boolean;
   payloadType: number;
@@ -14,7 +12,7 @@ export interface RtpHeader {
   timestamp: number;
   /** 32 bits, unsigned. */
   ssrc: number;
-  /** Byte offset of the payload, behind CSRCs and header extension. */
+  /** Byte offset of the payload, after CSRCs and header extension. */
   payloadOffset: number;
   /** Without padding; may be 0. */
   payloadBytes: number;
@@ -25,8 +23,8 @@ export function emptyRtpHeader(): RtpHeader {
 }
 
 /**
- * Reads a datagram into `header`. False (and `header` left as it was) when it is not RTP version 2, is
- * truncated, has impossible padding, or is RTCP by RFC 5761 §4 (payload types 64-95).
+ * Parses a datagram into `header`. False, with `header` unchanged, if it is not RTP version 2, is truncated, has
+ * invalid padding, or is RTCP by RFC 5761 §4 (payload types 64-95).
  */
 export function parseRtp(datagram: Uint8Array, header: RtpHeader, bytes: number = datagram.length): boolean {
   if (bytes < RTP_HEADER_BYTES) return false;
@@ -65,7 +63,7 @@ interface RtpHeaderFields {
   marker?: boolean;
 }
 
-/** Writes the 12 byte header (no CSRC, extension or padding) at the start of `target`. Values are wrapped. */
+/** Writes the 12 byte header (no CSRC, extension or padding) at the start of `target`. Values wrap. */
 export function writeRtpHeader(target: Uint8Array, fields: RtpHeaderFields): void {
   target[0] = 0x80;
   target[1] = (fields.marker === true ? 0x80 : 0) | (fields.payloadType & 0x7f);
@@ -74,7 +72,7 @@ export function writeRtpHeader(target: Uint8Array, fields: RtpHeaderFields): voi
   writeUint32(target, 8, fields.ssrc);
 }
 
-/** A new packet of header and payload, for softphones and tests. */
+/** Builds a packet, for softphones and tests. */
 export function buildRtpPacket(fields: RtpHeaderFields, payload: Uint8Array): Buffer {
   const packet = Buffer.allocUnsafe(RTP_HEADER_BYTES + payload.length);
   writeRtpHeader(packet, fields);

@@ -1,17 +1,17 @@
 /**
- * What a receiver knows of one RTP stream: extended sequence numbers, loss and jitter (RFC 3550 §6.4.1,
- * appendices A.1, A.3 and A.8). Survives SSRC changes: totals keep counting over all sources of the leg.
+ * Reception statistics of one RTP stream: extended sequence numbers, loss and jitter (RFC 3550 §6.4.1, appendices A.1,
+ * A.3 and A.8). Totals continue across SSRC changes.
  */
 
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
 
-/** Signed distance from `b` to `a` on the 16-bit circle, -32768..32767. */
+/** Signed distance from `b` to `a` modulo 16 bits, -32768..32767. */
 export function sequenceDelta(a: number, b: number): number {
   return ((a - b) << 16) >> 16;
 }
 
-/** Signed distance from `b` to `a` on the 32-bit circle. */
+/** Signed distance from `b` to `a` modulo 32 bits. */
 export function timestampDelta(a: number, b: number): number {
   return (a - b) | 0;
 }
@@ -22,10 +22,10 @@ export function extendSequence(sequence: number, reference: number): number {
 }
 
 export class ReceiverStatistics {
-  /** SSRC of the present source, -1 before the first packet. */
+  /** SSRC of the current source, -1 before the first packet. */
   ssrc = -1;
   packetsReceived = 0;
-  /** Packets that came behind a later one, and duplicates. */
+  /** Reordered and duplicate packets. */
   packetsLate = 0;
   /** Times the source changed its SSRC or restarted its numbering. */
   restarts = 0;
@@ -36,15 +36,15 @@ export class ReceiverStatistics {
   #expectedOfFormerSources = 0;
   #reportedExpected = 0;
   #reportedReceived = 0;
-  /** Units of timestamps. */
+  /** Timestamp units. */
   #clockPerMs = 8;
   #jitter = 0;
   #lastTransit = 0;
   #hasTransit = false;
 
   /**
-   * Counts a packet. `isAudio` false keeps packets out of the jitter whose timestamp does not move with time
-   * (RFC 4733 §2.5.1.2).
+   * Counts a packet.
+   * @param isAudio false excludes it from the jitter, because event timestamps do not follow time (RFC 4733 §2.5.1.2)
    */
   count(ssrc: number, sequence: number, timestamp: number, arrivalMs: number, isAudio: boolean): void {
     this.packetsReceived += 1;
@@ -57,7 +57,6 @@ export class ReceiverStatistics {
     if (isAudio) this.#measureJitter(timestamp, arrivalMs);
   }
 
-  /** What comes has a clock of so many Hz. */
   setClock(clockHz: number): void {
     const clockPerMs = clockHz / 1000;
     if (clockPerMs === this.#clockPerMs) return;
@@ -66,7 +65,7 @@ export class ReceiverStatistics {
     this.#hasTransit = false;
   }
 
-  /** Never negative: duplicates can make more arrive than was sent. */
+  /** Never negative, although duplicates can exceed the expected number. */
   get packetsLost(): number {
     return this.#lostOfFormerSources + Math.max(0, this.#expectedOfSource() - this.#receivedOfSource);
   }
@@ -79,17 +78,17 @@ export class ReceiverStatistics {
     return this.#jitter / this.#clockPerMs;
   }
 
-  /** Interarrival jitter in timestamp units, as a report block wants it. */
+  /** Interarrival jitter in timestamp units, for a report block. */
   get jitterTimestampUnits(): number {
     return Math.min(0xffffffff, Math.floor(this.#jitter));
   }
 
-  /** Cycles in the upper 16 bits, as a report block wants it. */
+  /** Cycles in the upper 16 bits, for a report block. */
   get extendedHighestSequence(): number {
     return this.#highestSequence >>> 0;
   }
 
-  /** Loss since the last call of this function, in 1/256 (A.3). */
+  /** Loss since the last call, in 1/256 (A.3). */
   takeFractionLost(): number {
     const expected = this.#expectedOfSource();
     const expectedInterval = expected - this.#reportedExpected;

@@ -1,6 +1,6 @@
 import { readUint16, readUint32, writeUint16, writeUint32 } from './packet.ts';
 
-/** RTCP compound packets (RFC 3550 §6): sender and receiver reports, SDES and BYE. A few per leg and minute. */
+/** RTCP compound packets (RFC 3550 §6): sender and receiver reports, SDES and BYE. */
 
 const SENDER_REPORT = 200;
 const RECEIVER_REPORT = 201;
@@ -10,7 +10,7 @@ const REPORT_BLOCK_BYTES = 24;
 const SDES_CNAME = 1;
 
 export interface ReportBlock {
-  /** The stream that is reported on. */
+  /** The reported stream. */
   ssrc: number;
   /** Loss since the previous report, in 1/256. */
   fractionLost: number;
@@ -19,9 +19,9 @@ export interface ReportBlock {
   extendedHighestSequence: number;
   /** In timestamp units. */
   jitter: number;
-  /** Middle 32 bits of the NTP time of the last sender report received; 0 for none. */
+  /** Middle 32 bits of the NTP time of the last received sender report; 0 without one. */
   lastSenderReport: number;
-  /** In 1/65536 s; 0 for none. */
+  /** In 1/65536 s; 0 without one. */
   delaySinceLastSenderReport: number;
 }
 
@@ -41,8 +41,8 @@ type RtcpPacket =
   | { type: 'other'; packetType: number };
 
 /**
- * Takes a compound packet apart. Null when it is not one: wrong version, a length that does not add up, or a body
- * shorter than its count field claims (RFC 3550 A.2). Packet types it does not know come back as `other`.
+ * Parses a compound packet. Null for a wrong version or length, or a body shorter than its count field claims (RFC 3550
+ * A.2). Unknown packet types are returned as `other`.
  */
 export function parseRtcp(datagram: Uint8Array): RtcpPacket[] | null {
   if (datagram.length < 4) return null;
@@ -113,7 +113,7 @@ function parseReportBlocks(bytes: Uint8Array, start: number, count: number): Rep
   });
 }
 
-/** The CNAME of the first chunk; null when it has none or runs over the end. */
+/** The CNAME of the first chunk; null if missing or truncated. */
 function parseCname(bytes: Uint8Array, start: number, end: number): string | null {
   let at = start;
   while (at + 2 <= end && bytes[at] !== 0) {
@@ -128,15 +128,15 @@ function parseCname(bytes: Uint8Array, start: number, end: number): string | nul
 interface RtcpReport {
   ssrc: number;
   cname: string;
-  /** Present when we sent since the last report: makes it a sender report. */
+  /** Set if we sent since the last report: makes it a sender report. */
   sender: SenderInfo | null;
   /** At most 31. */
   reports: readonly ReportBlock[];
-  /** Adds a BYE: the stream ends with this report. */
+  /** Adds a BYE. */
   isLast?: boolean;
 }
 
-/** A compound packet: SR or RR, SDES with the CNAME (mandatory, RFC 3550 §6.1), and BYE for the last one. */
+/** Builds a compound packet: SR or RR, SDES with the CNAME (mandatory, RFC 3550 §6.1), and a BYE if it is the last. */
 export function buildRtcpReport(report: RtcpReport): Buffer {
   const cname = Buffer.from(report.cname, 'utf8').subarray(0, 255);
   const reports = report.reports.slice(0, 31);
@@ -205,7 +205,7 @@ export function ntpTime(unixMs: number): { seconds: number; fraction: number } {
   return { seconds: (wholeSeconds + NTP_UNIX_OFFSET_S) >>> 0, fraction: fraction >>> 0 };
 }
 
-/** The middle 32 bits of an NTP timestamp, the unit of round-trip arithmetic. */
+/** The middle 32 bits of an NTP timestamp, used for round-trip times. */
 export function ntpMiddle(seconds: number, fraction: number): number {
   return (((seconds & 0xffff) << 16) | (fraction >>> 16)) >>> 0;
 }

@@ -8,13 +8,13 @@ export interface TelephoneEvent {
   /** 0-15 for DTMF; 16 is a hook flash, others are tones and signals. */
   event: number;
   isEnd: boolean;
-  /** 0 to 63, read as -dBm0. */
+  /** 0 to 63, meaning -dBm0. */
   volume: number;
-  /** In timestamp units, of 125 us unless its clock is that of Opus. */
+  /** In timestamp units, of 125 us unless the clock is that of Opus. */
   durationUnits: number;
 }
 
-/** Reads the event at `offset` into `event`; false when there are fewer than four bytes. */
+/** Parses the event at `offset` into `event`; false if it is shorter than four bytes. */
 export function parseTelephoneEvent(bytes: Uint8Array, offset: number, length: number, event: TelephoneEvent): boolean {
   if (length < TELEPHONE_EVENT_BYTES || offset + TELEPHONE_EVENT_BYTES > bytes.length) return false;
   event.event = bytes[offset]!;
@@ -28,7 +28,6 @@ export function emptyTelephoneEvent(): TelephoneEvent {
   return { event: 0, isEnd: false, volume: 0, durationUnits: 0 };
 }
 
-/** The four payload bytes of an event. */
 export function telephoneEventPayload(event: TelephoneEvent): Uint8Array {
   const bytes = new Uint8Array(TELEPHONE_EVENT_BYTES);
   writeTelephoneEvent(bytes, 0, event);
@@ -44,7 +43,7 @@ export function writeTelephoneEvent(bytes: Uint8Array, offset: number, event: Te
   bytes[offset + 3] = duration & 0xff;
 }
 
-/** Writes the duration of the event at `offset` anew, for another clock. */
+/** Scales the duration of the event at `offset` for another clock. */
 export function scaleEventDuration(bytes: Uint8Array, offset: number, factor: number): void {
   if (factor === 1) return;
   const duration = Math.min(0xffff, Math.round(((bytes[offset + 2]! << 8) | bytes[offset + 3]!) * factor));
@@ -52,29 +51,29 @@ export function scaleEventDuration(bytes: Uint8Array, offset: number, factor: nu
   bytes[offset + 3] = duration & 0xff;
 }
 
-/** `0`-`9`, `*`, `#`, `A`-`D`; null for an event that is not a digit. */
+/** `0`-`9`, `*`, `#`, `A`-`D`; null if the event is not a digit. */
 export function digitOfEvent(event: number): string | null {
   return DIGITS[event] ?? null;
 }
 
-/** 0-15; -1 for what is not a digit. */
+/** 0-15; -1 if not a digit. */
 export function eventOfDigit(digit: string): number {
   return digit.length === 1 ? DIGITS.indexOf(digit.toUpperCase()) : -1;
 }
 
 /**
- * Tells each key press once, at its End bit. A press is one RTP timestamp; its last packet comes three times
- * (RFC 4733 §2.5.1.4), so a press is missed only when all three are lost.
+ * Reports each key press once, at its End bit. A press has one RTP timestamp and three copies of its last packet (RFC
+ * 4733 §2.5.1.4), so it is missed only if all are lost.
  */
 export class KeyPressDetector {
   #timestamp = -1;
   #ssrc = -1;
   #isReported = true;
 
-  /** Milliseconds the key was held when this packet completes a press, else -1. */
+  /** Duration of the press in milliseconds if this packet completes one, else -1. */
   pressedForMs(ssrc: number, timestamp: number, event: TelephoneEvent): number {
     if (ssrc !== this.#ssrc || timestamp !== this.#timestamp) {
-      // A late duplicate of an earlier press must not ring twice.
+      // A late duplicate of an earlier press must not be reported again.
       const isOlder = ssrc === this.#ssrc && ((timestamp - this.#timestamp) | 0) < 0;
       if (isOlder && this.#timestamp !== -1) return -1;
       this.#ssrc = ssrc;

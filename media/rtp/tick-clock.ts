@@ -1,12 +1,11 @@
 import { timestampDelta } from './receiver-statistics.ts';
 
-/** RTP timestamps of any clock in ticks of 125 us. They wrap at 32 bits as the timestamps do, but not at the same time. */
+/** Converts RTP timestamps of any clock to ticks of 125 us. Both wrap at 32 bits, but at different times. */
 export class TickClock {
   #perTick = 1;
   #timestamp = 0;
   #ticks = 0;
 
-  /** A new stream, whose clock has so many Hz. */
   start(clockHz: number, timestamp: number): void {
     this.#perTick = clockHz / 8000;
     this.#timestamp = timestamp;

@@ -7,7 +7,7 @@ import type { SessionKeys } from './session-keys.ts';
 /** AES in counter mode with HMAC-SHA1 (RFC 3711 §4.1.1 and §4.2.1). */
 
 const BLOCK_BYTES = 16;
-/** An Ethernet packet; a longer one takes new memory. */
+/** An Ethernet packet. A longer one allocates. */
 const USUAL_BLOCKS = 94;
 const RTCP_HEADER_BYTES = 8;
 const E_FLAG = 0x8000_0000;
@@ -18,7 +18,7 @@ export class AesCmCipher implements PacketCipher {
   readonly #rtcpStream: CounterMode;
   readonly #rtpAuthentication: KeyObject;
   readonly #rtcpAuthentication: KeyObject;
-  /** A received tag, while its place holds the rollover counter. */
+  /** Holds a received tag while the rollover counter takes its place. */
   readonly #tag = Buffer.alloc(20);
 
   constructor(suite: SuiteParameters, { rtp, rtcp }: { rtp: SessionKeys; rtcp: SessionKeys }) {
@@ -31,7 +31,7 @@ export class AesCmCipher implements PacketCipher {
 
   sealRtp(packet: Buffer, headerBytes: number, bytes: number, ssrc: number, roc: number, sequence: number): void {
     this.#rtpStream.apply(packet, headerBytes, bytes, ssrc, roc, sequence);
-    // The MAC covers the rollover counter, which is not sent. Its place is where the tag goes.
+    // The MAC covers the rollover counter, which is not sent. It temporarily occupies the place of the tag.
     writeUint32(packet, bytes, roc);
     digest(this.#rtpAuthentication, packet, bytes + 4).copy(packet, bytes, 0, this.#suite.rtpTagBytes);
   }
@@ -68,8 +68,8 @@ export class AesCmCipher implements PacketCipher {
 }
 
 /**
- * The key stream of RFC 3711 §4.1.1, from one AES object for the life of the key: it encrypts the counter blocks of a
- * packet at once. A new counter-mode object for each packet takes three times as long.
+ * The key stream of RFC 3711 §4.1.1, from one AES object for the life of the key, which encrypts all counter blocks of
+ * a packet at once. A new counter-mode object per packet takes three times as long.
  */
 class CounterMode {
   readonly #aes: Cipheriv;
@@ -110,7 +110,7 @@ function digest(key: KeyObject, packet: Buffer, bytes: number): Buffer {
   return createHmac('sha1', key).update(covered).digest();
 }
 
-/** Takes the same time wherever the tags differ. */
+/** Constant-time comparison. */
 function areEqual(expected: Buffer, packet: Buffer, offset: number, count: number): boolean {
   let difference = 0;
   for (let i = 0; i < count; i++) difference |= expected[i]! ^ packet[offset + i]!;

@@ -4,7 +4,7 @@ import { RTCP_INDEX_BYTES, type SuiteParameters } from './crypto-suites.ts';
 import type { PacketCipher } from './packet-cipher.ts';
 import type { SessionKeys } from './session-keys.ts';
 
-/** AES-GCM (RFC 7714). A nonce that is used twice gives the authentication key away: the sender refuses that. */
+/** AES-GCM (RFC 7714). Reusing a nonce would reveal the authentication key; the sender prevents that. */
 
 const TAG_BYTES = 16;
 const OPTIONS = { authTagLength: TAG_BYTES };
@@ -51,7 +51,7 @@ export class AesGcmCipher implements PacketCipher {
   }
 
   #prepareRtcp(packet: Buffer, bytes: number, ssrc: number, index: number): Buffer {
-    // RFC 7714 §9.1: 16 zero bits and the index stand where RTP has rollover counter and sequence number.
+    // RFC 7714 §9.1: 16 zero bits and the index replace rollover counter and sequence number of RTP.
     this.#setNonce(this.#rtcp.salt, ssrc, index >>> 16, index & 0xffff);
     packet.copy(this.#rtcpAssociated, 0, 0, RTCP_HEADER_BYTES);
     packet.copy(this.#rtcpAssociated, RTCP_HEADER_BYTES, bytes + TAG_BYTES, bytes + TAG_BYTES + RTCP_INDEX_BYTES);

@@ -9,7 +9,7 @@ export interface SuiteParameters {
   rtcpTagBytes: 10 | 16;
 }
 
-/** RFC 4568 §6.2 and RFC 7714 §12. A short tag is for RTP alone: SRTCP keeps 80 bits (RFC 4568 §6.2.2). */
+/** RFC 4568 §6.2 and RFC 7714 §12. Only RTP has short tags: SRTCP keeps 80 bits (RFC 4568 §6.2.2). */
 export const SUITES: Readonly<Record<SrtpSuite, SuiteParameters>> = {
   AES_CM_128_HMAC_SHA1_80: { cipher: 'AES-CM', keyBytes: 16, saltBytes: 14, rtpTagBytes: 10, rtcpTagBytes: 10 },
   AES_CM_128_HMAC_SHA1_32: { cipher: 'AES-CM', keyBytes: 16, saltBytes: 14, rtpTagBytes: 4, rtcpTagBytes: 10 },
@@ -17,7 +17,7 @@ export const SUITES: Readonly<Record<SrtpSuite, SuiteParameters>> = {
   AEAD_AES_256_GCM: { cipher: 'AES-GCM', keyBytes: 32, saltBytes: 12, rtpTagBytes: 16, rtcpTagBytes: 16 },
 };
 
-/** The E flag and index that end an SRTCP packet, before the tag with AES-CM and after it with GCM. */
+/** E flag and index at the end of an SRTCP packet, before the tag with AES-CM and after it with GCM. */
 export const RTCP_INDEX_BYTES = 4;
 
 /** The most bytes that protection adds to a packet. */

@@ -4,14 +4,14 @@ import { noDrops, type SrtpDrops, SrtpReceiver } from './srtp-receiver.ts';
 import { SrtpSender } from './srtp-sender.ts';
 
 /**
- * SRTP of one leg over all its key changes. An unchanged key keeps its context, with rollover counters and replay
- * windows; a changed one makes a new context. The peer's last key opens packets that were on their way until the first
- * packet with the new key is here, and a key that comes back (forked early media) finds its context again.
+ * SRTP of one leg across key changes. An unchanged key keeps its context, with rollover counters and replay windows; a
+ * changed one creates a context. Until the first packet with the new key arrives, the peer's last key still opens
+ * packets in transit. A key that returns (forked early media) finds its context again.
  */
 
-/** Contexts of each direction that are kept: more than one of forked answers to each line of an offer. */
+/** Contexts kept per direction: more than one for each forked answer to each line of an offer. */
 const MOST_CONTEXTS = 8;
-/** Drops in a tick after which only the source that we hear is worth the work. */
+/** After this number of drops in a tick, only known sources are processed. */
 const MOST_DROPS_PER_TICK = 250;
 
 const OPEN_RTP = (receiver: SrtpReceiver, datagram: Buffer): number => receiver.openRtp(datagram);
@@ -25,13 +25,13 @@ interface Keyed<Context> {
 
 export class LegSrtp {
   readonly #ssrc: number;
-  /** The present ones first. */
+  /** The current one first. */
   readonly #senders: Keyed<SrtpSender>[] = [];
   readonly #receivers: Keyed<SrtpReceiver>[] = [];
   #dropsThisTick = 0;
   #flooded = 0;
 
-  /** @param ssrc of all that we send. @throws RangeError when a key does not fit its suite. */
+  /** @param ssrc of everything we send. @throws RangeError if a key does not fit its suite. */
   constructor(keys: SrtpKeys, ssrc: number) {
     this.#ssrc = ssrc;
     this.rekey(keys);
@@ -41,14 +41,13 @@ export class LegSrtp {
     return this.#senders[0]!.suite;
   }
 
-  /** Takes what was negotiated last. @throws RangeError when a key does not fit its suite. */
+  /** Applies newly negotiated keys. @throws RangeError if a key does not fit its suite. */
   rekey({ suite, local, remote }: SrtpKeys): void {
     const ssrc = this.#ssrc;
     use(this.#senders, suite, local as KeyObject, (master) => new SrtpSender({ suite, master, ssrc }));
     use(this.#receivers, suite, remote as KeyObject, (master) => new SrtpReceiver({ suite, master }));
   }
 
-  /** How much longer `protectRtp` makes a packet. */
   get rtpTagBytes(): number {
     return this.#senders[0]!.context.suite.rtpTagBytes;
   }
@@ -62,7 +61,7 @@ export class LegSrtp {
     return this.#senders[0]!.context.protectRtcp(packet, bytes);
   }
 
-  /** As `SrtpReceiver.openRtp`. @param isKnownSource it comes from where the leg is heard, or where its SDP says. */
+  /** As `SrtpReceiver.openRtp`. @param isKnownSource from the latched source or the SDP address. */
   openRtp(datagram: Buffer, isKnownSource: boolean): number {
     if (!isKnownSource && this.#dropsThisTick >= MOST_DROPS_PER_TICK) {
       this.#flooded += 1;
@@ -73,7 +72,7 @@ export class LegSrtp {
     return bytes;
   }
 
-  /** As `SrtpReceiver.openRtcp`, of a known source. */
+  /** As `SrtpReceiver.openRtcp`, for a known source. */
   openRtcp(datagram: Buffer): number {
     return this.#open(OPEN_RTCP, datagram);
   }
@@ -100,7 +99,7 @@ export class LegSrtp {
     return { suite: this.suite, opened, sources, drops: { ...drops, flooded: this.#flooded }, sealed, refused };
   }
 
-  /** With the present key; with the last one too, until the peer has used the present one. */
+  /** Opens with the current key, and also with the last one until the peer has used the current one. */
   #open(open: typeof OPEN_RTP, datagram: Buffer): number {
     const present = this.#receivers[0]!.context;
     const last = this.#receivers[1]?.context;
@@ -108,13 +107,13 @@ export class LegSrtp {
     const before = present.drops.unauthentic;
     const bytes = open(present, datagram);
     if (present.drops.unauthentic === before) return bytes;
-    // The verdict of the last key counts: the packet may have been on its way when the keys changed.
+    // The result of the last key counts: the packet may have been in transit when the keys changed.
     present.drops.unauthentic = before;
     return open(last, datagram);
   }
 }
 
-/** Moves the context of a key to the front, and makes it unless it is there. */
+/** Moves the context of a key to the front, and creates it if necessary. */
 function use<Context>(
   kept: Keyed<Context>[],
   suite: SrtpSuite,

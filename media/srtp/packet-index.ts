@@ -1,9 +1,9 @@
 /**
- * The indexes of one SSRC that were seen under one key: 48 bits for RTP, rollover counter and sequence number (RFC 3711
- * §3.3.1), 31 bits for RTCP. The receiver drops what it saw before (§3.3.2); the sender never uses an index twice.
+ * Packet indexes of one SSRC under one key: 48 bits for RTP, rollover counter and sequence number (RFC 3711 §3.3.1), 31
+ * bits for RTCP. The receiver drops replays (§3.3.2); the sender never uses an index twice.
  */
 
-/** RFC 3711 asks for 64; bursts on mobile networks come in a wider disorder. */
+/** RFC 3711 requires 64; mobile networks reorder more widely. */
 const WINDOW = 128;
 const SEQUENCES = 0x1_0000;
 const HALF = 0x8000;
@@ -11,12 +11,12 @@ const HALF = 0x8000;
 export class PacketIndexes {
   /** -1 before the first. */
   #highest = -1;
-  /** Bit `index % WINDOW` says whether that index within the window was seen. */
+  /** Bit `index % WINDOW` is set if that index within the window was seen. */
   readonly #seen = new Int32Array(WINDOW / 32);
 
   /**
-   * Extends a sequence number to the index that is nearest to the highest one seen (RFC 3711 Appendix A); with nothing
-   * seen, to one in the first round. Negative when the packet would be older than the first round.
+   * Extends a sequence number to the index nearest to the highest one seen (RFC 3711 Appendix A); before that, to the
+   * first round. Negative if it is older than the first round.
    */
   extend(sequence: number): number {
     if (this.#highest < 0) return sequence;
@@ -26,7 +26,7 @@ export class PacketIndexes {
     return highest - HALF > sequence ? round + SEQUENCES + sequence : round + sequence;
   }
 
-  /** False for an index that was seen, or is too old to tell. */
+  /** False for an index that was seen or is older than the window. */
   isNew(index: number): boolean {
     if (index > this.#highest) return true;
     if (index < 0 || this.#highest - index >= WINDOW) return false;
@@ -34,7 +34,7 @@ export class PacketIndexes {
     return ((this.#seen[bit >>> 5]! >>> (bit & 31)) & 1) === 0;
   }
 
-  /** Notes an index that `isNew`. */
+  /** Records an index that `isNew`. */
   note(index: number): void {
     if (index > this.#highest) {
       if (index - this.#highest >= WINDOW) this.#seen.fill(0);

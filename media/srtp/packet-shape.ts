@@ -1,10 +1,10 @@
 import { RTP_HEADER_BYTES, readUint16, readUint32 } from '../rtp/packet.ts';
 
-/** Whatever of a packet is readable without its key, from hostile bytes. */
+/** Parses the unencrypted parts of a packet, which may be hostile. */
 
 const RTCP_HEADER_BYTES = 8;
 
-/** Where the payload of `packet[0, bytes)` begins, behind CSRCs and header extension; -1 when it is not RTP. */
+/** Offset of the payload in `packet[0, bytes)`, after CSRCs and header extension; -1 if it is not RTP. */
 export function rtpHeaderBytes(packet: Uint8Array, bytes: number): number {
   if (bytes < RTP_HEADER_BYTES) return -1;
   const first = packet[0]!;
@@ -17,7 +17,7 @@ export function rtpHeaderBytes(packet: Uint8Array, bytes: number): number {
   return headerBytes > bytes ? -1 : headerBytes;
 }
 
-/** The SSRC of whoever sent the RTCP packet `packet[0, bytes)`; -1 when it is not RTCP. */
+/** Sender SSRC of the RTCP packet `packet[0, bytes)`; -1 if it is not RTCP. */
 export function rtcpSsrcOf(packet: Uint8Array, bytes: number): number {
   if (bytes < RTCP_HEADER_BYTES || packet[0]! >> 6 !== 2) return -1;
   return readUint32(packet, 4);

@@ -13,12 +13,12 @@ export interface SessionKeys {
 const RTP_LABELS = [0, 1, 2] as const;
 const RTCP_LABELS = [3, 4, 5] as const;
 const AUTHENTICATION_KEY_BYTES = 20;
-/** A GCM master salt of 96 bits is used as if zeros followed it (RFC 7714 §11). */
+/** A GCM master salt of 96 bits is padded with zeros (RFC 7714 §11). */
 const PRF_SALT_BYTES = 14;
 
 /**
  * Derives the session keys of a master key followed by its salt (RFC 3711 §4.3, key derivation rate 0).
- * @throws RangeError when the length does not fit the suite.
+ * @throws RangeError if the length does not fit the suite.
  */
 export function deriveSessionKeys(suite: SuiteParameters, master: KeyObject): { rtp: SessionKeys; rtcp: SessionKeys } {
   const bytes = master.export();

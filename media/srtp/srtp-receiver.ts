@@ -9,20 +9,22 @@ import { suiteCipher } from './suite-cipher.ts';
 
 const SEQUENCES = 0x1_0000;
 const E_FLAG = 0x8000_0000;
-/** Streams a peer may send under one key. A phone has one, a transfer adds one; forgetting any would allow its replay. */
+/**
+ * Streams a peer may send under one key. A phone has one, a transfer adds one. None is forgotten, because that would
+ * allow a replay.
+ */
 const MOST_SOURCES = 64;
-/** A first packet with a lower sequence number may be one after a rollover that we did not receive. */
+/** A first packet with a lower sequence number may follow a rollover that we did not receive. */
 const FRESH_ROLLOVER = 0x1000;
 
-/** What was dropped and why. */
 export interface SrtpDrops {
   /** Not RTP or RTCP, or too short. */
   malformed: number;
-  /** The tag is wrong: another key, or a forgery. */
+  /** Wrong tag: another key, or a forgery. */
   unauthentic: number;
-  /** Received before, or older than the replay window. */
+  /** Duplicate, or older than the replay window. */
   replayed: number;
-  /** Of one more stream than `MOST_SOURCES`; not authenticated. */
+  /** One stream more than `MOST_SOURCES`; not authenticated. */
   excessSources: number;
 }
 
@@ -30,23 +32,22 @@ export function noDrops(): SrtpDrops {
   return { malformed: 0, unauthentic: 0, replayed: 0, excessSources: 0 };
 }
 
-/** Authenticates and decrypts what a peer sends under one key. A packet that is dropped changes nothing but a counter. */
+/** Authenticates and decrypts a peer's packets under one key. A dropped packet changes only a counter. */
 export class SrtpReceiver {
   readonly suite: SuiteParameters;
   readonly drops = noDrops();
-  /** Packets that were authentic. */
   opened = 0;
   readonly #cipher: PacketCipher;
   readonly #rtpSources = new Map<number, PacketIndexes>();
   readonly #rtcpSources = new Map<number, PacketIndexes>();
 
-  /** @param options the master key is followed by its salt. @throws RangeError when it does not fit the suite. */
+  /** @param options the master key is followed by its salt. @throws RangeError if it does not fit the suite. */
   constructor({ suite, master }: { suite: SrtpSuite; master: KeyObject }) {
     this.suite = SUITES[suite];
     this.#cipher = suiteCipher(this.suite, master);
   }
 
-  /** Opens a datagram in place and returns the length of the RTP packet; -1 when it is dropped, as it was. */
+  /** Opens a datagram in place. Returns the length of the RTP packet; -1 if it is dropped and unchanged. */
   openRtp(datagram: Buffer): number {
     const bytes = datagram.length - this.suite.rtpTagBytes;
     const headerBytes = rtpHeaderBytes(datagram, bytes);
@@ -66,7 +67,7 @@ export class SrtpReceiver {
     return bytes;
   }
 
-  /** The same for RTCP. A packet that is not encrypted is dropped, since no peer was allowed to send one. */
+  /** The same for RTCP. Drops unencrypted packets, which were never negotiated. */
   openRtcp(datagram: Buffer): number {
     const bytes = datagram.length - this.suite.rtcpTagBytes - RTCP_INDEX_BYTES;
     const ssrc = rtcpSsrcOf(datagram, bytes);

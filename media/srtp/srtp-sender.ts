@@ -16,13 +16,13 @@ interface SrtpSenderOptions {
   suite: SrtpSuite;
   /** Master key, followed by its salt. */
   master: KeyObject;
-  /** The only one that is sent with this key. */
+  /** The only SSRC sent with this key. */
   ssrc: number;
 }
 
 /**
  * Protects the packets that we send under one key. Refuses to protect two packets with the same index, because their
- * key stream would be the same (RFC 3711 §9.1): whoever relays a duplicate or a renumbered packet loses that packet.
+ * key stream would be equal (RFC 3711 §9.1). So duplicates and renumbered packets are not relayed.
  */
 export class SrtpSender {
   readonly suite: SuiteParameters;
@@ -32,14 +32,14 @@ export class SrtpSender {
   readonly #indexes = new PacketIndexes();
   #rtcpIndex = -1;
 
-  /** @throws RangeError when the master key does not fit the suite. */
+  /** @throws RangeError if the master key does not fit the suite. */
   constructor({ suite, master, ssrc }: SrtpSenderOptions) {
     this.suite = SUITES[suite];
     this.#cipher = suiteCipher(this.suite, master);
     this.#ssrc = ssrc;
   }
 
-  /** Protects `packet[0, bytes)` in place and returns its new length, up to 16 more; -1 when it must not be sent. */
+  /** Protects `packet[0, bytes)` in place. Returns its new length, up to 16 more; -1 if it must not be sent. */
   protectRtp(packet: Buffer, bytes: number): number {
     const headerBytes = rtpHeaderBytes(packet, bytes);
     if (headerBytes < 0 || readUint32(packet, 8) !== this.#ssrc) return this.#refuse();

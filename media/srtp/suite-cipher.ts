@@ -5,7 +5,7 @@ import type { SuiteParameters } from './crypto-suites.ts';
 import type { PacketCipher } from './packet-cipher.ts';
 import { deriveSessionKeys } from './session-keys.ts';
 
-/** The cipher of a suite, with the keys that follow from a master key. @throws RangeError when that does not fit. */
+/** The cipher of a suite with keys derived from a master key. @throws RangeError if that does not fit. */
 export function suiteCipher(suite: SuiteParameters, master: KeyObject): PacketCipher {
   const keys = deriveSessionKeys(suite, master);
   return suite.cipher === 'AES-CM' ? new AesCmCipher(suite, keys) : new AesGcmCipher(suite, keys);

@@ -9,22 +9,22 @@ import {
   UnknownTransport,
 } from './webrtc-plane.ts';
 
-/** PCMU, as the telephone network has it: what a browser says is forwarded as it came. */
+/** PCMU, the codec of the telephone network, so that browser audio is forwarded unchanged. */
 export const PCMU = { kind: 'audio', mimeType: 'audio/PCMU', clockRate: 8000, channels: 1 } as const;
 
 interface MediasoupBrowserOptions {
   router: types.Router;
   webRtcServer: types.WebRtcServer;
-  /** Connected to the party of the media session. */
+  /** Plain transport to the party of the media session. */
   joint: types.PlainTransport;
-  /** On the joint: what the browser is to hear. */
+  /** On the joint: audio for the browser. */
   heard: types.Producer;
-  /** How the media session reaches the joint. */
+  /** The joint's address for the media session. */
   remote: RemoteMedia;
   onClosed: () => void;
 }
 
-/** Two transports of a browser, and the joint between them and the media session. */
+/** The two WebRTC transports of a browser, and the joint between them and the media session. */
 export class MediasoupBrowser implements BrowserMedia {
   readonly rtpCapabilities: types.RtpCapabilities;
   readonly connected: Promise<RemoteMedia>;
@@ -117,7 +117,7 @@ export class MediasoupBrowser implements BrowserMedia {
     this.#options.onClosed();
   }
 
-  /** Without header extensions: neither the media session nor a voice on its own needs them. */
+  /** Without header extensions, which neither the media session nor a single voice needs. */
   #plainCapabilities(): types.RtpCapabilities {
     return { codecs: this.rtpCapabilities.codecs ?? [], headerExtensions: [] };
   }

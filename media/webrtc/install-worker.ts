@@ -6,16 +6,16 @@ import { buffer } from 'node:stream/consumers';
 import { defaultWorkerPath, mediasoupFolder } from './worker-binary.ts';
 
 /**
- * Fetches the worker program that mediasoup publishes for this platform, checks that it runs here, and puts it where
- * mediasoup looks for it. mediasoup's own install script would compile for minutes where it cannot download.
- * @returns the path of the program @throws Error whose message says what is wrong
+ * Downloads mediasoup's worker program for this platform, checks that it runs, and installs it where mediasoup looks
+ * for it. mediasoup's own install script would compile for minutes if it cannot download.
+ * @returns the path of the program @throws Error with a readable message
  */
 export async function installWorker({
   timeoutMs,
   folder = mediasoupFolder(),
 }: {
   timeoutMs: number;
-  /** Of the package mediasoup. */
+  /** Folder of the package mediasoup. */
   folder?: string | null;
 }): Promise<string> {
   if (folder === null) throw new Error('the package mediasoup is not installed: run npm ci with optional dependencies');
@@ -34,7 +34,7 @@ export async function installWorker({
   return path;
 }
 
-/** As mediasoup's own install script forms it. */
+/** The URL that mediasoup's own install script uses. */
 function archiveUrl(folder: string): string {
   const { version, repository } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
     version: string;
@@ -69,7 +69,7 @@ async function unpack(archive: Uint8Array, into: string): Promise<void> {
   if (code !== 0) throw new Error(`the downloaded archive cannot be unpacked: ${(await complaint).toString().trim()}`);
 }
 
-/** Without its version in the environment, the program ends with this code before it does anything. */
+/** Without a version in its environment, the program exits with this code at once. */
 const EXIT_CODE_WITHOUT_VERSION = 41;
 
 function requireRunning(program: string): void {

@@ -1,7 +1,7 @@
 import { installWorker } from './install-worker.ts';
 import { findWorker, HOW_TO_INSTALL } from './worker-binary.ts';
 
-/** npm runs this after it has installed the packages. Never fails: everything but browser legs works without it. */
+/** Runs after npm has installed the packages. Never fails, because only browser legs need the program. */
 const TIMEOUT_MS = 15_000;
 
 try {

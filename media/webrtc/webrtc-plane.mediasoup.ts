@@ -9,7 +9,7 @@ import type { BrowserMedia, OpenBrowserOptions, WebRtcPlane } from './webrtc-pla
 import { findWorker, HOW_TO_INSTALL } from './worker-binary.ts';
 
 export interface WebRtcSettings {
-  /** As carriers reach it: browsers get it in ICE candidates. */
+  /** The address that carriers use. Browsers receive it in ICE candidates. */
   readonly rtpHost: string;
   readonly rtpPortMin: number;
   readonly rtpPortMax: number;
@@ -22,7 +22,7 @@ interface WebRtcPlaneOptions {
   env?: NodeJS.ProcessEnv;
 }
 
-/** Starts nothing: the worker starts with the first browser, and again after it died. */
+/** Creates the plane. The worker starts with the first browser, and again after it died. */
 export function createWebRtcPlane(settings: WebRtcSettings, options: WebRtcPlaneOptions = {}): WebRtcPlane {
   return new MediasoupPlane(settings, options);
 }
@@ -80,12 +80,12 @@ class MediasoupPlane implements WebRtcPlane {
     await gone;
   }
 
-  /** A transport on this machine: to the media session it is a peer that speaks plain RTP. */
+  /** Opens a transport on this machine, which the media session sees as a plain RTP peer. */
   async #join(router: types.Router, { local }: OpenBrowserOptions) {
     const ip = this.#sessionHost;
     const listenInfo = { protocol: 'udp' as const, ip, portRange: this.#jointPorts };
     const joint = await router.createPlainTransport({ listenInfo, rtcpMux: false, comedia: false });
-    // The producer must know it in advance, and drops everything else.
+    // The producer must know its SSRC in advance, and drops all others.
     const ssrc = randomInt(1, 2 ** 32);
     await joint.connect({ ip, port: local.rtpPort, rtcpPort: local.rtpPort + 1 });
     const { kind, ...codec } = PCMU;
@@ -111,7 +111,7 @@ class MediasoupPlane implements WebRtcPlane {
     return rtpHost.includes(':') ? '::1' : '127.0.0.1';
   }
 
-  /** Beside the ports of the media sessions, so that neither takes one of the other. */
+  /** Outside the port range of the media sessions, to prevent conflicts. */
   get #jointPorts(): types.TransportPortRange {
     const { rtpPortMin, rtpPortMax } = this.#settings;
     const isFree = ({ min, max }: types.TransportPortRange) => max < rtpPortMin || min > rtpPortMax;
@@ -165,14 +165,14 @@ const JOINT_PORTS: readonly types.TransportPortRange[] = [
   { min: 60_000, max: 65_000 },
 ];
 
-/** Its first lines say why. */
+/** See the head of the script for the reason. */
 const START_WORKER = fileURLToPath(new URL('./start-worker.sh', import.meta.url));
 
-/** mediasoup closes its workers at the first SIGTERM, while calls are still allowed to finish. */
+/** mediasoup closes its workers at the first SIGTERM, while calls may still finish. */
 async function withoutSignalHandlers<T>(start: () => Promise<T>): Promise<T> {
   const signals = ['SIGINT', 'SIGTERM'] as const;
   const before = signals.map((signal) => process.listeners(signal));
-  // Adds its handlers at once.
+  // It adds its handlers synchronously.
   const starting = start();
   for (const [index, signal] of signals.entries()) {
     for (const listener of process.listeners(signal)) {

@@ -4,7 +4,7 @@ import type { LocalAddress } from '../media-plane.ts';
 
 /** Browsers as parties of media sessions. Implemented in `webrtc-plane.mediasoup.ts`. */
 export interface WebRtcPlane {
-  /** Null while browsers can be connected; else why not, and what to do. */
+  /** Null if browsers can connect; else the reason and what to do. */
   readonly unavailable: string | null;
   /**
    * Prepares the media of one browser in one call, and starts the worker if it does not run.
@@ -18,27 +18,26 @@ export interface WebRtcPlane {
 export interface OpenBrowserOptions {
   /** The media session's address for this party. */
   local: LocalAddress;
-  /** Aborting closes the media. */
   signal: AbortSignal;
-  /** The worker died, and the media with it. */
+  /** Called when the worker died, and the media with it. */
   onLost: (detail: string) => void;
 }
 
-/** The media of a browser in one call. Names and objects are those of mediasoup, which a browser uses as they are. */
+/** Media of a browser in one call. Names and objects are mediasoup's, for direct use by a browser. */
 export interface BrowserMedia {
   /** For `Device.load()`. */
   readonly rtpCapabilities: types.RtpCapabilities;
-  /** For the media session: resolves when the browser is connected, speaks and hears. Stays pending otherwise. */
+  /** Media address of the browser. Resolves when the browser sends and receives; may stay pending. */
   readonly connected: Promise<RemoteMedia>;
-  /** One for each direction. A new one replaces the last, as after a page was loaded again. */
+  /** Creates the transport of a direction. It replaces an earlier one, as after a page reload. */
   createTransport(direction: Direction): Promise<BrowserTransport>;
-  /** @throws UnknownTransport, and mediasoup's errors for parameters that it does not accept. So do the others. */
+  /** @throws UnknownTransport, and mediasoup's errors for invalid parameters. The methods below throw the same. */
   connectTransport(id: string, dtlsParameters: types.DtlsParameters): Promise<void>;
   /** For a browser whose network has changed. */
   restartIce(id: string): Promise<types.IceParameters>;
-  /** Takes what the browser says. Returns the id of the producer. */
+  /** Receives the browser's audio. Returns the id of the producer. */
   produce(transportId: string, voice: BrowserVoice): Promise<string>;
-  /** Offers what the browser is to hear; nothing is sent before `resume`. */
+  /** Offers audio to the browser; nothing is sent before `resume`. */
   consume(transportId: string): Promise<HeardVoice>;
   resume(consumerId: string): Promise<void>;
   dump(): Promise<unknown>;
@@ -51,9 +50,9 @@ export type Direction = 'send' | 'recv';
 /** For `device.createSendTransport()` and `device.createRecvTransport()`. */
 export type BrowserTransport = Pick<types.WebRtcTransport, 'id' | 'iceParameters' | 'iceCandidates' | 'dtlsParameters'>;
 
-/** The part of a browser's RTP parameters that matters: everything else is decided here. */
+/** The used part of a browser's RTP parameters; the rest is decided here. */
 export interface BrowserVoice {
-  /** Of PCMU. */
+  /** For PCMU. */
   payloadType: number;
   ssrc: number;
   mid?: string | undefined;

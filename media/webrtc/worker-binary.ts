@@ -3,11 +3,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Where mediasoup's worker is. The package is an optional dependency and does not contain the program for this machine:
- * `install-worker.ts` fetches that. Imports nothing but Node, because it also runs while packages are being installed.
+ * Location of mediasoup's worker program. The package is an optional dependency without the program for this machine;
+ * `install-worker.ts` fetches it. Imports only Node, because it also runs during package installation.
  */
 
-/** What to do where browsers cannot be connected. */
 export const HOW_TO_INSTALL =
   'Run bin/tandem webrtc install, or set MEDIASOUP_WORKER_BIN to the worker program of mediasoup.';
 
@@ -29,7 +28,7 @@ export function findWorker(env: NodeJS.ProcessEnv = process.env): FoundWorker {
   }
 }
 
-/** Null when npm has not installed the package. */
+/** Null if npm has not installed the package. */
 export function mediasoupFolder(): string | null {
   try {
     let folder = dirname(fileURLToPath(import.meta.resolve('mediasoup')));

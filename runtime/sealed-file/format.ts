@@ -1,12 +1,11 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /**
- * Encrypted files that grow, are read in ranges, and survive a kill: a header, then chunks of equal size, each sealed
- * with AES-256-GCM, and a shorter last one. Header: magic (8 bytes), id of the key (8), salt (32), plaintext bytes of a
+ * Encrypted files that can grow, be read in ranges, and survive a kill: a header, then chunks of equal size, each
+ * sealed with AES-256-GCM, and a shorter last one. Header: magic (8 bytes), key id (8), salt (32), plaintext bytes of a
  * chunk (4, big-endian), zeros (12). Chunk: nonce (12, random), ciphertext, tag (16). A chunk authenticates its index
- * and whether it is the last, so chunks cannot be moved, repeated or cut off. The key of a file is derived (HKDF,
- * RFC 5869) from the owner's key, the salt, the header and the file's name: another header or another name gives
- * another key, so files cannot be swapped.
+ * and whether it is the last, so chunks cannot be moved, repeated or cut off. The file's key is derived (HKDF, RFC
+ * 5869) from the owner's key, the salt, the header and the file's name, so files cannot be swapped.
  */
 
 const MAGIC = Buffer.from('TNDMSEAL');
@@ -15,16 +14,16 @@ const SALT_BYTES = 32;
 export const SEALED_HEADER_BYTES = 64;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** How much longer a chunk is than its plaintext. */
+/** Bytes that sealing adds to a chunk. */
 export const CHUNK_OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES;
 const KEY_BYTES = 32;
 const LEAST_CHUNK_BYTES = 64;
 const MOST_CHUNK_BYTES = 1024 * 1024;
 
 type SealedFileErrorCode =
-  /** Sealed with a key that is not configured. */
+  /** The key is not configured. */
   | 'SEALED_KEY_UNKNOWN'
-  /** Not a sealed file, changed, cut off, or the file of another name. */
+  /** Not a sealed file, modified, truncated, or swapped with another file. */
   | 'SEALED_FILE_DAMAGED';
 
 export class SealedFileError extends Error {
@@ -37,27 +36,27 @@ export class SealedFileError extends Error {
   }
 }
 
-/** Header and key of one file. Crosses to threads, which never see the owner's key. */
+/** Header and key of one file. May be passed to threads, which never see the owner's key. */
 export interface FileSeal {
   header: Uint8Array;
   key: Uint8Array;
 }
 
-/** The keys of the owner. */
 export interface SealingKeys {
-  /** Whether new files are to be sealed. */
   readonly isOn: boolean;
-  /** A new seal for the file of this name, with the current key. Null without one. Default chunks: 16 KiB. */
+  /** Creates a seal for the file of this name, with the current key. Null without one. Default chunks: 16 KiB. */
   create(name: string, chunkBytes?: number): FileSeal | null;
   /** The seal of an existing file. @throws SealedFileError */
   open(header: Uint8Array, name: string): FileSeal;
-  /** A new seal with the key of an existing file, so that both can be read for as long. @throws SealedFileError */
+  /**
+   * Creates a seal with the key of an existing file, so that both stay readable equally long. @throws SealedFileError
+   */
   createLike(header: Uint8Array, name: string): FileSeal;
 }
 
 /**
- * @param current 32 bytes; seals new files. Null: new files stay in clear.
- * @param previous Keys of the past, which still open the files they sealed.
+ * @param current 32 bytes; seals new files. Null: new files are not encrypted.
+ * @param previous Earlier keys, which still open their files.
  */
 export function createSealingKeys(current: Buffer | null, previous: readonly Buffer[] = []): SealingKeys {
   const sealing = current === null ? null : { id: keyIdOf(current), key: current };
@@ -96,11 +95,11 @@ function newSeal({ id, key }: SealingKey, { name, chunkBytes }: { name: string; 
   return { header, key: fileKeyOf(key, { header, name }) };
 }
 
-/** Half a second of stereo G.711 as 16-bit samples: at most that much is lost with the process. */
+/** Half a second of stereo G.711 as 16-bit samples, the most that a kill can lose. */
 const CHUNK_BYTES = 16 * 1024;
 const CHUNK_BYTES_AT = MAGIC.length + KEY_ID_BYTES + SALT_BYTES;
 
-/** Plaintext bytes of every chunk but the last. @throws SealedFileError for a header that is not ours */
+/** Plaintext bytes of every chunk but the last. @throws SealedFileError for an invalid header */
 export function chunkBytesOf(header: Uint8Array): number {
   const bytes = Buffer.from(header.buffer, header.byteOffset, header.byteLength);
   const isOurs = bytes.length === SEALED_HEADER_BYTES && bytes.subarray(0, MAGIC.length).equals(MAGIC);
@@ -134,14 +133,13 @@ export function openChunk(key: Uint8Array, chunk: Uint8Array, place: ChunkPlace)
   }
 }
 
-/** Where the chunks of a file of this size are, as far as its size shows. */
+/** Chunks of a file of this size. */
 export function layoutOf(fileBytes: number, chunkBytes: number): { fullChunks: number; restBytes: number } {
   const sealedBytes = chunkBytes + CHUNK_OVERHEAD_BYTES;
   const bodyBytes = Math.max(0, fileBytes - SEALED_HEADER_BYTES);
   return { fullChunks: Math.floor(bodyBytes / sealedBytes), restBytes: bodyBytes % sealedBytes };
 }
 
-/** Where the chunk of this index begins. */
 export function chunkOffset(index: number, chunkBytes: number): number {
   return SEALED_HEADER_BYTES + index * (chunkBytes + CHUNK_OVERHEAD_BYTES);
 }

@@ -10,19 +10,19 @@ import {
   SEALED_HEADER_BYTES,
 } from './format.ts';
 
-/** Where the bytes of a sealed file come from: a file, or an object in a store. */
+/** Source of a sealed file's bytes: a file, or an object in a store. */
 export interface SealedSource {
   sizeBytes: number;
-  /** Bytes `start` to `end`, both included. */
+  /** Bytes `start` to `end`, inclusive. */
   read(range: { start: number; end: number }): Promise<AsyncIterable<Uint8Array>>;
 }
 
-/** A sealed file, opened: its end is authentic, so it was not cut off. */
+/** An open sealed file. Its end was authenticated, so it is not truncated. */
 export interface SealedReader {
-  /** Of the plaintext. */
+  /** Size of the plaintext. */
   readonly sizeBytes: number;
   /**
-   * Plaintext bytes `start` to `end`, both included, each chunk authenticated before any of it is handed out.
+   * Plaintext bytes `start` to `end`, inclusive. Each chunk is authenticated before any of it is returned.
    * @throws SealedFileError
    */
   read(range: { start: number; end: number }): AsyncGenerator<Buffer>;
@@ -65,7 +65,7 @@ export async function openSealedFile(
   };
 }
 
-/** The same bytes in pieces of one size; the last may be shorter. */
+/** Regroups the bytes into pieces of one size; the last may be shorter. */
 async function* regrouped(stream: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Buffer> {
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;

@@ -12,8 +12,8 @@ import {
 } from './format.ts';
 
 /**
- * Writes a sealed file that grows. Its disk never sees plaintext; a chunk is written as soon as it is full. One call at a
- * time: wait for each promise.
+ * Writes a growing sealed file. Plaintext never reaches the disk; a chunk is written once it is full. Wait for each
+ * promise before the next call.
  */
 export class SealedFileWriter {
   readonly #handle: FileHandle;
@@ -31,7 +31,7 @@ export class SealedFileWriter {
     this.#pending = Buffer.alloc(this.#chunkBytes);
   }
 
-  /** Creates (or truncates) the file, readable by its owner only. @throws the file system's error */
+  /** Creates or truncates the file, readable only by its owner. @throws the file system's error */
   static async open(filePath: string, seal: FileSeal): Promise<SealedFileWriter> {
     const handle = await open(filePath, 'w', 0o600);
     try {
@@ -43,7 +43,6 @@ export class SealedFileWriter {
     return new SealedFileWriter(handle, seal);
   }
 
-  /** Plaintext bytes so far. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -59,7 +58,7 @@ export class SealedFileWriter {
     }
   }
 
-  /** Writes the last chunk and closes; the handle is closed also when that fails. */
+  /** Writes the last chunk and closes the file, even if writing fails. */
   async finish(): Promise<void> {
     try {
       await this.#writeChunk({ isLast: true });
@@ -83,9 +82,9 @@ export class SealedFileWriter {
 }
 
 /**
- * Completes a file whose writer was killed or ran out of disk: cuts what is not a whole, authentic chunk off its end and
- * marks the end. On a full disk the marker replaces the end of the last chunk. Idempotent. Changes nothing if no chunk
- * is authentic.
+ * Completes a file whose writer was killed or ran out of disk: cuts incomplete or unauthentic chunks off its end and
+ * marks the end. On a full disk the marker replaces the end of the last chunk. Without an authentic chunk nothing
+ * changes. Idempotent.
  * @throws SealedFileError; the file system's error
  */
 export async function repairSealedFile(

@@ -1,6 +1,6 @@
-/** Time as the SIP server sees it, so that tests can run 32-second timers in no time. */
+/** Clock of the SIP server, so that tests can run 32-second timers instantly. */
 export interface Clock {
-  /** Calls `run` once after `delayMs`; the returned function cancels it, any number of times. */
+  /** Calls `run` once after `delayMs`. The returned function cancels it, any number of times. */
   after(delayMs: number, run: () => void): () => void;
 }
 
@@ -11,7 +11,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** A throw in a timer would end the thread, and with it every call: here it ends only what the timer was for. */
+/** Contains a throw in a timer, which would end the thread and with it every call. */
 export function containedClock(clock: Clock, onFault: (error: unknown) => void): Clock {
   return {
     after: (delayMs, run) =>

@@ -6,30 +6,32 @@ import type { TlsSettings } from './transport/tls-security.ts';
 import type { SipServerThread } from './worker-protocol.ts';
 
 export interface EmbeddedSipServerOptions {
-  /** Address the SIP sockets are bound to. */
+  /** Address that the SIP sockets bind to. */
   sipHost: string;
-  /** 0 for any; UDP and TCP get the same. */
+  /** 0 for any; UDP and TCP use the same. */
   sipPort: number;
   transports: readonly ('udp' | 'tcp')[];
   /** Default: no TLS. With it, requests may go over TLS; a listener is opened if it has a certificate. */
   tls?: TlsSettings;
-  /** Address written into Via and Contact; defaults to `sipHost`, or to the first outer address of a wildcard. */
+  /** Address in Via and Contact; default `sipHost`, or the first external address for a wildcard. */
   advertisedHost?: string;
-  /** What a drachtio client must present on the control port. Use a random one. */
+  /** Secret for drachtio clients on the control port. Use a random one. */
   secret: string;
   /** Aborting is the same as `close()`. */
   signal?: AbortSignal;
-  /** The server's thread has ended: null after `close()`, an error when it died. */
+  /** Called when the server's thread has ended: null after `close()`, else the error. */
   onExit?: (error: Error | null) => void;
-  /** One message made the server throw. It was dropped and the server runs on; worth a log entry and a bug report. */
+  /** Called when one message made the server throw and was dropped. Log it and report a bug. */
   onFault?: (error: Error) => void;
-  /** Takes the messages of calls, in batches. Default: messages are not traced. */
+  /** Receives the messages of calls, in batches. Default: messages are not traced. */
   onMessages?: (messages: readonly WireMessage[]) => void;
-  /** A TLS peer did not prove its name; `reason` is a code of Node or OpenSSL, such as `CERT_HAS_EXPIRED`. */
+  /**
+   * Called when a TLS peer did not prove its name or aborted the handshake. `reason` is a code of Node or OpenSSL, such as `CERT_HAS_EXPIRED`.
+   */
   onUntrusted?: (name: string, reason: string) => void;
-  /** Messages that each source address may send per second for long; twice as many at once. Default 500. */
+  /** Sustained messages per second of each source address, with bursts of twice as many. Default 500. */
   messagesPerSecond?: number;
-  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
+  /** Reports messages dropped in the last ten seconds, because their sources exceeded the limit. */
   onLimited?: (dropped: DroppedMessages) => void;
   /** For tests; the defaults are those of RFC 3261. */
   timers?: Partial<SipTimers>;
@@ -42,17 +44,17 @@ export interface EmbeddedSipServer {
   readonly sipPort: number;
   /** Null: no TLS listener. */
   readonly tlsPort: number | null;
-  /** Hangs up what is left, closes all sockets and ends the thread. Idempotent. */
+  /** Ends all calls, closes all sockets and ends the thread. Idempotent. */
   close(): Promise<void>;
   /** Counts of transactions, dialogs, connections, dropped messages; null once the thread has ended. */
   dump(): Promise<unknown>;
 }
 
 /**
- * Starts a SIP server (RFC 3261 over UDP, TCP and TLS) in a thread of its own, which a stock drachtio-srf drives over
+ * Starts a SIP server (RFC 3261 over UDP, TCP and TLS) in its own thread. A stock drachtio-srf controls it over
  * `controlHost:controlPort`. It dies with the process.
  *
- * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason when `signal` is aborted.
+ * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason if `signal` is aborted.
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
   const { signal, onExit, onFault, onMessages, onUntrusted, onLimited, ...data } = options;

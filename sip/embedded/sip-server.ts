@@ -14,17 +14,14 @@ import type { Remote, TransportName } from './transport/remote.ts';
 import type { DroppedMessages } from './transport/source-limits.ts';
 import type { TlsSettings } from './transport/tls-security.ts';
 
+/** Described at `EmbeddedSipServerOptions`. */
 export interface SipServerOptions {
   sipHost: string;
-  /** 0 for any. */
   sipPort: number;
   transports: readonly ('udp' | 'tcp')[];
-  /** Default: no TLS. */
   tls?: TlsSettings;
-  /** Address in Via and Contact when it is not `sipHost`: behind NAT, or when `sipHost` is a wildcard. */
   advertisedHost?: string;
   secret: string;
-  /** Messages that each source may send for long; twice as many at once. Default 500. */
   messagesPerSecond?: number;
   timers?: Partial<SipTimers>;
 }
@@ -38,24 +35,21 @@ export interface SipServer {
   dump(): unknown;
 }
 
+/** Described at `EmbeddedSipServerOptions`. */
 export interface SipServerListener {
-  /** One message or command caused an error, and was dropped. */
   onFault: (error: unknown) => void;
-  /** Takes the messages of calls, in batches. Default: messages are not traced. */
   onMessages?: (messages: WireMessage[]) => void;
-  /** A TLS peer did not prove its name, or broke off the handshake; `reason` is a code of Node or OpenSSL. */
   onUntrusted: (name: string, reason: string) => void;
-  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
   onLimited: (dropped: DroppedMessages) => void;
 }
 
-/** A carrier sends some ten messages a call; those of known calls pass anyway. */
+/** A carrier sends about ten messages per call; those of known calls always pass. */
 const MESSAGES_PER_SECOND = 500;
 
 /**
- * The whole server in the current thread: SIP sockets, user agent, control port.
+ * Opens the server in the current thread: SIP sockets, user agent, control port.
  *
- * @throws the error of a bind, or of a certificate or key that cannot be used.
+ * @throws the error of a bind, or of an unusable certificate or key.
  */
 export async function openSipServer(
   options: SipServerOptions,
@@ -68,7 +62,7 @@ export async function openSipServer(
   const local: LocalAddress = { host, port: options.sipPort, tlsPort: null };
   const clock = containedClock(systemClock, onFault);
   const trace = onMessages === undefined ? null : traceOf({ local, onMessages, onFault });
-  // The core needs the port that the network gets, and the network a core to hand messages to.
+  // Core and network need each other: the core the bound port, the network a message handler.
   const network = await openNetwork({
     host: options.sipHost,
     port: options.sipPort,
@@ -108,7 +102,7 @@ export async function openSipServer(
     sipPort: network.port,
     tlsPort: network.tlsPort,
     async close() {
-      // Closing the sessions hangs up their calls; the BYEs leave before the sockets close.
+      // Closing the sessions hangs up their calls; the BYEs are sent before the sockets close.
       await control.close();
       core.stop();
       await network.close();
@@ -118,7 +112,7 @@ export async function openSipServer(
   };
 }
 
-/** Picks the messages of calls. What goes wrong here harms no call. */
+/** Traces the messages of calls. Its errors do not affect calls. */
 function traceOf({
   local,
   onMessages,
@@ -146,7 +140,7 @@ function traceOf({
   };
 }
 
-/** A wildcard cannot be written into a Contact. */
+/** A wildcard is invalid in a Contact. */
 function reachableHost(sipHost: string): string {
   if (sipHost !== '0.0.0.0' && sipHost !== '::') return sipHost;
   const family = sipHost === '::' ? 'IPv6' : 'IPv4';

@@ -4,11 +4,11 @@ export interface SipTimers {
   t1Ms: number;
   /** Longest gap between retransmissions of non-INVITE requests and INVITE responses; 4000. */
   t2Ms: number;
-  /** How long a message may stay in the network; 5000. */
+  /** Longest time that a message may stay in the network; 5000. */
   t4Ms: number;
-  /** Timer B: how long an INVITE waits for any response; 64 * T1. Lower it to give up on a dead trunk sooner. */
+  /** Timer B, longest wait of an INVITE for any response; 64 * T1. Lower it to detect a dead trunk sooner. */
   inviteTimeoutMs: number;
-  /** Timer D: how long a refused INVITE keeps acknowledging repeated refusals over UDP; 32000. */
+  /** Timer D, time to acknowledge retransmitted rejections of an INVITE over UDP; 32000. */
   timerDMs: number;
 }
 
@@ -23,7 +23,7 @@ export function sipTimers(overrides: Partial<SipTimers> = {}): SipTimers {
   };
 }
 
-/** 64 * T1: how long everything but Timers B and D waits before it gives up (Timers F, H, J, L, M). */
+/** 64 * T1, the timeout of everything but Timers B and D (Timers F, H, J, L, M). */
 export function giveUpMs(timers: SipTimers): number {
   return 64 * timers.t1Ms;
 }

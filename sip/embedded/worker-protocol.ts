@@ -8,7 +8,10 @@ export interface SipServerThread {
   /** `failure`: the sockets could not be opened. */
   ready: { controlPort: number; sipPort: number; tlsPort: number | null } | { failure: ThreadFailure };
   calls: object;
-  /** `fault`: one message made the server throw. `messages`: those of calls, if `isTraced`. `untrusted`: a TLS peer did not prove its name. `limited`: messages of sources that sent too many. */
+  /**
+   * `fault`: one message made the server throw. `messages`: those of calls, if `isTraced`. `untrusted`: a TLS peer did
+   * not prove its name. `limited`: messages dropped by a limit.
+   */
   reports:
     | { type: 'fault'; error: Error }
     | { type: 'messages'; messages: WireMessage[] }

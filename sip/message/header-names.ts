@@ -1,12 +1,12 @@
-/** Lower-case long name of a header, compact forms expanded: the name under which headers are compared. */
+/** Lower-case long name of a header, with compact forms expanded, for comparison. */
 export function headerKey(name: string): string {
   const lower = name.toLowerCase();
   return lower.length === 1 ? (COMPACT_FORMS.get(lower) ?? lower) : lower;
 }
 
 /**
- * How a header is written on the wire. Known names get their RFC spelling. A name nobody knows is kept when its writer
- * gave it capitals, and capitalised word by word when it came in lower case (drachtio-srf sends all names so).
+ * Spelling of a header on the wire. Known names use their RFC spelling. Unknown names keep their capitals, or are
+ * capitalised word by word if they are in lower case, as drachtio-srf sends all names.
  */
 export function canonicalHeaderName(name: string): string {
   const key = headerKey(name);

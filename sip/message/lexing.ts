@@ -1,6 +1,6 @@
 /**
- * Splits a header value at the commas that stand outside quoted strings and outside `<...>` (RFC 3261 §7.3.1).
- * Empty elements are dropped.
+ * Splits a header value at the commas outside quoted strings and outside `<...>` (RFC 3261 §7.3.1). Drops empty
+ * elements.
  */
 export function splitList(value: string): string[] {
   if (!value.includes(',')) {
@@ -10,7 +10,7 @@ export function splitList(value: string): string[] {
   return splitOutsideQuotes(value, ',').filter((element) => element !== '');
 }
 
-/** Parameters after a value: `;a=1;lr;b="x;y"`. Names in lower case, values unquoted, flags `null`. */
+/** Parses parameters after a value: `;a=1;lr;b="x;y"`. Names in lower case, values unquoted, flags `null`. */
 export function parseParameters(text: string): Map<string, string | null> {
   const parameters = new Map<string, string | null>();
   for (const part of splitOutsideQuotes(text, ';')) {
@@ -32,7 +32,7 @@ export function formatParameters(parameters: ReadonlyMap<string, string | null>)
   return text;
 }
 
-/** Index just after the closing quote of the quoted string that starts at `start`, or -1 when it never closes. */
+/** Index after the closing quote of the quoted string that starts at `start`, or -1 if it is not closed. */
 export function endOfQuotedString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     const character = text[at];
@@ -51,7 +51,7 @@ export function unquote(text: string): string {
   return text.slice(1, -1).replace(/\\([\s\S])/g, '$1');
 }
 
-/** Without the white space of SIP at both ends (RFC 3261 §25.1). `trim` would also take a byte order mark or U+00A0. */
+/** Trims the white space of SIP (RFC 3261 §25.1). `trim` would also remove a byte order mark or U+00A0. */
 export function trimBlanks(text: string): string {
   let start = 0;
   let end = text.length;
@@ -91,5 +91,5 @@ function splitOutsideQuotes(text: string, separator: ',' | ';'): string[] {
 
 /** token of RFC 3261 §25.1. */
 const TOKEN = /^[A-Za-z0-9\-.!%*_+`'~]+$/;
-/** token or host, IPv6 references included; anything else must be quoted. */
+/** token or host, including IPv6 references; anything else must be quoted. */
 const PARAMETER_VALUE = /^(?:[A-Za-z0-9\-.!%*_+`'~:]+|\[[0-9A-Fa-f:.]+\])$/;

@@ -9,7 +9,7 @@ export interface NameAddr {
   params: Map<string, string | null>;
 }
 
-/** @throws SipParseError `BAD_NAME_ADDR`. A Contact of `*` is read as the URI `*`. */
+/** @throws SipParseError `BAD_NAME_ADDR`. A Contact of `*` has the URI `*`. */
 export function parseNameAddr(text: string): NameAddr {
   const value = text.trim();
   const nameEnd = value.startsWith('"') ? endOfQuotedString(value, 0) : 0;
@@ -27,7 +27,7 @@ export function parseNameAddr(text: string): NameAddr {
   }
   const uri = value.slice(open + 1, close).trim();
   if (uri === '') throw new SipParseError('BAD_NAME_ADDR', 'An address is empty');
-  // Unquoted display names should be tokens; carriers write more than that, and a name harms nobody.
+  // Unquoted display names should be tokens, but carriers send more than that, which is harmless.
   const displayName = nameEnd > 0 ? unquote(value.slice(0, nameEnd)) : between === '' ? null : between;
   return { displayName, uri, params: parseParameters(after) };
 }
@@ -38,7 +38,7 @@ export function formatNameAddr(address: NameAddr): string {
   return `${name}<${address.uri}>${formatParameters(address.params)}`;
 }
 
-/** The `tag` of a From or To value; `null` when it has none or cannot be read. */
+/** The `tag` of a From or To value; `null` if it is missing or the value is invalid. */
 export function tagOf(value: string | undefined): string | null {
   if (value === undefined) return null;
   try {

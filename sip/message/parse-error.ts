@@ -15,8 +15,8 @@ export type SipParseErrorCode =
   | 'BAD_CSEQ';
 
 /**
- * The only thing the parsers of this folder throw. `request` is what could be read of a request that is broken but
- * has a usable head, so that a server can answer it with 400 or 505 instead of silence (RFC 3261 §8.2, RFC 4475).
+ * The only error of the parsers in this folder. `request` has the readable parts of a malformed request with a usable
+ * head, so that a server can answer 400 or 505 (RFC 3261 §8.2, RFC 4475).
  */
 export class SipParseError extends Error {
   override readonly name = 'SipParseError';

@@ -4,18 +4,18 @@ import { isToken, trimBlanks } from './lexing.ts';
 import { SipParseError } from './parse-error.ts';
 import { type SipHeader, type SipMessage, type SipRequest, sipHeader } from './sip-message.ts';
 
-/** Bounds that hold for every message, whatever brought it. */
+/** Limits of every message. */
 export const MAX_HEADER_BYTES = 32_768;
 export const MAX_HEADER_COUNT = 256;
 export const MAX_MESSAGE_BYTES = 131_072;
 
 /**
- * Reads one whole message: a datagram, or a frame that `StreamFramer` cut out of a stream. Only syntax is judged here;
- * `missing From` and the like are for the server to answer. Bytes after Content-Length are ignored (RFC 3261 §18.3).
- * Header bytes that are not UTF-8 are read as Latin-1, since carriers send such caller names. The body is a view into
- * `bytes`. `bodyIsRest` is for writers who cannot count: the body is all that follows, whatever Content-Length says.
+ * Parses one complete message: a datagram, or a frame of `StreamFramer`. Checks only syntax, not missing headers.
+ * Ignores bytes after Content-Length (RFC 3261 §18.3). Headers that are not UTF-8 are decoded as Latin-1, because
+ * carriers send such caller names. The body is a view into `bytes`. With `bodyIsRest`, for writers with wrong lengths,
+ * it is everything that follows.
  *
- * @throws SipParseError, with `request` set when a broken request can still be answered.
+ * @throws SipParseError, with `request` set if a malformed request can still be answered.
  */
 export function parseMessage(bytes: Buffer, options: { bodyIsRest?: boolean } = {}): SipMessage {
   if (bytes.length > MAX_MESSAGE_BYTES) throw new SipParseError('TOO_LARGE', 'The message is too large');
@@ -27,7 +27,7 @@ export function parseMessage(bytes: Buffer, options: { bodyIsRest?: boolean } = 
   const startLine = lines.shift();
   if (startLine === undefined) throw new SipParseError('NOT_SIP', 'The message is empty');
 
-  // The head is read to its end before anything is refused: the answer to a broken request needs its Via and From.
+  // Parse the whole head before rejecting: the response to a malformed request needs its Via and From.
   const parsed = parseHeaders(lines);
   const start = parseStartLine(startLine);
   const available = bytes.subarray(head.bodyStart);
@@ -49,7 +49,7 @@ export function parseMessage(bytes: Buffer, options: { bodyIsRest?: boolean } = 
 type StartLine =
   | { kind: 'request'; method: string; uri: string }
   | { kind: 'response'; statusCode: number; reasonPhrase: string }
-  /** `method` is known when the line is a request that can be answered. */
+  /** `method` is set if the line is a request that can be answered. */
   | { error: SipParseError; method: string | null };
 
 function parseStartLine(line: string): StartLine {
@@ -101,7 +101,7 @@ function parseHeaders(lines: readonly string[]): ParsedHeaders {
       result.error ??= new SipParseError('BAD_HEADER', 'A header line has no name');
       continue;
     }
-    // A stray CR or NUL must not travel on into messages that are made from this one.
+    // A stray CR or NUL must not leak into derived messages.
     const value = trimBlanks(line.slice(colon + 1).replace(STRAY_CONTROLS, ' '));
     if (headerKey(name) === 'content-length') readContentLength(value, result);
     else result.headers.push(sipHeader(name, value));
@@ -111,7 +111,7 @@ function parseHeaders(lines: readonly string[]): ParsedHeaders {
 
 function readContentLength(value: string, result: ParsedHeaders): void {
   const length = /^\d{1,7}$/.test(value) ? Number(value) : null;
-  // Two lengths are how one stream is read as two different ones: refused even when they agree.
+  // Two lengths allow request smuggling, so they are rejected even if equal.
   if (length === null || result.contentLength !== null) {
     result.error ??= new SipParseError('BAD_CONTENT_LENGTH', 'Content-Length is not one number');
     return;
@@ -131,7 +131,7 @@ function unfold(lines: string[]): string[] {
 }
 
 function endOfHead(bytes: Buffer): { end: number; bodyStart: number } {
-  // Keepalive line ends before the message are not its end.
+  // Skip keepalive line ends before the message.
   let start = 0;
   while (bytes[start] === 0x0d || bytes[start] === 0x0a) start++;
   const crlf = bytes.indexOf('\r\n\r\n', start, 'latin1');

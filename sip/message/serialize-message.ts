@@ -1,6 +1,6 @@
 import type { SipMessage } from './sip-message.ts';
 
-/** The bytes of a message, with the real Content-Length as last header. Line ends inside values become blanks. */
+/** The bytes of a message, with the actual Content-Length as last header. Line ends inside values become blanks. */
 export function serializeMessage(message: SipMessage): Buffer {
   let head =
     message.kind === 'request'
@@ -14,7 +14,7 @@ export function serializeMessage(message: SipMessage): Buffer {
   return message.body.length === 0 ? headBytes : Buffer.concat([headBytes, message.body]);
 }
 
-/** A line end inside a value would start a header of the attacker's choice. */
+/** Prevents header injection by line ends in values. */
 function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is replaced
   return text.replace(/[\u0000\r\n]+/g, ' ');

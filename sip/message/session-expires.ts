@@ -1,16 +1,16 @@
-/** Session timers (RFC 4028): how long a session lasts without a refresh, and which side refreshes it. */
+/** Session timer (RFC 4028): the interval without a refresh, and the side that refreshes. */
 export interface SessionExpires {
   seconds: number;
-  /** Whether the sender of the request that negotiates it refreshes, or the other side. Null: not said. */
+  /** `uac` is the sender of the negotiating request. Null: not given. */
   refresher: 'uac' | 'uas' | null;
 }
 
-/** No interval may be shorter (RFC 4028 §4). */
+/** Shortest interval (RFC 4028 §4). */
 export const LEAST_SESSION_S = 90;
-/** A day. Longer ones are cut: the sessions that need no timer need no number. */
+/** A day. Longer intervals are shortened, because such sessions need no timer. */
 const MOST_SESSION_S = 86_400;
 
-/** Reads Session-Expires, or Min-SE; null when it is absent or cannot be read. */
+/** Parses Session-Expires or Min-SE; null if absent or invalid. */
 export function parseSessionExpires(value: string | undefined): SessionExpires | null {
   const match = /^\s*(\d{1,10})\s*(;.*)?$/s.exec(value ?? '');
   if (match === null) return null;

@@ -1,7 +1,7 @@
 import { canonicalHeaderName, headerKey } from './header-names.ts';
 import { splitList } from './lexing.ts';
 
-/** One header line. `key` is the lower-case long name (`v` and `VIA` are both `via`), `name` how it is written. */
+/** One header line. `key` is the lower-case long name (`v` and `VIA` are both `via`), `name` its spelling. */
 export interface SipHeader {
   readonly key: string;
   readonly name: string;
@@ -9,8 +9,8 @@ export interface SipHeader {
 }
 
 /**
- * A SIP request (RFC 3261 §7.1). Content-Length is never among `headers`: it is `body.length`, checked by the parser
- * and written by the serializer.
+ * A SIP request (RFC 3261 §7.1). `headers` never contains Content-Length: it is `body.length`, which the parser checks
+ * and the serializer writes.
  */
 export interface SipRequest {
   readonly kind: 'request';
@@ -20,7 +20,7 @@ export interface SipRequest {
   body: Buffer;
 }
 
-/** A SIP response (RFC 3261 §7.2). Same rule for Content-Length as `SipRequest`. */
+/** A SIP response (RFC 3261 §7.2). For Content-Length see `SipRequest`. */
 export interface SipResponse {
   readonly kind: 'response';
   statusCode: number;
@@ -67,7 +67,7 @@ export function sipHeader(name: string, value: string): SipHeader {
   return { key: headerKey(name), name: canonicalHeaderName(name), value };
 }
 
-/** First value of a header, `undefined` when absent. For list headers (Via, Route, Contact, ...) the first element. */
+/** First value of a header, `undefined` if absent. For list headers (Via, Route, Contact, ...) the first element. */
 export function header(message: SipMessage, name: string): string | undefined {
   const key = headerKey(name);
   for (const candidate of message.headers) {
@@ -78,8 +78,8 @@ export function header(message: SipMessage, name: string): string | undefined {
 }
 
 /**
- * All values of a header in order. Lines of list headers are split at their commas (RFC 3261 §7.3.1), others are one
- * value per line: a comma in WWW-Authenticate or Date separates nothing.
+ * All values of a header in order. Lines of list headers are split at commas (RFC 3261 §7.3.1). Others are one value
+ * per line, because commas in WWW-Authenticate or Date do not separate values.
  */
 export function headers(message: SipMessage, name: string): string[] {
   const key = headerKey(name);
@@ -97,7 +97,7 @@ export function hasHeader(message: SipMessage, name: string): boolean {
   return message.headers.some((candidate) => candidate.key === key);
 }
 
-/** Replaces every line of that name by one, in the place of the first, or appends it. */
+/** Replaces all lines of that name by one, in the place of the first, or appends it. */
 export function setHeader(message: SipMessage, name: string, value: string): void {
   const replacement = sipHeader(name, value);
   const index = message.headers.findIndex((candidate) => candidate.key === replacement.key);

@@ -7,20 +7,20 @@ export type StreamFrame =
   | { type: 'ping' };
 
 /**
- * Cuts a TCP stream into messages by Content-Length (RFC 3261 §18.3); a message without one has no body. Holds at most
- * one message of `MAX_MESSAGE_BYTES` and one slice of input. After a throw the stream cannot be trusted: close it.
+ * Splits a TCP stream into messages by Content-Length (RFC 3261 §18.3); a message without one has no body. Holds at
+ * most one message of `MAX_MESSAGE_BYTES` and one slice of input. After a throw, close the stream.
  */
 export class StreamFramer {
   #buffer: Buffer = Buffer.allocUnsafe(4096);
   /** Unread bytes are `#start` to `#end`. */
   #start = 0;
   #end = 0;
-  /** How much of the unread bytes was searched for the end of the head: a byte at a time costs no more than a block. */
+  /** Unread bytes already searched for the end of the head, so that single bytes cost no more than a block. */
   #searched = 0;
   /** Length of the message at `#start` once its head is complete, else -1. */
   #messageLength = -1;
 
-  /** A message has begun whose end has not arrived. A lone CRLF begins none. */
+  /** Whether a message is incomplete. A lone CRLF does not start one. */
   get isInMessage(): boolean {
     const first = this.#buffer[this.#start];
     return this.#messageLength !== -1 || (this.#end > this.#start && first !== CR && first !== LF);
@@ -29,7 +29,7 @@ export class StreamFramer {
   /** @throws SipParseError `TOO_LARGE`, `NOT_SIP` or `BAD_CONTENT_LENGTH`. */
   push(chunk: Buffer): StreamFrame[] {
     const frames: StreamFrame[] = [];
-    // Taken in slices, so that a huge chunk of small messages never needs a huge buffer.
+    // Slices prevent a huge buffer for a huge chunk of small messages.
     for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
       this.#append(chunk.subarray(at, at + SLICE_BYTES));
       for (let frame = this.#next(); frame !== null; frame = this.#next()) frames.push(frame);
@@ -49,14 +49,14 @@ export class StreamFramer {
     return { type: 'message', bytes };
   }
 
-  /** A single CRLF may be half a ping whose rest is still on its way: it stays until something follows it. */
+  /** A single CRLF may be half a ping, so it stays until more bytes follow. */
   #skipLineEnds(): 'ping' | 'wait' | 'message' {
     const unread = this.#buffer.subarray(this.#start, Math.min(this.#end, this.#start + 4));
     for (let at = 0; at < 4; at++) {
       const byte = unread[at];
       if (byte === undefined) return 'wait';
       if (byte === (at % 2 === 0 ? CR : LF)) continue;
-      // A lone CR stays, and is refused by whoever reads the head.
+      // A lone CR stays, and the parser of the head rejects it.
       this.#drop(at === 2 || at === 3 ? 2 : 0);
       return 'message';
     }
@@ -98,7 +98,7 @@ export class StreamFramer {
   #drop(byteCount: number): void {
     this.#start += byteCount;
     if (this.#start === this.#end) {
-      // One large message must not cost an idle connection its buffer for ever.
+      // Releases the buffer of one large message on an idle connection.
       if (this.#buffer.length > SLICE_BYTES) this.#buffer = Buffer.allocUnsafe(4096);
       this.#start = 0;
       this.#end = 0;

@@ -11,11 +11,11 @@ export interface SipUri {
   port: number | null;
   /** Names in lower case; flags such as `lr` are `null`. */
   params: Map<string, string | null>;
-  /** What follows `?`, unparsed. */
+  /** Text after `?`, unparsed. */
   headers: string | null;
 }
 
-/** @throws SipParseError `UNKNOWN_URI_SCHEME` for anything but sip and sips (tel included), `BAD_URI` otherwise. */
+/** @throws SipParseError `UNKNOWN_URI_SCHEME` for other schemes (tel included), else `BAD_URI`. */
 export function parseUri(text: string): SipUri {
   const scheme = uriScheme(text);
   if (scheme !== 'sip' && scheme !== 'sips') {
@@ -26,7 +26,7 @@ export function parseUri(text: string): SipUri {
   }
   let rest = text.slice(scheme.length + 1);
 
-  // The user part may hold `;` and `?` (RFC 3261 §25.1 user-unreserved), so it is taken off first.
+  // The user part may contain `;` and `?` (RFC 3261 §25.1 user-unreserved), so it is removed first.
   let user: string | null = null;
   let password: string | null = null;
   const at = rest.indexOf('@');
@@ -61,24 +61,24 @@ export function formatUri(uri: SipUri): string {
   return text;
 }
 
-/** An address as it stands in URIs and Via: IPv6 in brackets. */
+/** An address in the form of URIs and Via: IPv6 in brackets. */
 export function uriHost(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }
 
-/** The opposite of `uriHost`. */
+/** Inverse of `uriHost`. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
 
-/** Lower-case scheme of any absolute URI, or `null` when there is none. */
+/** Lower-case scheme of any absolute URI; `null` without one. */
 export function uriScheme(text: string): string | null {
   const match = /^([A-Za-z][A-Za-z0-9+.-]{0,31}):/.exec(text);
   return match?.[1]?.toLowerCase() ?? null;
 }
 
 /**
- * `host[:port]`, IPv6 references in brackets.
+ * Parses `host[:port]`, with IPv6 references in brackets.
  * @throws SipParseError `BAD_URI`.
  */
 export function parseHostPort(text: string): { host: string; port: number | null } {

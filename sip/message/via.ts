@@ -10,7 +10,7 @@ export interface Via {
   port: number | null;
   /** `branch`, `received`, `rport`, ...; an empty `rport` (RFC 3581) is `null`. */
   params: Map<string, string | null>;
-  /** The SIP version if it is not 2.0: the answer to such a request, 505, goes where that Via says. */
+  /** The SIP version, if not 2.0. The 505 to such a request still follows its Via. */
   version?: string;
 }
 

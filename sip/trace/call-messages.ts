@@ -1,11 +1,11 @@
 import { maskMessage } from './masking.ts';
 import type { WireMessage } from './wire-message.ts';
 
-/** A message before it is known to belong to a call. `bytes`: unmasked. */
+/** A message that may belong to a call. `bytes`: unmasked. */
 export type SeenMessage = Omit<WireMessage, 'sipCallId' | 'text'> & { bytes: Buffer };
 
 /**
- * Picks the messages of calls, those whose Call-ID came with an INVITE, and masks them. Probes and registrations are no
+ * Filters and masks the messages of calls: those whose Call-ID came with an INVITE. Probes and registrations are not
  * part of a call.
  */
 export function callMessages(): (message: SeenMessage) => WireMessage | null {
@@ -26,5 +26,5 @@ export function callMessages(): (message: SeenMessage) => WireMessage | null {
 
 /** `i` is the compact form (RFC 3261 §7.3.3). */
 const CALL_ID = /\n(?:call-id|i)[ \t]*:[ \t]*(\S{1,512})/i;
-/** More than the legs that one process carries; strangers can send INVITEs, too. */
+/** More than the legs of one process; strangers can send INVITEs, too. */
 const MOST_CALL_IDS = 20_000;

@@ -1,20 +1,20 @@
 import type { CallMessage, WireMessage } from './wire-message.ts';
 
 /**
- * Joins what was seen on the wire with the calls it belongs to. Messages can come before the leg is known, since an INVITE
- * leaves before the server confirms it; they wait for a minute, within bounds.
+ * Assigns messages on the wire to calls. Messages may arrive before the leg is known, because an INVITE is sent before
+ * the server confirms it; they wait for up to a minute, within limits.
  */
 export interface CallTracer {
   take(messages: readonly WireMessage[]): void;
-  /** The SIP dialogs with this Call-ID are the leg of the call. */
+  /** Assigns the SIP dialogs with this Call-ID to a leg. */
   bind(sipCallId: string, leg: { callId: string; leg: string }): void;
   dump(): { bound: number; waiting: number; dropped: number };
 }
 
 export interface CallTracerOptions {
-  /** Takes each message of a call, in order. Must not throw, and must not wait. */
+  /** Receives each message of a call, in order. Must not throw or block. */
   onMessage: (message: CallMessage) => void;
-  /** Default: milliseconds that never step. */
+  /** Default: monotonic milliseconds. */
   nowMs?: () => number;
 }
 
@@ -57,7 +57,7 @@ export function createCallTracer({ onMessage, nowMs = () => performance.now() }:
       }
     },
     bind(sipCallId, { callId, leg }) {
-      // The one that was bound last stands last.
+      // Ordered by last binding.
       legs.delete(sipCallId);
       legs.set(sipCallId, { callId, leg });
       if (legs.size > MOST_BOUND) legs.delete(legs.keys().next().value!);
@@ -76,5 +76,5 @@ export function createCallTracer({ onMessage, nowMs = () => performance.now() }:
 const WAIT_MS = 60_000;
 const MOST_WAITING = 1_000;
 const MOST_WAITING_LENGTH = 8_000_000;
-/** More than the legs that one process carries. Their late messages, such as the 200 to a BYE, belong to the call. */
+/** More than the legs of one process. Late messages, such as the 200 to a BYE, still belong to the call. */
 const MOST_BOUND = 20_000;

@@ -2,8 +2,8 @@ import { withoutBrackets } from '../message/index.ts';
 import type { SeenMessage } from './call-messages.ts';
 
 /**
- * The SIP message in what a drachtio-server sends us: one it received, or the echo of one it sent for us. Null for anything
- * else, such as a response that the server made up. The server shows no 100, no retransmissions, and no ACK of a refusal.
+ * The SIP message in a frame of a drachtio-server: a received one, or the echo of a sent one. Null for other frames,
+ * such as a response that the server generated. The server shows no 100, no retransmissions, and no ACK of a rejection.
  */
 export function readDrachtioMessage(frame: string, atMs: number): SeenMessage | null {
   const end = frame.indexOf('\r\n');
@@ -22,7 +22,7 @@ export function readDrachtioMessage(frame: string, atMs: number): SeenMessage | 
   if (kind !== 'response' || fields[3] !== 'OK' || fields[4] !== 'application') return null;
   const [, transport = '', host, port] = fields.slice(5);
   const address = addressOf(host, port);
-  // The echo of a request names the server's address, that of a response the peer's.
+  // The echo of a request has the server's address, that of a response the peer's.
   const isResponse = bytes.toString('latin1', 0, 8) === 'SIP/2.0 ';
   const addresses = isResponse ? { local: null, remote: address } : { local: address, remote: null };
   return { atMs, direction: 'sent', transport, ...addresses, bytes };

@@ -4,7 +4,7 @@ import { repeat } from '../../runtime/waiting.ts';
 import { hepDatagram } from './hep.ts';
 import type { CallMessage } from './wire-message.ts';
 
-/** Sends copies of messages to a HEP collector such as Homer, and forgets them: no call waits for it, or fails with it. */
+/** Sends copies of messages to a HEP collector such as Homer, without waiting or reporting failures to calls. */
 export interface HepSender extends AsyncDisposable {
   /** Never throws. */
   send(message: CallMessage): void;
@@ -23,7 +23,7 @@ export function openHepSender({ collector, captureId, logger, lookup = lookUpByD
   const closing = new AbortController();
   const sockets = new Map<number, Socket>();
   let target: { address: string; family: number } | null = null;
-  /** Until the collector's name is known. */
+  /** Queue until the collector's name is resolved. */
   let early: CallMessage[] = [];
   let sent = 0;
   let dropped = 0;

@@ -2,8 +2,8 @@ import { ipAddresses } from '../../runtime/ip-packet.ts';
 import type { CallMessage, WireAddress } from './wire-message.ts';
 
 /**
- * A SIP message as a HEP3 datagram (github.com/sipcapture/HEP), with the id of the call as its correlation id. Null if it is too large
- * for one. Addresses that are unknown are unspecified.
+ * A SIP message as a HEP3 datagram (github.com/sipcapture/HEP), with the call id as correlation id. Null if it is too
+ * large. Unknown addresses become unspecified.
  */
 export function hepDatagram(message: CallMessage, captureId: number): Buffer | null {
   const { local, remote, direction, transport, atMs, callId, text } = message;
@@ -61,5 +61,5 @@ const AF_INET6 = 10;
 const UDP = 17;
 const TCP = 6;
 const SIP = 1;
-/** Of a UDP datagram over IPv4. */
+/** Limit of a UDP datagram over IPv4. */
 const MOST_BYTES = 65_507;

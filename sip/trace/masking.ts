@@ -1,6 +1,7 @@
 /**
- * Replaces secrets in a SIP message by asterisks: credentials, proofs of passwords, passwords in URIs, media keys, and digits
- * in INFO, which may be a PIN. Bodies keep their length, so that Content-Length stays right. `text` has one character for each byte. Takes linear time.
+ * Replaces secrets in a SIP message by asterisks: credentials, password proofs, passwords in URIs, media keys, and
+ * digits in INFO, which may be a PIN. Bodies keep their length and Content-Length. `text` has one character per byte.
+ * Takes linear time.
  */
 export function maskMessage(text: string): string {
   const end = /\r?\n\r?\n/.exec(text);
@@ -17,7 +18,7 @@ function maskHead(head: string): string {
   return masked.replace(WORD, (word) => maskPasswords(word, () => '***'));
 }
 
-/** Only parameters that are known to be harmless are kept. A value that is continued on other lines becomes one line. */
+/** Keeps only parameters known to be harmless. Joins continuation lines. */
 function maskCredentials(name: string, value: string): string {
   const scheme = /^\s*([A-Za-z][\w-]{0,31})(?=\s)/.exec(value)?.[1];
   // Authentication-Info has no scheme (RFC 7615).
@@ -28,7 +29,9 @@ function maskCredentials(name: string, value: string): string {
   return `${scheme === undefined ? '' : `${scheme} `}${parameters.join(', ')}`;
 }
 
-/** Keys of SDES (RFC 4568), MIKEY (RFC 4567), SDP (RFC 4566 §5.12) and ICE (RFC 8839); headers in a body of type message/sip. */
+/**
+ * Keys of SDES (RFC 4568), MIKEY (RFC 4567), SDP (RFC 4566 §5.12) and ICE (RFC 8839); headers in a message/sip body.
+ */
 function maskBody(body: string): string {
   return body
     .replace(/(inline:[ \t]{0,8})([^\s|;]+)/gi, hideSecond)
@@ -66,7 +69,7 @@ const CREDENTIALS =
 const DIGIT_TYPE = /^(?:content-type|c)[ \t]{0,64}:[ \t]{0,64}application\/(?:dtmf|vnd\.nortelnetworks\.digits)/im;
 const PARAMETER = /([A-Za-z][\w-]{0,63})\s{0,64}=\s{0,64}("(?:[^"\\]|\\[\s\S])*(?:"|$)|[^\s,"]*)/g;
 const WORD = /[^\s<>"]+/g;
-/** What a digest shows without being a proof of the password (RFC 7616 §3.4). */
+/** Parameters of a digest that do not prove the password (RFC 7616 §3.4). */
 const PUBLIC_PARAMETERS: ReadonlySet<string> = new Set([
   ...['username', 'realm', 'nonce', 'uri', 'algorithm', 'qop', 'nc', 'opaque', 'stale', 'nextnonce'],
 ]);

@@ -1,9 +1,8 @@
 import type { WireMessage } from './wire-message.ts';
 
-/** Collects messages and posts them together: a thread must not pay for each. */
+/** Posts messages in batches, because crossing threads one by one is expensive. */
 export interface MessageBatches {
   add(message: WireMessage): void;
-  /** Posts what is there. */
   flush(): void;
 }
 

@@ -2,8 +2,8 @@ import { FRAME_MS } from './mfcc.ts';
 import type { Voice } from './voice.ts';
 
 /**
- * Who is one voice. Returns the group of each voice, counted from 0 in the order of first appearance. Short ones say
- * too little to make a group; they go to the one they sound most like.
+ * Groups voices by speaker. Returns each voice's group, numbered from 0 in the order of first appearance. Short voices
+ * form no group of their own; they join the most similar one.
  */
 export function groupVoices<Kind extends Voice<Kind>>(voices: readonly Kind[], limits: GroupLimits): number[] {
   const long = voices.filter(({ frames }) => frames >= LEAST_FRAMES);
@@ -19,16 +19,16 @@ export function groupVoices<Kind extends Voice<Kind>>(voices: readonly Kind[], l
 export interface GroupLimits {
   min: number;
   max: number;
-  /** Two groups this much alike are joined although fewer than `min` remain; 0 for never. */
+  /** Two groups this similar are joined even if fewer than `min` remain; 0 for never. */
   alikeDespiteMin: number;
 }
 
 /** A second. */
 const LEAST_FRAMES = 1_000 / FRAME_MS;
-/** Of two groups that were each drawn together by likeness; two random stretches of one voice are more alike. */
+/** Threshold between groups that clustering formed; random stretches of one voice are more similar. */
 const DIFFERENT_GROUPS = 1.3;
 
-/** Agglomerative clustering: the two groups that are most alike become one, until all that are left are different. */
+/** Agglomerative clustering: joins the two most similar groups until all that remain are different. */
 function clusters<Kind extends Voice<Kind>>(
   voices: readonly Kind[],
   { min, max, alikeDespiteMin }: GroupLimits,
@@ -75,7 +75,7 @@ function nearestTo<Kind extends Voice<Kind>>(voice: Kind, groups: readonly Group
   return distances.indexOf(Math.min(...distances));
 }
 
-/** The same groups, counted as they appear. */
+/** Renumbers the groups in order of appearance. */
 function numbered(groups: readonly number[]): number[] {
   const numbers = new Map<number, number>();
   for (const group of groups) if (!numbers.has(group)) numbers.set(group, numbers.size);

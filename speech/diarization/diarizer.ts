@@ -7,25 +7,25 @@ import { type Turn, turnsOf } from './turns.ts';
 import type { Voice } from './voice.ts';
 
 /**
- * Tells voices of one stream apart: `speaker_1` is who was heard first. `basic` compares the spectra of turns and
- * confuses voices that are alike and turns of less than a second; with a speaker model, `embeddings` are compared.
- * Remembers a bounded number of turns, each a few hundred numbers.
+ * Separates the speakers of one stream: `speaker_1` spoke first. `basic` compares the spectra of turns, and confuses
+ * similar voices and turns of less than a second; with a speaker model, `embeddings` are compared. Remembers a bounded
+ * number of turns of a few hundred numbers each.
  */
 export interface Diarizer {
   readonly method: 'basic' | 'embeddings';
   /**
-   * Hears an utterance; they come in their order, one at a time. In a live stream names who said each word, and what
-   * was told stays true: a voice keeps its name. In a batch the words come back as they were, for `relabelled`.
+   * Processes the next utterance; call it in order, one at a time. In a live stream, returns the words with speakers,
+   * which never change afterwards. In a batch, returns the words unchanged, for `relabelled`.
    */
   label(utterance: DiarizedUtterance): Promise<RecognisedWord[]>;
-  /** Of a batch, in the light of all that was heard: who spoke when. */
+  /** Returns the speaker turns of a batch, based on the whole recording. */
   finish(): SpeakerTurn[];
 }
 
 export interface DiarizedUtterance {
-  /** 16 kHz mono, all of the utterance. */
+  /** 16 kHz mono, the whole utterance. */
   samples: Int16Array;
-  /** Of its first sample, in the time of the stream, as the words are. */
+  /** Time of its first sample in the stream, like those of the words. */
   startMs: number;
   words: readonly RecognisedWord[];
 }
@@ -38,13 +38,13 @@ export interface SpeakerTurn {
 
 /** A speaker model. Native ones run in a child process. */
 export interface SpeakerEmbedder {
-  /** Of 16 kHz mono samples; null when they are too few for the model. */
+  /** Embeds 16 kHz mono samples; null if they are too few for the model. */
   embed(samples: Int16Array): Promise<Float32Array | null>;
 }
 
 export interface DiarizerOptions {
   mode: 'live' | 'batch';
-  /** How many voices there are at least and at most; null for any. A minimum needs as many turns. */
+  /** Least and greatest number of speakers; null for any. A minimum needs at least as many turns. */
   minSpeakers: number | null;
   maxSpeakers: number | null;
   embedder?: SpeakerEmbedder;
@@ -64,26 +64,26 @@ export function createDiarizer({ embedder, ...options }: DiarizerOptions): Diari
   });
 }
 
-/** The same words by the speakers of `finish`. Words outside of all turns go to the nearest. */
+/** Assigns the speakers of `finish` to words. Words outside of all turns get the nearest. */
 export function relabelled(words: readonly RecognisedWord[], turns: readonly SpeakerTurn[]): RecognisedWord[] {
   return words.map((word) => ({ ...word, speaker: nearestTurn(word, turns)?.speaker ?? word.speaker }));
 }
 
 const FRAME_SAMPLES = 16 * FRAME_MS;
-/** Nobody is told apart from more. */
+/** Upper limit of speakers. */
 const MOST_SPEAKERS = 10;
-/** Further turns are remembered as part of the one they sound most like. A live stream compares all at each utterance. */
+/** Further turns are merged into the most similar one. A live stream compares all turns at each utterance. */
 const MOST_TURNS = { live: 48, batch: 256 } as const;
 /**
- * How alike voices must be to be taken for one although there are fewer then than there should be. At the start of a
- * live stream the others may just not have spoken yet; at the end of a batch the number is known to be wrong.
+ * Similarity that joins voices even below the minimum number of speakers. At the start of a live stream the others may
+ * not have spoken yet; at the end of a batch the number is known.
  */
 const ALIKE_DESPITE_MINIMUM = { live: 0.8, batch: 0 } as const;
 
 interface RememberedTurn<Kind> {
   spans: { startMs: number; endMs: number }[];
   voice: Kind;
-  /** What was told of it. */
+  /** Label in the emitted words. */
   speaker: string | null;
 }
 
@@ -94,8 +94,8 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   readonly #max: number;
   readonly #voiceOf: (turn: Turn, samples: Int16Array) => Promise<Kind | null>;
   readonly #turns: RememberedTurn<Kind>[] = [];
-  /** All names so far. */
-  readonly #told: string[] = [];
+  /** All labels so far. */
+  readonly #labels: string[] = [];
   #lastSpeaker: string | null = null;
 
   constructor(options: {
@@ -155,8 +155,8 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   }
 
   /**
-   * A group is called what most of it was called before. One without a name of its own takes a new one or, when there
-   * may be no more, one that no group bears any longer: it was given to a voice by mistake.
+   * Labels each group as most of it was labelled before. A group without a label gets a new one or, at the limit, one
+   * that no group has any longer because it was assigned by mistake.
    */
   #nameTurns(): void {
     const groups = this.#groups();
@@ -168,14 +168,14 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
     for (const [index, turn] of this.#turns.entries()) {
       if (turn.speaker !== null) continue;
       const group = groups[index]!;
-      const free = this.#told.find((name) => !isBorne(name));
-      const name = names.get(group) ?? (this.#told.length < this.#max ? this.#newSpeaker() : free);
+      const free = this.#labels.find((name) => !isBorne(name));
+      const name = names.get(group) ?? (this.#labels.length < this.#max ? this.#newSpeaker() : free);
       if (name !== undefined) names.set(group, name);
       turn.speaker = name ?? this.#nearestNamed(turn.voice);
     }
   }
 
-  /** Which group was called what, for how much speech; the most first. */
+  /** Past labels of each group, weighted by speech, highest first. */
   #votes(groups: readonly number[]): { group: number; name: string; frames: number }[] {
     const votes = new Map<string, { group: number; name: string; frames: number }>();
     for (const [index, { speaker, voice }] of this.#turns.entries()) {
@@ -194,8 +194,8 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   }
 
   #newSpeaker(): string {
-    const name = `speaker_${this.#told.length + 1}`;
-    this.#told.push(name);
+    const name = `speaker_${this.#labels.length + 1}`;
+    this.#labels.push(name);
     return name;
   }
 }

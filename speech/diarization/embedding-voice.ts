@@ -1,12 +1,11 @@
 import type { Voice } from './voice.ts';
 
 /**
- * The mean of what a speaker model made of stretches of speech. Two are compared by the angle between them, which is
- * what such models are trained for.
+ * The mean embedding of stretches of speech by a speaker model. Compared by angle, for which such models are trained.
  */
 export class EmbeddingVoice implements Voice<EmbeddingVoice> {
   readonly frames: number;
-  /** Sum of the directions, each as long as it has frames. */
+  /** Sum of the directions, weighted by frames. */
   readonly #direction: Float64Array;
 
   private constructor(frames: number, direction: Float64Array) {
@@ -14,7 +13,7 @@ export class EmbeddingVoice implements Voice<EmbeddingVoice> {
     this.#direction = direction;
   }
 
-  /** Null for what cannot be compared: no numbers, or no direction. */
+  /** Null if the embedding is not finite or has no direction. */
   static of(embedding: Float32Array, frames: number): EmbeddingVoice | null {
     const length = Math.hypot(...embedding);
     if (!Number.isFinite(length) || length === 0) return null;
@@ -41,5 +40,5 @@ export class EmbeddingVoice implements Voice<EmbeddingVoice> {
   }
 }
 
-/** Speaker models put two stretches of one voice closer than this, and most strangers further. */
+/** Speaker models place two stretches of one voice closer than this, and most other pairs further. */
 const ONE_VOICE_COSINE = 0.6;

@@ -7,8 +7,8 @@ const joinedProducts = new Float64Array(CELLS);
 const matrix = new Float64Array(CELLS);
 
 /**
- * A Gaussian with full covariance over cepstra. Two are compared by the Bayesian information criterion (Chen and
- * Gopalakrishnan 1998): how much better two Gaussians describe the frames than one, over what a second one costs.
+ * A Gaussian with full covariance over cepstra. Compared by the Bayesian information criterion (Chen and Gopalakrishnan
+ * 1998): the gain of two Gaussians over one, relative to the cost of the second.
  */
 export class GaussianVoice implements Voice<GaussianVoice> {
   readonly frames: number;
@@ -53,7 +53,7 @@ export class GaussianVoice implements Voice<GaussianVoice> {
         this.frames * this.#logDeterminant -
         other.frames * other.#logDeterminant) /
       2;
-    // As many frames as the comparison rests on: next to a short stretch, a long one tells little more.
+    // The effective number of frames: beside a short stretch, a longer one adds little evidence.
     const compared = (this.frames * other.frames) / Math.max(1, frames);
     return gain / (PENALTY_WEIGHT * PARAMETERS * 0.5 * Math.log(Math.max(2, compared)));
   }
@@ -65,10 +65,10 @@ export class GaussianVoice implements Voice<GaussianVoice> {
   }
 }
 
-/** Neighbouring frames share samples, so that they are not as independent as the criterion believes. */
+/** Neighbouring frames share samples, so they are less independent than the criterion assumes. */
 const PENALTY_WEIGHT = 2.6;
 const PARAMETERS = CEPSTRA + CELLS;
-/** Variance that every cepstrum has at least, and what few frames are drawn to: a few dozen of them do not span the space. */
+/** Minimum variance of a cepstrum, to which few frames are regularised: a few dozen do not span the space. */
 const PRIOR_VARIANCE = 0.2;
 const PRIOR_FRAMES = 20;
 
@@ -85,7 +85,7 @@ function logDeterminantOf(frames: number, sum: Float64Array, products: Float64Ar
   return logDeterminant();
 }
 
-/** Of `matrix`, which is positive definite, by its Cholesky factor, which takes its place. */
+/** Log determinant of `matrix`, which must be positive definite, by its Cholesky factor. Overwrites it. */
 function logDeterminant(): number {
   let sum = 0;
   for (let row = 0; row < CEPSTRA; row++) {
@@ -97,7 +97,7 @@ function logDeterminant(): number {
       if (column < row) {
         matrix[rowAt + column] = value / matrix[columnAt + column]!;
       } else {
-        // Rounding may leave nothing of a variance.
+        // Rounding may make a variance zero.
         const variance = Math.max(value, 1e-9);
         matrix[rowAt + row] = Math.sqrt(variance);
         sum += Math.log(variance);

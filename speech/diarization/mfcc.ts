@@ -1,19 +1,19 @@
 /**
- * Mel-frequency cepstra (Davis and Mermelstein 1980): what a voice sounds like, 100 times a second, without how loud it
- * is. Only what a telephone carries is looked at, so that a caller and a file compare.
+ * Mel-frequency cepstra (Davis and Mermelstein 1980): the timbre of a voice, 100 times a second, without its loudness.
+ * Limited to the telephone band, so that callers and files are comparable.
  */
 
 export const CEPSTRA = 12;
 export const FRAME_MS = 10;
 
 export interface Cepstra {
-  /** Frames one after the other, `CEPSTRA` numbers each. */
+  /** Concatenated frames of `CEPSTRA` numbers. */
   values: Float64Array;
-  /** Level of each frame, in dB of an arbitrary zero. */
+  /** Level of each frame, in dB with an arbitrary zero. */
   levelsDb: Float64Array;
 }
 
-/** Of 16 kHz samples. Frame `i` is centred at `i * FRAME_MS`; there are as many as hops fit. */
+/** Computes cepstra of 16 kHz samples. Frame `i` is centred at `i * FRAME_MS`; there are as many as hops fit. */
 export function cepstraOf(samples: Int16Array): Cepstra {
   const frames = Math.floor(samples.length / HOP);
   const values = new Float64Array(frames * CEPSTRA);
@@ -50,20 +50,20 @@ const WINDOW = Float64Array.from(
   (_, index) => 0.54 - 0.46 * Math.cos((2 * Math.PI * index) / (WINDOW_LENGTH - 1)),
 );
 
-/** The first cosine is left out: it is loudness. */
+/** Without the first cosine, which is loudness. */
 const COSINES = Float64Array.from({ length: CEPSTRA * BANDS }, (_, index) => {
   const k = Math.floor(index / BANDS) + 1;
   return Math.sqrt(2 / BANDS) * Math.cos((Math.PI * k * ((index % BANDS) + 0.5)) / BANDS);
 });
 
-/** Where each band begins, peaks and ends, in bins of the transform. */
+/** Start, peak and end of each band, in bins of the transform. */
 const BAND_EDGES = Float64Array.from({ length: BANDS + 2 }, (_, index) => {
   const mel = melOf(LOWEST_HZ) + ((melOf(HIGHEST_HZ) - melOf(LOWEST_HZ)) * index) / (BANDS + 1);
   return ((700 * (10 ** (mel / 2595) - 1)) / SAMPLE_RATE_HZ) * FFT_SIZE;
 });
 
 const FIRST_BINS = Uint16Array.from({ length: BANDS }, (_, band) => Math.ceil(BAND_EDGES[band]!));
-/** Triangles over the bins of each band. */
+/** Triangular weights over the bins of each band. */
 const BAND_WEIGHTS = Array.from({ length: BANDS }, (_, band) => {
   const [from = 0, peak = 0, to = 0] = BAND_EDGES.subarray(band, band + 3);
   const firstBin = FIRST_BINS[band]!;
@@ -77,7 +77,7 @@ function melOf(hz: number): number {
   return 2595 * Math.log10(1 + hz / 700);
 }
 
-/** Fills `real` with one window of pre-emphasised samples, zeros beyond the ends; returns their energy. */
+/** Fills `real` with one window of pre-emphasised samples, zero beyond the ends; returns their energy. */
 function windowed(samples: Int16Array, from: number, real: Float64Array): number {
   real.fill(0);
   let energy = 0;

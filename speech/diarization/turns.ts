@@ -1,17 +1,17 @@
 import { GaussianVoice } from './gaussian-voice.ts';
 import { type Cepstra, FRAME_MS } from './mfcc.ts';
 
-/** A stretch in which, as far as can be told from itself, one person speaks. */
+/** A stretch that seems to have a single speaker. */
 export interface Turn {
-  /** Frames of the utterance: from, and up to but without. */
+  /** Frames [from, to) of the utterance. */
   from: number;
   to: number;
   voice: GaussianVoice;
 }
 
 /**
- * Cuts an utterance at its pauses, and speech without pauses at its quietest moments every second or two; joins
- * neighbours again that sound like one voice. None for an utterance without sound.
+ * Cuts an utterance at its pauses, and continuous speech at its quietest moments every second or two, then rejoins
+ * neighbours with similar voices. [] for an utterance without sound.
  */
 export function turnsOf(cepstra: Cepstra): Turn[] {
   const isSpeech = speechFramesOf(cepstra.levelsDb);
@@ -25,14 +25,14 @@ export function turnsOf(cepstra: Cepstra): Turn[] {
   return turns;
 }
 
-/** Neighbours this much alike are joined; short as they are, they must be more alike than whole voices. */
+/** Neighbours this similar are joined. Stricter than between whole voices, because turns are short. */
 const ONE_TURN = 0.8;
 const PAUSE_FRAMES = 300 / FRAME_MS;
 const LONGEST_PIECE_FRAMES = 2_000 / FRAME_MS;
-/** Less speech than this says next to nothing about a voice. */
+/** Less speech characterises no voice. */
 const SHORTEST_TURN_FRAMES = 300 / FRAME_MS;
 
-/** Quieter than this below the loudest is no speech, nor is what is hardly louder than the background. */
+/** Anything quieter, relative to the loudest, is not speech, nor is anything hardly louder than the background. */
 const SPEECH_RANGE_DB = 30;
 const ABOVE_BACKGROUND_DB = 6;
 
@@ -40,7 +40,7 @@ function speechFramesOf(levelsDb: Float64Array): (frame: number) => boolean {
   const sorted = levelsDb.toSorted();
   const background = sorted[Math.floor(sorted.length * 0.1)] ?? 0;
   const loudest = sorted[Math.floor(sorted.length * 0.95)] ?? 0;
-  // Speech from edge to edge has no background to rise from.
+  // Speech without any pause has no background level.
   const threshold = Math.max(Math.min(background + ABOVE_BACKGROUND_DB, loudest - 10), loudest - SPEECH_RANGE_DB);
   return (frame) => levelsDb[frame]! > threshold;
 }
@@ -84,7 +84,7 @@ function* framesBetween(from: number, to: number, isSpeech: (frame: number) => b
   }
 }
 
-/** Joins neighbours that may be joined, the most alike first, until none may. */
+/** Joins allowed neighbours, most similar first. */
 function joinWhile(turns: Turn[], mayJoin: (left: Turn, right: Turn) => boolean): void {
   for (;;) {
     let best = -1;

@@ -1,9 +1,9 @@
-/** What is known of how somebody sounds, from some stretches of speech. Voices of one kind compare with each other only. */
+/** A model of a voice from some stretches of speech. Only comparable with its own kind. */
 export interface Voice<Kind> {
-  /** Frames of speech it was learnt from. */
+  /** Frames of speech it is based on. */
   readonly frames: number;
-  /** Below 1 the two are rather one voice than two. Symmetric. */
+  /** Below 1, rather the same voice than two. Symmetric. */
   distanceTo(other: Kind): number;
-  /** What is known from both. */
+  /** Combines both. */
   joinedWith(other: Kind): Kind;
 }

@@ -3,17 +3,17 @@ import { schemaCheck } from '../../runtime/schema-check.ts';
 import { serveProcess } from '../../runtime/serve-process.ts';
 
 /**
- * What an engine can be asked. An error that is thrown is the answer; its `code` crosses, if it has one. `tell` sends a
- * part of the answer at once, also in the middle of a computation, to whoever asked by `stream`.
+ * Calls that an engine implements. A thrown error becomes the answer, with its `code` if it has one. `emit` sends a
+ * part of the answer to a caller of `stream` at once, even in the middle of a computation.
  */
 export type EngineCalls = Record<
   string,
-  (argument: unknown, body: Buffer, tell: (part: AnswerWithBytes) => void) => EngineAnswer | Promise<EngineAnswer>
+  (argument: unknown, body: Buffer, emit: (part: AnswerWithBytes) => void) => EngineAnswer | Promise<EngineAnswer>
 >;
 
 export type EngineAnswer = JsonValue | AnswerWithBytes;
 
-/** For `callForBytes`, and for parts. */
+/** Answer for `callForBytes`, and part of a stream. */
 export class AnswerWithBytes {
   readonly value: JsonValue;
   /** At most `FRAME_LIMITS.bodyBytes`. */
@@ -31,7 +31,7 @@ const Call = schemaCheck({
   properties: { id: { type: 'integer' }, call: { type: 'string' }, argument: {} },
 });
 
-/** The child's end of an `EngineProcess`: makes the engine, answers calls in order, and exits when its owner is gone. */
+/** Runs the child's end of an `EngineProcess`: creates the engine, answers calls in order, and exits with its owner. */
 export function serveEngine(create: (argument: unknown) => EngineCalls | Promise<EngineCalls>): void {
   let calls: EngineCalls = {
     async load(argument) {

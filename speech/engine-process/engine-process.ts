@@ -5,20 +5,19 @@ import { type ProcessError, SupervisedProcess } from '../../runtime/supervised-p
 export interface EngineProcessOptions {
   /** A module that calls `serveEngine`. */
   entry: URL;
-  /** What the engine is made with. */
   argument: JsonValue;
-  /** Longer than this, and the process is ended. Default 60 s: a large model on a busy disk. */
+  /** Load timeout, after which the process is killed. Default 60 s: a large model on a busy disk. */
   loadWithinMs?: number;
-  /** How long a call, or a part of an answer, may take before the process is taken for stuck. Default 120 s. */
+  /** Timeout of a call, or of a part of an answer, after which the process counts as stuck. Default 120 s. */
   answerWithinMs?: number;
-  /** Aborting ends the process at once, while it loads and after. */
+  /** Aborting kills the process, also after loading. */
   signal?: AbortSignal;
 }
 
-/** The engine refused a call, and goes on. */
+/** The engine rejected a call, and is still usable. */
 export class EngineCallError extends Error {
   override readonly name = 'EngineCallError';
-  /** Of the error that the engine threw; null when that had none. */
+  /** Code of the engine's error; null if it had none. */
   readonly code: string | null;
 
   constructor(code: string | null, message: string) {
@@ -52,20 +51,20 @@ interface Answered {
 }
 
 interface PendingCall extends PromiseWithResolvers<Answered> {
-  /** Null: it did not ask for parts. */
+  /** Null: the caller did not ask for parts. */
   onPart: ((part: Answered) => void) | null;
 }
 
-/** A child process with an engine, which answers calls one after the other. */
+/** A child process with an engine, which answers calls one at a time. */
 export class EngineProcess {
   readonly #process: SupervisedProcess;
   #answerWithinMs: number;
-  /** In the order in which they will be answered. */
+  /** In the order of their answers. */
   readonly #pending = new Map<number, PendingCall>();
   #nextId = 1;
   #stopWatching = (): void => {};
 
-  /** Resolves when the engine is made. @throws ProcessError, EngineCallError what making it threw */
+  /** Resolves when the engine is created. @throws ProcessError, EngineCallError with the creation's error */
   static async start(options: EngineProcessOptions): Promise<EngineProcess> {
     const { loadWithinMs = 60_000, answerWithinMs = 120_000, signal } = options;
     signal?.throwIfAborted();
@@ -94,25 +93,25 @@ export class EngineProcess {
     });
   }
 
-  /** Undefined when it could not be started. */
+  /** Undefined if it could not be started. */
   get pid(): number | undefined {
     return this.#process.pid;
   }
 
-  /** @throws ProcessError, EngineCallError, RangeError when the argument or the body is too long */
+  /** @throws ProcessError, EngineCallError, RangeError if the argument or the body is too long */
   async call(name: string, argument: JsonValue, body?: Uint8Array): Promise<unknown> {
     return (await this.callForBytes(name, argument, body)).value;
   }
 
-  /** As `call`, for what is answered with an `AnswerWithBytes`. */
+  /** As `call`, for answers with an `AnswerWithBytes`. */
   callForBytes(name: string, argument: JsonValue, body?: Uint8Array): Promise<Answered> {
     return this.#ask(name, { argument, body, onPart: null });
   }
 
   /**
-   * As `callForBytes`, for what is answered part by part. Parts that nobody has taken yet are kept: the engine goes on
-   * with what it is asked next. Whoever stops taking gets no more, and the engine is not told.
-   * @throws ProcessError, EngineCallError after the parts that came
+   * As `callForBytes`, for answers in parts. Parts are buffered without backpressure. Ending the iteration discards
+   * further parts, but does not cancel the call.
+   * @throws ProcessError, EngineCallError after the parts received so far
    */
   async *stream(name: string, argument: JsonValue, body?: Uint8Array): AsyncGenerator<Answered, void> {
     const parts: Answered[] = [];
@@ -142,12 +141,12 @@ export class EngineProcess {
     } finally {
       isOver = true;
       parts.length = 0;
-      // Nobody waits for it any more.
+      // Avoids an unhandled rejection.
       answer.catch(() => {});
     }
   }
 
-  /** Resolves when all that it was asked until now is answered, also what nobody waits for any more. */
+  /** Resolves when all calls so far are answered, including abandoned ones. */
   async idle(): Promise<void> {
     await Promise.allSettled([...this.#pending.values()].map(({ promise }) => promise));
   }
@@ -165,12 +164,12 @@ export class EngineProcess {
     return answered.promise;
   }
 
-  /** Kills it, and fails its calls, for the reason given. For when it answers what it must not, too. */
+  /** Kills the process and fails its calls with this message. Also for invalid answers. */
   breakOff(message: string, cause?: unknown): ProcessError {
     return this.#process.breakOff(message, cause);
   }
 
-  /** Idempotent. Calls on their way fail. */
+  /** Idempotent. Calls in progress fail. */
   close(): Promise<void> {
     return this.#process.close();
   }
@@ -191,7 +190,7 @@ export class EngineProcess {
     else pending.resolve({ value: head.value, bytes: body });
   }
 
-  /** Time runs for the call whose turn it is: those behind it wait without being late. */
+  /** The timeout only runs for the first call: queued ones are not late. */
   #watch(): void {
     this.#stopWatching();
     if (this.#pending.size > 0) this.#stopWatching = this.#process.breakOffAfter(this.#answerWithinMs);

@@ -1,8 +1,8 @@
 import { schemaCheck } from '../../runtime/schema-check.ts';
 
 /**
- * What recognizers in a child process are asked and answer: the calls are the methods of `Recognizer`. Each call says
- * the place of its recognizer; the first use of a place makes it `beside` the first.
+ * Calls to recognizers in a child process, and their answers: the methods of `Recognizer`. Each call contains the place
+ * of its recognizer; the first use of a place creates it with `beside`.
  */
 
 const Milliseconds = { type: 'number', minimum: 0 } as const;

@@ -3,14 +3,16 @@ import type { Recognizer } from '../recognizer.ts';
 import { serveEngine } from './engine-child.ts';
 import { BeginArgument } from './recognizer-calls.ts';
 
-/** What a child makes: its description is known to whoever spawned it. */
+/** A recognizer in the child. Its parent already knows the description. */
 export type ServedRecognizer = Omit<Recognizer, 'description' | 'beside'> & { beside?(): ServedRecognizer };
 
-/** For the entry of a child process that `spawnRecognizer` starts. A RecognizerError that `create` throws crosses. */
+/**
+ * Entry of a child process that `spawnRecognizer` starts. A RecognizerError that `create` throws reaches the parent.
+ */
 export function serveRecognizer(create: (argument: unknown) => Promise<ServedRecognizer>): void {
   serveEngine(async (argument) => {
     const first = await create(argument);
-    /** By the place that their owner gave them; 0 is the first. */
+    /** By the place that the parent assigned; 0 is the first. */
     const recognizers = new Map<number, ServedRecognizer>([[0, first]]);
     const at = (place: unknown): ServedRecognizer => {
       const recognizer = typeof place === 'number' ? (recognizers.get(place) ?? first.beside?.()) : undefined;
@@ -28,6 +30,10 @@ export function serveRecognizer(create: (argument: unknown) => Promise<ServedRec
         await at(place).write(toSamples(body));
         return null;
       },
+      async pause(place) {
+        await at(place).pause?.();
+        return null;
+      },
       async hypothesis(place) {
         return toJson(await at(place).hypothesis());
       },
@@ -42,14 +48,14 @@ export function serveRecognizer(create: (argument: unknown) => Promise<ServedRec
   });
 }
 
-/** A copy: the body lies in the pipe's buffer, seldom on an even address. */
+/** A copy, because the body lies in the pipe's buffer, rarely at an even address. */
 function toSamples(body: Buffer): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(body.byteLength / Int16Array.BYTES_PER_ELEMENT);
   new Uint8Array(samples.buffer).set(body);
   return samples;
 }
 
-/** Interfaces are no JsonValue to the type checker; these hold nothing else. */
+/** The type checker does not accept interfaces as JsonValue; these contain nothing else. */
 function toJson(value: object | null): JsonValue {
   return value as JsonValue;
 }

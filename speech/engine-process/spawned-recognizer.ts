@@ -16,13 +16,13 @@ export interface SpawnRecognizerOptions extends EngineProcessOptions {
   description: RecognizerDescription;
 }
 
-/** A recognizer in a child process of its own. Once that is gone every request fails with `crashed`. */
+/** A recognizer in a child process of its own. After the process exits, every call fails with `crashed`. */
 export interface SpawnedRecognizer extends Recognizer {
   readonly pid: number | undefined;
 }
 
 /**
- * Starts a child whose `entry` calls `serveRecognizer` with a maker that takes `argument`.
+ * Starts a child whose `entry` calls `serveRecognizer`, and passes `argument` to it.
  * @throws RecognizerError `crashed`, or what the maker threw
  */
 export async function spawnRecognizer(options: SpawnRecognizerOptions): Promise<SpawnedRecognizer> {
@@ -63,6 +63,10 @@ class RecognizerProcess implements SpawnedRecognizer {
     }
   }
 
+  async pause(): Promise<void> {
+    await this.#call('pause');
+  }
+
   async hypothesis(): Promise<Hypothesis | null> {
     const answer = await this.#call('hypothesis');
     if (!HypothesisAnswer.matches(answer)) throw this.#breakOff();
@@ -91,7 +95,7 @@ class RecognizerProcess implements SpawnedRecognizer {
     try {
       return await this.#process.call(name, argument, body);
     } catch (error) {
-      // What the engine did not mean to throw leaves it in a state that nobody knows.
+      // After an unexpected exception the engine's state is undefined.
       if (isUnexpected(error)) this.#process.breakOff('the engine failed', error);
       throw toRecognizerError(error);
     }
@@ -102,7 +106,7 @@ class RecognizerProcess implements SpawnedRecognizer {
   }
 }
 
-/** Whether an error that crossed from the child may be repaired by asking again. */
+/** Whether a retry may help, by the code of an error from the child. */
 const ERROR_CODES: Readonly<Record<RecognizerErrorCode, { retryable: boolean }>> = {
   unsupported_language: { retryable: false },
   crashed: { retryable: true },

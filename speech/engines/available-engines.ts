@@ -6,32 +6,31 @@ import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
 import { createSpeakerEmbedder, findSpeakerModel } from './sherpa-onnx/speaker-embedder.ts';
 
 export interface EngineSettings {
-  /** Who is asked first. */
+  /** Engine that is tried first. */
   preferred: 'auto' | 'pocketsphinx' | 'sherpa-onnx' | 'openai';
-  /** Instances of local engines at most. */
+  /** Limit of local instances. */
   processes: number;
-  /** Folder of models that the operator put there. */
+  /** The operator's folder of models. */
   modelsDir: string;
-  /** Where an engine may keep what it had to make of its files. */
+  /** Where an engine may cache what it derives from its files. */
   cacheDir: string;
-  /** An OpenAI-compatible server for transcription. */
+  /** An OpenAI-compatible transcription server. */
   upstream: { baseUrl: string; apiKey: string | null; model: string | null } | null;
 }
 
 export interface AvailableEngines {
   engines: readonly RecognitionEngine[];
   missing: readonly MissingEngine[];
-  /** Compares voices; null where no model does. */
+  /** Compares voices; null without a speaker model. */
   embedder: SpeakerEmbedder | null;
 }
 
-/** An engine that is not there, and what to do to have it. */
+/** An unavailable engine, with advice. */
 export interface MissingEngine {
   engine: EngineName;
   problem: string;
 }
 
-/** The part of the configuration that engines are made of. */
 export interface EngineConfig {
   sttEngine: EngineSettings['preferred'];
   sttProcesses: number;
@@ -53,7 +52,7 @@ export function engineSettingsOf(config: EngineConfig): EngineSettings {
   };
 }
 
-/** The engines that are installed and configured. Loads no model. */
+/** Creates the installed and configured engines. Loads no model. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
   const { processes, modelsDir, cacheDir, upstream } = settings;
   const engines: RecognitionEngine[] = [
@@ -73,7 +72,7 @@ export async function createEngines(settings: EngineSettings): Promise<Available
   return { engines, missing, embedder: speakerModel === null ? null : createSpeakerEmbedder(speakerModel) };
 }
 
-/** Why an engine has no model; null when it has. */
+/** Why an engine has no model; null if it has one. */
 export async function problemOf(engine: RecognitionEngine): Promise<string | null> {
   if (engine.problem !== undefined) return await engine.problem();
   return (await engine.describe()).length === 0 ? NO_MODEL : null;
@@ -81,7 +80,7 @@ export async function problemOf(engine: RecognitionEngine): Promise<string | nul
 
 const NO_MODEL = 'no model yet: tandem models list shows which there are, tandem models fetch brings one';
 
-/** The name that servers know which have one model only, or several of OpenAI's. */
+/** Default model name, known to servers with a single model and to OpenAI. */
 const UPSTREAM_MODEL = 'whisper-1';
-/** Utterances that may be on their way to it at a time. */
+/** Limit of concurrent utterances at the server. */
 const UPSTREAM_REQUESTS = 16;

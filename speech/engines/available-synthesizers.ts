@@ -5,13 +5,13 @@ import { createOpenAiSynthesisEngine } from './openai/openai-synthesis-engine.ts
 import { createSherpaSynthesisEngine } from './sherpa-onnx/sherpa-synthesis-engine.ts';
 
 export interface SynthesisSettings {
-  /** Instances of local engines at most. */
+  /** Limit of local instances. */
   processes: number;
-  /** Folder of models that the operator put there. */
+  /** The operator's folder of models. */
   modelsDir: string;
-  /** An OpenAI-compatible server for speech. */
+  /** An OpenAI-compatible speech server. */
   upstream: { baseUrl: string; apiKey: string | null; model: string | null } | null;
-  /** Speech that is kept to be said again; no bytes for none. */
+  /** Cache of synthesised speech; 0 bytes disable it. */
   cache: { folder: string; mostBytes: number };
 }
 
@@ -20,13 +20,12 @@ export interface AvailableSynthesizers {
   missing: readonly MissingSynthesizer[];
 }
 
-/** An engine that is not there, and what to do to have it. */
+/** An unavailable engine, with advice. */
 export interface MissingSynthesizer {
   engine: SynthesisEngineName;
   problem: string;
 }
 
-/** The part of the configuration that synthesis is made of. */
 export interface SynthesisConfig {
   ttsProcesses: number;
   ttsBaseUrl: string | null;
@@ -47,7 +46,7 @@ export function synthesisSettingsOf(config: SynthesisConfig): SynthesisSettings 
   };
 }
 
-/** The engines that are installed and configured. Loads no model, asks no server. */
+/** Creates the installed and configured engines. Loads no model and contacts no server. */
 export async function createSynthesisEngines({
   processes,
   modelsDir,
@@ -66,7 +65,7 @@ export async function createSynthesisEngines({
   return { engines, missing };
 }
 
-/** The name that servers know which have one model only, or several of OpenAI's. */
+/** Default model name, known to servers with a single model and to OpenAI. */
 const UPSTREAM_MODEL = 'tts-1';
-/** Clauses that may be on their way to it at a time. */
+/** Limit of concurrent clauses at the server. */
 const UPSTREAM_REQUESTS = 16;

@@ -1,4 +1,4 @@
-/** What the name of a voice of Kokoro says, such as `bf_emma`: who speaks British English, and is a woman. */
+/** Language and gender of a Kokoro voice, from its name: `bf_emma` is a British woman. */
 export function kokoroSpeaker(name: string): { language: string; gender: 'female' | 'male' } | null {
   const match = /^([abefhijpz])([fm])(?:_|$)/.exec(name);
   if (match === null) return null;

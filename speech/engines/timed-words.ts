@@ -1,25 +1,25 @@
 import type { RecognisedWord } from '../../machines/utterances.ts';
 
-/** The tokens of a model. Times are in seconds, probabilities as logarithms. */
+/** Tokens of a model. Times are in seconds, probabilities as logarithms. */
 export interface TimedTokens {
   tokens: readonly string[];
-  /** When each begins; empty when the model does not tell. */
+  /** Start of each token; empty if the model does not report it. */
   timestamps: readonly number[];
   /** Empty for most models. */
   durations: readonly number[];
   logProbabilities: readonly number[];
 }
 
-/** Where in the utterance the text was said. */
+/** A time range in the utterance. */
 export interface Span {
   startMs: number;
   endMs: number;
 }
 
 /**
- * The words of a text with their times. The text may have been given capitals, punctuation and numerals after the
- * tokens were joined: letters are matched with letters, and by their share of the text where these differ. Without
- * times of tokens the words share the span by their letters.
+ * Computes the times of a text's words. Capitals, punctuation and numerals may have changed since the tokens were
+ * joined: letters are matched, or their share of the text where they differ. Without token times, words divide the span
+ * by letters.
  */
 export function timeWords(text: string, said: TimedTokens, { startMs, endMs }: Span): RecognisedWord[] {
   const words = splitWords(text);
@@ -50,13 +50,13 @@ export function timeWords(text: string, said: TimedTokens, { startMs, endMs }: S
   });
 }
 
-/** Mean of what is known; null when nothing is. */
+/** Mean of the known values; null if there are none. */
 export function meanConfidence(words: readonly RecognisedWord[]): number | null {
   const known = words.flatMap(({ confidence }) => confidence ?? []);
   return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0) / known.length;
 }
 
-/** Chinese and Japanese write without spaces: each character is a word, with the punctuation behind it. */
+/** Chinese and Japanese have no spaces: each character is a word, with the punctuation after it. */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][^\p{L}\p{N}\s]*|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu;
 
@@ -70,12 +70,12 @@ function countLetters(text: string): number {
   return text.match(LETTER)?.length ?? 0;
 }
 
-/** For each letter of the joined tokens, which token it is of. */
+/** The token of each letter in the joined tokens. */
 function lettersOfTokens(tokens: readonly string[]): number[] {
   const owners: number[] = [];
   for (let index = 0; index < tokens.length; index++) {
     const byte = byteOf(tokens[index]!);
-    // Of a character that is spelt in bytes the first one stands for all: the others continue it.
+    // The first byte of a character spelt in bytes stands for all: the others continue it.
     const letters = byte === null ? countLetters(tokens[index]!) : Number((byte & 0xc0) !== 0x80);
     for (let letter = 0; letter < letters; letter++) owners.push(index);
   }
@@ -88,7 +88,7 @@ function byteOf(token: string): number | null {
   return match === null ? null : Number.parseInt(match[1]!, 16);
 }
 
-/** The tokens that hold a part of the letters, which is given as shares of all of them. */
+/** Tokens that contain a range of letters, given as shares of all letters. */
 function tokensBetween(
   owners: readonly number[],
   { from, to }: { from: number; to: number },
@@ -99,7 +99,7 @@ function tokensBetween(
   return { first: owners[first]!, last: owners[Math.min(owners.length, end) - 1]! };
 }
 
-/** Models tell when a token begins; it lasts until the next one, but no longer than syllables do. */
+/** Models report only the start of a token. It lasts until the next, but no longer than a syllable. */
 const LONGEST_TOKEN_S = 0.3;
 
 function tokenEnd({ timestamps, durations }: TimedTokens, token: number): number {

@@ -1,4 +1,4 @@
-/** The languages of Whisper, most spoken first in its training data, as far as they have an ISO 639-1 code. */
+/** Whisper's languages with an ISO 639-1 code, most training data first. */
 export const WHISPER_LANGUAGES: readonly string[] = [
   ...['en', 'zh', 'de', 'es', 'ru', 'ko', 'fr', 'ja', 'pt', 'tr', 'pl', 'ca', 'nl', 'ar', 'sv', 'it', 'id', 'hi'],
   ...['fi', 'vi', 'he', 'uk', 'el', 'ms', 'cs', 'ro', 'da', 'hu', 'ta', 'no', 'th', 'ur', 'hr', 'bg', 'lt', 'la'],
@@ -9,8 +9,8 @@ export const WHISPER_LANGUAGES: readonly string[] = [
 ];
 
 /**
- * ISO 639-1 of how Whisper and its relatives write a language: `en`, `<|en|>`, `english`, or a code of their own. Null
- * when it is none that we know.
+ * ISO 639-1 of a language as Whisper and related models write it: `en`, `<|en|>`, `english`, or a code of their own.
+ * Null if unknown.
  */
 export function toLanguageCode(written: string): string | null {
   const name = written.replace(/^<\||\|>$/g, '').toLowerCase();
@@ -18,7 +18,7 @@ export function toLanguageCode(written: string): string | null {
   return WHISPER_LANGUAGES.includes(code) ? code : (CODES_BY_NAME.get(name) ?? null);
 }
 
-/** Cantonese is written with the code of Chinese; `jw` is an old code of Javanese. */
+/** Cantonese uses the code of Chinese; `jw` is an old code of Javanese. */
 const OTHER_CODES: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
   yue: 'zh',
   cantonese: 'zh',
@@ -27,5 +27,5 @@ const OTHER_CODES: Readonly<Record<string, string>> = Object.assign(Object.creat
 });
 
 const ENGLISH_NAMES = new Intl.DisplayNames('en', { type: 'language' });
-/** `mandarin` and the like are the names of dialects that nobody asks for by name. */
+/** By English name. Excludes dialect names such as `mandarin`. */
 const CODES_BY_NAME = new Map(WHISPER_LANGUAGES.map((code) => [ENGLISH_NAMES.of(code)?.toLowerCase() ?? code, code]));

@@ -1,7 +1,7 @@
 import { findInstalledModels } from '../engines/sherpa-onnx/installed-models.ts';
 import { findSynthesisModels } from '../engines/sherpa-onnx/installed-voices.ts';
 
-/** Logs the folders of models that cannot be used, and why: their engine goes on without them. */
+/** Logs model folders that cannot be used, with the reason. Their engine works without them. */
 export async function logBrokenModels(
   modelsDir: string,
   logger: { warn(fields: object, message: string): void },

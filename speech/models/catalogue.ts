@@ -1,6 +1,6 @@
 import type { SherpaModelType } from '../engines/sherpa-onnx/model-manifest.ts';
 
-/** What a model is for, and the folder below the folder of models that it lies in. */
+/** Purposes of models, which are also subfolders of the models folder. */
 export const MODEL_KINDS = ['stt', 'punctuation', 'language-id', 'tts'] as const;
 export type ModelKind = (typeof MODEL_KINDS)[number];
 
@@ -8,18 +8,18 @@ export interface CatalogueModel {
   /** Name of its folder, as in its archive. */
   name: string;
   kind: ModelKind;
-  /** Of recognition models. */
+  /** Set for recognition models. */
   type: SherpaModelType | null;
-  /** ISO 639-1; empty for all that Whisper knows. Of voices, BCP 47. */
+  /** ISO 639-1; empty for all languages of Whisper. For voices, BCP 47. */
   languages: readonly string[];
-  /** Of the archive, in millions of bytes; null where we do not know. */
+  /** Size of the archive in millions of bytes; null if unknown. */
   downloadMb: number | null;
   url: string;
-  /** Of the archive. Null where nobody whom we can vouch for publishes one: the first download is taken for right. */
+  /** Checksum of the archive. Null if no trusted one is published: the first download is then trusted. */
   sha256: string | null;
 }
 
-/** Well-known models of sherpa-onnx, as its project publishes them. Anything else can be fetched by its address. */
+/** Well-known models, as the sherpa-onnx project publishes them. Others can be fetched by URL. */
 export const CATALOGUE: readonly CatalogueModel[] = [
   stt('sherpa-onnx-streaming-zipformer-en-20M-2023-02-17', 'streaming-transducer', ['en'], 127),
   stt('sherpa-onnx-streaming-zipformer-en-2023-06-26', 'streaming-transducer', ['en'], 310),
@@ -77,7 +77,7 @@ function punctuation(name: string, languages: readonly string[]): CatalogueModel
   return { name, kind: 'punctuation', type: null, languages, downloadMb: null, url, sha256: null };
 }
 
-/** Their folders say all that there is to say about them. */
+/** Their folders contain all other metadata. */
 function tts(name: string, languages: readonly string[]): CatalogueModel {
   return { name, kind: 'tts', type: null, languages, downloadMb: null, url: release('tts-models', name), sha256: null };
 }

@@ -6,7 +6,7 @@ import type { RecognitionEngine } from '../recognizer.ts';
 import type { SynthesisEngine } from '../synthesizer.ts';
 import type { LockedModel } from './lock-file.ts';
 
-/** How the files of a model differ from what was fetched: a line each, none when they do not. */
+/** Compares a model's files with what was fetched. Returns one line per difference. */
 export async function checkFiles(folder: string, { files }: LockedModel): Promise<string[]> {
   const problems: string[] = [];
   for (const [name, { bytes, sha256 }] of Object.entries(files)) {
@@ -19,7 +19,7 @@ export async function checkFiles(folder: string, { files }: LockedModel): Promis
   return problems;
 }
 
-/** Why a model cannot be loaded and run; none when it can. */
+/** Loads and runs a model. Returns the problems, if any. */
 export async function loadingProblems(engine: RecognitionEngine, model: string): Promise<string[]> {
   const description = (await engine.describe()).find((described) => described.model === model);
   if (description === undefined) return ['it is not there any more'];
@@ -38,7 +38,7 @@ export async function loadingProblems(engine: RecognitionEngine, model: string):
   }
 }
 
-/** The same for a model that speaks. One that speaks as a recording does is only loaded: there is none to give it. */
+/** The same for a synthesis model. A cloning one is only loaded, because there is no reference recording. */
 export async function speakingProblems(engine: SynthesisEngine, model: string): Promise<string[]> {
   const voice = (await engine.voices()).find((listed) => listed.model === model);
   if (voice === undefined) return ['it is not there any more'];
@@ -58,7 +58,7 @@ export async function speakingProblems(engine: SynthesisEngine, model: string): 
   }
 }
 
-/** A model may load and still not run. */
+/** A model may load and still fail to run. */
 const SECOND_OF_SILENCE = 16_000;
 
 async function sha256Of(path: string): Promise<string> {

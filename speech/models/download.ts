@@ -8,9 +8,9 @@ import { ModelError } from './model-error.ts';
 
 export interface DownloadOptions {
   url: string;
-  /** Where it is gathered, and what stays there when it is interrupted is continued. */
+  /** Partial file, which a later attempt continues. */
   path: string;
-  /** In lower-case hexadecimal; null when nobody knows. */
+  /** Lower-case hexadecimal; null if unknown. */
   sha256: string | null;
   mostBytes: number;
   onProgress: (progress: DownloadProgress) => void;
@@ -19,7 +19,7 @@ export interface DownloadOptions {
 
 export interface DownloadProgress {
   bytes: number;
-  /** Null when the server does not say. */
+  /** Null if the server does not say. */
   totalBytes: number | null;
 }
 
@@ -29,9 +29,9 @@ export interface Downloaded {
 }
 
 /**
- * Fetches a file, and continues where an earlier attempt was interrupted as long as the server says that it is still
- * the same file (RFC 9110, section 13.1.5). A connection that breaks off is taken up again, as long as that helps.
- * @throws ModelError `DOWNLOAD_FAILED`, `CHECKSUM_MISMATCH`; the signal's reason when aborted
+ * Downloads a file. Continues an interrupted attempt if the server confirms that the file is the same (RFC 9110,
+ * section 13.1.5). Reconnects after a broken connection while that makes progress.
+ * @throws ModelError `DOWNLOAD_FAILED`, `CHECKSUM_MISMATCH`; the signal's reason
  */
 export async function download(options: DownloadOptions): Promise<Downloaded> {
   const { url, path, sha256: expected, signal } = options;
@@ -65,17 +65,16 @@ export async function download(options: DownloadOptions): Promise<Downloaded> {
   }
 }
 
-/** The connection ended before the file did: it can be continued. */
+/** The connection ended before the file did, so it can be continued. */
 class BrokenOff extends Error {
   override readonly name = 'BrokenOff';
 }
 
-/** What is there of a file. */
 interface Part {
   file: FileHandle;
   bytes: number;
   hash: Hash;
-  /** What proves that the server still has the same file; null when it cannot be continued. */
+  /** Proves that the server still has the same file; null if it cannot be continued. */
   validator: string | null;
 }
 
@@ -139,7 +138,7 @@ async function request(part: Part, { url, signal }: DownloadOptions): Promise<Re
   if (response.status === 200 || response.status === 206) return response;
   await response.body?.cancel();
   if (response.status === 416 && part.bytes > 0) {
-    // There is nothing behind what we have: an earlier attempt ended right before it was told so, or the file changed.
+    // No bytes follow: an earlier attempt ended just before it noticed the end, or the file changed.
     part.validator = null;
     return await request(part, { url, signal } as DownloadOptions);
   }
@@ -162,7 +161,7 @@ async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Of `bytes 1000-1999/2000`; null when it is malformed. */
+/** Start of `bytes 1000-1999/2000`; null if malformed. */
 function startOf(response: Response): number | null {
   const match = /^bytes (\d+)-/.exec(response.headers.get('content-range') ?? '');
   return match === null ? null : Number(match[1]);
@@ -189,7 +188,7 @@ async function readValidator(path: string, url: string): Promise<string | null> 
   }
 }
 
-/** A weak ETag does not promise the same bytes. */
+/** A weak ETag does not guarantee the same bytes. */
 async function writeValidator(path: string, { url, response }: { url: string; response: Response }): Promise<void> {
   const etag = response.headers.get('etag');
   const validator = etag !== null && !etag.startsWith('W/') ? etag : response.headers.get('last-modified');

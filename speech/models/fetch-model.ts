@@ -1,21 +1,20 @@
-import { createHash } from 'node:crypto';
 import { access, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MANIFEST_NAME } from '../engines/sherpa-onnx/model-manifest.ts';
 import { type CatalogueModel, findInCatalogue, type ModelKind } from './catalogue.ts';
 import { type DownloadProgress, download } from './download.ts';
+import { downloadPath } from './downloads.ts';
 import { readLockFile, writeLockFile } from './lock-file.ts';
 import { ModelError } from './model-error.ts';
 import { type UnpackedFiles, unpack } from './unpack.ts';
 
 export interface WantedModel {
-  /** Of its folder. */
   name: string;
   kind: ModelKind;
   url: string;
-  /** Of the archive; null when nobody knows it. */
+  /** Checksum of the archive; null if unknown. */
   sha256: string | null;
-  /** What goes into its manifest, if the archive has none. */
+  /** Content of its manifest, if the archive has none. */
   manifest: object | null;
 }
 
@@ -30,11 +29,11 @@ export interface FetchedModel {
   sha256: string;
   bytes: number;
   files: number;
-  /** Whether the checksum was known before: else this download is what later ones are compared with. */
+  /** Whether a checksum was known. If not, later downloads are compared with this one. */
   wasVerified: boolean;
 }
 
-/** What a name of the catalogue or an address stands for. Null when it is neither. */
+/** Resolves a catalogue name or URL. Null if it is neither. */
 export function wantedModel(
   nameOrUrl: string,
   given: { name?: string; kind?: ModelKind; sha256?: string } = {},
@@ -53,7 +52,7 @@ export function wantedModel(
 }
 
 /**
- * Downloads a model, verifies it, and unpacks it into its folder, which is there whole or not at all.
+ * Downloads, verifies and unpacks a model. Its folder appears complete or not at all.
  * @throws ModelError
  */
 export async function fetchModel(wanted: WantedModel, options: FetchModelOptions): Promise<FetchedModel> {
@@ -65,10 +64,10 @@ export async function fetchModel(wanted: WantedModel, options: FetchModelOptions
   }
   const lock = await readLockFile(modelsDir);
   const key = `${kind}/${name}`;
-  // Fetched before from the same place: it should still be the same.
+  // Fetched before from the same URL, so the checksum should be the same.
   const locked = lock[key]?.url === url ? lock[key].sha256 : null;
   const sha256 = wanted.sha256 ?? locked;
-  const archive = join(modelsDir, '.downloads', createHash('sha256').update(url).digest('hex').slice(0, 32));
+  const archive = downloadPath(modelsDir, url);
   const downloaded = await download({
     ...{ url, path: archive, sha256, mostBytes: MOST_DOWNLOAD_BYTES, onProgress },
     ...(signal !== undefined && { signal }),
@@ -82,7 +81,7 @@ export async function fetchModel(wanted: WantedModel, options: FetchModelOptions
       await writeFile(join(root, MANIFEST_NAME), `${JSON.stringify(wanted.manifest, null, 2)}\n`);
     }
     const entry = { url, sha256: downloaded.sha256, fetchedAt: new Date().toISOString(), files };
-    // A model without its entry is not checked; an entry without its model is told by the check.
+    // In this order: the check reports an entry without its model, but not a model without an entry.
     await rename(root, folder);
     // Another model may have been fetched meanwhile.
     await writeLockFile(modelsDir, { ...(await readLockFile(modelsDir)), [key]: entry });
@@ -91,7 +90,7 @@ export async function fetchModel(wanted: WantedModel, options: FetchModelOptions
     const count = Object.keys(files).length;
     return { folder, sha256: downloaded.sha256, bytes, files: count, wasVerified: sha256 !== null };
   } catch (error) {
-    // What cannot be unpacked will not be the next time. A missing program can be installed.
+    // A bad archive stays bad. A missing program can be installed.
     if (error instanceof ModelError && error.code === 'BAD_ARCHIVE') await rm(archive, { force: true });
     throw error;
   } finally {
@@ -109,7 +108,7 @@ function manifestOf({ kind, type, languages }: CatalogueModel): object | null {
   return Object.keys(manifest).length === 0 ? null : manifest;
 }
 
-/** Archives have one folder with the model in it, or its files at once. */
+/** Archives contain one folder with the model, or its files directly. */
 async function modelIn(folder: string, files: UnpackedFiles): Promise<{ root: string; files: UnpackedFiles }> {
   const [only, second] = await readdir(folder, { withFileTypes: true });
   if (only === undefined || second !== undefined || !only.isDirectory()) return { root: folder, files };

@@ -11,8 +11,9 @@ const LockedModelSchema = {
   required: ['url', 'sha256', 'fetchedAt', 'files'],
   properties: {
     url: { type: 'string' },
-    /** Of the archive. */
-    sha256: Sha256 /** ISO 8601. */,
+    /** Checksum of the archive. */
+    sha256: Sha256,
+    /** ISO 8601. */
     fetchedAt: { type: 'string' },
     files: {
       type: 'object',
@@ -25,7 +26,7 @@ const LockedModelSchema = {
   },
 } as const;
 
-/** What was fetched, so that a later check finds what has changed since. By folder, such as `stt/whisper-tiny`. */
+/** Checksums of fetched models, to detect later changes. By folder, such as `stt/whisper-tiny`. */
 export type LockedModel = Static<typeof LockedModelSchema>;
 export type LockFile = Record<string, LockedModel>;
 
@@ -33,7 +34,7 @@ const LockFileSchema = schemaCheck({ type: 'object', additionalProperties: Locke
 
 export const LOCK_FILE_NAME = 'models.lock.json';
 
-/** Empty when there is none. @throws ModelError `BAD_LOCK_FILE` */
+/** Empty if there is no file. @throws ModelError `BAD_LOCK_FILE` */
 export async function readLockFile(modelsDir: string): Promise<LockFile> {
   const path = join(modelsDir, LOCK_FILE_NAME);
   let text: string;
@@ -50,7 +51,7 @@ export async function readLockFile(modelsDir: string): Promise<LockFile> {
   throw new ModelError('BAD_LOCK_FILE', `${path} is damaged: remove it, and fetch the models anew`);
 }
 
-/** Whole or not at all. */
+/** Writes the file atomically. */
 export async function writeLockFile(modelsDir: string, lock: LockFile): Promise<void> {
   const path = join(modelsDir, LOCK_FILE_NAME);
   await writeFile(`${path}.new`, `${JSON.stringify(lock, null, 2)}\n`);

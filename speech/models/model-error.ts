@@ -1,4 +1,4 @@
-/** What a person is told when a model cannot be had: one line. */
+/** A model is unavailable. The message is one line for people. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly code: ModelErrorCode;
@@ -10,13 +10,13 @@ export class ModelError extends Error {
 }
 
 export type ModelErrorCode =
-  /** No server, or it answers with something else. What was fetched so far is kept. */
+  /** The server is unreachable or its response invalid. The partial file is kept. */
   | 'DOWNLOAD_FAILED'
-  /** It is not what it should be. What was fetched is thrown away. */
+  /** The checksum differs. The file is deleted. */
   | 'CHECKSUM_MISMATCH'
-  /** It cannot or must not be unpacked. */
+  /** The archive is invalid or unsafe. */
   | 'BAD_ARCHIVE'
-  /** A program that unpacks it is not installed. */
+  /** The program that unpacks it is not installed. */
   | 'MISSING_PROGRAM'
   | 'ALREADY_INSTALLED'
   | 'BAD_LOCK_FILE';

@@ -1,18 +1,16 @@
 import { ModelError } from './model-error.ts';
 
-/** One thing in a tar file. */
 export interface TarEntry {
-  /** As it is written there: nobody has checked it. */
+  /** As in the archive, unchecked. */
   name: string;
   kind: 'file' | 'folder' | 'other';
   bytes: number;
-  /** Of a file. What is not read is stepped over. */
+  /** Content of a file. Unread content is skipped. */
   content: AsyncGenerator<Buffer>;
 }
 
 /**
- * Reads a tar stream (POSIX.1-2001, with the long names of GNU tar and of pax). Each entry must be done with before the
- * next one is asked for.
+ * Reads a tar stream (POSIX.1-2001, with long names of GNU tar and pax). Finish each entry before requesting the next.
  * @throws ModelError `BAD_ARCHIVE`
  */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
@@ -67,7 +65,7 @@ function nameOf(header: Buffer): string {
   return prefix === '' ? name : `${prefix}/${name}`;
 }
 
-/** Octal digits; files of 8 GB and more have their size in binary. */
+/** Octal digits; sizes from 8 GB are binary. */
 function sizeOf(header: Buffer): number {
   const field = header.subarray(124, 136);
   const size = (field[0]! & 0x80) === 0 ? Number.parseInt(textOf(field).trim() || '0', 8) : field.readUIntBE(6, 6);
@@ -109,12 +107,11 @@ class ByteStream {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** Lets go of the source, which may have more. */
   async close(): Promise<void> {
     await this.#source.return?.();
   }
 
-  /** Null where the stream ends. */
+  /** Null at the end of the stream. */
   async read(length: number): Promise<Buffer | null> {
     const parts: Buffer[] = [];
     for await (const part of this.#pieces(length)) parts.push(part);
@@ -143,7 +140,7 @@ class ByteStream {
     for await (const _ of this.take(length));
   }
 
-  /** As they come, so many bytes in all, or fewer where the stream ends. */
+  /** Yields `length` bytes as they arrive, or fewer at the end of the stream. */
   async *#pieces(length: number): AsyncGenerator<Buffer> {
     for (let left = length; left > 0; ) {
       if (this.#buffer.length === 0) {

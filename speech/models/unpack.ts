@@ -12,12 +12,12 @@ export interface UnpackLimits {
   mostBytes: number;
 }
 
-/** By path from the folder, with forward slashes. */
+/** By path relative to the folder, with forward slashes. */
 export type UnpackedFiles = Record<string, { bytes: number; sha256: string }>;
 
 /**
- * Unpacks a tar archive, compressed with gzip, bzip2, xz or not at all, into an empty folder. Plain files and folders
- * only: links and devices are refused, and so is whatever would come to lie outside of the folder.
+ * Unpacks a tar archive, compressed with gzip, bzip2, xz or not at all, into an empty folder. Rejects links, devices
+ * and paths outside of the folder.
  * @throws ModelError `BAD_ARCHIVE`, `MISSING_PROGRAM`
  */
 export async function unpack(archive: string, folder: string, limits: UnpackLimits): Promise<UnpackedFiles> {
@@ -48,7 +48,7 @@ export async function unpack(archive: string, folder: string, limits: UnpackLimi
 
 const IMPOSSIBLE_NAME: ReadonlySet<string> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EINVAL']);
 
-/** What the first bytes of a file say. */
+/** Signatures. */
 const COMPRESSIONS = [
   { name: 'gzip', magic: Buffer.from([0x1f, 0x8b]) },
   { name: 'bzip2', magic: Buffer.from('BZh') },
@@ -88,7 +88,7 @@ async function* gunzip(archive: string): AsyncGenerator<Buffer> {
   }
 }
 
-/** Node has no bzip2 and no xz; every system has. */
+/** Node lacks bzip2 and xz, which every system has. */
 async function* runDecompressor(program: 'bzip2' | 'xz', archive: string): AsyncGenerator<Buffer> {
   await using file = await open(archive);
   const child = spawn(program, ['-dc'], { stdio: [file.fd, 'pipe', 'ignore'] });
@@ -102,7 +102,7 @@ async function* runDecompressor(program: 'bzip2' | 'xz', archive: string): Async
       else reject(new ModelError('BAD_ARCHIVE', 'the archive is damaged'));
     });
   });
-  // Whoever stops reading does not wait for it.
+  // Avoids an unhandled rejection when the reader stops early.
   ended.catch(() => {});
   try {
     yield* child.stdout!;
@@ -130,7 +130,7 @@ function safePath({ name, kind }: TarEntry): string {
 async function writeEntry(entry: TarEntry, path: string): Promise<{ bytes: number; sha256: string }> {
   await mkdir(dirname(path), { recursive: true });
   const hash = createHash('sha256');
-  // A second file of the same name would be written through whatever the first one was.
+  // Exclusive, so that a duplicate name cannot overwrite the first file.
   await using file = await open(path, 'wx', 0o644);
   for await (const chunk of entry.content) {
     await file.writeFile(chunk);

@@ -2,30 +2,30 @@ import type { Granted } from '../../runtime/lease-pool.ts';
 import type { Capability } from './router.ts';
 
 /**
- * What an utterance needs a recognizer for, most urgent first: `due` is a live one that was said to its end and is
- * waited for, or one that is far behind; `spoken` a live one that goes on; `batch` one of a file.
+ * Priority of an utterance, highest first: `due` is live and complete, or far behind; `spoken` is live and still being
+ * spoken; `batch` is from a file.
  */
 export type Urgency = 'due' | 'spoken' | 'batch';
 
 export interface ClaimOptions {
   streamKey: number;
   model: Capability;
-  /** Asked again and again: an utterance becomes due while it waits. */
+  /** Called repeatedly, because an utterance may become due while it waits. */
   urgency: () => Urgency;
-  /** Whether the recognizer may be asked for again by who is more urgent; the utterance then starts anew. */
+  /** Whether a more urgent claim may recall the recognizer; the utterance then restarts. */
   isRecallable: boolean;
-  /** Whether no other utterance may be in the same process: what it shared one with broke, and either may be why. */
+  /** Whether the process must not be shared, because a shared one broke and either utterance may be the cause. */
   isAlone: boolean;
   onRecall: () => void;
   signal: AbortSignal;
 }
 
-/** Whoever has had a recognizer for longer loses too much by starting again, unless nobody waits but a file. */
+/** After this time a restart would lose too much, unless the utterance is from a file. */
 const RECALLABLE_FOR_MS = 10_000;
 
 const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
 
-/** The order in which claims are served: by urgency; then whose stream had one longest ago; then who came first. */
+/** Sorts claims by urgency, then by the stream's last lease (oldest first), then by arrival. */
 export function inOrder<Claim extends ClaimOptions>(
   claims: readonly Claim[],
   lastLeaseTo: (streamKey: number) => number,
@@ -36,8 +36,10 @@ export function inOrder<Claim extends ClaimOptions>(
     .map(({ claim }) => claim);
 }
 
-/** Whose recognizer goes to a claim that is more urgent: that of the least urgent, and among these of who loses least. */
-export function whomToRecall<Claim extends ClaimOptions>(
+/**
+ * Chooses the lease to recall for a more urgent claim: the least urgent one and, among these, the one that loses least.
+ */
+export function leaseToRecall<Claim extends ClaimOptions>(
   claim: Claim,
   leases: readonly Granted<Claim>[],
 ): Granted<Claim> | null {

@@ -11,15 +11,15 @@ export type Outcome = Extract<RecognitionEvent, { type: 'utterance.recognised' |
 export interface Concluded {
   utterance: Utterance;
   end: UtteranceEnd;
-  /** Null when it was discarded. */
+  /** Null if it was discarded. */
   decoded: Exclude<Decoded, { type: 'refused' }> | null;
-  /** Those that held when it began. */
+  /** Settings at the utterance's start. */
   settings: RecognitionSettings;
 }
 
 /**
- * Makes of what engines understood what may be told: nothing that was made up, keywords, times of the stream, who spoke.
- * Wants the utterances of a stream one at a time and in their order, since each is judged in the light of the last.
+ * Turns an engine's result into events: drops invented text, applies keywords, converts to stream time and labels
+ * speakers. Requires the utterances of a stream in order, one at a time, because each is judged against the last.
  */
 export class UtteranceConcluder {
   readonly #speakers: SpeakerLabels;
@@ -65,7 +65,7 @@ export class UtteranceConcluder {
   }
 }
 
-/** Engines elsewhere say what they like: words follow one another, and lie inside the utterance. */
+/** Remote engines may return invalid times: makes words ordered and within the utterance. */
 export function inStreamTime(words: readonly RecognisedWord[], { startMs, length }: Utterance): RecognisedWord[] {
   const lastMs = startMs + millisecondsOf(length);
   let reachedMs = startMs;

@@ -15,37 +15,40 @@ export interface DecodeOptions {
   candidates: readonly Candidate[];
   keywords: readonly Keyword[];
   urgency: () => Urgency;
-  /** Null when nobody wants hypotheses. */
+  /** Null if no hypotheses are wanted. */
   hypotheses: {
-    /** Asked between two pieces of audio; whoever wakes the utterance is asked at once. */
+    /** Called between two chunks of audio, and whenever the utterance wakes. */
     areDue: () => boolean;
     onHypothesis: (hypothesis: Hypothesis | null) => void;
   } | null;
-  /** So many more samples have been recognised; of a file, have come to a recognizer. */
+  /** Called with the number of newly recognised samples; for a file, of samples that reached a recognizer. */
   onTaken: (samples: number) => void;
-  /** Of this utterance. Aborting gives the recognizer back as soon as it answers. */
+  /** For this utterance. Aborting releases the recognizer as soon as it answers. */
   signal: AbortSignal;
 }
 
 export type Decoded =
   | { type: 'recognised'; recognition: Recognition }
-  /** All that could have recognised it broke on it. */
+  /** All suitable recognizers broke on it. */
   | { type: 'given-up' }
-  /** Nobody can recognise anything of this stream. */
+  /** No engine can recognise this stream. */
   | { type: 'refused'; error: RecognizerError };
 
-/** One recognizer may break by chance; the second breaks of this utterance. */
+/** A single recognizer may break by chance; the second one breaks because of the utterance. */
 const ATTEMPTS_PER_CANDIDATE = 2;
-/** Those that were broken before do not count, as their processes may have been killed all at once; up to a limit. */
+/**
+ * Limit of recognizers that were broken before the utterance. They do not count as attempts, because all processes may
+ * have been killed at once.
+ */
 const MOST_BROKEN_BEFORE = 8;
-/** Of an upstream server that asks to wait, or is not there for a moment. */
+/** Wait for a throttling or unavailable upstream server. */
 const USUAL_PATIENCE_S = 1;
 const MOST_PATIENCE_S = 3;
 
 /**
- * Recognises an utterance, a live one while it goes on. When a recognizer breaks, or is recalled for somebody more urgent, the
- * utterance starts again elsewhere from its first sample.
- * @throws the signal's reason when aborted
+ * Recognises an utterance, a live one while it is spoken. If a recognizer breaks or is recalled, the utterance restarts
+ * on another one from its first sample.
+ * @throws the signal's reason
  */
 export async function decodeUtterance(utterance: Utterance, options: DecodeOptions): Promise<Decoded> {
   let lastError: RecognizerError | null = null;
@@ -68,13 +71,13 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
         failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
         if (patienceMs !== null && failures < ATTEMPTS_PER_CANDIDATE) await pause(patienceMs, options.signal);
       } else if (attempt.type === 'recognised' && language === null && !isAllowed(attempt.recognition, candidate)) {
-        // What it takes for another language is most likely the first of those that may be spoken.
+        // Speech detected as another language is most likely in the first allowed one.
         language = candidate.allowed?.[0] ?? null;
       } else return attempt;
     }
   }
   if (lastError === null) throw new TypeError('an utterance without anybody to recognise it');
-  // What cannot even be started does not break of this utterance.
+  // A recognizer that cannot start does not break because of the utterance.
   return lastError.code === 'crashed' && hadRecognizer ? { type: 'given-up' } : { type: 'refused', error: lastError };
 }
 
@@ -92,7 +95,7 @@ interface AttemptOptions extends DecodeOptions {
 type Attempt =
   | Extract<Decoded, { type: 'recognised' }>
   | { type: 'recalled' }
-  /** `wasBroken`: it was so before it heard anything of the utterance. */
+  /** `wasBroken`: it broke before it received any of the utterance. */
   | { type: 'failed'; error: RecognizerError; hadRecognizer: boolean; wasBroken: boolean };
 
 async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise<Attempt> {
@@ -124,10 +127,9 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
 }
 
 /**
- * Resolves when it is time to claim a recognizer. One that hears an utterance as a whole can do nothing before that is
- * whole; and who had to give one up for somebody more urgent waits until it is as urgent. A file is read so fast that
- * it is no loss to wait for the rest of an utterance, and a recognizer that waited for it could keep those from the
- * others that the reader waits for.
+ * Resolves when a recognizer should be claimed. A whole-utterance engine needs the complete utterance, and after a
+ * recall the utterance waits until it is urgent. A file is read so fast that waiting for its complete utterance costs
+ * nothing, while a recognizer that waited for audio would be blocked for others.
  */
 async function claimable(utterance: Utterance, options: AttemptOptions): Promise<void> {
   const { candidate, isLive, isRecallable, urgency, signal, onTaken } = options;
@@ -135,7 +137,7 @@ async function claimable(utterance: Utterance, options: AttemptOptions): Promise
   while (utterance.end === null && (!isLive || !streams || (!isRecallable && urgency() === 'spoken'))) {
     signal.throwIfAborted();
     const changed = utterance.changed();
-    // What nobody could work on yet does not lag behind. The reader of a file is to wait, though.
+    // Audio that no recognizer could process yet is not a backlog. A file's reader should wait, though.
     if (!streams && isLive) onTaken(utterance.take(utterance.length));
     await changed;
   }
@@ -146,19 +148,23 @@ async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions)
   const { isLive, urgency, signal, onTaken } = options;
   const hypotheses = hypothesesFor(options);
   let position = 0;
-  // The reader of a file is to keep all recognizers busy, not only so far ahead of those that are.
+  let concluded = 0;
+  // A file's reader should keep all recognizers busy, and not only run a fixed distance ahead.
   if (!isLive) onTaken(utterance.take(utterance.length));
   for (;;) {
     signal.throwIfAborted();
     if (lease.isRecalled && urgency() !== 'due') return { type: 'recalled' };
     const changed = utterance.changed();
     const samples = utterance.read(position);
-    if (samples.length > 0) {
+    if (position > concluded && utterance.pausesAt(position)) {
+      concluded = position;
+      if (recognizer.pause !== undefined) await lease.work(recognizer.pause());
+    } else if (samples.length > 0) {
       position += samples.length;
       await lease.work(recognizer.write(samples));
       onTaken(utterance.take(position));
     } else if (utterance.end !== null) {
-      // An engine elsewhere may take long: a cancelled utterance does not wait for it.
+      // A remote engine may be slow, so cancellation does not wait for it.
       return { type: 'recognised', recognition: await raceAbort(lease.work(recognizer.finish()), signal) };
     } else if (!hypotheses?.areDue()) {
       await changed;
@@ -171,7 +177,7 @@ function hypothesesFor({ candidate, hypotheses }: AttemptOptions): DecodeOptions
   return candidate.description.streams ? hypotheses : null;
 }
 
-/** A recognizer that is well forgets the utterance; what cannot even do that is broken. */
+/** Cancels the utterance on the recognizer; if that fails, the recognizer is broken. */
 async function abandon(lease: Lease | null, error: RecognizerError): Promise<void> {
   if (lease === null) return;
   let broken = error.code === 'crashed' ? error.message : null;
@@ -185,7 +191,7 @@ async function abandon(lease: Lease | null, error: RecognizerError): Promise<voi
   lease.giveBack({ broken, audioMs: 0 });
 }
 
-/** How long to wait before the same is tried again; null when it would be of no use, or take too long. */
+/** Delay before a retry; null if a retry is useless or would take too long. */
 function patienceFor({ code, retryable, retryAfterS }: RecognizerError): number | null {
   if (!retryable) return null;
   if (code === 'crashed') return 0;
@@ -202,7 +208,7 @@ function isAllowed({ language }: Recognition, { allowed }: Candidate): boolean {
   return allowed === null || allowed.includes(language);
 }
 
-/** Whatever an engine throws that it does not know itself is a defect of it. */
+/** An unknown exception is a defect of the engine. */
 function asRecognizerError(error: unknown): RecognizerError {
   if (error instanceof RecognizerError) return error;
   const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);

@@ -8,7 +8,7 @@ export interface HostedStreamOptions {
   model: StreamModel;
   configure: (change: Partial<RecognitionSettings>) => Promise<StreamModel>;
   onEvent: (event: RecognitionEvent) => void;
-  /** Called once, also when the stream ended by itself. */
+  /** Called once, also if the stream ended by itself. */
   onClosed: () => void;
   signal: AbortSignal;
 }
@@ -19,7 +19,7 @@ const LAST_EVENTS: ReadonlySet<RecognitionEvent['type']> = new Set([
   'recognition.failed',
 ]);
 
-/** A stream as its owner holds it; what it stands for lives in the speech thread. */
+/** The owner's handle of a stream in the speech thread. */
 export class HostedStream implements RecognitionStream {
   readonly utterances: MessagePort;
   readonly #options: HostedStreamOptions;
@@ -53,7 +53,6 @@ export class HostedStream implements RecognitionStream {
     this.#options.onClosed();
   };
 
-  /** For the host: what the thread tells. */
   deliver(event: RecognitionEvent): void {
     if (this.#isClosed) return;
     if (LAST_EVENTS.has(event.type)) this.close();

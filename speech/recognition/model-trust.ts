@@ -1,11 +1,11 @@
-/** How often a model may break before anything was ever understood by it. */
+/** Limit of crashes before a model's first success. */
 const MOST_BREAKS = 3;
 const OUT_FOR_MS = 600_000;
 
 /**
- * Which models are out of service: those that load, but break on whatever is said, such as one whose tokens were cut off.
- * Each utterance would wait for several processes to load and die. A model that ever understood anything is trusted,
- * so that audio that it cannot bear keeps it from nobody else.
+ * Takes models out of service that load but crash on any speech, for example because their tokens were truncated.
+ * Otherwise each utterance would wait for several processes to load and die. A model that has succeeded once stays in
+ * service, so that audio that crashes it affects only its sender.
  */
 export class ModelTrust {
   readonly #trusted = new Set<string>();
@@ -16,7 +16,7 @@ export class ModelTrust {
     this.#breaks.delete(model);
   }
 
-  /** True when this takes it out of service. After the time it is tried once more. */
+  /** Returns whether this takes the model out of service. It is retried after a while. */
   noteBroken(model: string): boolean {
     if (this.#trusted.has(model) || this.isOut(model)) return false;
     const count = (this.#breaks.get(model)?.count ?? 0) + 1;

@@ -2,8 +2,9 @@ import type { MessagePort } from 'node:worker_threads';
 import type { RecognitionEvent } from '../../machines/utterances.ts';
 import type { EngineSettings } from '../engines/available-engines.ts';
 import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../speech-recognition.ts';
+import type { LiveLoadReading } from './live-load.ts';
 
-/** What crosses between the main thread and the speech thread. Audio has ports of its own. */
+/** Messages between the main thread and the speech thread. Audio has ports of its own. */
 export interface RecognitionThread {
   data: ThreadData;
   ready: EnginesDescribed;
@@ -14,13 +15,19 @@ export interface RecognitionThread {
 
 interface ThreadData {
   settings: EngineSettings;
-  /** Module whose `createEngines` makes the engines. */
+  /** Module whose `createEngines` creates the engines. */
   enginesModule: string;
 }
 
 interface RecognitionCalls {
   'stream.open': {
-    request: { streamKey: number; mode: 'live' | 'batch'; settings: RecognitionSettings; utterances: MessagePort };
+    request: {
+      streamKey: number;
+      mode: 'live' | 'batch';
+      isPromised: boolean;
+      settings: RecognitionSettings;
+      utterances: MessagePort;
+    };
     answer: StreamModel;
   };
   'stream.configure': { request: { streamKey: number; change: Partial<RecognitionSettings> }; answer: StreamModel };
@@ -29,9 +36,9 @@ interface RecognitionCalls {
 }
 
 export interface StreamModel {
-  /** Engine and model that utterances go to, such as `pocketsphinx/en-us`. */
+  /** Chosen engine and model, such as `pocketsphinx/en-us`. */
   model: string;
-  /** Whether that has a use for keywords itself. */
+  /** Whether the model uses keywords itself. */
   boostsKeywords: boolean;
 }
 
@@ -41,6 +48,7 @@ export interface EnginesDescribed {
 }
 
 export type ThreadReport =
+  | ({ type: 'load' } & LiveLoadReading)
   | { type: 'event'; streamKey: number; event: RecognitionEvent }
   /** A recognizer broke and was closed. */
   | { type: 'recognizer.broken'; model: string; detail: string };

@@ -4,6 +4,7 @@ import type { RecognitionEvent } from '../../machines/utterances.ts';
 import { type AvailableEngines, problemOf } from '../engines/available-engines.ts';
 import type { EngineName } from '../recognizer.ts';
 import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../speech-recognition.ts';
+import { LiveLoad, type LiveLoadReading } from './live-load.ts';
 import type { EnginesDescribed, StreamModel } from './protocol.ts';
 import { RecognizerPool } from './recognizer-pool.ts';
 import { type Candidate, type Capability, findRoute, modelNameOf, type PreferredEngine } from './router.ts';
@@ -15,41 +16,55 @@ import type { UtteranceStream } from './utterance-stream.ts';
 export interface RecognitionDeskOptions {
   available: AvailableEngines;
   preferred: PreferredEngine;
-  /** Recognizers of local engines at most. */
+  /** Limit of local recognizers. */
   processes: number;
   onEvent: (streamKey: number, event: RecognitionEvent) => void;
   onBroken?: (instance: { model: string; detail: string }) => void;
+  /** Called when the live load changes. */
+  onLoad?: (load: LiveLoadReading) => void;
+  /** Default `performance.now`. */
+  nowMs?: () => number;
 }
 
 export interface OpenStreamOptions {
   streamKey: number;
   mode: 'live' | 'batch';
+  /** Opens a live stream even if the recognizers are busy. Default false. */
+  isPromised?: boolean;
   settings: RecognitionSettings;
   utterances: MessagePort;
 }
 
-/** What the speech thread does, without the thread: streams, and the recognizers they share. */
+/** State of the speech thread: streams, and the recognizers they share. */
 export class RecognitionDesk {
   readonly #options: RecognitionDeskOptions;
   readonly #pool: RecognizerPool;
+  readonly #load: LiveLoad;
   readonly #streams = new Map<number, { stream: UtteranceStream; isLive: boolean }>();
 
   constructor(options: RecognitionDeskOptions) {
     this.#options = options;
     const { processes, onBroken } = options;
     this.#pool = new RecognizerPool({ processes, ...(onBroken && { onBroken }) });
+    this.#load = new LiveLoad({
+      processes,
+      realTimeFactorOf: (engine) => this.#pool.liveRealTimeFactorOf(engine),
+      nowMs: options.nowMs ?? (() => performance.now()),
+    });
   }
 
   get streams(): number {
     return this.#streams.size;
   }
 
-  /** @throws TandemError `unsupported_language` */
+  /** @throws TandemError `unsupported_language`, `STT_OVERLOADED` */
   async open(options: OpenStreamOptions): Promise<StreamModel> {
     const isLive = options.mode === 'live';
     try {
       const capabilities = await this.#capabilities();
-      return this.#open(options, isLive, this.#candidatesFor(options.settings, isLive, capabilities));
+      const candidates = this.#candidatesFor(options.settings, isLive, capabilities);
+      if (isLive && !options.isPromised && !this.#load.hasRoomFor(engineOf(candidates))) throw overloaded();
+      return this.#open(options, isLive, candidates);
     } catch (error) {
       options.utterances.close();
       throw error;
@@ -73,15 +88,25 @@ export class RecognitionDesk {
         embedder: this.#options.available.embedder,
         onBroken: (detail) => this.#options.onBroken?.({ model: 'speaker model', detail }),
       }),
-      onEvent: (event) => this.#options.onEvent(streamKey, event),
-      onClosed: () => this.#streams.delete(streamKey),
+      onEvent: (event) => {
+        if (isLive) this.#weigh(streamKey, event);
+        this.#options.onEvent(streamKey, event);
+      },
+      onClosed: () => {
+        this.#streams.delete(streamKey);
+        if (!isLive) return;
+        this.#load.close(streamKey);
+        this.#reportLoad();
+      },
     });
     this.#streams.set(streamKey, { stream, isLive });
+    if (isLive) this.#load.open(streamKey, engineOf(candidates));
+    this.#reportLoad();
     this.#warm(candidates[0]);
     return streamModel(candidates[0]);
   }
 
-  /** @throws TandemError `unsupported_language`, and nothing changes */
+  /** @throws TandemError `unsupported_language`, without any change */
   async configure(streamKey: number, change: Partial<RecognitionSettings>): Promise<StreamModel> {
     const capabilities = await this.#capabilities();
     const open = this.#streams.get(streamKey);
@@ -89,6 +114,7 @@ export class RecognitionDesk {
     const settings = { ...open.stream.settings, ...change };
     const candidates = this.#candidatesFor(settings, open.isLive, capabilities);
     open.stream.configure(settings, candidates);
+    if (open.isLive) this.#load.open(streamKey, engineOf(candidates));
     this.#warm(candidates[0]);
     return streamModel(candidates[0]);
   }
@@ -126,7 +152,18 @@ export class RecognitionDesk {
     await this.#pool.close();
   }
 
-  /** Somebody is about to speak: one recognizer for each stream that is open, as far as there is room. */
+  #weigh(streamKey: number, event: RecognitionEvent): void {
+    if (event.type === 'recognition.lagging') this.#load.setBehind(streamKey, event.isShedding);
+    else if ('summary' in event) this.#load.speak(streamKey, event.summary.endMs - event.summary.startMs);
+    else return;
+    this.#reportLoad();
+  }
+
+  #reportLoad(): void {
+    this.#options.onLoad?.(this.#load.read());
+  }
+
+  /** Loads recognizers ahead of speech: one per open stream, up to the limit. */
   #warm(candidate: Candidate): void {
     this.#pool.warm(candidate, this.#streams.size);
   }
@@ -142,7 +179,7 @@ export class RecognitionDesk {
     return route.candidates;
   }
 
-  /** Asked anew each time, which is cheap, so that a model that was installed meanwhile is found. */
+  /** Queried each time, which is cheap, to find newly installed models. */
   async #capabilities(): Promise<Capability[]> {
     const described = await Promise.all(
       this.#options.available.engines.map(async (engine) =>
@@ -151,6 +188,14 @@ export class RecognitionDesk {
     );
     return described.flat();
   }
+}
+
+function engineOf([best]: readonly [Candidate, ...Candidate[]]): EngineName {
+  return best.engine.name;
+}
+
+function overloaded(): TandemError {
+  return new TandemError('STT_OVERLOADED', 'The recognizers are fully loaded by live transcription. Try again later.');
 }
 
 function streamModel(candidate: Candidate): StreamModel {

@@ -1,28 +1,29 @@
 import { LeasePool, type LeaseRequest, type Lease as PoolLease, type ResourceKind } from '../../runtime/lease-pool.ts';
 import type { EngineName, Recognizer } from '../recognizer.ts';
 import { RecognizerError } from '../recognizer.ts';
-import { type ClaimOptions, inOrder, whomToRecall } from './claims.ts';
+import { type ClaimOptions, inOrder, leaseToRecall } from './claims.ts';
+import { isLocal } from './live-load.ts';
 import { ModelTrust } from './model-trust.ts';
 import { type Capability, modelNameOf } from './router.ts';
 import { answeredWithin, WorkMeter } from './work-meter.ts';
 
-/** A recognizer for one utterance; it may share its process with others. */
+/** A recognizer for one utterance. It may share its process with others. */
 export interface Lease {
   readonly recognizer: Recognizer;
-  /** Somebody more urgent waits for it: give it back, unless the utterance is due itself by now. */
+  /** A more urgent claim waits: give the recognizer back, unless this utterance is due by now. */
   readonly isRecalled: boolean;
-  /** Waits for what was asked of the recognizer, measuring it. @throws RecognizerError `crashed` when it takes forever */
+  /** Awaits and measures a recognizer's answer. @throws RecognizerError `crashed` on timeout */
   work<Answer>(answer: Promise<Answer>): Promise<Answer>;
-  /** To be called once. A broken instance, `broken` says how, is closed, and replaced when one is wanted. */
+  /** Call once. A broken instance, described by `broken`, is closed, and replaced on demand. */
   giveBack(outcome: { broken: string | null; audioMs: number; hasText?: boolean }): void;
 }
 
 export interface RecognizerPoolOptions {
-  /** Instances of local engines at most, of all models together. */
+  /** Limit of local instances, over all models. */
   processes: number;
-  /** How long an instance that nobody wants stays loaded. Default 5 minutes. */
+  /** Idle time before an instance is unloaded. Default 5 minutes. */
   idleMs?: number;
-  /** How long a recognizer may take for one answer before it counts as dead. Default 2 minutes. */
+  /** Timeout of one answer, after which a recognizer counts as dead. Default 2 minutes. */
   answerWithinMs?: number;
   onBroken?: (instance: { model: string; detail: string }) => void;
 }
@@ -31,7 +32,7 @@ const OUT_OF_SERVICE =
   'is out of service for 10 minutes: its process crashed on all that was said. Run tandem models check, and fetch it again';
 const DEFAULT_ANSWER_WITHIN_MS = 120_000;
 
-/** An instance works while it owes an answer to any of its leases. */
+/** An instance is busy while any of its leases awaits an answer. */
 interface Busy {
   answers: number;
   sinceMs: number;
@@ -43,19 +44,22 @@ interface Request extends ClaimOptions, LeaseRequest<Recognizer> {
 }
 
 /**
- * Recognizers, leased for one utterance, and taken back from the less urgent when the more urgent wait. A stream gets
- * the one that served it last, which knows its voice; else the one that others are least likely to come back to.
+ * Leases recognizers per utterance, and recalls less urgent leases for more urgent claims. A stream prefers the
+ * recognizer that served it last, which has adapted to its voice; else the one that other streams are least likely to
+ * reuse.
  */
 export class RecognizerPool {
   readonly #pool: LeasePool<Recognizer, Request>;
   readonly #answerWithinMs: number;
-  /** By stream: the number of the last lease. Streams are forgotten when they close. */
+  /** By stream: number of the last lease. Removed when the stream closes. */
   readonly #lastLeases = new Map<number, number>();
   readonly #lastStreams = new WeakMap<Recognizer, number>();
-  /** Of an instance that recognises several utterances at once: those of its recognizers that nobody has. */
+  /** Unleased recognizers of an instance that supports concurrent utterances. */
   readonly #unused = new WeakMap<Recognizer, Recognizer[]>();
   readonly #busy = new WeakMap<Recognizer, Busy>();
   readonly #work = new WorkMeter();
+  /** Only live streams, whose utterances are decoded during speech. */
+  readonly #liveWork = new WorkMeter();
   readonly #problems = new Map<string, string>();
   readonly #trust = new ModelTrust();
 
@@ -67,7 +71,7 @@ export class RecognizerPool {
         choose: ({ streamKey }, free) =>
           free.find(({ resource }) => this.#lastStreams.get(resource!) === streamKey) ?? free[0]!,
         mayReplace: () => true,
-        recall: whomToRecall,
+        recall: leaseToRecall,
         onGrant: ({ streamKey }, { resource, lease }) => {
           this.#lastLeases.set(streamKey, lease);
           this.#lastStreams.set(resource, streamKey);
@@ -76,7 +80,7 @@ export class RecognizerPool {
         onOpenFailed: (kind, detail) => this.#problems.set(kind.maker.name, detail),
         onBroken: ({ key: model, maker }, detail) => {
           onBroken?.({ model, detail });
-          // Only those are chosen by operators, and have others to take over.
+          // Only these models are chosen by operators and have alternatives.
           if (maker.name !== 'sherpa-onnx' || !this.#trust.noteBroken(model)) return;
           this.#problems.set(maker.name, `${model} ${OUT_OF_SERVICE}`);
           onBroken?.({ model, detail: OUT_OF_SERVICE });
@@ -89,27 +93,32 @@ export class RecognizerPool {
     );
   }
 
-  /** @throws RecognizerError when the model cannot be loaded; the signal's reason when aborted */
+  /** @throws RecognizerError if the model cannot be loaded; the signal's reason */
   async claim(options: ClaimOptions): Promise<Lease> {
     const kind = kindOf(options.model);
     if (this.#trust.isOut(kind.key)) throw new RecognizerError('model', `${kind.key} ${OUT_OF_SERVICE}`);
     const lease = await this.#pool.lease({ ...options, kind });
-    return this.#measured(lease, options.model);
+    return this.#measured(lease, options.model, options.urgency() !== 'batch');
   }
 
-  /** Loads another instance of a model that will be wanted soon, unless so many are there or there is no room. */
+  /** Loads another instance ahead of demand, up to `wanted` and the limit. */
   warm(capability: Capability, wanted: number): void {
     const kind = kindOf(capability);
     if (!this.#trust.isOut(kind.key)) this.#pool.warm(kind, wanted);
   }
 
-  /** To be called when the urgency of a claim may have changed. */
+  /** Call when the urgency of a claim may have changed. */
   reconsider(): void {
     this.#pool.serve();
   }
 
   forgetStream(streamKey: number): void {
     this.#lastLeases.delete(streamKey);
+  }
+
+  /** Seconds of work per second of speech in live streams; null before the first recognition. */
+  liveRealTimeFactorOf(engine: EngineName): number | null {
+    return this.#liveWork.realTimeFactorOf(engine);
   }
 
   statusOf(engine: EngineName): {
@@ -131,12 +140,13 @@ export class RecognizerPool {
     await this.#pool.close();
   }
 
-  #measured(lease: PoolLease<Recognizer>, model: Capability): Lease {
+  #measured(lease: PoolLease<Recognizer>, model: Capability, isLive: boolean): Lease {
     const engine = model.engine.name;
     const within = this.#answerWithinMs;
     const unused = this.#unusedOf(lease.resource);
     const recognizer = unused.pop() ?? lease.resource.beside!();
     const busy = this.#busyOf(lease.resource);
+    let workMs = 0;
     return {
       recognizer,
       get isRecalled() {
@@ -147,12 +157,18 @@ export class RecognizerPool {
         try {
           return await answeredWithin(answer, within);
         } finally {
-          if (--busy.answers === 0) this.#work.add(engine, { workMs: performance.now() - busy.sinceMs, audioMs: 0 });
+          if (--busy.answers === 0) {
+            const busyMs = performance.now() - busy.sinceMs;
+            workMs += busyMs;
+            this.#work.add(engine, { workMs: busyMs, audioMs: 0 });
+          }
         }
       },
       giveBack: ({ broken, audioMs, hasText = false }) => {
         if (hasText) this.#trust.noteUnderstood(modelNameOf(model));
         this.#work.add(engine, { workMs: 0, audioMs });
+        // An abandoned utterance says nothing about the time of a complete one.
+        if (isLive && audioMs > 0) this.#liveWork.add(engine, { workMs, audioMs });
         unused.push(recognizer);
         lease.giveBack({ broken });
       },
@@ -177,8 +193,7 @@ function kindOf(model: Capability): ResourceKind<Recognizer> {
   return {
     key: modelNameOf(model),
     maker: engine,
-    // Upstream servers have their own cores.
-    isLocal: engine.name !== 'openai',
+    isLocal: isLocal(engine.name),
     leasesAtOnce: description.utterancesAtOnce ?? 1,
     open: async () => await engine.load(description),
   };

@@ -3,17 +3,16 @@ import { describeLanguage } from '../languages.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import type { EngineName, RecognitionEngine, RecognizerDescription } from '../recognizer.ts';
 
-/** One model of one engine. */
 export interface Capability {
   engine: RecognitionEngine;
   description: RecognizerDescription;
 }
 
-/** A model that an utterance may be given to, and what it is told about the language. */
+/** A model for an utterance, with the language to recognise. */
 export interface Candidate extends Capability {
-  /** Null lets the engine find out. */
+  /** Null: detected by the engine. */
   language: string | null;
-  /** What it may find out; null for anything. */
+  /** Languages that detection may return; null for any. */
   allowed: readonly string[] | null;
 }
 
@@ -32,8 +31,8 @@ export type Route =
   | { type: 'unsupported'; message: string };
 
 /**
- * Whom utterances are given to, best first: only who understands all of the languages and can tell them apart; of these
- * the preferred engine, then the usual order. The later ones take over when the first fails.
+ * Ranks the models for a stream, best first: only those that support and distinguish all its languages, first the
+ * preferred engine, then the default order. Later ones take over when the first fails.
  */
 export function findRoute(options: RouteOptions): Route {
   const { languages, capabilities } = options;
@@ -43,7 +42,7 @@ export function findRoute(options: RouteOptions): Route {
     .map((capability) => candidateOf(capability, languages));
   const [best, ...others] = candidates;
   if (best === undefined) return { type: 'unsupported', message: explainUnsupported(options) };
-  // Where nobody can find out the language, whoever takes over must take it for the same.
+  // Without detection, all candidates must assume the same language.
   return { type: 'found', candidates: [best, ...others.filter(({ language }) => language === best.language)] };
 }
 
@@ -51,7 +50,7 @@ export function modelNameOf({ description }: Capability): string {
   return `${description.engine}/${description.model}`;
 }
 
-/** Operators put models and servers there because they are better than what comes with the installation. */
+/** Operators install models and servers because they are better than the built-in engine. */
 const USUAL_ORDER: readonly EngineName[] = ['sherpa-onnx', 'openai', 'pocketsphinx-native', 'pocketsphinx'];
 
 function doesAll({ languages: known, detectsLanguage }: RecognizerDescription, languages: RouteOptions['languages']) {
@@ -59,14 +58,14 @@ function doesAll({ languages: known, detectsLanguage }: RecognizerDescription, l
   return languages.every((language) => known.includes(language)) && (languages.length === 1 || detectsLanguage);
 }
 
-/** The lower the better, compared one after the other. */
+/** Lower is better, compared element by element. */
 function rankOf({ description }: Capability, { languages, preferred, isLive }: RouteOptions): readonly number[] {
   const { engine, detectsLanguage, streams, languages: known } = description;
   return [
     languages !== null || detectsLanguage ? 0 : 1,
     preferred !== 'auto' && engine.startsWith(preferred) ? 0 : 1,
     USUAL_ORDER.indexOf(engine),
-    // Models that hear an utterance as a whole know more, but have no interim results.
+    // Whole-utterance models are more accurate, but have no interim results.
     streams === isLive ? 0 : 1,
     languages !== null || known.includes('en') ? 0 : 1,
     known.length,
@@ -101,7 +100,7 @@ function explainUnsupported({ languages, capabilities }: RouteOptions): string {
   );
 }
 
-/** Those of the catalogue that know the languages; the one that knows the least else is the best at them. */
+/** Models of the catalogue for these languages. The one with the fewest other languages is the best. */
 function namedModels(languages: readonly string[]): string {
   const [best] = CATALOGUE.filter(({ kind }) => kind === 'stt')
     .map((model) => ({ name: model.name, known: model.languages.length === 0 ? WHISPER_LANGUAGES : model.languages }))

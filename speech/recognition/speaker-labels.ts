@@ -11,13 +11,13 @@ import type { Utterance } from './utterance.ts';
 
 export interface SpeakerLabelsOptions {
   mode: 'live' | 'batch';
-  /** Null leaves voices to the basic method. */
+  /** Null: voices are compared by the basic method. */
   embedder: SpeakerEmbedder | null;
-  /** The model is given up for this stream. */
+  /** Called when the speaker model failed and is not used for the rest of the stream. */
   onBroken?: (detail: string) => void;
 }
 
-/** Who spoke in a stream: by its channels, or by voices. */
+/** Labels the speakers of a stream, by channel or by voice. */
 export class SpeakerLabels {
   readonly #mode: 'live' | 'batch';
   readonly #onBroken: SpeakerLabelsOptions['onBroken'];
@@ -31,7 +31,7 @@ export class SpeakerLabels {
     this.#embedder = embedder;
   }
 
-  /** Utterances come in their order, one at a time; words in time of the stream. */
+  /** Call in order, one utterance at a time; words are in stream time. */
   async label(
     utterance: Utterance,
     words: RecognisedWord[],
@@ -40,20 +40,20 @@ export class SpeakerLabels {
     if (settings === null) return words;
     if (settings.by === 'channel')
       return words.map((word) => ({ ...word, speaker: `speaker_${utterance.channel + 1}` }));
-    const heard = { samples: utterance.readAll(), startMs: utterance.startMs, words };
+    const input = { samples: utterance.readAll(), startMs: utterance.startMs, words };
     try {
-      return await this.#diarizerFor(settings).label(heard);
+      return await this.#diarizerFor(settings).label(input);
     } catch (error) {
       if (this.#embedder === null) throw error;
-      // What compared the voices broke: the rest of the stream has to do without.
+      // Without the failed model, the rest of the stream uses the basic method.
       this.#onBroken?.(error instanceof Error ? error.message : String(error));
       this.#embedder = null;
       this.#diarizer = null;
-      return await this.#diarizerFor(settings).label(heard);
+      return await this.#diarizerFor(settings).label(input);
     }
   }
 
-  /** Who spoke in a batch, in the light of all of it; null when its words are right as they are. */
+  /** Relabels the words of a batch, based on all of it; null if they are final already. */
   finish(): ((words: readonly RecognisedWord[]) => RecognisedWord[]) | null {
     const turns: SpeakerTurn[] = this.#mode === 'batch' ? (this.#diarizer?.finish() ?? []) : [];
     return turns.length === 0 ? null : (words) => relabelled(words, turns);

@@ -4,29 +4,29 @@ import type { Decoded } from './decode-utterance.ts';
 import { type Entry, UtteranceStream } from './utterance-stream.ts';
 
 /**
- * A file: its utterances are recognised side by side, on as many recognizers as can be had. The reader of the file is
- * told what has come to a recognizer, and waits. Where voices are told apart, all is told at the end.
+ * A file: its utterances are recognised in parallel, on as many recognizers as available. The file's reader is paced by
+ * what recognizers have taken. With voice diarisation, all results are emitted at the end.
  */
 export class BatchStream extends UtteranceStream {
   protected readonly isLive = false;
-  /** Outcomes with speakers that may turn out to be others. */
+  /** Outcomes whose speakers may still change. */
   readonly #held: Outcome[] = [];
 
   protected recognise(entry: Entry): Promise<Decoded> {
     return this.decode(entry, { isLive: false, urgency: () => 'batch', hypotheses: null });
   }
 
-  protected override tellOutcome(outcome: Outcome): void {
+  protected override emitOutcome(outcome: Outcome): void {
     if (this.settings.diarization?.by === 'voice') this.#held.push(outcome);
-    else this.tell(outcome);
+    else this.emit(outcome);
   }
 
-  protected override tellHeld(): void {
+  protected override emitHeld(): void {
     const relabel = this.options.speakers.finish();
     for (const outcome of this.#held) {
-      if (outcome.type === 'utterance.unusable' || relabel === null) this.tell(outcome);
+      if (outcome.type === 'utterance.unusable' || relabel === null) this.emit(outcome);
       else
-        this.tell({ ...outcome, recognition: { ...outcome.recognition, words: relabel(outcome.recognition.words) } });
+        this.emit({ ...outcome, recognition: { ...outcome.recognition, words: relabel(outcome.recognition.words) } });
     }
   }
 

@@ -4,17 +4,16 @@ import { type Decoded, millisecondsOf } from './decode-utterance.ts';
 import type { Utterance } from './utterance.ts';
 import { type Entry, UtteranceStream } from './utterance-stream.ts';
 
-/** From here on hypotheses are left out, until the stream has nearly caught up. */
+/** Backlog from which hypotheses are dropped, until the stream has nearly caught up. */
 const SHED_FROM_MS = 2_000;
 const SHED_UNTIL_MS = 1_000;
-/** An utterance that goes on is as urgent as one that is over when so much of it waits. */
+/** Backlog from which an unfinished utterance is as urgent as a finished one. */
 const DUE_FROM_MS = 5_000;
 const OVERLOADED_FROM_MS = 30_000;
 
 /**
- * A stream that is heard as it is spoken: its utterances are recognised one after the other, each while it goes on.
- * What waits to be recognised is kept, so that nothing is lost; when that is too much, hypotheses are left out first,
- * and then the stream ends.
+ * A live stream: utterances are recognised in order, each while it is spoken. The backlog is buffered, so that nothing
+ * is lost. When it is too large, first hypotheses are dropped, and then the stream ends.
  */
 export class LiveStream extends UtteranceStream {
   protected readonly isLive = true;
@@ -54,19 +53,19 @@ export class LiveStream extends UtteranceStream {
 
   #hypothesesOf(utterance: Utterance, everyMs: number) {
     let isTime = false;
-    let lengthTold = 0;
+    let emittedLength = 0;
     this.#hypothesisTimer = setInterval(() => {
       isTime = true;
       utterance.wake();
     }, everyMs);
     const areDue = (): boolean =>
-      isTime && !this.#isShedding && utterance.end === null && utterance.length > lengthTold;
+      isTime && !this.#isShedding && utterance.end === null && utterance.length > emittedLength;
     return {
       areDue,
       onHypothesis: (hypothesis: Hypothesis | null): void => {
         isTime = false;
-        lengthTold = utterance.length;
-        if (hypothesis !== null && utterance.end === null) this.tellHypothesis(utterance, hypothesis, this.#lagMs());
+        emittedLength = utterance.length;
+        if (hypothesis !== null && utterance.end === null) this.emitHypothesis(utterance, hypothesis, this.#lagMs());
       },
     };
   }
@@ -89,6 +88,6 @@ export class LiveStream extends UtteranceStream {
     const isShedding = lagMs > (this.#isShedding ? SHED_UNTIL_MS : SHED_FROM_MS);
     if (isShedding === this.#isShedding) return;
     this.#isShedding = isShedding;
-    this.tell({ type: 'recognition.lagging', lagMs, isShedding });
+    this.emit({ type: 'recognition.lagging', lagMs, isShedding });
   }
 }

@@ -19,35 +19,35 @@ export interface UtteranceStreamOptions {
   candidates: readonly Candidate[];
   speakers: SpeakerLabels;
   onEvent: (event: RecognitionEvent) => void;
-  /** Nothing follows. */
+  /** Called once, after all events. */
   onClosed: () => void;
 }
 
-/** An utterance with what held when it began. */
+/** An utterance with the settings at its start. */
 export interface Entry {
   utterance: Utterance;
   settings: RecognitionSettings;
   candidates: readonly Candidate[];
-  /** Aborted when it is discarded, and with the stream. */
+  /** Aborts when the utterance is discarded or the stream closes. */
   controller: AbortController;
 }
 
 /**
- * The utterances of one stream, from the messages of its listener to one outcome for each, in order. Live streams and
- * batches differ in when utterances are recognised, and in what happens when that takes long.
+ * Turns the messages of a stream's listener into one outcome per utterance, in order. Live streams and batches differ
+ * in when utterances are recognised, and in how they handle delays.
  */
 export abstract class UtteranceStream {
   protected readonly options: UtteranceStreamOptions;
   protected abstract readonly isLive: boolean;
   readonly #concluder: UtteranceConcluder;
-  /** Utterances in a row that an upstream server refused. */
+  /** Consecutive utterances that an upstream server rejected. */
   #refusals = 0;
-  /** Those of which the outcome was not told yet. */
+  /** Utterances without an emitted outcome. */
   readonly #entries = new Map<number, Entry>();
   #settings: RecognitionSettings;
   #candidates: readonly Candidate[];
-  /** Resolves when all utterances so far are told. */
-  #told: Promise<void> = Promise.resolve();
+  /** Resolves when the outcomes of all utterances so far are emitted. */
+  #emitted: Promise<void> = Promise.resolve();
   #state: 'open' | 'ending' | 'closed' = 'open';
 
   constructor(options: UtteranceStreamOptions) {
@@ -68,7 +68,7 @@ export abstract class UtteranceStream {
     this.#candidates = candidates;
   }
 
-  /** Idempotent. Nothing is told after this. */
+  /** Idempotent. Nothing is emitted afterwards. */
   close(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
@@ -80,18 +80,18 @@ export abstract class UtteranceStream {
     this.options.onClosed();
   }
 
-  /** Recognises an utterance that begins; called in the order of utterances. `earlier` are told by then. */
+  /** Recognises a new utterance; called in order. `earlier` resolves when the previous outcomes are emitted. */
   protected abstract recognise(entry: Entry, earlier: Promise<void>): Promise<Decoded>;
-  /** So many samples came in. */
+  /** Called with the number of samples received. */
   protected abstract receive(samples: number): void;
-  /** So many samples are done with. */
+  /** Called with the number of samples processed or dropped. */
   protected abstract release(samples: number): void;
   protected onClose(): void {}
-  /** All were told or held. */
-  protected tellHeld(): void {}
+  /** Called when all outcomes are emitted or held. */
+  protected emitHeld(): void {}
 
-  protected tellOutcome(outcome: Outcome): void {
-    this.tell(outcome);
+  protected emitOutcome(outcome: Outcome): void {
+    this.emit(outcome);
   }
 
   protected decode({ utterance, candidates, settings, controller }: Entry, rest: DecodeRest): Promise<Decoded> {
@@ -106,19 +106,18 @@ export abstract class UtteranceStream {
     });
   }
 
-  protected tell(event: RecognitionEvent): void {
+  protected emit(event: RecognitionEvent): void {
     if (this.#state !== 'closed') this.options.onEvent(event);
   }
 
-  protected tellHypothesis(utterance: Utterance, { text, words }: Hypothesis, lagMs: number) {
+  protected emitHypothesis(utterance: Utterance, { text, words }: Hypothesis, lagMs: number) {
     const { utteranceId, channel } = utterance;
     const type = 'utterance.hypothesis';
-    this.tell({ type, utteranceId, channel, text, words: inStreamTime(words, utterance), lagMs });
+    this.emit({ type, utteranceId, channel, text, words: inStreamTime(words, utterance), lagMs });
   }
 
-  /** The last that is told. */
   protected finish(event: RecognitionEvent): void {
-    this.tell(event);
+    this.emit(event);
     this.close();
   }
 
@@ -130,6 +129,9 @@ export abstract class UtteranceStream {
       case 'utterance.audio':
         this.#hear(message.utteranceId, message.samples);
         break;
+      case 'utterance.pause':
+        this.#entries.get(message.utteranceId)?.utterance.pause();
+        break;
       case 'utterance.end':
         this.#conclude(message.utteranceId, { type: 'ended', summary: message.summary, atMs: endOfSpeech(message) });
         break;
@@ -140,8 +142,8 @@ export abstract class UtteranceStream {
       }
       case 'stream.end':
         this.#endInput();
-        void this.#told.then(() => {
-          this.tellHeld();
+        void this.#emitted.then(() => {
+          this.emitHeld();
           this.finish({ type: 'recognition.ended' });
         });
     }
@@ -158,7 +160,7 @@ export abstract class UtteranceStream {
     const entry = this.#entries.get(utteranceId);
     entry?.utterance.conclude(end);
     if (entry !== undefined && end.type === 'discarded') entry.controller.abort();
-    // What waits for a recognizer waits more urgently now.
+    // A waiting claim may be more urgent now.
     this.options.pool.reconsider();
   }
 
@@ -166,14 +168,14 @@ export abstract class UtteranceStream {
     const controller = new AbortController();
     const entry = { utterance, settings: this.#settings, candidates: this.#candidates, controller };
     this.#entries.set(utterance.utteranceId, entry);
-    const earlier = this.#told;
+    const earlier = this.#emitted;
     const decoded = this.recognise(entry, earlier);
-    this.#told = Promise.all([this.#outcomeOf(entry, decoded), earlier])
-      .then(([concluded]) => this.#tellOutcome(concluded))
+    this.#emitted = Promise.all([this.#outcomeOf(entry, decoded), earlier])
+      .then(([concluded]) => this.#emitOutcome(concluded))
       .catch((error: unknown) => this.#fail('INTERNAL', error instanceof Error ? error.message : String(error)));
   }
 
-  /** Null when there is nothing to tell any more. */
+  /** Null if there is nothing left to emit. */
   async #outcomeOf(entry: Entry, decoding: Promise<Decoded>): Promise<Concluded | null> {
     const { utterance, settings, controller } = entry;
     const decoded = await decoding.catch((error: unknown) => {
@@ -186,7 +188,7 @@ export abstract class UtteranceStream {
         return null;
       }
     } else if (decoded?.type === 'recognised') this.#refusals = 0;
-    // A recognizer may have given up before the utterance was over.
+    // A recognizer may give up before the end of the utterance.
     while (utterance.end === null && !controller.signal.aborted) await utterance.changed();
     if (utterance.end === null) return null;
     return {
@@ -197,19 +199,19 @@ export abstract class UtteranceStream {
     };
   }
 
-  async #tellOutcome(concluded: Concluded | null): Promise<void> {
+  async #emitOutcome(concluded: Concluded | null): Promise<void> {
     if (concluded === null || this.#state === 'closed') return;
     const { utterance } = concluded;
-    this.tellOutcome(await this.#concluder.conclude(concluded));
+    this.emitOutcome(await this.#concluder.conclude(concluded));
     this.#entries.delete(utterance.utteranceId);
     this.release(utterance.take(utterance.length));
   }
 
-  /** A live stream outlives a server that refuses an utterance or two; a file as a whole is tried again later. */
+  /** A live stream tolerates a few rejections by a server; a file is retried later as a whole. */
   #mayGoOn({ code, message }: RecognizerError): boolean {
     const isPassing = code === 'rate_limited' || code === 'unavailable';
     if (!this.isLive || !isPassing || ++this.#refusals > MOST_REFUSALS) return false;
-    this.tell({ type: 'recognition.impaired', code: REFUSALS[code] ?? 'INTERNAL', message });
+    this.emit({ type: 'recognition.impaired', code: REFUSALS[code] ?? 'INTERNAL', message });
     return true;
   }
 
@@ -221,11 +223,11 @@ export abstract class UtteranceStream {
     this.finish({ type: 'recognition.failed', code, message, retryAfterS });
   }
 
-  /** What the listener posted before it went is told; what it had not finished cannot be. */
+  /** Emits outcomes of complete utterances; the unfinished one is lost. */
   #losePort(): void {
     if (this.#state !== 'open') return;
     this.#endInput();
-    void this.#told.then(() => this.#fail('INTERNAL', 'The listener of this stream is gone.'));
+    void this.#emitted.then(() => this.#fail('INTERNAL', 'The listener of this stream is gone.'));
   }
 
   #endInput(): void {
@@ -234,7 +236,7 @@ export abstract class UtteranceStream {
   }
 }
 
-/** A live listener is told of it at once; of a file, time means nothing. */
+/** A live listener reports the end at once; for a file the time is irrelevant. */
 function endOfSpeech({ pauseMs }: { pauseMs: number }): number {
   return performance.now() - pauseMs;
 }
@@ -248,7 +250,7 @@ const MOST_REFUSALS = 2;
 
 type DecodeRest = Pick<DecodeOptions, 'isLive' | 'urgency' | 'hypotheses'>;
 
-/** What the owner of a stream may be told of why no engine does it. */
+/** Error codes for the stream's owner when no engine works. */
 const REFUSALS: Partial<Record<RecognizerErrorCode, ErrorCode>> = {
   unsupported_language: 'unsupported_language',
   rate_limited: 'STT_UPSTREAM_RATE_LIMIT',

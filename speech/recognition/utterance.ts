@@ -1,6 +1,6 @@
 import type { UtteranceSummary } from '../../machines/utterances.ts';
 
-/** How an utterance came to its end. `atMs` is when speech ended, by `performance.now`. */
+/** How an utterance ended. `atMs` is the end of speech on the clock of `performance.now`. */
 export type UtteranceEnd =
   | { type: 'ended'; summary: UtteranceSummary; atMs: number }
   | {
@@ -14,17 +14,18 @@ const INITIAL_SAMPLES = 32_000;
 /** A recognizer that is behind gets a second at a time. */
 const MOST_SAMPLES_PER_READ = 16_000;
 
-/** An utterance with all its audio, which is kept until it is told: whoever recognises it may have to start again. */
+/** An utterance with all its audio, kept until its outcome is emitted because recognition may have to restart. */
 export class Utterance {
   readonly utteranceId: number;
   readonly channel: number;
-  /** Of its first sample, in time of the stream. */
+  /** Time of its first sample in the stream. */
   readonly startMs: number;
-  /** Null while it goes on. */
   end: UtteranceEnd | null = null;
   #samples = new Int16Array(INITIAL_SAMPLES);
   #length = 0;
   #taken = 0;
+  /** Positions of pauses, in order. */
+  readonly #pauses: number[] = [];
   #changed = Promise.withResolvers<void>();
 
   constructor({ utteranceId, channel, startMs }: { utteranceId: number; channel: number; startMs: number }) {
@@ -37,7 +38,7 @@ export class Utterance {
     return this.#length;
   }
 
-  /** How much of it any recognizer has had; a second attempt does not count again. */
+  /** Samples that no recognizer has had yet; a second attempt does not count again. */
   get untaken(): number {
     return this.#length - this.#taken;
   }
@@ -54,16 +55,27 @@ export class Utterance {
     this.wake();
   }
 
-  /** A copy of what follows that position; empty when nothing does. */
+  /** Marks a pause after the audio so far, where the utterance is probably over. */
+  pause(): void {
+    if (this.#pauses.at(-1) !== this.#length) this.#pauses.push(this.#length);
+    this.wake();
+  }
+
+  /** Copies the audio from a position to the next pause; empty if there is none. */
   read(position: number): Int16Array<ArrayBuffer> {
-    return this.#samples.slice(position, Math.min(this.#length, position + MOST_SAMPLES_PER_READ));
+    const pause = this.#pauses.find((each) => each > position) ?? this.#length;
+    return this.#samples.slice(position, Math.min(pause, position + MOST_SAMPLES_PER_READ));
+  }
+
+  pausesAt(position: number): boolean {
+    return this.#pauses.includes(position);
   }
 
   readAll(): Int16Array {
     return this.#samples.subarray(0, this.#length);
   }
 
-  /** Notes that a recognizer has come so far; returns how many samples none had had before. */
+  /** Records a recognizer's progress; returns how many samples no recognizer had before. */
   take(position: number): number {
     const fresh = Math.max(0, position - this.#taken);
     this.#taken += fresh;

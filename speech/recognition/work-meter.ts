@@ -1,10 +1,10 @@
 import { LATE, within } from '../../runtime/waiting.ts';
 import { type EngineName, RecognizerError } from '../recognizer.ts';
 
-/** From here on what was measured before counts for half. */
+/** Beyond this much audio, older measurements count half. */
 const MEASURED_AUDIO_MS = 600_000;
 
-/** How long each engine works for how much audio, of late. */
+/** Measures each engine's recent work time per audio time. */
 export class WorkMeter {
   readonly #done = new Map<EngineName, { workMs: number; audioMs: number }>();
 
@@ -14,14 +14,14 @@ export class WorkMeter {
     this.#done.set(engine, { workMs: done.workMs * weight + workMs, audioMs: done.audioMs * weight + audioMs });
   }
 
-  /** Seconds of work per second of audio; null before anything was measured. */
+  /** Seconds of work per second of audio; null before the first measurement. */
   realTimeFactorOf(engine: EngineName): number | null {
     const done = this.#done.get(engine);
     return done === undefined || done.audioMs === 0 ? null : done.workMs / done.audioMs;
   }
 }
 
-/** @throws RecognizerError `crashed` when the answer does not come in time */
+/** @throws RecognizerError `crashed` if the answer does not come in time */
 export async function answeredWithin<Answer>(answer: Promise<Answer>, withinMs: number): Promise<Answer> {
   const answered = await within(answer, { ms: withinMs });
   if (answered === LATE) throw new RecognizerError('crashed', 'the recognizer does not answer', { retryable: true });

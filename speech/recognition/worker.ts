@@ -4,7 +4,7 @@ import type { AvailableEngines, EngineSettings } from '../engines/available-engi
 import type { RecognitionThread } from './protocol.ts';
 import { RecognitionDesk } from './recognition-desk.ts';
 
-/** Entry of the speech thread: makes the engines, and answers the main thread. */
+/** Entry of the speech thread: creates the engines and answers the main thread. */
 
 interface EnginesModule {
   createEngines: (settings: EngineSettings) => Promise<AvailableEngines>;
@@ -17,6 +17,7 @@ await serveThread<RecognitionThread>(async ({ data: { settings, enginesModule },
     preferred: settings.preferred,
     processes: settings.processes,
     onEvent: (streamKey, event) => report({ type: 'event', streamKey, event }),
+    onLoad: (load) => report({ type: 'load', ...load }),
     onBroken: (instance) => report({ type: 'recognizer.broken', ...instance }),
   });
   return {
@@ -28,7 +29,7 @@ await serveThread<RecognitionThread>(async ({ data: { settings, enginesModule },
       'engines.describe': () => desk.describe(),
     },
     drain: () => desk.drain(),
-    // The codes of other errors are not the catalogue's, though some are spelled alike.
+    // Other errors have codes outside the catalogue, some of them spelled alike.
     failureOf: (error) => ({
       code: error instanceof TandemError ? error.code : null,
       message: error instanceof Error ? error.message : String(error),

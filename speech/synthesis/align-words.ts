@@ -3,22 +3,21 @@ import type { ScriptWord } from '../text/script.ts';
 import type { Sound } from './sounds.ts';
 import { spokenLength } from './spoken-length.ts';
 
-export interface HeardClause {
+export interface AlignableClause {
   words: readonly ScriptWord[];
-  /** As the engine gave them: in any order, for some words or none. */
+  /** From the engine: in any order, for some words or none. */
   marks: readonly WordMark[];
-  /** In order, apart from each other. */
+  /** In order, without overlap. */
   sounds: readonly Sound[];
   durationMs: number;
 }
 
 /**
- * When each word of a clause is heard: one entry for each, in order, none before the one in front of it has ended, all
- * inside the clause. A word begins at its mark, or the sound next to it; where the engine gave none, sound is shared
- * out by the length of the words, and words begin with a sound where one begins nearby. It ends with its last sound.
- * What is not said has no length.
+ * Computes the time of each word of a clause, in order, without overlap, within the clause. A word starts at its mark,
+ * or the sound next to it. Without marks, sound is distributed by the length of the words, and words start with nearby
+ * sounds. A word ends with its last sound. Silent words have no duration.
  */
-export function alignWords({ words, marks, sounds, durationMs }: HeardClause): SpokenWord[] {
+export function alignWords({ words, marks, sounds, durationMs }: AlignableClause): SpokenWord[] {
   const lengths = words.map(spokenLength);
   const starts = anchorsOf({ words, marks, sounds, durationMs });
   const said = words.flatMap((_, index) => (lengths[index]! > 0 || starts[index] !== null ? [index] : []));
@@ -28,7 +27,7 @@ export function alignWords({ words, marks, sounds, durationMs }: HeardClause): S
   let next = 0;
   for (const [index, { written }] of words.entries()) {
     if (said[next] !== index) {
-      // Of those in front of the first word that is said, nothing is heard before it.
+      // Silent words before the first spoken one get its start.
       const atMs = next === 0 ? (starts[said[0] ?? -1] ?? 0) : endMs;
       times.push({ word: written, startMs: atMs, endMs: atMs });
       continue;
@@ -41,13 +40,13 @@ export function alignWords({ words, marks, sounds, durationMs }: HeardClause): S
   return times;
 }
 
-/** A sound that begins so shortly before a mark is meant by it. */
+/** A mark refers to a sound that starts at most this long before it. */
 const MARK_LATE_BY_MS = 40;
-/** A word that nobody marked is moved to the beginning of a sound that is so much sound away at most. */
+/** A word without a mark moves to the start of a sound at most this much sound away. */
 const MOST_SHIFT_MS = 120;
 
-/** Where words begin that have a mark; null for the others, and for those whose marks are out of order. */
-function anchorsOf({ words, marks, sounds, durationMs }: HeardClause): (number | null)[] {
+/** Starts of words with marks; null for others, and for marks out of order. */
+function anchorsOf({ words, marks, sounds, durationMs }: AlignableClause): (number | null)[] {
   const first: (number | null)[] = words.map(() => null);
   for (const { word, atMs } of marks) {
     if (word in first && Number.isFinite(atMs)) first[word] = Math.min(first[word] ?? durationMs, Math.max(0, atMs));
@@ -68,11 +67,11 @@ function anchorsOf({ words, marks, sounds, durationMs }: HeardClause): (number |
 }
 
 /**
- * The words of the longest series in which later words have later marks: engines that say a currency after its amount
- * mark them so. By patience sorting.
+ * The longest series of words with increasing marks: engines that say a currency after its amount mark words out of
+ * order. By patience sorting.
  */
 function inOrder(marks: readonly (number | null)[]): number[] {
-  /** For each length, the word that such a series ends with, the earliest by its mark. */
+  /** For each length, the last word of such a series with the earliest mark. */
   const ends: number[] = [];
   const before: number[] = [];
   for (const [word, atMs] of marks.entries()) {
@@ -92,9 +91,9 @@ function inOrder(marks: readonly (number | null)[]): number[] {
 }
 
 interface Estimated {
-  /** Indices of the words that are heard. */
+  /** Indices of the spoken words. */
   said: readonly number[];
-  /** Filled in for all of them. */
+  /** Completed for all of them. */
   starts: (number | null)[];
   lengths: readonly number[];
   sounds: readonly Sound[];
@@ -104,7 +103,7 @@ interface Estimated {
 function fillIn({ said, starts, lengths, sounds, durationMs }: Estimated): void {
   let place = 0;
   while (place < said.length) {
-    // Up to the next word that has a mark.
+    // Up to the next word with a mark.
     let end = place + 1;
     while (end < said.length && starts[said[end]!] === null) end += 1;
     const group = said.slice(place, end);
@@ -130,17 +129,17 @@ function shareOut(
   const inside = sounds
     .map(({ startMs, endMs }) => ({ startMs: Math.max(startMs, fromMs), endMs: Math.min(endMs, toMs) }))
     .filter(({ startMs, endMs }) => startMs < endMs);
-  const heard = inside.length > 0 ? inside : [{ startMs: fromMs, endMs: toMs }];
-  const heardMs = heard.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
-  // A mark says that a word is heard that seems to have no length.
+  const audible = inside.length > 0 ? inside : [{ startMs: fromMs, endMs: toMs }];
+  const soundMs = audible.reduce((sum, { startMs, endMs }) => sum + endMs - startMs, 0);
+  // A mark proves that a word of zero length is spoken.
   const weights = group.map((word) => Math.max(lengths[word]!, LEAST_LENGTH));
-  const msPerLength = heardMs / weights.reduce((sum, weight) => sum + weight, 0);
+  const msPerLength = soundMs / weights.reduce((sum, weight) => sum + weight, 0);
   let spentMs = 0;
   let previousMs = starts[group[0]!]!;
   for (const [place, word] of group.entries()) {
     if (place > 0) {
       const reachMs = Math.min(MOST_SHIFT_MS, (Math.min(weights[place]!, weights[place - 1]!) * msPerLength) / 2);
-      const startMs = timeOf(spentMs, { heard, reachMs });
+      const startMs = timeOf(spentMs, { audible, reachMs });
       previousMs = Math.min(Math.max(startMs, previousMs), toMs);
       starts[word] = previousMs;
     }
@@ -150,14 +149,14 @@ function shareOut(
 
 const LEAST_LENGTH = 0.5;
 
-/** When so much sound has been heard, or where a sound begins that is hardly more or less of it away. */
-function timeOf(spentMs: number, { heard, reachMs }: { heard: readonly Sound[]; reachMs: number }): number {
+/** The time after this much sound, or the start of a sound at about that point. */
+function timeOf(spentMs: number, { audible, reachMs }: { audible: readonly Sound[]; reachMs: number }): number {
   let atMs: number | null = null;
   let nearest: number | null = null;
   let distanceMs = reachMs;
   let beforeMs = 0;
-  for (const [index, { startMs, endMs }] of heard.entries()) {
-    // Where the first sound begins there is a word already.
+  for (const [index, { startMs, endMs }] of audible.entries()) {
+    // A word already starts with the first sound.
     if (index > 0 && Math.abs(beforeMs - spentMs) <= distanceMs) {
       distanceMs = Math.abs(beforeMs - spentMs);
       nearest = startMs;
@@ -166,7 +165,7 @@ function timeOf(spentMs: number, { heard, reachMs }: { heard: readonly Sound[]; 
     if (atMs === null && spentMs < beforeMs + lengthMs) atMs = startMs + spentMs - beforeMs;
     beforeMs += lengthMs;
   }
-  return nearest ?? atMs ?? heard.at(-1)!.endMs;
+  return nearest ?? atMs ?? audible.at(-1)!.endMs;
 }
 
 function lastSoundBefore(limitMs: number, { startMs, sounds }: { startMs: number; sounds: readonly Sound[] }): number {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { WordMark } from '../synthesizer.ts';
 
-/** A clause as an engine spoke it, from beginning to end. */
+/** A complete clause as an engine spoke it. */
 export interface FinishedClause {
   sampleRateHz: number;
   samples: Int16Array<ArrayBuffer>;
@@ -9,8 +9,8 @@ export interface FinishedClause {
 }
 
 /**
- * The file of a clause: a magic number, the SHA-256 of its key and of all that follows, then sample rate and number of
- * marks as 32-bit words, the marks as pairs of doubles, and 16-bit samples to the end; little-endian throughout.
+ * File format of a clause: a magic number, the SHA-256 of its key and the rest, sample rate and number of marks as
+ * 32-bit words, the marks as pairs of doubles, and 16-bit samples; little-endian throughout.
  */
 const MAGIC = Buffer.from('TSPEECH1', 'latin1');
 const DIGEST_BYTES = 32;
@@ -32,7 +32,7 @@ export function encodeClause(key: string, { sampleRateHz, samples, marks }: Fini
   return bytes;
 }
 
-/** Null for what is not the file of this clause, whole and as it was written. */
+/** Null if the file is incomplete, damaged or of another clause. */
 export function decodeClause(key: string, bytes: Buffer): FinishedClause | null {
   if (bytes.length < HEAD_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return null;
   if (!digestOf(key, bytes).equals(bytes.subarray(MAGIC.length, MAGIC.length + DIGEST_BYTES))) return null;
@@ -51,7 +51,7 @@ export function decodeClause(key: string, bytes: Buffer): FinishedClause | null 
 
 const [LOWEST_RATE_HZ, HIGHEST_RATE_HZ] = [4000, 192_000];
 
-/** Over the key, too: a file of another name is another clause. */
+/** Includes the key, so that a renamed file is not mistaken for another clause. */
 function digestOf(key: string, bytes: Buffer): Buffer {
   return createHash('sha256')
     .update(key)

@@ -14,12 +14,11 @@ export interface ClauseOptions {
   recipe: VoiceRecipe;
   words: readonly ScriptWord[];
   delivery: Delivery['engine'];
-  /** Of its text. */
   isFirst: boolean;
   signal: AbortSignal;
 }
 
-/** Has clauses spoken: by the cache, else by an instance of the engine, and by another one when that dies of it. */
+/** Synthesises clauses: from the cache, else by an instance of the engine, and by another one if the first dies. */
 export class ClauseSpeaker {
   readonly #pool: InstancePool;
   readonly #cache: SpeechCache;
@@ -29,7 +28,7 @@ export class ClauseSpeaker {
     this.#cache = cache;
   }
 
-  /** At once; what is spoken, and what goes wrong, is in what is returned. */
+  /** Returns at once; the clause receives audio and failures. */
   speak(options: ClauseOptions): SpokenClause {
     const clause = new SpokenClause(options.words);
     this.#speak(clause, options).then(
@@ -69,11 +68,11 @@ export class ClauseSpeaker {
       await this.#speakTwice(piece, { clause, options });
     } catch (error) {
       const isTooLong = error instanceof SynthesizerError && error.code === 'too_long';
-      const isHeard = clause.isHeardSince(begun);
-      const rest = isTooLong && isHeard ? restOf(piece, clause.cutOff(begun)) : null;
-      const pieces = isHeard ? rest && [rest] : halves;
+      const isTaken = clause.isTakenSince(begun);
+      const rest = isTooLong && isTaken ? restOf(piece, clause.cutOff(begun)) : null;
+      const pieces = isTaken ? rest && [rest] : halves;
       if (!isTooLong || pieces === null) throw error;
-      if (!isHeard) clause.rewind(begun);
+      if (!isTaken) clause.rewind(begun);
       for (const next of pieces) await this.#speakPiece(next, { clause, options });
     }
   }
@@ -124,7 +123,7 @@ export class ClauseSpeaker {
       if (!isRefusal) broken = error instanceof Error ? error.message : String(error);
       throw error;
     } finally {
-      // Else those who leave would leave a queue behind, of clauses that nobody hears.
+      // Cancelled clauses would otherwise queue up in the engine.
       if (broken === null) await lease.resource.idle?.();
       lease.giveBack({ broken });
     }
@@ -137,7 +136,9 @@ interface Piece {
   indices: readonly number[];
 }
 
-/** Engines refuse to speak for minutes, but only once they have begun, and somebody may have heard that: a word is cut. */
+/**
+ * Engines reject long clauses only after they have started. Earlier sound may then have been heard, so a word is cut.
+ */
 const LONG_PIECE_MS = 45_000;
 const SOUND_MS = 80;
 
@@ -145,7 +146,7 @@ function expectedMs({ words }: Piece): number {
   return words.reduce((sum, word) => sum + spokenLength(word), 0) * SOUND_MS;
 }
 
-/** A single word is torn apart where need be: a thousand digits are one, too. Null when there is nothing to halve. */
+/** Splits a piece, even within a word: a thousand digits can be one word. Null if it cannot be split. */
 function halvesOf({ words, indices }: Piece): [Piece, Piece] | null {
   if (words.length > 1) {
     const middle = words.length >> 1;
@@ -162,13 +163,13 @@ function halvesOf({ words, indices }: Piece): [Piece, Piece] | null {
   return [half(characters.slice(0, middle).join('')), half(characters.slice(middle).join(''))];
 }
 
-/** From that word on; null where that is no less than all of it. */
+/** The words from that one on; null if that is the whole piece. */
 function restOf({ words, indices }: Piece, from: number | null): Piece | null {
   const start = from === null ? 0 : indices.indexOf(from);
   return start <= 0 ? null : { words: words.slice(start), indices: indices.slice(start) };
 }
 
-/** All that makes a difference to what the engine says. */
+/** Hashes everything that affects the engine's output. */
 async function keyOf({ engine, recipe, words, delivery }: ClauseOptions): Promise<string> {
   const { speed, pitchSemitones, pitchRange } = delivery;
   const parts = [
@@ -182,7 +183,7 @@ async function keyOf({ engine, recipe, words, delivery }: ClauseOptions): Promis
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
-/** By what is in the file: another recording may have taken its place. */
+/** Hashes the file's content, because the recording may have been replaced. */
 async function digestOf({ path, text }: VoiceReference): Promise<string> {
   const recording = await readFile(path).catch((error: unknown) => {
     throw new SynthesizerError('model', 'the recording of the voice cannot be read', { cause: error });

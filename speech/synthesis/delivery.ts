@@ -4,11 +4,11 @@ import { BAND_CENTRES_HZ, type VoiceMeasures } from '../voices/voice-measures.ts
 import { DEFAULT_WORDS_PER_MINUTE, type SpeakingStyle, type VoiceRecipe } from '../voices/voice-recipe.ts';
 import { ACTIVE_LEVEL_DBOV, type SpeechEffectSettings } from './output/effect-chain.ts';
 
-/** How a clause is spoken: what the engine is asked for, and what is made of its sound afterwards. */
+/** How to speak a clause: parameters for the engine, and effects on its output. */
 export interface Delivery {
-  /** Of `Clause`. */
+  /** Fields of `Clause`. */
   engine: { speed: number; pitchSemitones: number; pitchRange: number };
-  /** Pitch is left alone where the engine does it. */
+  /** Pitch is unchanged if the engine controls it. */
   effects: SpeechEffectSettings & { equaliserDb: readonly number[]; pitchCentreHz: number | null };
 }
 
@@ -20,7 +20,6 @@ export interface DeliveryOptions {
   controlsPitch: boolean;
 }
 
-/** What the API's numbers mean: recipe, style and SSML's prosody together. */
 export function deliveryOf({ recipe, style, prosody, controlsPitch }: DeliveryOptions): Delivery {
   const { character, own } = recipe;
   const pitch = {
@@ -51,8 +50,8 @@ const MOST_EQUALISER_DB = 12;
 const FLAT: readonly number[] = BAND_CENTRES_HZ.map(() => 0);
 
 /**
- * At which an engine is taken to speak by itself when nobody has measured the voice: eSpeak NG's default rate; else that
- * of people who read aloud, on whom models are trained (LJ Speech: 225 715 words in 23:55 h).
+ * Assumed pace of engines without measures: eSpeak NG's default rate; else that of people reading aloud, on whom models
+ * are trained (LJ Speech: 225 715 words in 23:55 h).
  */
 const NOMINAL_WORDS_PER_MINUTE: Record<SynthesisEngineName, number> = {
   'espeak-ng': 175,
@@ -66,12 +65,12 @@ function speedOf({ recipe, style, prosody }: Omit<DeliveryOptions, 'controlsPitc
   return clamp((natural * style.speed * prosody.rate) / own, SLOWEST, FASTEST);
 }
 
-/** Twice the voice's own range at 0, its own at 50, a tenth at 100: the parabola through them. */
+/** The parabola through twice the voice's own range at 0, its own at 50, and a tenth at 100. */
 function rangeOfStability(stability: number): number {
   return 2 - 0.021 * stability + 0.000_02 * stability ** 2;
 }
 
-/** So much of the way from the spectrum the voice has to the one it is to have. */
+/** Moves the voice's spectrum towards the target by the share of `similarity`. */
 function equaliserOf({ own, character: { spectrumDb } }: VoiceRecipe, similarity: number): readonly number[] {
   if (own === null || spectrumDb === null) return FLAT;
   return FLAT.map((_, band) => {
@@ -80,7 +79,7 @@ function equaliserOf({ own, character: { spectrumDb } }: VoiceRecipe, similarity
   });
 }
 
-/** What the equaliser does to the level of the voice: it is to change the sound, not the loudness. */
+/** The equaliser's effect on the level, which is compensated: it should change the timbre, not the loudness. */
 function levelChangeDb({ spectrumDb }: VoiceMeasures, equaliserDb: readonly number[]): number {
   let before = 0;
   let after = 0;

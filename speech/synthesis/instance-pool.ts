@@ -4,28 +4,28 @@ import { type SynthesisEngine, type Synthesizer, SynthesizerError } from '../syn
 export interface InstanceRequest {
   engine: SynthesisEngine;
   model: string;
-  /** Only one that has spoken nothing yet will do: the others may have died of what killed the last. */
+  /** Requires an instance that has not spoken yet: others may share the fault of the one that died. */
   isFresh: boolean;
-  /** Of its text: somebody waits for it who has heard nothing yet, and is served before those who have, for a while. */
+  /** The first clause of its text. It takes precedence for a while, because its listener has heard nothing yet. */
   isFirst: boolean;
   signal: AbortSignal;
 }
 
 export interface InstancePoolOptions {
-  /** Instances of local engines at most, of all models together. */
+  /** Limit of local instances, over all models. */
   processes: number;
-  /** How long an instance that nobody wants stays. Default 5 minutes; the last one stays, for who comes next. */
+  /** Idle time before an instance closes. Default 5 minutes; the last one stays. */
   idleMs?: number;
-  /** One broke while it spoke, or could not be started. */
+  /** Called when an instance broke or could not start. */
   onBroken?: (instance: { model: string; detail: string }) => void;
 }
 
 /**
- * How often an idle instance is left to later clauses that want its model, rather than closed for one that wants
- * another: to load a model for every clause would serve nobody.
+ * How often later clauses may reuse an idle instance before it closes for a clause of another model. Loading a model
+ * for every clause would be slower for all.
  */
 const MOST_OVERTAKEN = 3;
-/** The next clause of a text that is heard already has waited long enough by then, and is as urgent as beginnings. */
+/** A later clause that has waited this long is as urgent as first ones. */
 const PATIENCE_MS = 2000;
 
 interface Request extends InstanceRequest, LeaseRequest<Synthesizer> {
@@ -33,7 +33,7 @@ interface Request extends InstanceRequest, LeaseRequest<Synthesizer> {
   overtaken: number;
 }
 
-/** Instances of engines, leased for a clause in the order of asking; beginnings of texts go first, for a while. */
+/** Leases engine instances per clause, in order; first clauses of texts take precedence for a while. */
 export class InstancePool {
   readonly #pool: LeasePool<Synthesizer, Request>;
 
@@ -61,20 +61,20 @@ export class InstancePool {
     );
   }
 
-  /** @throws SynthesizerError when none can be started; the signal's reason */
+  /** @throws SynthesizerError if none can be started; the signal's reason */
   async lease(request: InstanceRequest): Promise<Lease<Synthesizer>> {
     const { engine, model } = request;
     const kind = {
       key: `${engine.name}/${model}`,
       maker: engine,
-      // Upstream servers have their own cores.
+      // Upstream servers do not use our cores.
       isLocal: engine.name !== 'openai',
       open: async (signal: AbortSignal) => await engine.start({ model, signal }),
     };
     return await this.#pool.lease({ ...request, kind, askedAtMs: performance.now(), overtaken: 0 });
   }
 
-  /** Refuses all who wait, and ends instances that speak. */
+  /** Rejects waiting requests and closes busy instances. */
   async close(): Promise<void> {
     await this.#pool.close();
   }

@@ -1,7 +1,7 @@
 import type { SynthesisSettings } from '../engines/available-synthesizers.ts';
 import type { AvailableVoice, SpeakRequest, SpokenPart, SynthesisEngineStatus } from '../speech-synthesis.ts';
 
-/** What crosses between the main thread and the synthesis thread. */
+/** Messages between the main thread and the synthesis thread. */
 export interface SynthesisThread {
   data: ThreadData;
   ready: SynthesisDescribed;
@@ -12,16 +12,16 @@ export interface SynthesisThread {
 
 interface ThreadData {
   settings: SynthesisSettings;
-  /** Module whose `createSynthesisEngines` makes the engines. */
+  /** Module whose `createSynthesisEngines` creates the engines. */
   enginesModule: string;
 }
 
 interface SynthesisCalls {
-  /** Begins to speak. */
+  /** Starts synthesis. */
   'stream.open': { request: { streamKey: number; request: SpeakRequest }; answer: undefined };
-  /** One at a time. Null once all is said. */
+  /** One at a time. Null at the end. */
   'stream.next': { request: { streamKey: number }; answer: SpokenPart | null };
-  /** Also of one that is over. */
+  /** Also valid after the end. */
   'stream.close': { request: { streamKey: number }; answer: undefined };
   'engines.describe': { request: object; answer: SynthesisDescribed };
 }
@@ -32,5 +32,5 @@ export interface SynthesisDescribed {
 }
 
 export type ThreadReport =
-  /** A synthesizer died, or could not be started. */
+  /** A synthesizer died or could not be started. */
   { type: 'synthesizer.broken'; model: string; detail: string } | { type: 'cache.troubled'; detail: string };

@@ -1,4 +1,4 @@
-/** A stretch of a clause in which something is heard. */
+/** A stretch of a clause with sound. */
 export interface Sound {
   startMs: number;
   endMs: number;
@@ -6,14 +6,14 @@ export interface Sound {
 
 /** Fine enough for the onsets of words. */
 const FRAME_MS = 5;
-/** Under the loudest frame: noise of the engine and the decay of rooms it was trained in lie below, weak consonants above. */
+/** Relative to the loudest frame: engine noise and room decay are quieter, weak consonants louder. */
 const SILENCE_BELOW_DB = 40;
-/** Steps of 16-bit samples: under this a clause is silent altogether. */
+/** In steps of 16-bit samples: below it the whole clause is silent. */
 const LEAST_POWER = 16;
-/** Shorter silences are part of a sound. */
+/** Shorter silences belong to the sound. */
 const LEAST_GAP_FRAMES = 4;
 
-/** Hears where there is sound in samples that come block by block. */
+/** Detects sound in samples that arrive in blocks. */
 export class SoundDetector {
   readonly #samplesPerFrame: number;
   readonly #powers: number[] = [];
@@ -37,7 +37,7 @@ export class SoundDetector {
     }
   }
 
-  /** In order, apart from each other; of the whole frames until now. */
+  /** In order, without overlap; covers the complete frames so far. */
   sounds(): Sound[] {
     let loudest = 0;
     for (const power of this.#powers) if (power > loudest) loudest = power;

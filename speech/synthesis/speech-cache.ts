@@ -6,30 +6,29 @@ import { decodeClause, encodeClause, type FinishedClause } from './cached-clause
 
 export interface SpeechCacheOptions {
   folder: string;
-  /** Of all files together; 0 keeps nothing. */
+  /** Limit of all files together; 0 disables the cache. */
   mostBytes: number;
-  /** Told when it cannot be written to any more, say because the disk is full. */
+  /** Called when writing fails, for example because the disk is full. */
   onTrouble?: (error: unknown) => void;
 }
 
-/** Longer clauses are rare, and seldom said again. */
+/** Longer clauses are rare and seldom repeated. */
 const MOST_ENTRY_BYTES = 5_000_000;
-/** What waits to be written stays in memory: more of it is not kept. */
+/** Pending writes are held in memory; further clauses are not cached. */
 const MOST_WRITES = 8;
-/** After a write that failed, the next try. */
 const PAUSE_MS = 600_000;
 const LONGEST_WRITE_MS = 600_000;
 const KEY = /^[0-9a-f]{64}$/;
-/** A file that is being written, or was when a server ended: then it is old. Others may write into the same folder. */
+/** A file being written, or left over from a server that ended if it is old. Other servers may share the folder. */
 const TEMPORARY = /^[0-9a-f]{64}\.[0-9a-f]{16}\.tmp$/;
 
 /**
- * Clauses that were spoken before, in files named by their keys, the least recently used of which make room for others.
- * A convenience: whatever is wrong with the folder or a file, speech is made without.
+ * Caches clauses in files named by their keys, with least-recently-used eviction. Any problem with the folder or a file
+ * only disables the cache.
  */
 export class SpeechCache {
   readonly #options: SpeechCacheOptions;
-  /** Size by key, the least recently used first; complete after the scan. */
+  /** Size by key, least recently used first; complete after the scan. */
   readonly #sizes = new Map<string, number>();
   readonly #scanned: Promise<void>;
   readonly #writes = new Set<Promise<void>>();
@@ -41,7 +40,7 @@ export class SpeechCache {
     this.#scanned = this.#isOff ? Promise.resolve() : this.#scan().catch((error: unknown) => this.#pause(error));
   }
 
-  /** Null when it is not there. `key` is a SHA-256 in hexadecimal digits. */
+  /** Null if not cached. `key` is a hexadecimal SHA-256. */
   async get(key: string): Promise<FinishedClause | null> {
     if (this.#isOff) return null;
     await this.#scanned;
@@ -58,7 +57,7 @@ export class SpeechCache {
     return clause;
   }
 
-  /** Writes it in a while, or not at all. */
+  /** Writes in the background, on a best-effort basis. */
   put(key: string, clause: FinishedClause): void {
     const bytes = clause.samples.length * 2 + clause.marks.length * 16;
     const isTooLong = bytes > Math.min(MOST_ENTRY_BYTES, this.#options.mostBytes / 2);
@@ -69,7 +68,7 @@ export class SpeechCache {
     this.#writes.add(write);
   }
 
-  /** Resolves when all that was put is written. */
+  /** Resolves when all pending writes are done. */
   async settled(): Promise<void> {
     await this.#scanned;
     while (this.#writes.size > 0) await Promise.all(this.#writes);
@@ -102,7 +101,7 @@ export class SpeechCache {
     try {
       file = await open(this.#pathOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
       const status = await file.stat();
-      // Somebody else may have put something there that never ends.
+      // Guards against an endless special file.
       return status.isFile() && status.size <= 2 * MOST_ENTRY_BYTES ? await file.readFile() : null;
     } catch {
       return null;
@@ -113,7 +112,7 @@ export class SpeechCache {
 
   async #write(key: string, clause: FinishedClause): Promise<void> {
     await this.#scanned;
-    // Somebody may have emptied the cache by hand.
+    // The cache may have been deleted by hand.
     await this.#makeFolder();
     const bytes = encodeClause(key, clause);
     const temporary = `${this.#pathOf(key)}.${randomBytes(8).toString('hex')}.tmp`;

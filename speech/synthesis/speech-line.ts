@@ -3,15 +3,14 @@ import { Resampler } from '../../media/dsp/resample.ts';
 import type { Delivery } from './delivery.ts';
 import { createSpeechEffects, type SpeechEffects } from './output/speech-effects.ts';
 
-/** What a clause's samples are, and what is to be made of their sound. */
 export interface LineSettings {
   sampleRateHz: number;
   effects: Delivery['effects'];
 }
 
 /**
- * From what engines say to what an encoder wants: effects, then resampling. Both go on from clause to clause, so that
- * nothing clicks in between. Time is kept: as much comes out as goes in, if later.
+ * Connects engines to an encoder: effects, then resampling. Both continue across clauses to avoid clicks. Keeps time:
+ * every input sample comes out, with some delay.
  */
 export class SpeechLine {
   readonly #outputRateHz: number;
@@ -25,12 +24,12 @@ export class SpeechLine {
     this.#outputRateHz = outputRateHz;
   }
 
-  /** Of what was put in until now. */
+  /** Duration of the input so far. */
   get positionMs(): number {
     return this.#positionMs;
   }
 
-  /** What comes out of it by now, at the output's rate. */
+  /** Returns output ready by now, at the output's rate. */
   process(samples: Int16Array<ArrayBuffer>, settings: LineSettings): Int16Array[] {
     const output: Int16Array[] = [];
     if (this.#settings === null || !isDeepStrictEqual(this.#settings, settings)) this.#change(settings, output);
@@ -39,7 +38,7 @@ export class SpeechLine {
     return output;
   }
 
-  /** The rest; nothing can follow but `process`. */
+  /** Returns the rest. Only `process` may follow. */
   flush(): Int16Array[] {
     const output: Int16Array[] = [];
     this.#endEffects(output);
@@ -48,7 +47,7 @@ export class SpeechLine {
     return output;
   }
 
-  /** Of what was put in last; silence is to be put in with them. Null before anything was. */
+  /** Settings of the last input, which silence must use too. Null before any input. */
   get settings(): LineSettings | null {
     return this.#settings;
   }
@@ -96,7 +95,7 @@ export class SpeechLine {
   }
 }
 
-/** A copy of the first `count`, rounded. */
+/** A rounded copy of the first `count`. */
 function toSamples(values: Float32Array, count: number): Int16Array {
   const samples = new Int16Array(count);
   for (let index = 0; index < count; index++) {

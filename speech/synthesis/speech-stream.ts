@@ -13,31 +13,31 @@ import type { SpokenClause } from './spoken-clause.ts';
 
 export interface SpeechStreamOptions {
   request: SpeakRequest;
-  /** @throws SynthesizerError `unknown_voice` for one of an engine that is not there */
+  /** @throws SynthesizerError `unknown_voice` if the engine is not available */
   engineOf: (recipe: VoiceRecipe) => SynthesisEngine;
   speaker: ClauseSpeaker;
   openEncoder: OpenSpeechEncoder;
 }
 
-/** A part that has so much of either is handed on, though there be more. */
+/** A chunk that reaches either size is returned, even if more is ready. */
 const ENOUGH_BYTES = 12_000;
 const ENOUGH_MS = 1000;
-/** With less than this there is no hurry, unless it is the first. */
+/** A shorter chunk waits for more, unless it is the first. */
 const WORTHWHILE_MS = 200;
-/** Silence before the first sound is kept back so far: perhaps nothing can be said, and that is better refused. */
+/** Leading silence is held back up to this length, because a text without any sound should fail instead. */
 const MOST_SILENT_MS = 10_000;
-/** Encoded at a time: 4 kB at most of 16-bit samples. */
+/** Encoded at a time: at most 4 kB of 16-bit samples. */
 const SLICE_MS = 40;
 
-/** A clause that is asked for, and how it is delivered. */
+/** A requested clause and its delivery. */
 interface AskedClause {
   spoken: SpokenClause;
   delivery: Delivery;
 }
 
 /**
- * A text on its way to its listener. Nothing is encoded before it is asked for, and no clause spoken before the one in
- * front of it is being listened to: whoever listens slowly holds no engine, and little memory.
+ * Synthesises a text on demand. Encodes nothing before it is requested, and starts a clause only when the previous one
+ * is being consumed: a slow consumer blocks no engine and needs little memory.
  */
 export class SpeechStream {
   readonly #options: SpeechStreamOptions;
@@ -45,9 +45,9 @@ export class SpeechStream {
   readonly #opening: Promise<SpeechEncoder>;
   #encoder: SpeechEncoder | null = null;
   #line: SpeechLine | null = null;
-  /** The clauses that are asked for and not done with, in order; the first is listened to. */
+  /** Requested clauses that are not finished, in order; the first is being consumed. */
   readonly #asked: AskedClause[] = [];
-  /** Of the clause that is listened to. */
+  /** Index of the clause being consumed. */
   #index = 0;
   #clauseStartMs: number | null = null;
   #pauseMs = 0;
@@ -56,16 +56,16 @@ export class SpeechStream {
   #bytes: Uint8Array<ArrayBuffer>[] = [];
   #byteCount = 0;
   #hasHanded = false;
-  /** Whether the engine has made any sound. */
+  /** Whether the engine has produced any sound. */
   #isAudible = false;
-  /** That are known and not handed on yet. */
+  /** Known but not returned yet. */
   #words: SpokenWord[] = [];
   #marks: SpokenMark[] = [];
   #isOver = false;
   /** Index of the last clause with words. */
   readonly #lastWords: number;
 
-  /** The first clause is asked for at once. @throws SynthesizerError `unknown_voice` */
+  /** Requests the first clause at once. @throws SynthesizerError `unknown_voice` */
   constructor(options: SpeechStreamOptions) {
     this.#options = options;
     for (const recipe of options.request.voices ?? []) options.engineOf(recipe);
@@ -75,7 +75,7 @@ export class SpeechStream {
     this.#ask(1);
   }
 
-  /** One at a time. Null once all is said. @throws SynthesizerError */
+  /** One call at a time. Null at the end. @throws SynthesizerError */
   async next(): Promise<SpokenPart | null> {
     this.#closed.signal.throwIfAborted();
     if (this.#isOver) return null;
@@ -94,7 +94,7 @@ export class SpeechStream {
     }
   }
 
-  /** Idempotent. Whoever waits for a part is told the reason. */
+  /** Idempotent. A pending `next` rejects with the reason. */
   close(reason: unknown): void {
     this.#closed.abort(reason);
     this.#isOver = true;
@@ -112,7 +112,7 @@ export class SpeechStream {
     return this.#encoder;
   }
 
-  /** Encodes a little more of what there is. */
+  /** Encodes a little more, if available. */
   #step(encoder: SpeechEncoder): 'moved' | 'waiting' | 'over' {
     const line = this.#line!;
     if (this.#pauseMs > 0) {
@@ -126,7 +126,7 @@ export class SpeechStream {
     if (samples !== null) {
       this.#clauseStartMs ??= line.positionMs;
       this.#isAudible ||= samples.some((sample) => sample !== 0);
-      // The next one is made while this one is listened to.
+      // The next clause is synthesised while this one is consumed.
       this.#ask(2);
       const settings = { sampleRateHz: spoken.sampleRateHz, effects: delivery.effects };
       this.#encode(line.process(samples, settings), encoder);
@@ -137,7 +137,7 @@ export class SpeechStream {
     return 'moved';
   }
 
-  /** Asks for the next clauses, until so many are asked for and not done with. */
+  /** Requests clauses until `most` are requested and unfinished. */
   #ask(most: number): void {
     const { request, engineOf, speaker } = this.#options;
     const { script, style } = request;
@@ -183,7 +183,7 @@ export class SpeechStream {
     return (voice === null ? undefined : voices[voice]) ?? recipe;
   }
 
-  /** Silence goes the same way as speech, so that what comes before it dies away in it. */
+  /** Silence passes through the same effects, so that the sound before it can decay. */
   #pause(encoder: SpeechEncoder): void {
     const line = this.#line!;
     const settings = line.settings ?? {
@@ -220,7 +220,7 @@ export class SpeechStream {
     this.#keep(encoder.finish());
     encoder.close();
     const durationMs = this.#encodedMs(encoder);
-    // What effects and resampling round off is less than a sample.
+    // Effects and resampling round by less than a sample.
     const inside = ({ word, startMs, endMs }: SpokenWord): SpokenWord => ({
       word,
       startMs: Math.min(startMs, durationMs),
@@ -232,7 +232,7 @@ export class SpeechStream {
     return part.audio.length > 0 || part.words.length > 0 || part.marks !== undefined ? part : null;
   }
 
-  /** What there is by now, in a buffer of its own, which can be moved to another thread. */
+  /** Returns the output so far, in a transferable buffer of its own. */
   #part(encoder: SpeechEncoder): SpokenPart {
     const audio = joinBytes(this.#bytes);
     this.#bytes = [];

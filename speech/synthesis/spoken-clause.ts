@@ -4,12 +4,12 @@ import { alignWords } from './align-words.ts';
 import type { FinishedClause } from './cached-clause.ts';
 import { SoundDetector } from './sounds.ts';
 
-/** What is longer is no speech: letters that a slow voice can only name take minutes. */
+/** Anything longer is not speech: spelled letters in a slow voice take minutes. */
 const MOST_CLAUSE_MS = 600_000;
 
 /**
- * A clause while it is spoken: an engine puts in what it says, as fast as it can, so that others may have it soon; the
- * listener takes it out at his own pace.
+ * A clause during synthesis. The engine adds samples at full speed, so that it is soon free for others; the listener
+ * takes them at its own pace.
  */
 export class SpokenClause {
   readonly #words: readonly ScriptWord[];
@@ -17,11 +17,11 @@ export class SpokenClause {
   #marks: WordMark[] = [];
   #sampleRateHz = 0;
   #samples = 0;
-  /** Samples that an engine says again after the first one died in the middle. */
+  /** Samples to drop, because a second engine repeats what the first produced before it died. */
   #toSkip = 0;
   #hasSeam = false;
   #detector = new SoundDetector(1);
-  /** Of what is taken next. */
+  /** Position of the next samples to take. */
   #block = 0;
   #offset = 0;
   #outcome: 'open' | 'ended' | { error: unknown } = 'open';
@@ -33,12 +33,15 @@ export class SpokenClause {
 
   // For the listener ---------------------------------------------------------------------------------------------------
 
-  /** 0 as long as there is nothing. */
+  /** 0 before any samples. */
   get sampleRateHz(): number {
     return this.#sampleRateHz;
   }
 
-  /** A view of the next samples, so many at most; null when there are none now. @throws why it failed, after the last */
+  /**
+   * Returns a view of at most `most` samples; null if none are available now. @throws the failure, after the last
+   * samples
+   */
   take(most: number): Int16Array<ArrayBuffer> | null {
     const block = this.#blocks[this.#block];
     if (block === undefined) {
@@ -54,17 +57,17 @@ export class SpokenClause {
     return samples;
   }
 
-  /** Whether all was said. Some of it may not have been taken yet. */
+  /** Whether synthesis is complete. Samples may still be waiting. */
   get isEnded(): boolean {
     return this.#outcome === 'ended';
   }
 
-  /** Resolves when there is more to take, or no more to come. */
+  /** Resolves when there is more to take, or at the end. */
   get changed(): Promise<void> {
     return this.#changed.promise;
   }
 
-  /** Once it has ended: one for each word; times count from its first sample. */
+  /** Call after the end. One entry per word; times count from the first sample. */
   words(): SpokenWord[] {
     return alignWords({
       words: this.#words,
@@ -78,19 +81,18 @@ export class SpokenClause {
     return this.#sampleRateHz === 0 ? 0 : (this.#samples * 1000) / this.#sampleRateHz;
   }
 
-  /** Since its last sound. */
   get silenceAtEndMs(): number {
     return this.durationMs - (this.#detector.sounds().at(-1)?.endMs ?? 0);
   }
 
-  // For who speaks it --------------------------------------------------------------------------------------------------
+  // For the engine -----------------------------------------------------------------------------------------------------
 
-  /** How much of it there is: a point to which `rewind` leads. */
+  /** Current position, for `rewind`. */
   get position(): { samples: number; marks: number } {
     return { samples: this.#samples, marks: this.#marks.length };
   }
 
-  /** @throws SynthesizerError for a rate that is not that of what was spoken before */
+  /** @throws SynthesizerError if the rate differs from earlier samples */
   setRate(sampleRateHz: number): void {
     if (this.#samples > 0 && this.#sampleRateHz !== sampleRateHz) {
       throw new SynthesizerError('crashed', 'the engine changed its sample rate within a clause');
@@ -115,8 +117,8 @@ export class SpokenClause {
   }
 
   /**
-   * Takes back what was spoken since, for it to be spoken again. Should the listener have some of it, all of it stays, and
-   * so much of the second time is left out.
+   * Discards everything after a position, to be spoken again. If the listener has taken some of it, keeps it and drops
+   * as much of the repetition.
    */
   rewind({ samples, marks }: { samples: number; marks: number }): void {
     this.#marks.length = marks;
@@ -130,22 +132,22 @@ export class SpokenClause {
     for (const block of this.#blocks) this.#detector.add(block);
   }
 
-  /** All that belongs to where it was rewound to is spoken. */
+  /** The repetition after a rewind is complete. */
   settle(): void {
     this.#toSkip = 0;
   }
 
   /**
-   * Leaves what was spoken since as it is, cut off; the rest is to be spoken from the word on that was begun last, which
-   * is answered. Null when that is not known.
+   * Keeps what was spoken after a position as it is, cut off. Returns the word to continue from, which was started
+   * last; null if unknown.
    */
   cutOff({ marks }: { marks: number }): number | null {
     this.#hasSeam = true;
     return this.#marks.slice(marks).at(-1)?.word ?? null;
   }
 
-  /** Whether the listener has anything of what was spoken since. */
-  isHeardSince({ samples }: { samples: number }): boolean {
+  /** Whether the listener has taken samples after a position. */
+  isTakenSince({ samples }: { samples: number }): boolean {
     return this.#takenSamples() > samples;
   }
 
@@ -159,7 +161,7 @@ export class SpokenClause {
     this.#change();
   }
 
-  /** All of it, for the cache; null when it is not as one engine says it. */
+  /** The whole clause for the cache; null if it is not from one continuous synthesis. */
   finished(): FinishedClause | null {
     if (this.#outcome !== 'ended' || this.#hasSeam) return null;
     const samples = new Int16Array(this.#samples);

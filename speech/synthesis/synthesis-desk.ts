@@ -16,7 +16,7 @@ export interface SynthesisDeskOptions {
   onBroken: (instance: { model: string; detail: string }) => void;
 }
 
-/** All that the synthesis thread has: engines, their instances, the cache, and the texts that are being spoken. */
+/** State of the synthesis thread: engines, instances, cache, and streams in progress. */
 export class SynthesisDesk {
   readonly #available: AvailableSynthesizers;
   readonly #pool: InstancePool;
@@ -31,7 +31,7 @@ export class SynthesisDesk {
     this.#speaker = new ClauseSpeaker({ pool: this.#pool, cache: this.#cache });
   }
 
-  /** @throws SynthesizerError `unknown_voice` for one of an engine that is not there */
+  /** @throws SynthesizerError `unknown_voice` if the engine is not available */
   open(streamKey: number, request: SpeakRequest): void {
     const stream = new SpeechStream({
       request,
@@ -72,7 +72,7 @@ export class SynthesisDesk {
   async drain(): Promise<void> {
     for (const streamKey of [...this.#streams.keys()]) this.close(streamKey);
     await this.#pool.close();
-    // The pool may have finished more.
+    // The pool may have finished more clauses.
     await this.#cache.settled();
   }
 }
@@ -87,7 +87,7 @@ async function describeEngine(
     const problem = await engine.problem();
     return { voices, status: { engine: engine.name, voices: voices.length, problem } };
   } catch (error) {
-    // The others speak all the same.
+    // The other engines still work.
     const problem = error instanceof Error ? error.message : String(error);
     return { voices: [], status: { engine: engine.name, voices: 0, problem } };
   }

@@ -3,8 +3,8 @@ import { readScript } from '../text/read-script.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../voices/voice-recipe.ts';
 
 /**
- * Speaks to nobody, so that the first who listens need not wait for a process to start and code to be compiled. What
- * goes wrong will go wrong for him too, and is told then.
+ * Synthesises a text and discards it, so that the first request does not wait for a process start and compilation.
+ * Ignores failures, which the first request will report.
  */
 export async function warmUpSpeech(
   synthesis: Pick<SpeechSynthesis, 'speak'>,

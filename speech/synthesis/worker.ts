@@ -3,7 +3,7 @@ import type { AvailableSynthesizers, SynthesisSettings } from '../engines/availa
 import type { SynthesisThread } from './protocol.ts';
 import { SynthesisDesk } from './synthesis-desk.ts';
 
-/** Entry of the synthesis thread: makes the engines, and answers the main thread. */
+/** Entry of the synthesis thread: creates the engines and answers the main thread. */
 
 interface EnginesModule {
   createSynthesisEngines: (settings: SynthesisSettings) => Promise<AvailableSynthesizers>;

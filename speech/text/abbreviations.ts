@@ -1,7 +1,7 @@
 import { MAY_END_SENTENCE } from './languages/english-words.ts';
 import type { Context, Reading, Token } from './token.ts';
 
-/** Dr., e.g., approx., No. 5, J. K. Rowling, U.S.A.; in every language initials do not end a sentence. */
+/** Reads Dr., e.g., approx., No. 5, J. K. Rowling, U.S.A. Initials end no sentence in any language. */
 export function readAbbreviation(at: number, context: Context): Reading | null {
   return readByNeighbours(at, context) ?? readByTable(at, context) ?? readInitials(at, context);
 }
@@ -21,7 +21,7 @@ function readByTable(at: number, { tokens, language }: Context): Reading | null 
   return spoken === undefined ? null : { spoken: [spoken] };
 }
 
-/** What means one thing before a name or number and another behind it. */
+/** Abbreviations whose meaning depends on whether a name or number precedes or follows. */
 function readByNeighbours(at: number, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en') return null;
   const token = tokens[at]!;
@@ -74,7 +74,7 @@ const BEFORE_NUMBERS = new Map([
   ['c', 'circa'],
 ]);
 
-/** "J." and "U.S.A.", in any script that has capitals. */
+/** "J." and "U.S.A.", in any script with capitals. */
 function readInitials(at: number, { tokens }: Context): Reading | null {
   const { core, trail } = tokens[at]!;
   if (!trail.startsWith('.') || core.length > 15 || core === 'I') return null;

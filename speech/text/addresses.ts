@@ -3,7 +3,7 @@ import { letters } from './letters.ts';
 import { parseNumber, sayDigits, sayNumber } from './numbers.ts';
 import type { Context, Reading } from './token.ts';
 
-/** E-mail addresses, web addresses and names of files: info@example.com, www.example.co.uk/help, notes.txt. */
+/** Reads email addresses, web addresses and file names: info@example.com, www.example.co.uk/help, notes.txt. */
 export function readAddress(at: number, { tokens, language }: Context): Reading | null {
   const { core } = tokens[at]!;
   const words = WORDS[language.base];
@@ -69,7 +69,7 @@ const DOMAINS = new Set([
   ],
 ]);
 
-/** What is said of an address; of other languages only what is known for sure. */
+/** Spoken parts of an address; for other languages only what is certain. */
 const WORDS: Record<string, Record<string, string>> = Object.assign(Object.create(null), {
   en: {
     ...{
@@ -106,7 +106,7 @@ export function saySmallNumber(digits: string, language: SpokenLanguage): string
   return number === null ? sayDigits(digits, language) : sayNumber(number, language);
 }
 
-/** www, endings of two letters that are no words, and what has no vowel. */
+/** www, two-letter domains that are not words, and parts without vowels are spelled. */
 function isSpelled(part: string, before: string | undefined): boolean {
   if (!/^[a-z]+$/i.test(part)) return false;
   if (before === '.' && part.length === 2) return !SAID_ENDINGS.has(part.toLowerCase());

@@ -1,4 +1,4 @@
-/** Values of SSML 1.1 `break`; each returns milliseconds, or null for an invalid value. */
+/** Parses values of the SSML 1.1 `break` element. Each returns milliseconds, or null for an invalid value. */
 
 export function strengthMs(value: string): number | null {
   return STRENGTHS_MS.get(value) ?? null;

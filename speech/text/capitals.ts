@@ -3,7 +3,10 @@ import { NUMBERED_THINGS, REGNAL_NAMES, SPELLED_WORDS } from './languages/englis
 import { letters } from './letters.ts';
 import type { Context, Reading, Token } from './token.ts';
 
-/** HTML, USA's, PDFs; MP3, B-52, AB1234; Henry VIII, Chapter IV. English only: other engines know their own. */
+/**
+ * Reads HTML, USA's, PDFs; MP3, B-52, AB1234; Henry VIII, Chapter IV. English only: engines for other languages have
+ * their own rules.
+ */
 export function readCapitals(at: number, context: Context): Reading | null {
   if (context.language.base !== 'en' || !/^\p{Lu}/u.test(context.tokens[at]!.core)) return null;
   return readRomanNumeral(at, context) ?? readAcronym(at, context) ?? readCode(at, context);
@@ -18,12 +21,12 @@ function readAcronym(at: number, { tokens }: Context): Reading | null {
   return isUnpronounceable || isKnown ? { spoken: [`${letters(capitals)}${ending === undefined ? '' : "'s"}`] } : null;
 }
 
-/** Where words beside it are all capitals as well, "IT" and "US" are words. */
+/** Beside other words in capitals, "IT" and "US" are words. */
 function isShouted(at: number, tokens: readonly Token[]): boolean {
   return [tokens[at - 1], tokens[at + 1]].some((token) => token !== undefined && /^[A-Z]{4,}$/.test(token.core));
 }
 
-/** Letters and digits of one name. */
+/** Codes of letters and digits. */
 function readCode(at: number, { tokens, language }: Context): Reading | null {
   const { core } = tokens[at]!;
   if (!/^(?=.{0,19}\d)(?:[A-Z]{1,5}|\d{1,12}|-){2,12}$/.test(core) || core.length > 20) return null;
@@ -39,7 +42,7 @@ function readCode(at: number, { tokens, language }: Context): Reading | null {
   return { spoken: [said.join(' ')] };
 }
 
-/** Only behind what is numbered so: a king, a chapter. */
+/** Only after a noun that is numbered so: a king, a chapter. */
 function readRomanNumeral(at: number, { tokens, language }: Context): Reading | null {
   const before = tokens[at - 1];
   const { core } = tokens[at]!;

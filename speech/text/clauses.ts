@@ -1,8 +1,8 @@
 import type { ReadWord } from './read-words.ts';
 
 /**
- * Cuts words into what is spoken at once: sentences, and parts of long ones. The first clause of a text is as short as
- * the text allows, because whoever listens waits for it. What is read together, as a date is, stays together.
+ * Cuts words into clauses for synthesis: sentences, and parts of long ones. The first clause is as short as possible,
+ * because the listener waits for it. Units such as dates stay together.
  */
 export function cutClauses(words: readonly ReadWord[], { isFirst }: { isFirst: boolean }): ReadWord[][] {
   const clauses: ReadWord[][] = [];
@@ -21,11 +21,11 @@ export function cutClauses(words: readonly ReadWord[], { isFirst }: { isFirst: b
 interface Limits {
   words: number;
   length: number;
-  /** A sentence this long stays whole. */
+  /** A sentence up to this length stays whole. */
   sentence: number;
-  /** From this many words on a comma ends it; null where only the end of the sentence does. */
+  /** Number of words from which a comma ends the clause; null: only the end of a sentence does. */
   commaWords: number | null;
-  /** What is cut at a comma or conjunction for its length has at least this. */
+  /** Minimum length of a clause cut at a comma or conjunction. */
   least: number;
 }
 
@@ -44,7 +44,7 @@ function endOfClause(words: readonly ReadWord[], start: number, limits: Limits):
     if (length > limits.sentence && at > start) {
       const end = atComma || atConjunction || anywhere;
       if (end > start) return end;
-      // Nothing but what stays together, such as a telephone number: as far as any clause goes.
+      // A unit that stays together, such as a telephone number: up to the limit of any clause.
       if (length > LATER.length) return at;
       if (!words[at - 1]!.joinsNext && before >= limits.least) return at;
     }

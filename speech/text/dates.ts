@@ -11,7 +11,7 @@ export interface CalendarDate {
   year: number | null;
 }
 
-/** 2026-11-21, 21/11/2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
+/** Reads 2026-11-21, 21/11/2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
 export function readDate(at: number, context: Context): Reading | null {
   return (
     readNumericDate(at, context) ?? readMonthFirst(at, context) ?? readDayFirst(at, context) ?? readYears(at, context)
@@ -29,21 +29,21 @@ function readNumericDate(at: number, { tokens, language }: Context): Reading | n
   return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
 }
 
-/** Null for languages in which dates are left to the engine. */
+/** Null for languages whose engines read dates themselves. */
 export function sayDate(date: CalendarDate, language: SpokenLanguage): string | null {
   if (language.phrases !== null) return language.phrases.date(date);
   const { year, month, day } = date;
   return year === null ? null : longDate(language.base, { year, month, day });
 }
 
-/** Year first, or in the order of the language; the other one, if only that can be meant. */
+/** Year first, or in the order of the language; the other order if only that is possible. */
 export function parseNumericDate(text: string, language: SpokenLanguage): CalendarDate | null {
   const iso = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/.exec(text);
   if (iso !== null) return toDate({ year: iso[1]!, month: iso[3]!, day: iso[4]! });
   const written = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})$/.exec(text);
   if (written === null) return null;
   const [, first = '', separator, second = '', year = ''] = written;
-  // 1.2.26 is a version or a section as easily as a date.
+  // 1.2.26 may be a version or a section.
   if (separator === '.' && year.length === 2) return null;
   const dayFirst = { day: first, month: second, year };
   const monthFirst = { day: second, month: first, year };
@@ -52,7 +52,7 @@ export function parseNumericDate(text: string, language: SpokenLanguage): Calend
     : (toDate(monthFirst) ?? toDate(dayFirst));
 }
 
-/** Two digits of a year are those from 1950 to 2049. */
+/** Two-digit years are 1950 to 2049. */
 export function toDate(written: { day: string; month: string; year: string | null }): CalendarDate | null {
   const day = Number(written.day);
   const month = Number(written.month);
@@ -123,7 +123,7 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
   return { spoken: [`${numbers.year(Number(from))} ${language.to} ${second}`] };
 }
 
-/** The day of the week is only read out where a date follows: sun and sat are words. */
+/** Expands a weekday only before a date, because sun and sat are words. */
 export function readWeekday(at: number, { tokens, language }: Context): Reading | null {
   if (language.base !== 'en') return null;
   const { core } = tokens[at]!;
@@ -148,10 +148,10 @@ const WEEKDAYS = new Map([
   ['Thurs', 'Thursday'],
 ]);
 
-/** Those that are written with a capital and are no other word: 3 letters. */
+/** Three-letter names, written with a capital and not ambiguous. */
 const MONTHS: ReadonlyMap<string, string> = new Map(ENGLISH_MONTHS.map((name) => [name.slice(0, 3), name]));
 
-/** From 1. English months count in every language, as people in India write them. */
+/** From 1. English months work in every language, as people in India write them. */
 function monthOf(token: Token | undefined, language: SpokenLanguage): number | null {
   if (token === undefined || language.months === null) return null;
   const own = language.base === 'en' ? -1 : language.months.indexOf(token.core);
@@ -183,7 +183,7 @@ function closes(token: Token, mark: '.' | ','): boolean {
   return !token.endsParagraph && (token.trail === '' || token.trail === mark);
 }
 
-/** @param format W3C: some of d, m and y in the order they are written. Null when the text is no such date. */
+/** @param format W3C: some of d, m and y in the order written. Null if the text is not such a date. */
 export function parseDateAs(format: string, text: string): CalendarDate | null {
   const parts = text.split(/[-/.,\s]+/).filter((part) => part !== '');
   if (parts.length !== format.length || parts.some((part) => !/^\d{1,4}$/.test(part))) return null;
@@ -193,7 +193,7 @@ export function parseDateAs(format: string, text: string): CalendarDate | null {
   return day === null || month === null ? null : toDate({ day, month, year: at('y') });
 }
 
-/** For formats that lack the day or the month. */
+/** For formats without the day or the month. */
 export function sayPartialDate(format: string, text: string, language: SpokenLanguage): string | null {
   const parts = text.split(/[-/.,\s]+/).filter((part) => part !== '');
   if (parts.length !== format.length || parts.some((part) => !/^\d{1,4}$/.test(part))) return null;

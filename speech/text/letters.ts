@@ -1,5 +1,6 @@
 /**
- * Letters to be said one by one. With full stops between them engines do; apart, they take a single A for the article.
+ * Formats letters to be spelled. Engines spell them with full stops in between; spaces would turn a single A into the
+ * article.
  */
 export function letters(written: string): string {
   return [...written.toUpperCase()].map((letter) => `${letter}.`).join('');

@@ -2,7 +2,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber, type WrittenNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
 
-/** $5, ₹2,50,000, €3.50, $3 million, Rs. 500, 500 INR, $5-10. */
+/** Reads $5, ₹2,50,000, €3.50, $3 million, Rs. 500, 500 INR, $5-10. */
 export function readMoney(at: number, context: Context): Reading | null {
   return (
     readAttached(at, context) ??
@@ -74,7 +74,7 @@ function readSymbolLast(at: number, { tokens, language }: Context): Reading | nu
   return { spoken: magnitude === null ? [number, name] : [number, magnitude, name] };
 }
 
-/** Behind a number that was read otherwise: 12 345 €. */
+/** After a number that another rule has read: 12 345 €. */
 function readSignBehind(at: number, { tokens, language }: Context): Reading | null {
   const code = SIGNS.get(tokens[at]!.core) === undefined ? null : currencyOf(tokens[at]!.core, language);
   const before = tokens[at - 1];
@@ -137,7 +137,7 @@ function sayWithMagnitude(money: Omit<Money, 'magnitude'>, magnitude: string, la
   return { spoken: [number, name === null ? magnitude : `${magnitude} ${name}`] };
 }
 
-/** Hindi has words for one and a half and two and a half of something. */
+/** Hindi has words for one and a half and two and a half. */
 function sayHalves({ whole, decimals, negative }: WrittenNumber, language: SpokenLanguage): string | null {
   if (language.base !== 'hi' || decimals !== '5' || negative) return null;
   return { '1': 'डेढ़', '2': 'ढाई' }[whole] ?? null;
@@ -176,7 +176,7 @@ function withSymbolOf(first: string, second: string, language: SpokenLanguage): 
   return parseAttached(`${/^[^\d]*/u.exec(first)![0]}${second}`, language);
 }
 
-/** A number that may have its magnitude on it: 3M, 2.5cr. */
+/** A number with an optional magnitude suffix: 3M, 2.5cr. */
 function parseSuffixed(text: string, language: SpokenLanguage): Omit<Money, 'code'> | null {
   const match = /^(-?[\d.,]*\d)([a-z]{0,5})\+?$/iu.exec(text);
   if (match === null) return null;
@@ -210,7 +210,7 @@ const ENGLISH_MAGNITUDES: ReadonlyMap<string, string> = new Map(
 const MAGNITUDES =
   /^(लाख|करोड़|हज़ार|हजार|अरब|लक्ष|कोटी|লাখ|লক্ষ|কোটি|হাজার|হাজাৰ|லட்சம்|கோடி|ஆயிரம்|లక్ష|లక్షల|కోటి|కోట్ల|వేల|લાખ|કરોડ|હજાર|ಲಕ್ಷ|ಕೋಟಿ|ಸಾವಿರ|ലക്ഷം|കോടി|ആയിരം|ਲੱਖ|ਕਰੋੜ|ਹਜ਼ਾਰ|ଲକ୍ଷ|କୋଟି|ହଜାର|لاکھ|کروڑ|ہزار|lakhs?|crores?|(?:mill|mio|milj|milh|mia|mld|mrd|bill|bilj|млн|млрд|мил)\p{L}*)$/iu;
 
-/** ISO 4217 of a sign or code. */
+/** ISO 4217 code of a sign or code. */
 function currencyOf(text: string, language: SpokenLanguage): string | null {
   if (text === '¥') return language.base === 'zh' || language.base === 'cmn' ? 'CNY' : 'JPY';
   const sign = SIGNS.get(text) ?? SIGNS.get(text.replace(/\.$/, ''));

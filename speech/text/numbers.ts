@@ -1,17 +1,16 @@
 import type { Grouping, SpokenLanguage } from './languages/language.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
-/** A number as it is written. */
 export interface WrittenNumber {
   negative: boolean;
-  /** Digits alone. */
+  /** Only digits. */
   whole: string;
   decimals: string | null;
   /** By the places of its separators; null without any. */
   grouping: Grouping;
 }
 
-/** Null when it is none by the customs of the language. */
+/** Null if it is not a number by the language's conventions. */
 export function parseNumber(text: string, language: SpokenLanguage): WrittenNumber | null {
   if (text.length > 60) return null;
   const negative = /^[-−]/.test(text);
@@ -32,7 +31,7 @@ export function parseNumber(text: string, language: SpokenLanguage): WrittenNumb
 const ENGLISH_NUMBER = /^(\d{1,3}(?:,\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}|\d*(?=\.\d)|\d+)(?:\.(\d+))?$/;
 const CONTINENTAL_NUMBER = /^(\d{1,3}(?:[.'’]\d{3})+|\d+)(?:,(\d+))?$/;
 
-/** As a quantity. Numbers that begin with zero or that nobody can name are said digit by digit. */
+/** As a quantity. Numbers with a leading zero or without a name are read digit by digit. */
 export function sayNumber(number: WrittenNumber, language: SpokenLanguage, grouping = number.grouping): string {
   const { negative, whole, decimals } = number;
   const { numbers } = language;
@@ -50,7 +49,7 @@ export function sayNumber(number: WrittenNumber, language: SpokenLanguage, group
 
 const MOST_DIGITS = 15;
 
-/** One by one, other characters left out. */
+/** Digit by digit; other characters are skipped. */
 export function sayDigits(digits: string, { numbers }: SpokenLanguage): string {
   const names = [];
   for (const digit of digits) {
@@ -59,7 +58,7 @@ export function sayDigits(digits: string, { numbers }: SpokenLanguage): string {
   return names.join(' ');
 }
 
-/** One by one with pauses, as people read out long numbers. */
+/** Digit by digit with pauses, as people read out long numbers. */
 export function sayDigitGroups(digits: string, language: SpokenLanguage, sizes?: readonly number[]): string {
   const groups = [];
   let at = 0;
@@ -70,7 +69,10 @@ export function sayDigitGroups(digits: string, language: SpokenLanguage, sizes?:
   return groups.join(', ');
 }
 
-/** Threes before fours, so that none is alone; ten digits in fives, as in India, but in America as its telephones. */
+/**
+ * Threes before fours, so that no digit is alone. Ten digits in fives, as in India; in American English as telephone
+ * numbers.
+ */
 function groupSizes(length: number, { dateOrder }: SpokenLanguage): number[] {
   if (length <= 5) return [length];
   if (length === 10 && dateOrder === 'day-month') return [5, 5];
@@ -79,9 +81,9 @@ function groupSizes(length: number, { dateOrder }: SpokenLanguage): number[] {
 }
 
 /**
- * A bare number. Digit by digit: after a word such as "OTP" or "account" from three digits on, with a leading zero, and
- * from seven digits on without separators. Four digits of 1900 to 2099 are a year, those of 1100 to 1899 after a word
- * such as "in". Everything else is a quantity.
+ * Reads a bare number. Digit by digit: after a word such as "OTP" or "account" from three digits, with a leading zero,
+ * and from seven digits without separators. 1900 to 2099 are years, 1100 to 1899 only after a word such as "in".
+ * Everything else is a quantity.
  */
 export function readBareNumber(at: number, context: Context): Reading | null {
   const { tokens, language } = context;
@@ -105,7 +107,7 @@ export function readBareNumber(at: number, context: Context): Reading | null {
   return { spoken: [sayNumber(number, language, isRupees ? 'indian' : grouping)] };
 }
 
-/** 1 234 567, as many languages write it: all of it where it begins. */
+/** 1 234 567, as many languages write it: consumes all groups from the first. */
 function readSpacedNumber(at: number, tokens: readonly Token[]): Reading | null {
   if (!/^-?\d{1,3}$/.test(tokens[at]!.core)) return null;
   let last = at;
@@ -143,7 +145,7 @@ const YEAR_CUES = new Set([
   'वर्ष',
 ]);
 
-/** What is no quantity: an order number, 911, the ZIP code of New York, NY 10118, and what a text message is sent to. */
+/** Not a quantity: an order number, 911, a ZIP code (New York, NY 10118), an SMS short code. */
 function isName(at: number, context: Context): boolean {
   return followsCue(at, context) || (context.language.base === 'en' && isEnglishName(at, context.tokens));
 }
@@ -161,7 +163,7 @@ function isEnglishName(at: number, tokens: readonly Token[]): boolean {
   return word === 'to' && tokens.slice(Math.max(0, at - 5), at).some((token) => /^(text|sms)$/i.test(token.core));
 }
 
-/** "Call 100 people" counts them, "call 911 now" does not. */
+/** "Call 100 people" is a quantity, "call 911 now" is not. */
 function startsNoun(token: Token | undefined): boolean {
   return (
     token !== undefined && !/^(now|or|and|in|if|for|from|to|at|when|immediately|right|first|then)$/i.test(token.core)
@@ -174,13 +176,15 @@ const STATES: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Whether one of the three words before it, within the sentence, makes it a name: "your order number is 48213". */
+/**
+ * Whether one of the three words before it, within the sentence, makes it an identifier: "your order number is 48213".
+ */
 function followsCue(at: number, { tokens, language }: Context): boolean {
   for (let before = at - 1; before >= Math.max(0, at - 3); before--) {
     const { core, trail } = tokens[before]!;
     if (/[.!?।,;]/.test(trail) && !(trail === '.' && /^nos?$/i.test(core))) return false;
     if (language.numberCues.has(core.toLowerCase())) return true;
-    // What stands between the word and its number.
+    // Words allowed between the cue and its number.
     if (!BETWEEN.test(core)) return false;
   }
   return false;

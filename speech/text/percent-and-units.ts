@@ -2,7 +2,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
 
-/** 5%, 2.5 %, 5-10%; 5 km, 20°C, 10 MB, 60 km/h. */
+/** Reads 5%, 2.5 %, 5-10%; 5 km, 20°C, 10 MB, 60 km/h. */
 export function readMeasure(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   const height = language.base === 'en' ? /^(\d)['’′](\d{1,2})$/.exec(token.core) : null;
@@ -36,7 +36,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   };
 }
 
-/** Also of the second of two: "per hour". */
+/** Also reads the second of two units: "per hour". */
 function measureName(
   written: string,
   { isAttached }: { isAttached: boolean },
@@ -56,7 +56,7 @@ function measureName(
   return unit === undefined ? null : language.unit(unit, amount);
 }
 
-/** Those that are also written with a full stop. */
+/** Units that are also written with a full stop. */
 function isShort(unit: string): boolean {
   return /^(hrs?|mins?|secs?|lbs?|oz|ft|kgs?|kms?|yds?|mi)$/.test(unit);
 }
@@ -109,7 +109,7 @@ const UNITS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Too easily something else when they stand alone. */
+/** Ambiguous when they stand alone. */
 const ATTACHED_UNITS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...{ s: 'second', h: 'hour', st: 'stone', A: 'ampere', in: 'inch', '"': 'inch', C: 'celsius', F: 'fahrenheit' },

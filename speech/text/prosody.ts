@@ -1,6 +1,9 @@
 import type { Prosody } from './script.ts';
 
-/** Values of SSML 1.1 `prosody`; each answers what it adds to the prosody around it, or null when it is no such value. */
+/**
+ * Parses values of the SSML 1.1 `prosody` element. Each returns the change relative to the surrounding prosody, or null
+ * for an invalid value.
+ */
 
 export function rateFactor(value: string): number | null {
   const name = RATES.get(value);
@@ -36,7 +39,7 @@ export const RATE_FORMS = 'x-slow, slow, medium, fast, x-fast, default, 80%, +20
 export const PITCH_FORMS = 'x-low, low, medium, high, x-high, default, +2st or -10%; not Hz, since voices differ';
 export const VOLUME_FORMS = 'silent, x-soft, soft, medium, loud, x-loud, default, +6dB or -50%';
 
-/** One inside the other: rates multiply, semitones and decibels add up, within what can be spoken. */
+/** Combines nested prosody: rates multiply, semitones and decibels add up, within limits. */
 export function nested(outer: Prosody, inner: Partial<Prosody>): Prosody {
   return {
     rate: within(outer.rate * (inner.rate ?? 1), 0.25, 4),
@@ -45,7 +48,7 @@ export function nested(outer: Prosody, inner: Partial<Prosody>): Prosody {
   };
 }
 
-/** Of SSML `emphasis`. Null when there is no such level. */
+/** SSML `emphasis`. Null for an unknown level. */
 export function emphasis(level: string): Partial<Prosody> | null {
   return EMPHASES.get(level) ?? null;
 }
@@ -60,7 +63,7 @@ function within(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, value));
 }
 
-/** Silence stays silence, however loud what is inside. */
+/** Silence stays silence, whatever is nested inside. */
 function loudness(db: number): number {
   return db === -Infinity ? db : within(db, -60, 12);
 }

@@ -10,9 +10,8 @@ import { toToken } from './token.ts';
 import { type WrittenWord, writtenWords } from './written-words.ts';
 
 /**
- * Reads a text as somebody would who is going to speak it. Text that begins with `<speak` is SSML, any other is taken as
- * it is. Takes time in proportion to the text.
- * @throws ScriptError of SSML that is not the subset of docs/speech-text.md
+ * Converts a text to a script for synthesis. Text that begins with `<speak` is SSML, any other is plain. Linear time.
+ * @throws ScriptError if SSML is not in the subset of docs/speech-text.md
  */
 export function readScript(text: string, options: ReadScriptOptions): Script {
   const wellFormed = text.toWellFormed();
@@ -30,14 +29,14 @@ export function readScript(text: string, options: ReadScriptOptions): Script {
 }
 
 export interface ReadScriptOptions {
-  /** BCP 47, such as `en-in`; SSML may name another. */
+  /** BCP 47, such as `en-in`; SSML may override it. */
   language: string;
-  /** For each of `voicesIn`, in order. */
+  /** Language of each voice of `voicesIn`, in order. */
   voiceLanguages?: readonly string[];
 }
 
 /**
- * The voices that a text asks for in its markup. `readScript` takes the languages they speak.
+ * Returns the voices requested in the markup. Pass their languages to `readScript`.
  * @throws ScriptError
  */
 export function voicesIn(text: string): readonly VoiceWish[] {
@@ -80,7 +79,7 @@ function clausesOf(
   return clauses;
 }
 
-/** The edge of an element parts words, unless there is only punctuation on one side of it. A mark parts nothing. */
+/** The edge of an element separates words, unless one side has only punctuation. A mark separates nothing. */
 function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): { words: ReadWord[]; marks: ScriptMark[] } {
   const words: ReadWord[] = [];
   const marks: ScriptMark[] = [];
@@ -115,7 +114,7 @@ function wordsOf(spans: readonly SsmlSpan[], language: SpokenLanguage): { words:
   return { words, marks };
 }
 
-/** Which of the words follows an offset: a word that it splits, unless only punctuation is left of that. */
+/** Index of the word after an offset: the word that it splits, unless only punctuation remains. */
 function wordAt(text: string, { tokens, at }: { tokens: readonly WrittenWord[]; at: number }): number {
   let left = text.slice(0, Math.max(0, at)).replace(/\s+/gu, '').length;
   for (const [index, { written }] of tokens.entries()) {
@@ -129,7 +128,7 @@ function wordAt(text: string, { tokens, at }: { tokens: readonly WrittenWord[]; 
 const CLOSING = /^[.,;:!?…)\]}"'”’»।॥。，！？；：、]+/u;
 const OPENING = /(?<=^|\s)[([{"'“‘«¿¡]+$/u;
 
-/** Character data comes in parts. */
+/** The parser delivers character data in parts. */
 function joined(spans: readonly SsmlSpan[]): SsmlSpan[] {
   const joinedSpans: SsmlSpan[] = [];
   for (const span of spans) {
@@ -181,7 +180,9 @@ function isSilent(clauses: readonly ScriptClause[]): boolean {
   return clauses.every(({ words }) => words.every(({ spoken, phonemes }) => spoken === '' && phonemes === null));
 }
 
-/** As of the same text without markup, white space made one; an alias counts as what it stands for at least. */
+/**
+ * Counts the text without markup, with white space collapsed; an alias counts at least as much as the text it replaces.
+ */
 function charactersOf(passages: readonly SsmlPassage[]): number {
   const spans = passages.flatMap((passage) => joined(passage.spans));
   return codePoints(spans.map(countedOf).join('').replace(/\s+/gu, ' ').trim());

@@ -2,7 +2,7 @@ import { readAbbreviation, startsWithCapital } from './abbreviations.ts';
 import { readAddress } from './addresses.ts';
 import { readCapitals } from './capitals.ts';
 import { readDate, readWeekday } from './dates.ts';
-import { goesOnBehind } from './languages/full-stops.ts';
+import { continuesAfter } from './languages/full-stops.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { readMoney } from './money.ts';
 import { readBareNumber, readFraction, readOrdinal } from './numbers.ts';
@@ -13,14 +13,13 @@ import { readTelephone } from './telephone.ts';
 import { readTime } from './times.ts';
 import { type Context, type Reading, type Rule, type Token, toToken } from './token.ts';
 
-/** A word with what clauses are cut by. */
 export interface ReadWord extends ScriptWord {
   ends: 'sentence' | 'clause' | null;
-  /** Read together with the next: nothing is cut between them. */
+  /** Read together with the next word, so no cut between them. */
   joinsNext: boolean;
 }
 
-/** What a careful reader says for written words: numbers, money, dates, abbreviations and signs as words. */
+/** Converts written words to spoken ones: numbers, money, dates, abbreviations and signs become words. */
 export function readWords(tokens: readonly Token[], language: SpokenLanguage): ReadWord[] {
   const context: Context = { tokens, language };
   const words: ReadWord[] = [];
@@ -55,7 +54,7 @@ function readingAt(at: number, context: Context): Reading | null {
   return null;
 }
 
-/** Most words need no rules: small letters without a full stop behind them that are in no table. */
+/** Fast path for most words: small letters without a full stop, in no table. */
 function isPlain({ core, trail }: Token, language: SpokenLanguage): boolean {
   if (core === '' || trail.startsWith('.')) return false;
   if (core === 'x' || !/^[\p{Ll}\p{Lo}\p{M}]+$/u.test(core)) return false;
@@ -75,7 +74,7 @@ function toWord(
   let marks = token.core === '' ? '' : token.trail;
   if (!isLast && marks.startsWith('.')) marks = marks.slice(1);
   if (isLast && fullStop !== null && fullStop !== undefined && marks.startsWith('.')) {
-    // A full stop of an abbreviation ends a sentence too, if another begins or nothing follows.
+    // The full stop of an abbreviation also ends a sentence if another begins or nothing follows.
     const isEnd = next === undefined || token.endsParagraph || (fullStop === 'may-end' && startsWithCapital(next));
     // "Downing St., London"
     if (!isEnd || /^\.[,;:]/.test(marks)) marks = marks.slice(1);
@@ -91,12 +90,12 @@ function toWord(
   };
 }
 
-/** A word that something else than its letters decides the sound of: the markup around it. */
+/** A word whose pronunciation the markup determines. */
 export function givenWord(written: string, spoken: string, phonemes: string | null = null): ReadWord {
   return { written, spoken: speakable(spoken), phonemes, ends: null, joinsNext: false };
 }
 
-/** With punctuation that stands right behind it, outside of its markup. */
+/** Adds punctuation that directly follows the markup. */
 export function withPunctuation(word: ReadWord, marks: string): ReadWord {
   const punctuation = spokenPunctuation(marks);
   const token = toToken(word.written);
@@ -114,9 +113,9 @@ function endOf(
   { next, base }: { next: Token | undefined; base: string | null },
 ): ReadWord['ends'] {
   if (/[!?।॥۔؟。！？]/u.test(punctuation)) return 'sentence';
-  // "z. B. Hunde", "usw. und", "Nr. 5": a sentence begins with no small letter, nor a number behind so short a word.
+  // "z. B. Hunde", "usw. und", "Nr. 5": no sentence begins with a small letter, or with a number after so short a word.
   if (/[.…]/.test(punctuation)) {
-    if (punctuation === '.' && next !== undefined && base !== null && goesOnBehind(core, base)) return null;
+    if (punctuation === '.' && next !== undefined && base !== null && continuesAfter(core, base)) return null;
     if (next !== undefined && (/^\p{Ll}/u.test(next.core) || (next.hasDigit && /^\p{L}{1,3}$/u.test(core))))
       return null;
     return next !== undefined && /^\p{Ll}$/u.test(core) ? null : 'sentence';
@@ -124,7 +123,7 @@ function endOf(
   return punctuation !== '' || /^[–—]$/.test(core) ? 'clause' : null;
 }
 
-/** Of what stands behind a word, that which changes how it is said; once. A bracket that closes is a comma. */
+/** The trailing punctuation that affects speech, once. A closing bracket becomes a comma. */
 function spokenPunctuation(trail: string): string {
   if (trail === '') return '';
   if (/\.{2,}|…/.test(trail)) return '…';
@@ -142,7 +141,7 @@ function joinPunctuation(spoken: string, punctuation: string, next: Token | unde
   return opens && !/\p{P}$/u.test(spoken) ? `${spoken},` : spoken;
 }
 
-/** What no engine may see, whatever a rule left in: markup, quotes, control characters, pictures. */
+/** Removes what no engine may receive, whatever a rule returned: markup, quotes, control characters, emoji. */
 function speakable(spoken: string): string {
   if (/^[A-Za-z]+$/.test(spoken)) return spoken;
   const said = spoken.replace(UNSPEAKABLE, ' ').replace(/\s+/g, ' ').trim();

@@ -8,13 +8,13 @@ import { sayTelephone } from './telephone.ts';
 import { sayTimeAs } from './times.ts';
 import { type Token, toToken } from './token.ts';
 
-/** Values of `interpret-as` of SSML `say-as`. */
+/** Values of `interpret-as` in SSML `say-as`. */
 export const INTERPRETATIONS = [
   ...['cardinal', 'number', 'ordinal', 'digits', 'telephone', 'characters', 'spell-out', 'verbatim'],
   ...['date', 'time', 'currency', 'fraction', 'unit', 'expletive'],
 ] as const;
 
-/** Of `format` when it is a date. */
+/** Values of `format` for dates. */
 export const DATE_FORMATS = ['mdy', 'dmy', 'ymd', 'md', 'dm', 'ym', 'my', 'd', 'm', 'y'] as const;
 
 export interface Interpretation {
@@ -22,7 +22,7 @@ export interface Interpretation {
   format: string | null;
 }
 
-/** What is said for each written word. What is not what it is said to be is read as if nothing had been said. */
+/** Spoken form of each written word. Text that does not match its interpretation is read normally. */
 export function sayAs(written: readonly string[], { as, format }: Interpretation, language: SpokenLanguage): string[] {
   const tokens = written.map((word) => toToken(word));
   const together = sayTogether(tokens, { as, format }, language);

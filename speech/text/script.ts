@@ -1,22 +1,22 @@
 /**
- * A text as it is to be spoken: cut into clauses, with what each written word sounds like. Made from plain text or SSML
- * by `read-script.ts`; whoever speaks it knows nothing of markup, numbers or abbreviations.
+ * A text prepared for synthesis: clauses with the spoken form of each written word. Created from plain text or SSML by
+ * `read-script.ts`; synthesis knows nothing of markup, numbers or abbreviations.
  */
 export interface Script {
-  /** In order. Empty when nothing of the text can be said. */
+  /** In order. Empty if nothing in the text can be spoken. */
   clauses: ScriptClause[];
-  /** Code points of the text without its markup: what is billed. */
+  /** Billed length: code points of the text without markup. */
   characters: number;
 }
 
-/** What is spoken in one go. A change of prosody, a break and the end of a sentence end it. */
+/** A unit of synthesis. A change of prosody, a break and the end of a sentence end it. */
 export interface ScriptClause {
-  /** In order. Empty where there is only a pause. */
+  /** In order. Empty for a mere pause. */
   words: ScriptWord[];
   prosody: Prosody;
-  /** Silence after it, beyond what the engine makes of its punctuation. 0 to 10 000. */
+  /** Silence after the clause, added to the engine's own pause. 0 to 10 000. */
   pauseAfterMs: number;
-  /** Index of the `VoiceWish` whose voice speaks it; null: the voice of the request. */
+  /** Index of the `VoiceWish` for this clause; null: the voice of the request. */
   voice: number | null;
   /** In order. */
   marks: ScriptMark[];
@@ -25,37 +25,36 @@ export interface ScriptClause {
 /** A place in the text whose time is reported. */
 export interface ScriptMark {
   name: string;
-  /** Index of the word of the clause that follows; the number of its words: after the last one. */
+  /** Index of the following word in the clause; the number of words for the end. */
   word: number;
 }
 
-/** The voice that SSML asks for in a stretch of text. At least one of name, language and gender is given. */
+/** A voice requested by SSML. At least one of name, language and gender is set. */
 export interface VoiceWish {
-  /** An id, or a short name of the catalogue. */
+  /** An id or a short name of the catalogue. */
   name: string | null;
   /** BCP 47 in lower case; the text is read in it. */
   language: string | null;
   gender: 'female' | 'male' | null;
-  /** Index of the wish around it; null: the voice of the request. */
+  /** Index of the enclosing wish; null: the voice of the request. */
   outer: number | null;
-  /** Where it is in the text, for error messages. */
   position: string;
 }
 
-/** One word as it is written, white space around it left out. */
+/** One word, without the white space around it. */
 export interface ScriptWord {
-  /** Of the text, punctuation included; word times are reported under it. Joined with spaces they are the text. */
+  /** Original text with punctuation, which word times refer to. Joined with spaces they are the text. */
   written: string;
   /**
-   * What the engine is given: one or several words with the punctuation that matters to how they are said, and never
-   * markup or a control character. '' for what is not said.
+   * Text for the engine: one or several words with relevant punctuation, never markup or control characters. '' if
+   * silent.
    */
   spoken: string;
-  /** How it sounds, in IPA, from SSML; null where the engine knows. */
+  /** Pronunciation in IPA, from SSML; null: the engine decides. */
   phonemes: string | null;
 }
 
-/** Of SSML `prosody`; neutral is 1, 0, 0. */
+/** SSML `prosody`; neutral is 1, 0, 0. */
 export interface Prosody {
   /** Factor on the pace, 0.25 to 4. */
   rate: number;
@@ -67,7 +66,7 @@ export interface Prosody {
 
 export const NEUTRAL_PROSODY: Prosody = { rate: 1, pitchSemitones: 0, volumeDb: 0 };
 
-/** Text that begins as SSML does and is none that can be spoken. The message says what and where. */
+/** Invalid SSML. The message says what and where. */
 export class ScriptError extends Error {
   override readonly name = 'ScriptError';
 }

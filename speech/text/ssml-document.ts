@@ -1,12 +1,12 @@
 import type { Interpretation } from './say-as.ts';
 import type { Prosody, VoiceWish } from './script.ts';
 
-/** What SSML says: stretches of text of one prosody and voice, in the order they are spoken. */
+/** Parsed SSML: stretches of text with one prosody and voice, in spoken order. */
 export interface SsmlDocument {
-  /** Of `xml:lang`, as it is written; null without. */
+  /** The value of `xml:lang` as written; null without. */
   language: string | null;
   passages: SsmlPassage[];
-  /** Of `voice` and `lang`, in the order in which they open. */
+  /** From `voice` and `lang` elements, in the order in which they open. */
   voices: VoiceWish[];
 }
 
@@ -15,14 +15,14 @@ export interface SsmlPassage {
   prosody: Prosody;
   /** Index into `SsmlDocument.voices`; null: the voice of the request. */
   voice: number | null;
-  /** Names of the marks after the text and before the pause. */
+  /** Marks after the text and before the pause. */
   endMarks: string[];
   pauseAfterMs: number;
 }
 
 export interface SsmlSpan {
   text: string;
-  /** How it is to be read; null where that is up to us. */
+  /** How to read the text; null: by the usual rules. */
   reading: SsmlReading | null;
   /** In order. `at` is an offset into the text. */
   marks: { name: string; at: number }[];
@@ -36,12 +36,12 @@ export type SsmlReading =
 /** The longest silence after one passage. */
 export const LONGEST_BREAK_MS = 10_000;
 
-/** Collects passages from text, pauses and marks. */
+/** Builds passages from text, pauses and marks. */
 export class PassageBuilder {
   readonly passages: SsmlPassage[] = [];
-  /** The next text belongs to another passage. */
+  /** The next text starts a new passage. */
   #isCut = true;
-  /** Marks wait for what follows them, because they name its time. */
+  /** Marks wait for the text after them, which determines their time. */
   #waitingMarks: string[] = [];
 
   /** Ends the passage. */
@@ -60,7 +60,7 @@ export class PassageBuilder {
     let rest = written;
     if (this.#isCut) {
       const last = this.passages.at(-1);
-      // A comma behind the end of an element belongs to the word in it.
+      // A comma after the end of an element belongs to the word in it.
       const closing = last?.pauseAfterMs === 0 ? (/^[.,;:!?…)\]"'”’»।]+/u.exec(rest)?.[0] ?? '') : '';
       if (closing !== '' && reading === null && !/(^|\s)$/u.test(last?.spans.at(-1)?.text ?? '')) {
         last!.spans.push({ text: closing, reading: null, marks: [] });
@@ -74,7 +74,7 @@ export class PassageBuilder {
     this.passages.at(-1)!.spans.push({ text: rest, reading, marks });
   }
 
-  /** After what there is, or alone. */
+  /** Appends to the last passage, or forms its own. */
   pause(ms: number, style: Pick<SsmlPassage, 'prosody' | 'voice'>): void {
     this.#isCut = true;
     const last = this.passages.at(-1);

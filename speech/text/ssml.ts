@@ -15,12 +15,14 @@ import { DATE_FORMATS, INTERPRETATIONS } from './say-as.ts';
 import { NEUTRAL_PROSODY, type Prosody, ScriptError, type VoiceWish } from './script.ts';
 import { LONGEST_BREAK_MS, PassageBuilder, type SsmlDocument, type SsmlReading } from './ssml-document.ts';
 
-/** Whether the text is meant as SSML: a declaration of XML counts as well. */
+/** Whether a text is SSML. An XML declaration counts as well. */
 export function isSsml(text: string): boolean {
   return /^\s*(?:<\?xml\s|<speak(?=[\s/>]|$))/.test(text);
 }
 
-/** Reads the subset of SSML 1.1 (W3C Recommendation of 7 September 2010) that docs/speech-text.md lists. @throws ScriptError */
+/**
+ * Parses the subset of SSML 1.1 (W3C Recommendation of 7 September 2010) in docs/speech-text.md. @throws ScriptError
+ */
 export function parseSsml(text: string): SsmlDocument {
   const parser = new SaxesParser();
   let position = { line: 1, column: 1 };
@@ -31,7 +33,7 @@ export function parseSsml(text: string): SsmlDocument {
   parser.on('error', (error) => {
     throw new ScriptError(`not well-formed SSML: ${bareAmpersand(text) ?? readable(error.message)}`);
   });
-  // Its name was read, and the character behind it.
+  // The parser has consumed the name and the next character.
   parser.on('opentagstart', (tag) => remember(tag.name.length + 1));
   parser.on('doctype', () => {
     remember(0);
@@ -54,7 +56,7 @@ function readable(message: string): string {
   return message.replace(/^(\d+):(\d+): /, 'line $1, column $2: ').replace(/\.$/, '');
 }
 
-/** The parser goes on to the next semicolon and complains of something else. */
+/** Without this, the parser continues to the next semicolon and reports a misleading error. */
 function bareAmpersand(text: string): string | null {
   const at = text.search(/&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[\da-f]+);)/i);
   if (at < 0) return null;
@@ -64,16 +66,16 @@ function bareAmpersand(text: string): string | null {
 
 const ALLOWED = 'speak, p, s, break, say-as, prosody, emphasis, phoneme, sub, mark, lang and voice';
 const DEEPEST = 20;
-/** Of all breaks, so that a short text is not minutes of silence. */
+/** Limit of all breaks together, so that a short text does not become minutes of silence. */
 const LONGEST_BREAKS_MS = 120_000;
 const LONGEST_ALIAS = 250;
 const LONGEST_MARK = 100;
 const MOST_MARKS = 250;
-/** Each may take a look-up of a custom voice. */
+/** Each may require a look-up of a custom voice. */
 const MOST_VOICES = 50;
 /** As in requests. */
 const LONGEST_VOICE_NAME = 64;
-/** Beyond what the engine makes of the end of a sentence. */
+/** Added to the engine's pause at the end of a sentence. */
 const PARAGRAPH_PAUSE_MS = 400;
 
 class SsmlReader {
@@ -125,7 +127,7 @@ class SsmlReader {
     return this.#open.at(-1) ?? { prosody: NEUTRAL_PROSODY, voice: null };
   }
 
-  /** Reads the attributes. Returns what the element changes; null for nothing. */
+  /** Reads the attributes. Returns the element's effect; null for none. */
   #inner(name: string, attributes: Map<string, string>): { prosody?: Partial<Prosody>; voice?: number } | null {
     switch (name) {
       case 'speak':
@@ -264,7 +266,7 @@ class SsmlReader {
   #phoneme({ alphabet = 'ipa', ph }: Record<string, string | undefined>): SsmlReading {
     if (alphabet !== 'ipa') this.#refuseValue('alphabet', alphabet, 'ipa');
     const ipa = this.#bounded('ph', (ph ?? '').normalize('NFC').trim().replace(/\s+/g, ' '));
-    // Letters, diacritics, stress, length and tone; nothing an engine could take for a command.
+    // Letters, diacritics, stress, length and tone; nothing that an engine could take for a command.
     if (!/^[\p{L}\p{M}\p{Lm}\p{Sk}ˈˌːˑ.|‖‿ʼ'ˑ↗↘ ]+$/u.test(ipa)) this.#refuseValue('ph', ipa, 'IPA such as ˈhɛloʊ');
     return { kind: 'phoneme', ipa };
   }
@@ -295,6 +297,6 @@ class SsmlReader {
   }
 }
 
-/** Their edges end a passage. */
+/** Elements whose edges end a passage. */
 const CUTTING: ReadonlySet<string> = new Set(['p', 's', 'prosody', 'emphasis', 'lang', 'voice']);
 const EMPTY: ReadonlySet<string> = new Set(['break', 'mark']);

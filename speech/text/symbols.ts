@@ -3,7 +3,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
-/** 5-10, "10 to 15" written with a dash between. */
+/** Reads 5-10 as "5 to 10". */
 export function readRange(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   const joined = /^([\d.,]{1,12})[-–—]([\d.,]{1,12})$/.exec(token.core);
@@ -27,7 +27,7 @@ function sayRange(low: string, high: string, language: SpokenLanguage): string |
   const to = parseNumber(high, language);
   if (from === null || to === null) return null;
   const isRising = Number(`${from.whole}.${from.decimals ?? 0}`) < Number(`${to.whole}.${to.decimals ?? 0}`);
-  // Falling ones of two digits are scores and hours: 9-5.
+  // Falling ranges of two digits are scores and hours: 9-5.
   const word = isRising || (from.whole.length <= 2 && language.numbers !== null) ? language.to : null;
   if (word === null || /^0\d/.test(from.whole) || from.whole.length > 7) return null;
   return `${sayNumber(from, language)} ${word} ${sayNumber(to, language)}`;
@@ -38,7 +38,9 @@ function isCalculation(at: number, tokens: readonly Token[]): boolean {
   return tokens.slice(Math.max(0, at - 1), at + 4).some(({ clean }) => clean === '=');
 }
 
-/** Signs that stand alone or join words: &, @home, #1, #MakeInIndia, A&B, 2+2=4, 5x3, 24/7. English only, for the most part. */
+/**
+ * Reads signs that stand alone or join words: &, @home, #1, #MakeInIndia, A&B, 2+2=4, 5x3, 24/7. Mostly English only.
+ */
 export function readSymbols(at: number, context: Context): Reading | null {
   const { tokens, language } = context;
   const { core, clean, trail } = tokens[at]!;
@@ -85,7 +87,7 @@ const SUFFIXES = new Map([
   ['cr', 'crore'],
 ]);
 
-/** A sign alone; the same one several times is an ornament. */
+/** A single sign. A repeated one is an ornament. */
 function readSign(at: number, { tokens, language }: Context, signs: Record<string, string>): Reading | null {
   const { clean } = tokens[at]!;
   if (clean === 'x') {
@@ -119,7 +121,7 @@ function saySmallNumberOrQuantity(digits: string, language: SpokenLanguage): str
   return number === null ? digits : sayNumber(number, language);
 }
 
-/** Words, numbers and signs in one: each by its name, or null where there is no sign that has one. */
+/** Words, numbers and signs in one: each by its name, or null if no sign has one. */
 function readMixed(core: string, signs: Record<string, string>, language: SpokenLanguage): Reading | null {
   if (!SIGN.test(core)) return null;
   const parts = core.match(/\d[\d.,]*\d|\d|[\p{L}\p{M}'’.-]+|[^\s]/gu) ?? [];

@@ -3,8 +3,8 @@ import { sayDigitGroups, sayDigits } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /**
- * Numbers to call, digit by digit with a pause where they are grouped: +91 98765 43210, (415) 555-0100, 1800-123-4567,
- * 98765 43210. Without a plus or brackets the groups have to be those of telephone numbers.
+ * Reads telephone numbers digit by digit with pauses between groups: +91 98765 43210, (415) 555-0100, 1800-123-4567,
+ * 98765 43210. Without a plus or brackets the grouping must be that of telephone numbers.
  */
 export function readTelephone(at: number, { tokens, language }: Context): Reading | null {
   if (digitsFrom(at, tokens) < FEWEST_DIGITS || !/^[+(]?[\d+(]/.test(tokens[at]!.clean)) return null;
@@ -23,7 +23,7 @@ export function readTelephone(at: number, { tokens, language }: Context): Readin
 const MOST_WORDS = 6;
 const FEWEST_DIGITS = 7;
 
-/** At most: most numbers are ruled out by it. */
+/** An upper bound, which rules out most numbers cheaply. */
 function digitsFrom(at: number, tokens: readonly Token[]): number {
   let digits = 0;
   for (let word = at; word < Math.min(tokens.length, at + MOST_WORDS); word++) {
@@ -33,7 +33,7 @@ function digitsFrom(at: number, tokens: readonly Token[]): number {
   return digits;
 }
 
-/** The words from here on that have only digits and what stands between them. */
+/** The consecutive words that contain only digits and separators. */
 function groupsFrom(at: number, tokens: readonly Token[]): string[] {
   const groups: string[] = [];
   while (groups.length < MOST_WORDS) {
@@ -49,7 +49,7 @@ function groupsFrom(at: number, tokens: readonly Token[]): string[] {
 
 const GROUP = /^\+?(?:\(\+?\d{1,5}\)-?)?(?:\d{1,12}(?:[-.]\d{2,8}){0,5}-?)?$/;
 
-/** Without the punctuation that is not the number's. */
+/** Removes punctuation that is not part of the number. */
 function stripped({ clean, trail }: Token): string {
   if (trail === '') return clean;
   const end = /[.,;:!?।"'”’]+$/.exec(trail)?.[0].length ?? 0;
@@ -64,12 +64,12 @@ function isTelephoneNumber(text: string, before: Token | undefined, language: Sp
   if (/^(\d{1,3}[-. ])?\(\d{2,5}\)/.test(text)) return true;
   const shape = groups.map((group) => group.length).join('-');
   if (groups.length === 1) return /^[6-9]\d{9}$/.test(digits) || (digits.length === 11 && digits.startsWith('0'));
-  // Dots part the numbers of addresses and versions too.
+  // Addresses and versions have dots too.
   if (text.includes('.') && !/^\d{3}\.\d{3}\.\d{4}$/.test(text)) return false;
-  // Nobody's number is all hundreds: 100 200 3000.
+  // Multiples of hundreds are not a telephone number: 100 200 3000.
   if (text.includes(' ') && !CUES.has(before?.core.toLowerCase() ?? '') && groups.every(isRound)) return false;
   if (SHAPES.has(shape)) return true;
-  // Aadhaar; without the word they may be years.
+  // Aadhaar; without the cue they may be years.
   if (shape === '4-4-4') return language.numberCues.has(before?.core.toLowerCase() ?? '');
   const cue = before?.core.toLowerCase() ?? '';
   // Elsewhere 555-0100 would be a range.
@@ -77,7 +77,7 @@ function isTelephoneNumber(text: string, before: Token | undefined, language: Sp
   return CUES.has(cue) || (digits.startsWith('0') && digits.length >= 10 && !text.includes('.'));
 }
 
-/** 612 345 678, unless something is counted. */
+/** 612 345 678, unless a noun follows. */
 function isSpanishNumber(written: readonly Token[], next: Token | undefined): boolean {
   const groups = written.map(stripped);
   if (groups.length !== 3 || groups.every(isRound) || !/^[6-9]\d\d( \d{3}){2}$/.test(groups.join(' '))) return false;
@@ -93,7 +93,7 @@ function isRound(group: string): boolean {
   return group.endsWith('00');
 }
 
-/** Numbers of digits of the groups: North America, India, toll-free, Britain. */
+/** Group lengths: North America, India, toll-free, Britain. */
 const SHAPES = new Set([
   ...[
     '3-3-4',
@@ -123,7 +123,7 @@ function sayGroups(token: Token, { isLast }: { isLast: boolean }, language: Spok
   return isLast || spoken === '' ? spoken : `${spoken},`;
 }
 
-/** Where the country code ends and how its numbers are grouped, for numbers that are written in one. */
+/** Country codes and grouping of numbers written without separators. */
 const INTERNATIONAL: readonly { digits: RegExp; sizes: readonly number[] }[] = [
   { digits: /^1\d{10}$/, sizes: [1, 3, 3, 4] },
   { digits: /^91\d{10}$/, sizes: [2, 5, 5] },
@@ -131,7 +131,7 @@ const INTERNATIONAL: readonly { digits: RegExp; sizes: readonly number[] }[] = [
   { digits: /^(49|33|39|34|61|65|81|86)\d{9}$/, sizes: [2, 3, 3, 3] },
 ];
 
-/** Digits, with a pause between groups; other characters only part them. */
+/** Reads digits with a pause between groups; other characters only separate. */
 export function sayTelephone(text: string, language: SpokenLanguage): string {
   const groups = text.split(/\D+/).filter((group) => group !== '');
   const sizes = /^\(?\+/.test(text)

@@ -2,7 +2,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
 
-/** 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m. */
+/** Reads 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m. */
 export function readTime(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   if (!token.hasDigit) return null;
@@ -50,7 +50,7 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   return time === null ? null : { spoken: [time] };
 }
 
-/** "At ... o'clock" in the languages of India, where it stands behind the digits. */
+/** "At ... o'clock" in the languages of India, after the digits. */
 const HOUR_WORDS = /^(बजे|बजकर|वाजता|वाजले|টায়|টা|மணி|மணிக்கு|గంటలు|గంటలకు|વાગ્યે|ಗಂಟೆ|ಗಂಟೆಗೆ|മണി|മണിക്ക്|ਵਜੇ|ଟାରେ|ଟା|বজাত|بجے)$/u;
 
 function sayBeforeHourWord([, hour, minute]: RegExpExecArray, { base, numbers }: SpokenLanguage): string | null {
@@ -70,11 +70,11 @@ interface Clock {
   hour: string;
   minute: string;
   second?: string | null;
-  /** am or pm is said behind it: "ten" and not "ten o'clock". */
+  /** am or pm follows: "ten" and not "ten o'clock". */
   isHalfDay: boolean;
 }
 
-/** Null when it is no time of day. */
+/** Null if it is not a time of day. */
 export function sayClock({ hour, minute, second = null, isHalfDay }: Clock, language: SpokenLanguage): string | null {
   const hours = Number(hour);
   const minutes = Number(minute);
@@ -86,7 +86,7 @@ export function sayClock({ hour, minute, second = null, isHalfDay }: Clock, lang
   return phrases.time({ hour: hours, minute: minutes, second: seconds });
 }
 
-/** W3C: hms12 or hms24, here any. Null when the text is no time. */
+/** W3C: hms12 or hms24, here any. Null if the text is not a time. */
 export function sayTimeAs(text: string, language: SpokenLanguage): string | null {
   const written = /^(\d{1,2})(?:[:.](\d{2}))?(?:[:.](\d{2}))?\s*(?:([ap])\.?m\.?)?$/i.exec(text);
   if (written === null) return null;

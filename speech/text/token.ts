@@ -1,37 +1,37 @@
 import type { SpokenLanguage } from './languages/language.ts';
 
-/** A written word, taken apart. */
+/** A written word, split into parts. */
 export interface Token {
   written: string;
-  /** Without what is never spoken, digits as 0 to 9; lead, core and trail side by side. */
+  /** Without unspeakable characters, digits as 0 to 9; lead, core and trail joined. */
   clean: string;
-  /** Quotes and brackets that open before it. */
+  /** Opening quotes and brackets. */
   lead: string;
-  /** Empty when there is nothing but punctuation. */
+  /** Empty if there is only punctuation. */
   core: string;
-  /** Punctuation behind it. */
+  /** Punctuation after it. */
   trail: string;
-  /** Also a vulgar fraction. */
+  /** Also true for a vulgar fraction. */
   hasDigit: boolean;
   /** An empty line follows. */
   endsParagraph: boolean;
 }
 
-/** Words of one stretch of text and the language they are read in. */
+/** Words of one stretch of text and their language. */
 export interface Context {
   tokens: readonly Token[];
   language: SpokenLanguage;
 }
 
-/** How one or several words are read together: what is spoken for each. */
+/** Spoken form of one or several words. */
 export interface Reading {
-  /** Without the punctuation that surrounds the words, which is put back. */
+  /** Without the surrounding punctuation, which is added again. */
   spoken: readonly string[];
-  /** The full stop behind the last of them belongs to an abbreviation; it may end a sentence as well, or never. */
+  /** The last word's full stop belongs to an abbreviation; it may also end a sentence, or never does. */
   fullStop?: 'may-end' | 'never-ends';
 }
 
-/** Null where it does not apply to the words at this place. */
+/** Null if it does not apply to the words at this place. */
 export type Rule = (at: number, context: Context) => Reading | null;
 
 export function toToken(written: string, endsParagraph = false): Token {
@@ -43,7 +43,7 @@ export function toToken(written: string, endsParagraph = false): Token {
   return { written, clean, lead, core, trail, hasDigit: /[\d¼½¾⅓⅔⅛⅜⅝⅞]/.test(core), endsParagraph };
 }
 
-/** Whether the token may be followed by another of the same group: nothing closes or ends behind it. */
+/** Whether the next token may belong to the same group: no punctuation or paragraph end follows. */
 export function isOpen(token: Token | undefined): token is Token {
   return token !== undefined && token.trail === '' && !token.endsParagraph;
 }
@@ -51,7 +51,7 @@ export function isOpen(token: Token | undefined): token is Token {
 const LEAD = /^[("'“”‘’„‚«»‹›[{¿¡「『（《【〈<>*_`|•]+/u;
 const TRAIL = /[.,;:!?…)\]}"'”’“»›«।॥۔،؛؟。，！？；：、」』）》】〉<>*_`|]/u;
 
-/** Without a regular expression, which would try every place of a long run of marks. */
+/** Not a regular expression, which would take quadratic time for a long run of marks. */
 function startOfTrail(text: string, least: number): number {
   let end = text.length;
   while (end > least && TRAIL.test(text[end - 1]!)) end--;
@@ -59,12 +59,12 @@ function startOfTrail(text: string, least: number): number {
 }
 
 /**
- * Control and format characters and what is private or unassigned. The joiners of Indian, Persian and Arabic writing
- * change how a word is read and stay; so do spaces.
+ * Control, format, private and unassigned characters. Spaces stay, and so do the joiners of Indian, Persian and Arabic
+ * scripts, which change how a word is read.
  */
 const UNSPOKEN = /(?!\u200c|\u200d|\s)(?:[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\ufffd]|\p{Variation_Selector})/gu;
 
-/** Digits of other scripts begin at multiples of ten of these blocks. */
+/** Digits of other scripts start at multiples of ten in these blocks. */
 const OTHER_DIGITS = /(?!\d)\p{Nd}/gu;
 
 function asciiDigits(text: string): string {
@@ -80,6 +80,6 @@ function asciiDigits(text: string): string {
   });
 }
 
-/** There are some hundreds. */
+/** Some hundreds of entries. */
 const asciiOf = new Map<string, string>();
 const IS_DIGIT = /^\p{Nd}$/u;

@@ -1,13 +1,13 @@
-/** A word as it is written, and whether an empty line follows. */
+/** A written word, and whether an empty line follows. */
 export interface WrittenWord {
   written: string;
   endsParagraph: boolean;
 }
 
 /**
- * Cuts a text into words. Joined with single spaces they are the text, its white space made one, but for two things that
- * white space alone cannot part, of which no character is lost either: scripts written without spaces (Chinese,
- * Japanese, Thai, Lao, Khmer, Burmese), where a word is what a dictionary says is one, and words too long for any.
+ * Cuts a text into words. Joined with single spaces they are the text with collapsed white space, with two exceptions,
+ * which also lose no character: scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese), cut by
+ * dictionary, and overlong words.
  */
 export function writtenWords(text: string): WrittenWord[] {
   const words: WrittenWord[] = [];
@@ -33,10 +33,10 @@ function endsParagraph(text: string, from: number): boolean {
 const SPACELESS =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
-/** It goes by script; the language changes nothing. */
+/** Segments by script; the language changes nothing. */
 const SEGMENTER = new Intl.Segmenter('en', { granularity: 'word' });
 
-/** Punctuation that opens belongs to the word that follows, all other to the one before. */
+/** Opening punctuation belongs to the next word, all other to the previous one. */
 function segmentsOf(written: string): string[] {
   const segments: string[] = [];
   let opening = '';
@@ -59,7 +59,7 @@ function segmentsOf(written: string): string[] {
 function piecesOf(word: string): string[] {
   if (word.length <= LONG_NUMBER) return [word];
   const letters = word.match(/[\p{L}\p{M}]/gu)?.length ?? 0;
-  // What is spoken of digits and signs is several times longer.
+  // The spoken form of digits and signs is several times longer.
   if (letters * 2 < word.length) return word.match(/.{1,20}/gsu)!;
   return word.length > LONG_WORD ? word.match(/.{1,60}/gsu)! : [word];
 }

@@ -11,11 +11,14 @@ import { languageOfScript } from './script-languages.ts';
 import { voiceLike } from './voice-like.ts';
 
 export interface VoiceCatalogueOptions {
-  /** Whose voices come first; `auto`: models and servers that somebody has set up, before eSpeak NG. */
+  /** Engine whose voices come first; `auto`: configured models and servers, before eSpeak NG. */
   preferred: 'auto' | SynthesisEngineName;
 }
 
-/** The voices that the available voices of engines make. They may be none: then there is still a usual one, to fail by name. */
+/**
+ * Builds the catalogue from the engines' voices. Without any, it still has a default voice, so that requests fail with
+ * its name.
+ */
 export function createVoiceCatalogue(
   available: readonly AvailableVoice[],
   { preferred }: VoiceCatalogueOptions,
@@ -27,7 +30,7 @@ export function createVoiceCatalogue(
     preferred === 'espeak-ng' ? [...characterVoices(espeak), ...others] : [...others, ...characterVoices(espeak)],
   );
   const known = new Map<string, CatalogueVoice>();
-  // Names of the first win: a plain voice keeps its name whatever else is installed.
+  // The first voice keeps a name: a plain voice keeps its own, whatever else is installed.
   for (const voice of [...fast, ...quality]) {
     for (const name of [voice.id, ...voice.shortNames]) {
       if (!known.has(name.toLowerCase())) known.set(name.toLowerCase(), voice);
@@ -52,7 +55,7 @@ export function createVoiceCatalogue(
   };
 }
 
-/** The tuned ones that eSpeak NG really has. */
+/** Tuned languages that the installed eSpeak NG supports. */
 function espeakCare(espeak: readonly AvailableVoice[]): string[] {
   const installed = new Set(espeak.map(({ language }) => languageCode(language)));
   return TUNED_LANGUAGES.filter((language) => installed.has(language));
@@ -64,7 +67,7 @@ function languagesOf(codes: readonly string[]): { language: string; name: string
   return [...new Set(codes)].map((language) => ({ language, name: languageName(language) }));
 }
 
-/** Those of a language one after the other, languages in the order in which we tell them; stable. */
+/** Groups voices by language, in the order of tuned languages; stable. */
 function byLanguage(voices: readonly CatalogueVoice[]): readonly CatalogueVoice[] {
   const rank = (code: string) =>
     TUNED_LANGUAGES.includes(code) ? TUNED_LANGUAGES.indexOf(code) : TUNED_LANGUAGES.length;

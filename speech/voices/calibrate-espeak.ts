@@ -6,9 +6,9 @@ import { ESPEAK_VARIANTS, REFERENCE } from './espeak-measures.ts';
 import type { VoiceMeasures } from './voice-measures.ts';
 
 /**
- * `node speech/voices/calibrate-espeak.ts` has every voice of eSpeak NG that the catalogue uses read, and writes what it
- * measured into `espeak-ng-measures.json`. To be done again when the engine, its controls, `measure-voice.ts`, the
- * passages or the characters' variants change; a test says when.
+ * `node speech/voices/calibrate-espeak.ts` measures every eSpeak NG voice of the catalogue and writes
+ * `espeak-ng-measures.json`. Run it again when the engine, its controls, `measure-voice.ts`, the passages or the
+ * characters' variants change; a test fails until then.
  */
 const TABLE = new URL('./espeak-ng-measures.json', import.meta.url);
 
@@ -35,7 +35,7 @@ const before = readFileSync(TABLE, 'utf8');
 const table = `{\n${rows.join(',\n')}\n}\n`;
 if (table !== before) writeFileSync(TABLE, table);
 
-/** To what can be told apart. */
+/** To the precision of the measurement. */
 function rounded(measures: VoiceMeasures): VoiceMeasures {
   return {
     wordsPerMinute: decimal(measures.wordsPerMinute, 0),

@@ -14,7 +14,7 @@ export interface VoiceToMeasure {
 }
 
 /**
- * Has a voice of an engine read something at its own pace and pitch, and measures that.
+ * Synthesises a passage at the voice's own pace and pitch, and measures it.
  * @throws SynthesizerError, the signal's reason
  */
 export async function calibrateVoice(
@@ -35,10 +35,10 @@ export async function calibrateVoice(
   return measureVoice(spoken.subarray(0, length), synthesizer.sampleRateHz, isWhole && words !== null ? { words } : {});
 }
 
-/** No voice takes so long for a passage. */
+/** Beyond any voice's time for a passage. */
 const MOST_SECONDS = 90;
 
-/** In one go, so that the pause between sentences is the engine's. */
+/** In one clause, so that the pause between sentences is the engine's. */
 function wordsOf(text: string): ScriptWord[] {
   return text.split(/\s+/u).map((word) => ({ written: word, spoken: word, phonemes: null }));
 }

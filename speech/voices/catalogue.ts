@@ -1,29 +1,29 @@
 import type { VoiceRecipe } from './voice-recipe.ts';
 
-/** The voices that come with what is installed. */
+/** The built-in voices of the installed engines. */
 export interface VoiceCatalogue {
-  /** `quality` (`svc Quality`) or `fast` (`svc Fast`), the usual voice of a language before its others. */
+  /** `quality` (`svc Quality`) or `fast` (`svc Fast`); the default voice of a language comes first. */
   list(tier: VoiceTier): readonly CatalogueVoice[];
   /**
-   * By its id, by a short name such as `en-us` or `hi`, or by one of OpenAI's names such as `alloy`, in any case. A name
-   * of OpenAI's finds a voice that reads the script of the text. Null for unknown names.
+   * Finds a voice by id, short name such as `en-us` or `hi`, or OpenAI name such as `alloy`, in any case. An OpenAI
+   * name finds a voice that reads the script of the text. Null for unknown names.
    */
   find(idOrName: string, text?: string): CatalogueVoice | null;
-  /** For requests that name none, in English. */
+  /** Default voice, in English. */
   readonly usual: CatalogueVoice;
-  /** For a text without a voice: one that reads its script, such as Telugu, otherwise the usual one. */
+  /** Default voice for a text: one that reads its script, such as Telugu, else the default. */
   usualFor(text: string): CatalogueVoice;
   /**
-   * For a stretch of a text: a voice of the language and gender. Keeps the voice around it if that fits; otherwise
+   * Finds a voice by language and gender for a part of a text. Keeps the surrounding voice if that fits; otherwise
    * prefers its tier and gender. The language counts more than the gender. Null if no voice speaks the language.
    */
   like(likeness: VoiceLikeness): Pick<CatalogueVoice, 'id' | 'recipe'> | null;
-  /** In which somebody took care of the voices; ISO 639. */
+  /** Languages with tuned voices; ISO 639. */
   languages(): readonly { language: string; name: string }[];
 }
 
 export interface VoiceLikeness {
-  /** BCP 47 in lower case; null: that of the voice around it. */
+  /** BCP 47 in lower case; null: that of the surrounding voice. */
   language: string | null;
   gender: 'female' | 'male' | null;
   /** A voice of the catalogue or a custom one. */
@@ -35,15 +35,15 @@ export type VoiceTier = 'quality' | 'fast';
 export interface CatalogueVoice {
   /** A UUID, the same on every installation. */
   id: string;
-  /** As people are shown it. */
+  /** Shown to people. */
   name: string;
-  /** The names `find` knows it by. */
+  /** Names that `find` accepts. */
   shortNames: readonly string[];
   tier: VoiceTier;
   /** ISO 639. */
   language: string;
   languageName: string;
-  /** Null, like the age, where its engine does not say. */
+  /** Null, like the age, if the engine does not say. */
   gender: 'female' | 'male' | null;
   accent: VoiceAccent;
   age: 'young' | 'middle-aged' | 'old' | null;
@@ -52,7 +52,7 @@ export interface CatalogueVoice {
   recipe: VoiceRecipe;
 }
 
-/** Names of OpenAI's voices, which clients written for its API send. */
+/** Names of OpenAI's voices, which clients of its API send. */
 export const OPENAI_VOICE_NAMES = [
   ...(['alloy', 'ash', 'ballad', 'cedar', 'coral', 'echo', 'fable'] as const),
   ...(['marin', 'nova', 'onyx', 'sage', 'shimmer', 'verse'] as const),

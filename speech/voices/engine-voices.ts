@@ -4,7 +4,7 @@ import { dialectName, languageCode, languageName } from './language-names.ts';
 import { voiceId } from './voice-id.ts';
 import { PLAIN_CHARACTER } from './voice-recipe.ts';
 
-/** Voices of models and servers that somebody has set up, under their own names. Those that only clone have none. */
+/** Voices of configured models and servers, under their own names. Excludes those that only clone. */
 export function otherEnginesVoices(available: readonly AvailableVoice[]): readonly CatalogueVoice[] {
   return available.filter(({ clones }) => !clones).map(voiceOf);
 }

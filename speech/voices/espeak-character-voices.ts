@@ -7,7 +7,7 @@ import { dialectName, languageCode, languageName } from './language-names.ts';
 import { FEMALE_SPEECH_SPECTRUM_DB, MALE_SPEECH_SPECTRUM_DB } from './speech-spectra.ts';
 import { voiceId } from './voice-id.ts';
 
-/** The characters whose language the engine has. Variants need not be listed: eSpeak NG takes each with every voice. */
+/** Characters whose language the engine has. Variants need not be listed: eSpeak NG combines each with every voice. */
 export function characterVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
   const installed = new Map(espeak.map((voice) => [voice.name, voice]));
   return ESPEAK_CHARACTERS.flatMap((character) => {
@@ -54,7 +54,7 @@ function characterVoice(character: EspeakCharacter, base: AvailableVoice): Catal
   };
 }
 
-/** As somebody without the name's letters would type it. */
+/** Without accents, for typing. */
 function plainLetters(name: string): string {
   return name.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 }

@@ -1,8 +1,8 @@
 import type { CatalogueVoice, VoiceAccent, VoiceCategory } from './catalogue.ts';
 
-/** People made of eSpeak NG's voices, at least a woman and a man for each language that somebody took care of. */
+/** Personas made from eSpeak NG's voices, at least a woman and a man per tuned language. */
 export interface EspeakCharacter {
-  /** Of the engine, without a variant, such as `en-us`: says the language. */
+  /** Engine voice without a variant, such as `en-us`. Determines the language. */
   base: string;
   name: string;
   timbre: Timbre;
@@ -10,17 +10,17 @@ export interface EspeakCharacter {
   categories: readonly VoiceCategory[];
 }
 
-/** How an eSpeak voice is made to sound like somebody. */
+/** Settings that give an eSpeak voice its character. */
 export interface Timbre {
-  /** What people are told: a voice. */
+  /** Part of the description shown to people. */
   sound: string;
   gender: 'female' | 'male';
   age: NonNullable<CatalogueVoice['age']>;
-  /** Of eSpeak NG: changes formants and pitch. */
+  /** eSpeak NG variant: changes formants and pitch. */
   variant: string;
   pitchSemitones: number;
   pitchRange: number;
-  /** Natural pace as part of the engine's own, which is that of somebody in a hurry. */
+  /** Natural pace as a factor on the engine's own, which is hurried. */
   pace: number;
 }
 
@@ -58,7 +58,7 @@ const COMPANY = ['Advertisement', 'Social Media', 'Gaming'] as const;
 const JOURNEY = ['Travel/Tourism', 'IVR/Call Center', 'News/Journalism'] as const;
 const LESSON = ['E-Learning', 'Documentary', 'Corporate/Business'] as const;
 
-/** In the order in which they are listed; the first of a language is its usual one. */
+/** In listing order; the first of a language is its default. */
 export const ESPEAK_CHARACTERS: readonly EspeakCharacter[] = [
   person('en-us', 'Emily', 'clear', SERVICE, 'American'),
   person('en-us', 'James', 'steady', COUNTER, 'American'),

@@ -1,12 +1,12 @@
 import table from './espeak-ng-measures.json' with { type: 'json' };
 import type { VoiceMeasures } from './voice-measures.ts';
 
-/** Variants of eSpeak NG's voices that sound like people, five women and seven men. */
+/** Variants of eSpeak NG's voices that sound human, five women and seven men. */
 export const ESPEAK_VARIANTS = ['f1', 'f2', 'f3', 'f4', 'f5', 'm1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'] as const;
 
 /**
- * What `calibrate-espeak.ts` measured of a voice of eSpeak NG, such as `en-us` or `en-us+f2`. Of variants that were not
- * measured in the language it is what the variant makes of the plain voice in American English. Null for what is none.
+ * Returns what `calibrate-espeak.ts` measured of an eSpeak NG voice, such as `en-us` or `en-us+f2`. A variant that was
+ * not measured in the language is estimated from its effect in American English. Null for unknown voices.
  */
 export function espeakMeasures(engineVoice: string): VoiceMeasures | null {
   const measured = MEASURES.get(engineVoice);
@@ -18,7 +18,7 @@ export function espeakMeasures(engineVoice: string): VoiceMeasures | null {
 
 const MEASURES: ReadonlyMap<string, VoiceMeasures> = new Map(Object.entries(table));
 
-/** The voice in which all variants were measured. */
+/** The voice with which all variants were measured. */
 export const REFERENCE = 'en-us';
 
 function varied(plain: VoiceMeasures, { from, to }: { from: VoiceMeasures; to: VoiceMeasures }): VoiceMeasures {

@@ -5,7 +5,7 @@ import { dialectName, languageCode, languageName } from './language-names.ts';
 import { voiceId } from './voice-id.ts';
 import { PLAIN_CHARACTER } from './voice-recipe.ts';
 
-/** eSpeak NG's voices as they are, one for each language and dialect: what is made fastest. */
+/** eSpeak NG's unchanged voices, one per language and dialect: the fastest ones. */
 export function plainVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
   return espeak
     .filter(({ name }) => !NO_VOICES.test(name))
@@ -13,13 +13,13 @@ export function plainVoices(espeak: readonly AvailableVoice[]): readonly Catalog
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
-/** The part of the engine's own pace, which is somebody's in a hurry, at which people like to listen. */
+/** Comfortable pace as a factor on the engine's own, which is hurried. */
 const NATURAL_PACE = 0.8;
 
-/** Variants are for characters, MBROLA's voices want another program, and one is the test of a made-up language. */
+/** Variants are for characters, MBROLA voices need another program, and one is a test of a constructed language. */
 const NO_VOICES = /\+|^mb[-/]|^mb$|^xex$/i;
 
-/** First languages that most ask for. */
+/** Languages in most demand come first. */
 const FIRST = ['en-us', 'en-gb', 'hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur'];
 
 function rank({ shortNames }: CatalogueVoice): number {
@@ -59,7 +59,7 @@ function naturalPace(own: number | null): number | null {
   return own === null ? null : Math.round(own * NATURAL_PACE);
 }
 
-/** Ids and short names are made of it: British English is the engine's `en`. */
+/** Basis of ids and short names: the engine's `en` is British English. */
 export function espeakTag(name: string): string {
   return name === 'en' ? 'en-gb' : name;
 }
@@ -72,7 +72,7 @@ function accentOf(tag: string): CatalogueVoice['accent'] {
 
 const INDIAN = new Set(['hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur', 'kok', 'sd', 'bpy']);
 
-/** What is asked for when nothing is there to speak. */
+/** Default voice without any engine, for error messages. */
 export const PLAIN_ENGLISH: CatalogueVoice = plainVoice({
   engine: 'espeak-ng',
   model: 'espeak-ng',

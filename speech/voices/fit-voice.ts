@@ -6,16 +6,16 @@ import type { VoiceMeasures } from './voice-measures.ts';
 import { PLAIN_CHARACTER, type VoiceCharacter, type VoiceRecipe } from './voice-recipe.ts';
 
 export interface FitOptions {
-  /** ISO 639, or a BCP 47 tag where the dialect matters. */
+  /** ISO 639, or a BCP 47 tag if the dialect matters. */
   language: string;
   available: readonly AvailableVoice[];
-  /** What is known of voices of other engines than eSpeak NG. */
+  /** Measures of voices of engines other than eSpeak NG. */
   measuresOf?: (voice: AvailableVoice) => VoiceMeasures | null;
 }
 
 /**
- * The configurable voice that comes nearest to a speaker, shaped to the measured pitch, range, pace, and spectrum. It is no
- * clone: who somebody is lies in more than that. Null when no engine speaks the language.
+ * Finds the configurable voice nearest to a speaker, and shapes it to the measured pitch, range, pace and spectrum. Not
+ * a clone, which would need more than these. Null if no engine speaks the language.
  */
 export function fitVoice(speaker: VoiceMeasures, { language, available, measuresOf }: FitOptions): VoiceRecipe | null {
   const candidates = available
@@ -37,7 +37,10 @@ export function fitVoice(speaker: VoiceMeasures, { language, available, measures
   };
 }
 
-/** A voice that is cloned: pitch and sound come with the reference; the pace is the speaker's where words were counted. */
+/**
+ * Builds the recipe of a cloned voice: pitch and timbre come from the reference; the pace is the speaker's if words
+ * were counted.
+ */
 export function cloneRecipe(
   voice: AvailableVoice,
   { measures, language, reference }: { measures: VoiceMeasures; language: string; reference: VoiceReference },
@@ -54,7 +57,7 @@ interface Candidate {
   own: VoiceMeasures | null;
 }
 
-/** eSpeak NG's voices come in variants; of others what has been measured is all that can be shaped. */
+/** eSpeak NG's voices have variants; other voices can only be shaped if measured. */
 function candidatesOf(voice: AvailableVoice, measures: VoiceMeasures | null): Candidate[] {
   if (voice.engine !== 'espeak-ng') return [{ voice, engineVoice: voice.name, own: measures }];
   const names = [voice.name, ...ESPEAK_VARIANTS.map((variant) => `${voice.name}+${variant}`)];
@@ -62,8 +65,8 @@ function candidatesOf(voice: AvailableVoice, measures: VoiceMeasures | null): Ca
 }
 
 /**
- * How unlike they are once shaped. Shifting the pitch by far makes another person of a voice, and its formants, which
- * the spectrum shows, stay: so both count.
+ * Difference that remains after shaping. A large pitch shift makes a different person, and formants, which the spectrum
+ * shows, do not change: so both count.
  */
 function distance(speaker: VoiceMeasures, { voice, own }: Candidate, language: string): number {
   if (own === null) return UNMEASURED;
@@ -75,9 +78,9 @@ function distance(speaker: VoiceMeasures, { voice, own }: Candidate, language: s
   return semitones + spectrumDb / DB_PER_SEMITONE + (voice.language === language ? 0 : ANOTHER_DIALECT);
 }
 
-/** So many decibels of spectrum are as bad as a semitone: the equaliser makes up for much of them. */
+/** Decibels of spectrum that weigh as much as a semitone: the equaliser corrects much of them. */
 const DB_PER_SEMITONE = 2;
-/** In semitones. A dialect counts when two voices are else about as good. */
+/** In semitones. Decides between voices that are otherwise about equal. */
 const ANOTHER_DIALECT = 1;
 const UNMEASURED = 1000;
 
@@ -96,8 +99,8 @@ function characterOf(speaker: VoiceMeasures, own: VoiceMeasures): VoiceCharacter
 }
 
 /**
- * Words where they were counted. Else nuclei of syllables: somebody with nine tenths of the voice's syllables in a second
- * of speech speaks at nine tenths of its pace. Both are counted by the same method, so what it misses falls out.
+ * By words if they were counted, else by syllable nuclei: a speaker with nine tenths of the voice's syllables per
+ * second of speech has nine tenths of its pace. Both are counted by the same method, so its errors cancel out.
  */
 function paceOf(speaker: VoiceMeasures, own: VoiceMeasures): number | null {
   const pace =
@@ -118,10 +121,10 @@ function semitonesBetween(fromHz: number | null, toHz: number | null): number {
 
 const MOST_SEMITONES = 12;
 const [LEAST_RANGE, MOST_RANGE] = [0.3, 3];
-/** Recordings differ more by their microphones than speakers do by their voices. */
+/** Recordings differ more by microphone than by speaker. */
 const USUAL_LEVEL_DBOV = -26;
 const MOST_LEVEL_DB = 3;
-/** Words a minute: what the API takes. */
+/** Words per minute: limits of the API. */
 const [SLOWEST, FASTEST] = [60, 400];
 
 function clamp(value: number, least: number, most: number): number {

@@ -1,15 +1,15 @@
-/** ISO 639 code of a BCP 47 tag, of two letters where there is one. */
+/** ISO 639 code of a BCP 47 tag, two letters if available. */
 export function languageCode(tag: string): string {
   const primary = tag.toLowerCase().split('-')[0]!;
   return ISO_639_CODES[primary] ?? primary;
 }
 
-/** In English; the code itself where nobody has named it. */
+/** In English; the code itself if unknown. */
 export function languageName(code: string): string {
   return OWN_NAMES[code] ?? ICU_NAMES.of(code) ?? code;
 }
 
-/** Of a kind of language that is spoken somewhere, such as `en-gb-scotland`, in English. */
+/** English name of a dialect such as `en-gb-scotland`. */
 export function dialectName(tag: string): string {
   const own = OWN_NAMES[tag];
   if (own !== undefined) return own;
@@ -22,10 +22,10 @@ export function dialectName(tag: string): string {
 
 const ICU_NAMES = new Intl.DisplayNames('en', { type: 'language' });
 
-/** Where eSpeak NG uses another code. */
+/** Codes that eSpeak NG writes differently. */
 const ISO_639_CODES: Record<string, string> = Object.assign(Object.create(null), { cmn: 'zh', hyw: 'hy', piqd: 'tlh' });
 
-/** Where ICU has none, a wrong one, or one that hides what sets the dialect apart. */
+/** Where ICU's name is missing, wrong, or hides the dialect. */
 const OWN_NAMES: Record<string, string> = Object.assign(Object.create(null), {
   bn: 'Bengali',
   'ca-ba': 'Balearic Catalan',

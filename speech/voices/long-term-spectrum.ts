@@ -5,8 +5,8 @@ import { BAND_CENTRES_HZ } from './voice-measures.ts';
  * Long-term average spectrum of speech in dB for each of `BAND_CENTRES_HZ`, relative to their mean, over the windows
  * that are at least as loud as `fromPower` (mean square). Samples are between -1 and 1.
  *
- * Bands that the sampling rate cannot hold continue its highest flat: above 3 kHz the average spectrum of speech falls
- * by no more than 5 dB (Byrne and others 1994). All are 0 where there is nothing to measure.
+ * Bands beyond the sampling rate repeat the highest measured one: above 3 kHz the average spectrum of speech falls by
+ * at most 5 dB (Byrne and others 1994). All are 0 if nothing can be measured.
  */
 export function longTermSpectrum(
   samples: Float32Array,
@@ -31,11 +31,11 @@ export function longTermSpectrum(
   return bandLevels(sums, sampleRateHz / fft.size);
 }
 
-/** Bins under 12 Hz tell even the lowest bands apart. */
+/** Bins under 12 Hz separate even the lowest bands. */
 const LEAST_WINDOW_S = 1 / 12;
-/** What lies further below the loudest band is noise of the recording. */
+/** Anything further below the loudest band is noise of the recording. */
 const MOST_BELOW_LOUDEST_DB = 80;
-/** Towards Nyquist the filters of recordings take away what was there. */
+/** Recording filters attenuate frequencies near Nyquist. */
 const USED_PART_OF_BANDWIDTH = 0.9;
 
 function windowSizeFor(sampleRateHz: number): number {
@@ -65,7 +65,7 @@ function bandLevels(sums: Float64Array, binHz: number): number[] {
   return levels.map((level) => level - mean);
 }
 
-/** Bin k stands for k - 1/2 to k + 1/2; of those at the edges only a part counts. */
+/** Bin k covers k - 1/2 to k + 1/2; bins at the edges count in part. */
 function powerBetween(sums: Float64Array, { lowerBin, upperBin }: { lowerBin: number; upperBin: number }): number {
   let power = 0;
   for (let bin = Math.round(lowerBin); bin <= Math.round(upperBin) && bin < sums.length; bin++) {

@@ -6,12 +6,10 @@ import { syllableNuclei } from './syllable-nuclei.ts';
 import { BAND_CENTRES_HZ, type VoiceMeasures } from './voice-measures.ts';
 
 /**
- * Measures the one voice of a recording, mono: floating-point samples between -1 and 1, or 16 bit ones. `words` is how
- * many are spoken in it, for the pace. Takes whatever there is: of silence, of a recording too short and of a rate that
- * is none it measures nothing, and says so with nulls.
+ * Measures the voice in a mono recording: floating-point samples between -1 and 1, or 16 bit ones. `words` is the
+ * number of spoken words, for the pace. Accepts any input: silence, short recordings and invalid rates give nulls.
  *
- * Level and pace are those of the whole recording; the rest is measured on its first three minutes, after which nothing
- * changes any more.
+ * Level and pace cover the whole recording; the rest covers the first three minutes, after which it no longer changes.
  */
 export function measureVoice(
   samples: Float32Array | Int16Array,
@@ -49,9 +47,9 @@ export function measureVoice(
 
 const [LOWEST_RATE_HZ, HIGHEST_RATE_HZ] = [4000, 192_000];
 const MOST_HEARD_S = 180;
-/** Below the active level, in 20 ms: consonants at the ends of speech are louder than that, breath is not. */
+/** Below the active level, in 20 ms: final consonants are louder, breath is quieter. */
 const QUIETEST_SPEECH_DB = 30;
-/** P.56's margin: what lies further below is a pause. */
+/** P.56's margin: anything further below is a pause. */
 const SPECTRUM_BELOW_DB = 15.9;
 const LEAST_VOICED_MS = 100;
 const LEAST_SPEECH_S = 1;
@@ -91,7 +89,7 @@ class SampleReader {
     return this.#samples.length;
   }
 
-  /** Fills the block from there; returns how many there were. */
+  /** Fills the block from an offset; returns the number of samples. */
   read(from: number, block: Float32Array): number {
     const samples = this.#samples;
     const scale = this.#scale;
@@ -109,7 +107,7 @@ class SampleReader {
     return copied;
   }
 
-  /** From the first to the last 20 ms that are at least so loud. */
+  /** From the first to the last 20 ms at or above the level. */
   spanAbove(levelDbov: number, sampleRateHz: number): { from: number; to: number } {
     const block = new Float32Array(Math.ceil(sampleRateHz / 50));
     const leastEnergy = block.length * 10 ** (levelDbov / 10);

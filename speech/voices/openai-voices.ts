@@ -18,8 +18,8 @@ const OPENAI_VOICES: Readonly<Record<OpenaiVoiceName, { gender: 'female' | 'male
 };
 
 /**
- * The voice that stands in for one of OpenAI's: a voice of the same name, such as Kokoro's `af_alloy`, or else one of
- * the same gender. It belongs to the preferred engine of the language.
+ * Finds a substitute for an OpenAI voice: a voice of the same name, such as Kokoro's `af_alloy`, else one of the same
+ * gender. It belongs to the preferred engine of the language.
  * @param voices quality voices, those of the preferred engine first
  * @returns null for other names
  */

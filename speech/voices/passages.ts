@@ -1,13 +1,12 @@
 import { languageCode } from './language-names.ts';
 
-/** What a voice is given to read when it is measured. */
 export interface Passage {
   text: string;
-  /** By white space; null where the language does not write its words apart, or digits stand for them. */
+  /** Separated by white space; null if the language does not separate words, or the passage is digits. */
   words: number | null;
 }
 
-/** Of every language something: where nothing is written down here it is numbers, which all voices can read. */
+/** Returns a passage in any language: numbers, which all voices can read, if there is no text. */
 export function passageFor(tag: string): Passage {
   // Voices for another script than the language's.
   const text = tag.includes('-latn') ? undefined : ARTICLE_1[languageCode(tag)];
@@ -17,9 +16,9 @@ export function passageFor(tag: string): Passage {
 const NUMBERS = '1, 2, 3, 4, 5, 6, 7, 8, 9, 10. 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.';
 
 /**
- * Article 1 of the Universal Declaration of Human Rights, in the United Nations' translations or close to them: in each
- * language the same is said. In Kannada, Malayalam, Tamil and Telugu in plain words, because the solemn ones of the
- * translations are so long that their number says nothing about how people talk.
+ * Article 1 of the Universal Declaration of Human Rights, in or close to the United Nations' translations, so that
+ * every language says the same. In plain words in Kannada, Malayalam, Tamil and Telugu, because the solemn ones are so
+ * long that their number does not reflect the pace.
  */
 const ARTICLE_1: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
   af: 'Alle menslike wesens word vry, met gelyke waardigheid en regte, gebore. Hulle het rede en gewete en behoort in die gees van broederskap teenoor mekaar op te tree.',

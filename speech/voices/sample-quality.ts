@@ -2,8 +2,8 @@ import { speechSnrDb } from '../../media/dsp/speech-snr.ts';
 import type { VoiceMeasures } from './voice-measures.ts';
 
 /**
- * What keeps a recording, mono, from being a sample of the voice that was measured in it: sentences that say what to do
- * about it, the worst first; none when it is usable. That there is one speaker only is not checked.
+ * Lists problems of a mono recording as a voice sample, as advice, worst first; none if it is usable. Does not check
+ * that there is only one speaker.
  */
 export function sampleProblems(
   samples: Float32Array | Int16Array,
@@ -35,10 +35,10 @@ export function sampleProblems(
 const LEAST_SPEECH_S = 3;
 const QUIETEST_DBOV = -50;
 const LEAST_SNR_DB = 15;
-/** Of the samples: a few that touch full scale are no harm. */
+/** Share of the samples: a few at full scale do no harm. */
 const MOST_CLIPPED_PART = 0.002;
 const FRAME_S = 0.02;
-/** Where there is no better pause, the quietest of the speech itself. */
+/** Without a better pause, the quietest part of the speech is the background. */
 const BACKGROUND_PART = 0.1;
 /** P.56's margin. */
 const SPEECH_BELOW_LEVEL_DB = 15.9;

@@ -1,4 +1,4 @@
-/** A script, and the language with the most speakers that is written in it. Kana come before Han, which Japanese uses too. */
+/** A script and its language with the most speakers. Kana come before Han, which Japanese uses too. */
 const SCRIPTS: readonly (readonly [script: string, language: string])[] = [
   ['Devanagari', 'hi'],
   ['Bengali', 'bn'],
@@ -27,10 +27,7 @@ const SCRIPTS: readonly (readonly [script: string, language: string])[] = [
 
 const LETTERS = SCRIPTS.map(([script, language]) => ({ language, letter: new RegExp(`\\p{Script=${script}}`, 'gu') }));
 
-/**
- * ISO 639-1 of the language that most letters outside of markup suggest; null for Latin letters, and for a text without
- * letters.
- */
+/** Returns the ISO 639-1 language that most letters outside of markup suggest; null for Latin letters or no letters. */
 export function languageOfScript(markedText: string): string | null {
   const text = markedText.replaceAll(/<[^>]*>/g, ' ');
   let most = text.match(/\p{Script=Latin}/gu)?.length ?? 0;

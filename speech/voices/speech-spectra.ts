@@ -15,7 +15,6 @@ export const MALE_SPEECH_SPECTRUM_DB = relativeToMean([
   42.4,
 ]);
 
-/** One value for each of `BAND_CENTRES_HZ`. */
 function relativeToMean(levelsDb: readonly number[]): readonly number[] {
   const mean = levelsDb.reduce((sum, level) => sum + level, 0) / BAND_CENTRES_HZ.length;
   return levelsDb.map((level) => Math.round((level - mean) * 10) / 10);

@@ -1,8 +1,8 @@
 /**
- * Counts nuclei of syllables without knowing the words: peaks of intensity with dips of at least 2 dB on either side
- * that are voiced (N. H. de Jong and T. Wempe, "Praat script to detect syllable nuclei and measure speech rate
- * automatically", Behavior Research Methods 41 (2009), 385-390, with the threshold below the loudest that their script
- * has had since 2010). `isVoicedAt` is asked for seconds from the first sample.
+ * Counts syllable nuclei without knowing the words: voiced peaks of intensity with dips of at least 2 dB on either side
+ * (N. H. de Jong and T. Wempe, "Praat script to detect syllable nuclei and measure speech rate automatically", Behavior
+ * Research Methods 41 (2009), 385-390, with the threshold below the loudest that their script has had since 2010).
+ * `isVoicedAt` takes seconds from the first sample.
  */
 export function syllableNuclei(
   samples: Float32Array,
@@ -26,19 +26,19 @@ export function syllableNuclei(
   return { nuclei, speechSeconds: secondsAbove(intensityDb, fromDb) };
 }
 
-/** Praat's for a lowest pitch of 50 Hz, as the script asks: a window of 64 ms every 16 ms. */
+/** Praat's settings for a lowest pitch of 50 Hz, as in the script: a window of 64 ms every 16 ms. */
 const STEP_S = 0.016;
 const STEPS_PER_WINDOW = 4;
 const PARTS_PER_STEP = 4;
 const LEAST_DIP_DB = 2;
 const LOUD_PERCENTILE = 0.99;
 const BELOW_LOUD_DB = 25;
-/** Of full scale: no speech is that quiet. */
+/** Relative to full scale: no speech is that quiet. */
 const QUIETEST_DB = -75;
 /** Shorter pauses belong to the speech. */
 const LEAST_PAUSE_S = 0.3;
 
-/** Mean square under a Hann window in dB of full scale, every `STEP_S`, centred there. */
+/** Mean square under a Hann window in dB of full scale, centred at multiples of `STEP_S`. */
 function intensityContour(samples: Float32Array, sampleRateHz: number): Float32Array {
   const partSamples = (STEP_S / PARTS_PER_STEP) * sampleRateHz;
   const parts = new Float32Array(Math.ceil(samples.length / partSamples));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The same for the same name, wherever it is made (RFC 9562 §5.8: a UUID of version 8 is ours to make). */
+/** Derives a UUID from a name, the same everywhere (RFC 9562 §5.8: version 8 allows custom formats). */
 export function voiceId(name: string): string {
   const bytes = createHash('sha256').update(`tandem:voice:${name}`).digest().subarray(0, 16);
   bytes[6] = (bytes[6]! & 0x0f) | 0x80;

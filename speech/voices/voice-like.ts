@@ -2,7 +2,7 @@ import type { CatalogueVoice, VoiceLikeness } from './catalogue.ts';
 import { languageCode } from './language-names.ts';
 
 /**
- * `VoiceCatalogue.like`.
+ * Implements `VoiceCatalogue.like`.
  * @param catalogue the voices of each tier, in the order of preference
  */
 export function voiceLike(
@@ -18,11 +18,11 @@ export function voiceLike(
   if (fitsLanguage && (gender === null || outer?.gender === gender)) return around;
   const preferred = gender ?? outer?.gender;
   const fitting = speaking.find((voice) => voice.gender === preferred);
-  // A custom voice that speaks the language is nearer than a catalogue voice without the wanted gender.
+  // A custom voice of the language is nearer than a catalogue voice without the requested gender.
   return fitting ?? (fitsLanguage ? around : (speaking[0] ?? null));
 }
 
-/** Those of the exact language or dialect, or else of the language it belongs to. */
+/** Voices of the exact language or dialect, else of its base language. */
 function speakersOf(language: string, voices: readonly CatalogueVoice[]): readonly CatalogueVoice[] {
   for (const tag of tagsOf(language)) {
     const speaking = voices.filter(({ recipe }) => recipe.language === tag);

@@ -1,10 +1,10 @@
-/** What can be measured of a voice, people's and engines' alike, from a recording of its speech. */
+/** Measures of a human or synthetic voice, from a recording of its speech. */
 export interface VoiceMeasures {
-  /** Pauses included; null when the text is not known. */
+  /** Includes pauses; null if the text is unknown. */
   wordsPerMinute: number | null;
-  /** Nuclei of syllables per second of speech (De Jong and Wempe 2009); null when there is too little speech. */
+  /** Syllable nuclei per second of speech (De Jong and Wempe 2009); null if there is too little speech. */
   syllablesPerSecond: number | null;
-  /** Median of the fundamental frequency; null when nothing is voiced. */
+  /** Median of the fundamental frequency; null if nothing is voiced. */
   pitchHz: number | null;
   /** From the 10th to the 90th percentile of the fundamental frequency. */
   pitchRangeSemitones: number | null;

@@ -1,7 +1,7 @@
 import type { SynthesisEngineName, VoiceReference } from '../synthesizer.ts';
 import type { VoiceMeasures } from './voice-measures.ts';
 
-/** How a voice of ours is made of one that an engine has. Plain data: it is stored with custom voices. */
+/** How to produce a voice from an engine's voice. Plain data, which is stored with custom voices. */
 export interface VoiceRecipe {
   engine: SynthesisEngineName;
   /** `EngineVoice.model` and `.name`. */
@@ -9,25 +9,23 @@ export interface VoiceRecipe {
   engineVoice: string;
   /** BCP 47 in lower case, such as `en-us`: how its texts are read. */
   language: string;
-  /** Of the engine's voice as it is; null when nobody has measured it. */
+  /** Measures of the unchanged engine voice; null if unknown. */
   own: VoiceMeasures | null;
   character: VoiceCharacter;
-  /** For an engine's voice that clones. */
+  /** For an engine voice that clones. */
   reference: VoiceReference | null;
 }
 
-/** What is changed of the engine's voice. */
 export interface VoiceCharacter {
   /** Natural pace; null: the system's default. */
   wordsPerMinute: number | null;
   pitchSemitones: number;
-  /** Factor on the range of the pitch. */
   pitchRange: number;
-  /** On the level at which all voices speak. */
+  /** Relative to the common level of all voices. */
   levelDb: number;
   /**
-   * The long-term spectrum it is to have, dB in each of `BAND_CENTRES_HZ`; `similarity` says how much of the way to go.
-   * Null: the engine's own.
+   * Target long-term spectrum, dB in each of `BAND_CENTRES_HZ`; `similarity` says how far to approach it. Null: the
+   * engine's own.
    */
   spectrumDb: readonly number[] | null;
 }
@@ -40,17 +38,17 @@ export const PLAIN_CHARACTER: VoiceCharacter = {
   spectrumDb: null,
 };
 
-/** How somebody wants a text spoken; the ranges and defaults of the API. */
+/** Speaking style of a request; ranges and defaults of the API. */
 export interface SpeakingStyle {
   /** Null: the voice's own pace, else 137. */
   wordsPerMinute: number | null;
   /** 0.25 to 4: factor on the pace. */
   speed: number;
-  /** 0 to 100: 0 moves the pitch as much as can be, 50 as the voice does, 100 hardly. */
+  /** 0 to 100: 0 moves the pitch as much as possible, 50 as the voice does, 100 hardly. */
   stability: number;
-  /** 0 to 100: how much of its own sound the voice is given. */
+  /** 0 to 100: how closely to match the voice's own timbre. */
   similarity: number;
-  /** Whether speech is brought to one level and made clearer. */
+  /** Whether to normalise the level and improve clarity. */
   enhance: boolean;
 }
 

@@ -6,16 +6,14 @@ import { BackupError } from './backup-error.ts';
 import { type BackupManifest, CHECKSUMS, MANIFEST, MANIFEST_CHECKSUM } from './manifest.ts';
 import { BLOCK_BYTES, decodeHeader, paddingOf, type TarEntry } from './tar-header.ts';
 
-/** A backup file. */
 export interface ArchiveReader extends AsyncDisposable {
   readonly sizeBytes: number;
-  /** All files in their order. @throws BackupError `BACKUP_DAMAGED` */
+  /** All files in order. @throws BackupError `BACKUP_DAMAGED` */
   entries(): AsyncIterable<ArchivedFile>;
   read(file: ArchivedFile): Readable;
 }
 
 export interface ArchivedFile extends TarEntry {
-  /** Where its bytes begin. */
   offset: number;
 }
 
@@ -52,7 +50,7 @@ async function* entriesOf(handle: FileHandle, sizeBytes: number): AsyncGenerator
   }
 }
 
-/** @throws BackupError if the file ends before */
+/** @throws BackupError if the file ends early */
 async function bytesAt(handle: FileHandle, offset: number, length: number): Promise<Buffer> {
   const bytes = Buffer.alloc(length);
   const { bytesRead } = length === 0 ? { bytesRead: 0 } : await handle.read(bytes, 0, length, offset);
@@ -133,7 +131,7 @@ async function sha256Of(archive: ArchiveReader, file: ArchivedFile): Promise<str
   return hash.digest('hex');
 }
 
-/** Manifest and lists of checksums are small. */
+/** Reads the manifest or a list of checksums, which are small. */
 async function readText(archive: ArchiveReader, file: ArchivedFile): Promise<{ text: string; sha256: string }> {
   if (file.sizeBytes > MOST_TEXT_BYTES) throw damaged(`${file.name} is too long`);
   const bytes = await readWhole(archive, file);

@@ -6,18 +6,18 @@ import { BackupError } from './backup-error.ts';
 import { type BackupManifest, checksumsName, MANIFEST, MANIFEST_CHECKSUM } from './manifest.ts';
 import { BLOCK_BYTES, encodeHeader, paddingOf } from './tar-header.ts';
 
-/** Writes a backup to a file, which gets its name when it is complete. */
+/** Writes a backup to a file, which gets its final name when complete. */
 export interface ArchiveWriter {
   /** @throws BackupError `OBJECT_CHANGED` if the content has another size */
   add(file: { name: string; sizeBytes: number; content: AsyncIterable<Uint8Array> }): Promise<void>;
   addBuffer(name: string, content: Buffer): Promise<void>;
-  /** Adds the manifest with the checksums of all files. Returns the size of the archive. */
+  /** Adds the manifest with the checksums of all files. Returns the archive's size. */
   finish(manifest: Omit<BackupManifest, 'checksums'>): Promise<number>;
-  /** Deletes the incomplete file. Idempotent; does nothing after `finish`. */
+  /** Deletes the incomplete file. Does nothing after `finish`. */
   abandon(): Promise<void>;
 }
 
-/** So few that the checksums of one file fit into memory easily. */
+/** Few enough to keep one file's checksums in memory. */
 const CHECKSUMS_PER_FILE = 10_000;
 
 /** @throws BackupError `BACKUP_EXISTS` */

@@ -14,13 +14,11 @@ import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
 export interface BackUpOptions {
   sql: Sql;
   objects: Pick<KeptObjects, 'stat' | 'read'>;
-  /** Path of the archive, which must not exist. */
+  /** Path of the archive; it must not exist. */
   file: string;
-  /** Of the data folder; null without one. */
   node: string | null;
-  /** The master key; null if it is not known here. */
+  /** Master key; null if unknown here. */
   secretKey: Buffer | null;
-  /** Puts the master key into the archive. */
   withKey: boolean;
   tandemVersion: string;
   now: Date;
@@ -33,8 +31,8 @@ export interface BackedUp {
 }
 
 /**
- * Writes database and objects to one archive. The database is read in one snapshot, so it may be written to meanwhile. The
- * objects are those that the snapshot refers to; one that was deleted since is counted as missing.
+ * Writes database and objects to one archive. The database may be written to meanwhile, because it is read in one
+ * snapshot. The snapshot also decides on the objects; those deleted since count as missing.
  * @throws BackupError
  */
 export async function backUp(options: BackUpOptions): Promise<BackedUp> {
@@ -66,7 +64,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   }
 }
 
-/** Names a master key without revealing it. */
+/** Identifies a master key without revealing it. */
 export function keyIdOf(masterKey: Buffer): string {
   return createSecretBox(masterKey).currentPrefix.toString('hex');
 }
@@ -77,7 +75,7 @@ async function requireMigrated(sql: Sql): Promise<void> {
   throw new BackupError('BACKUP_NOT_FOUND', 'The database is empty. Start the server once before you back it up.');
 }
 
-/** The keys of the objects go to a file, so that the snapshot, which delays the clean-up of old rows, ends early. */
+/** Writes the object keys to a file, so that the snapshot ends early, because it delays the clean-up of old rows. */
 async function dumpSnapshot(
   { sql, onProgress }: BackUpOptions,
   { archive, keysFile }: { archive: ArchiveWriter; keysFile: string },

@@ -1,4 +1,4 @@
-/** Why a backup or a restore is refused, in one line that says what to do. */
+/** Rejects a backup or restore, with one line of advice. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
   readonly code: BackupErrorCode;

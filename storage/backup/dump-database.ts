@@ -6,7 +6,7 @@ import { type BackedUpTable, type BackupManifest, type LedgerTotals, partName } 
 import { ownTables } from './own-tables.ts';
 
 const compress = promisify(gzip);
-/** Of a part before it is compressed. */
+/** Part size before compression. */
 const PART_BYTES = 4 * 1024 * 1024;
 const NEWLINE = 10;
 
@@ -25,7 +25,7 @@ export async function dumpDatabase(
     const source = await tx.unsafe(`copy public."${name}" (${quoted(columns)}) to stdout`).readable();
     tables.push({ name, columns, rows: await dumpRows(source, { archive, name }) });
   }
-  // Not part of the snapshot, so never below what the rows have.
+  // Sequences are not part of the snapshot, so they are never below the rows' values.
   const sequences = await tx<{ name: string; lastValue: bigint }[]>`
     select sequencename::text as name, last_value from pg_sequences
     where schemaname = 'public' and last_value is not null order by 1`;
@@ -53,7 +53,7 @@ export function quoted(columns: readonly string[]): string {
   return columns.map((column) => `"${column}"`).join(', ');
 }
 
-/** Returns the number of rows: in the text format each is one line. */
+/** Returns the number of rows, which are one line each in text format. */
 async function dumpRows(
   source: AsyncIterable<Buffer>,
   { archive, name }: { archive: ArchiveWriter; name: string },

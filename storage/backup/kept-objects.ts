@@ -7,14 +7,14 @@ import type { Bucket } from '../s3/bucket.ts';
 import { bucketSettingsOf, type S3Config } from '../s3/bucket-settings.ts';
 
 /**
- * The objects of a server, for a tool that runs beside it: in contrast to `openObjects`, it starts no transfers. Objects on
- * their way to the bucket are read from the folder.
+ * Objects of a server, for a tool that runs beside it. Unlike `openObjects` it starts no transfers. It reads objects
+ * that are not yet in the bucket from the folder.
  */
 export interface KeptObjects extends AsyncDisposable {
   stat(key: string): Promise<ObjectStat | null>;
-  /** The bytes of an object; a read that fails continues where it stopped. @throws TandemError */
+  /** Reads an object; resumes after a failed read. @throws TandemError */
   read(object: ObjectStat): AsyncIterable<Uint8Array>;
-  /** Moves the file into the bucket, or into the folder. @throws TandemError */
+  /** Moves the file into the bucket or the folder. @throws TandemError */
   put(options: { key: string; sourcePath: string }): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export async function openKeptObjects(config: S3Config, { folder }: { folder: st
 
   const statOf = async (key: string) => (await local.stat(key)) ?? (await bucket?.stat(key)) ?? null;
 
-  /** From the folder if it is there, which can change at any moment. */
+  /** Reads from the folder if the object is there, which may change at any moment. */
   async function readFrom(key: string, start: number): Promise<Readable> {
     try {
       return await local.read({ key, start });
@@ -62,7 +62,7 @@ export async function openKeptObjects(config: S3Config, { folder }: { folder: st
       const { size: sizeBytes } = await stat(sourcePath);
       await bucket.upload({ key, sourcePath, sizeBytes, signal: new AbortController().signal });
       await rm(sourcePath, { force: true });
-      // An older one would take precedence.
+      // An older local object would take precedence.
       await rm(objectPath(folder, key), { force: true });
     },
 
@@ -73,7 +73,7 @@ export async function openKeptObjects(config: S3Config, { folder }: { folder: st
   };
 }
 
-/** Keys of all objects that the database refers to. Copies of recordings in other formats are made again when needed. */
+/** Keys of all objects in the database. Recordings in other formats are encoded again on demand. */
 export async function* keptObjectKeys(tx: SqlOrTx): AsyncGenerator<string> {
   const rows = tx<{ key: string }[]>`
     select object_key as key from recordings where status = 'uploaded' and object_key is not null

@@ -9,7 +9,6 @@ import { ledgerTotals, quoted } from './dump-database.ts';
 import type { BackupManifest } from './manifest.ts';
 import { dropOwnTables, ownTables } from './own-tables.ts';
 
-/** Whether one of our tables has a row. */
 export async function hasRows(sql: Sql): Promise<boolean> {
   for (const { name } of await ownTables(sql)) {
     const [row] = await sql.unsafe<{ found: boolean }[]>(`select exists(select 1 from public."${name}") as found`);
@@ -28,7 +27,7 @@ export async function requireKnownMigrations({ migrations }: BackupManifest): Pr
   }
 }
 
-/** Tables of later migrations would be left in the way of the next upgrade. @throws BackupError `TARGET_TOO_NEW` */
+/** Rejects a newer database, because its tables would block the next upgrade. @throws BackupError `TARGET_TOO_NEW` */
 export async function requireKnownTarget(sql: Sql): Promise<void> {
   const known = new Set((await readMigrations()).map(({ name }) => name));
   const unknown = (await appliedMigrations(sql)).find(({ name }) => !known.has(name));
@@ -37,7 +36,7 @@ export async function requireKnownTarget(sql: Sql): Promise<void> {
   throw new BackupError('TARGET_TOO_NEW', message);
 }
 
-/** None in a database that is not ours yet. */
+/** Empty for a database without our tables. */
 async function appliedMigrations(sql: Sql): Promise<{ name: string; checksum: string }[]> {
   const [row] = await sql<{ found: boolean }[]>`select to_regclass('public.schema_migrations') is not null as found`;
   if (!row?.found) return [];
@@ -47,14 +46,14 @@ async function appliedMigrations(sql: Sql): Promise<{ name: string; checksum: st
 export interface LoadOptions {
   archive: ArchiveReader;
   manifest: BackupManifest;
-  /** Node of the folder that is restored into: unfinished work of the node of the backup becomes its own. */
+  /** Node of the target folder. It takes over unfinished work of the backup's node. */
   node: string;
   onTable: (name: string) => void;
 }
 
 /**
- * Replaces our tables by those of the backup, in the schema of the backup, and then migrates to the present one. Rows are
- * loaded, counted and summed up in one transaction: all are there or none.
+ * Replaces our tables by those of the backup, in its schema, then migrates to the current one. Loads and verifies all
+ * rows in one transaction.
  * @throws BackupError `RESTORE_NOT_VERIFIED`
  */
 export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void> {
@@ -69,7 +68,7 @@ export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void
     for (const table of manifest.tables) {
       options.onTable(table.name);
       await tx.unsafe(`alter table public."${table.name}" disable trigger user`);
-      // Migrations can add rows of their own.
+      // Migrations may add rows.
       await tx.unsafe(`delete from public."${table.name}"`);
       const target = await tx.unsafe(`copy public."${table.name}" (${quoted(table.columns)}) from stdin`).writable();
       await pipeline(Readable.from(rowsOf(options.archive, parts.get(table.name) ?? [])), target);
@@ -85,7 +84,6 @@ export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void
   await migrate(sql);
 }
 
-/** Whether the schema is that of the backup, and empty. */
 async function isReady(sql: Sql, { migrations }: BackupManifest): Promise<boolean> {
   return JSON.stringify([...(await appliedMigrations(sql))]) === JSON.stringify(migrations) && !(await hasRows(sql));
 }
@@ -103,7 +101,9 @@ async function* rowsOf(archive: ArchiveReader, files: readonly ArchivedFile[]): 
   for (const file of files) yield* archive.read(file).pipe(createGunzip());
 }
 
-/** Rows of a table can refer to tables that are loaded later. Returns the statements that add the keys again. */
+/**
+ * Drops foreign keys, because rows may refer to tables that are loaded later. Returns statements that add them again.
+ */
 async function dropForeignKeys(tx: Tx): Promise<{ statement: string }[]> {
   const keys = await tx<{ tableName: string; name: string; definition: string }[]>`
     select conrelid::regclass::text as table_name, conname::text as name, pg_get_constraintdef(oid) as definition
@@ -123,7 +123,7 @@ async function adoptNode(tx: Tx, { manifest, node }: LoadOptions): Promise<void>
   }
 }
 
-/** Counts all rows, and compares the balances of the ledger with the sums of its postings. */
+/** Counts all rows, and compares ledger balances with the sums of postings. */
 async function verify(tx: Tx, { tables, ledger }: BackupManifest): Promise<void> {
   for (const { name, rows } of tables) {
     const [count] = await tx<{ rows: number }[]>`select count(*)::int as rows from ${tx(name)}`;

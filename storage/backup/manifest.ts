@@ -1,7 +1,7 @@
 /**
- * A backup is a tar archive: `database/TABLE/000001.copy.gz` and so on (the text format of COPY), `objects/KEY`,
- * `secret-key` if it was asked for, and the checksums of all files so far in `checksums/000001.sha256` and so on, in the
- * format of sha256sum. The manifest comes last, with the checksums of those, and then its own checksum.
+ * Format of a backup, a tar archive: `database/TABLE/000001.copy.gz` and so on (COPY text format), `objects/KEY`,
+ * optionally `secret-key`, and checksums of all files so far in `checksums/000001.sha256` and so on (sha256sum format).
+ * The manifest comes last, with the checksums of those, followed by its own checksum.
  */
 export const MANIFEST = 'manifest.json';
 export const MANIFEST_CHECKSUM = 'manifest.json.sha256';
@@ -12,18 +12,17 @@ export const OBJECTS_PREFIX = 'objects/';
 export interface BackupManifest {
   format: 'tandem-backup';
   version: 1;
-  /** ISO 8601: the moment whose data this is. */
+  /** ISO 8601: time of the snapshot. */
   created_at: string;
   tandem_version: string;
-  /** Of the server whose calls these are; null if it has no data folder here. */
+  /** Node that owns the calls; null if there is no data folder. */
   node: string | null;
   migrations: { name: string; checksum: string }[];
   tables: BackedUpTable[];
-  /** Last values of sequences. */
   sequences: { name: string; last_value: string }[];
   objects: { count: number; bytes: number; missing: number };
   ledger: LedgerTotals;
-  /** `id` names the key, and does not reveal it. Null: the backup found no key. */
+  /** `id` identifies the key without revealing it. Null: no key was found. */
   secret_key: { id: string | null; included: boolean };
   checksums: { name: string; sha256: string }[];
 }
@@ -42,7 +41,6 @@ export interface LedgerTotals {
   revenue_nano: string;
 }
 
-/** A part of a table's rows. */
 export function partName(table: string, index: number): string {
   return `database/${table}/${String(index).padStart(6, '0')}.copy.gz`;
 }

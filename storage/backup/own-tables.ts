@@ -1,15 +1,15 @@
 import type { SqlOrTx } from '../database.ts';
 import { readMigrations } from '../migrate.ts';
 
-/** Tables and functions that migrations of ours made. A database can have others, which are left alone. */
+/** Tables and functions created by our migrations. Others in the database are left alone. */
 
 export interface OwnTable {
   name: string;
-  /** In the order of the table; without generated ones. */
+  /** In table order, without generated columns. */
   columns: string[];
 }
 
-/** Ours in the database, by name: also those of newer migrations. Without the record of migrations. */
+/** Returns our tables by name, including those of newer migrations, without the record of migrations. */
 export async function ownTables(sql: SqlOrTx): Promise<OwnTable[]> {
   const { tables } = await ownNames();
   return await sql<OwnTable[]>`
@@ -20,7 +20,7 @@ export async function ownTables(sql: SqlOrTx): Promise<OwnTable[]> {
     group by c.relname order by c.relname`;
 }
 
-/** Drops all that migrations made, and the tables of vectors, which are copies of memories. */
+/** Drops everything that migrations created, and the vector tables, which are copies of memories. */
 export async function dropOwnTables(tx: SqlOrTx): Promise<void> {
   const { tables, functions } = await ownNames();
   const rows = await tx<{ statement: string }[]>`

@@ -13,13 +13,12 @@ import { type BackupManifest, OBJECTS_PREFIX, SECRET_KEY } from './manifest.ts';
 
 export interface RestoreOptions {
   file: string;
-  /** Opened once the backup is verified. */
+  /** Called once the backup is verified. */
   openTarget: () => Promise<RestoreTarget>;
-  /** Deletes what the target has. */
+  /** Deletes the target's existing data. */
   replace: boolean;
-  /** Restores also if the master key is missing. */
+  /** Restores even without the master key. */
   withoutKey: boolean;
-  /** Unique. */
   newNode: () => string;
   onProgress: (text: string) => void;
 }
@@ -27,22 +26,21 @@ export interface RestoreOptions {
 export interface RestoreTarget extends AsyncDisposable {
   sql: Sql;
   objects: Pick<KeptObjects, 'put'>;
-  /** Exists; nobody else uses it. */
+  /** Exists; no other process uses it. */
   dataDir: string;
-  /** `TANDEM_SECRET_KEY`; null if the key is kept in the folder. */
+  /** `TANDEM_SECRET_KEY`; null if the key is stored in the folder. */
   configuredKey: Buffer | null;
   previousKeys: readonly Buffer[];
 }
 
 export interface Restored {
   manifest: BackupManifest;
-  /** Of the master key. */
   key: 'restored' | 'present' | 'missing';
 }
 
 /**
- * Verifies the backup, then restores its objects, then its database in one transaction. Nothing is written before the
- * whole backup is verified. What was interrupted can be repeated.
+ * Verifies the whole backup, then restores the objects, then the database in one transaction. Writes nothing before it
+ * is verified. An interrupted restore can be repeated.
  * @throws BackupError
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
@@ -127,8 +125,8 @@ async function restoreObjects(
 }
 
 /**
- * A new folder gets the node of the backup, whose calls it settles at the next start: those that were live end with the
- * moment of the backup. A folder that has a node keeps it.
+ * Gives a new folder the node of the backup. Its next start settles that node's calls; those that were live end at the
+ * time of the backup. A folder that has a node keeps it.
  */
 async function placeNode(
   dataDir: string,

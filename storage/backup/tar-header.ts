@@ -1,4 +1,4 @@
-/** Headers of tar archives (POSIX.1-1988, ustar), of regular files only. */
+/** Tar headers (POSIX.1-1988, ustar) of regular files. */
 
 export const BLOCK_BYTES = 512;
 const MODE = '0000600';
@@ -10,7 +10,7 @@ export interface TarEntry {
   sizeBytes: number;
 }
 
-/** Bytes that fill the last block of a file. */
+/** Padding of a file's last block, in bytes. */
 export function paddingOf(sizeBytes: number): number {
   return (BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES;
 }
@@ -38,7 +38,6 @@ export function encodeHeader({ name, sizeBytes }: TarEntry, modifiedAt: Date): B
   return header;
 }
 
-/** Null for a block that is not the header of a file. */
 export function decodeHeader(header: Buffer): TarEntry | null {
   const stored = Number.parseInt(textAt(header, CHECKSUM_AT, 8), 8);
   if (header.length !== BLOCK_BYTES || stored !== checksumOf(header) || textAt(header, 257, 5) !== 'ustar') return null;
@@ -56,7 +55,7 @@ function split(name: string): [prefix: string, base: string] {
   throw new RangeError(`${name} is too long for the header of a tar archive`);
 }
 
-/** Counts its own field as spaces. */
+/** Counts the checksum field as spaces. */
 function checksumOf(header: Buffer): number {
   let sum = 8 * 32;
   for (const [index, byte] of header.entries()) {

@@ -3,22 +3,25 @@ import { constants } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import { TandemError } from '../../machines/errors.ts';
 
-/** How a Postgres program has to be started: a prefix for the command and the identity for `spawn`. */
+/** How to start a Postgres program: a command prefix and the user for `spawn`. */
 export interface Launch {
   prefix: string[];
   uid?: number;
   gid?: number;
 }
 
-/** Users that may run the cluster when we are root, which Postgres refuses to be. The first that exists is taken. */
+/** Users to run the cluster if we are root, which Postgres rejects. The first existing one is used. */
 const CANDIDATE_USERS = ['tandem', 'postgres', 'nobody'];
 const ROOT = 0;
-/** Read and search past permissions; the second writes past them too, but is the one a container has. */
+/**
+ * Capabilities to read and search despite permissions. The second also allows writing, but containers often have only
+ * that.
+ */
 const CAPABILITIES = ['dac_read_search', 'dac_override'];
 
 /**
- * Who runs the programs of a cluster. Null when we are not root: then we do. As root it is the owner of the cluster
- * that is there, else one of the candidates. The user must have a name: initdb looks it up.
+ * Returns the user for a cluster's programs. Null unless we are root: then we run them. As root it is the cluster's
+ * owner, or the first candidate. The user must have a name, because initdb looks it up.
  */
 export async function clusterUser(clusterDir: string): Promise<{ uid: number; gid: number } | null> {
   if (process.getuid?.() !== ROOT) return null;
@@ -40,9 +43,9 @@ export async function clusterUser(clusterDir: string): Promise<{ uid: number; gi
 }
 
 /**
- * How to start the cluster's programs so that they reach their own files and the data. The user need not be able to
- * get there: a checkout or a data directory below a root-only home is common. Then the programs keep the capability
- * to search directories (setpriv of util-linux, which is on every Debian), which their user otherwise has not.
+ * Returns how to start the cluster's programs with access to their files and the data. The user may lack that access,
+ * for example to a checkout below a root-only home. Then the programs keep the capability to search directories
+ * (setpriv of util-linux, in every Debian).
  */
 export async function launchFor(
   user: { uid: number; gid: number } | null,
@@ -66,7 +69,7 @@ export async function launchFor(
         `--reuid=${user.uid}`,
         `--regid=${user.gid}`,
         '--clear-groups',
-        // Without it access(2), by which initdb looks for its programs, leaves capabilities out (capabilities(7)).
+        // Otherwise access(2), with which initdb searches its programs, ignores capabilities (capabilities(7)).
         '--securebits=+no_setuid_fixup',
         `--inh-caps=+${capability}`,
         `--ambient-caps=+${capability}`,
@@ -82,7 +85,7 @@ export async function launchFor(
   );
 }
 
-/** Runs a command as the launch says. Resolves with its exit code (null after a signal) and what it wrote. */
+/** Runs a command. Resolves with its exit code (null after a signal) and output. */
 export function run(
   launch: Launch,
   command: string[],
@@ -90,7 +93,7 @@ export function run(
 ): Promise<{ code: number | null; output: string }> {
   const [file, ...args] = [...launch.prefix, ...command] as [string, ...string[]];
   return new Promise<{ code: number | null; output: string }>((resolve) => {
-    // Throws at once when the user may not be changed.
+    // Throws at once if the user may not be changed.
     const child = spawn(file, args, {
       cwd: '/',
       env: options.env ?? process.env,
@@ -115,7 +118,7 @@ async function canReach(launch: Launch, binary: string, dataDir: string): Promis
   return code === 0;
 }
 
-/** The first directory on the way that others may not enter, to name it in the error. */
+/** Returns the first directory on the path that others may not enter, for the error message. */
 async function firstClosed(...targets: string[]): Promise<string> {
   for (const target of targets) {
     const parts = target.split('/').filter(Boolean);

@@ -2,11 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Launch } from './cluster-user.ts';
 
 /**
- * The keeper stands between us and Postgres: a shell in a session of its own, so that Ctrl-C in our terminal does not
- * reach the database before the drain is over. It holds the other end of a pipe. When the pipe ends, because we closed
- * it or because we were killed, it stops Postgres: fast (SIGINT) first, at once (SIGQUIT) when that takes too long.
- * Once Postgres is gone the watcher is told so (SIGUSR1) and waited for, so that not even its sleep is left behind.
- * It is a shell and not Node because it is there all the time and 1 MB is less than 40.
+ * A shell between us and Postgres. It runs in its own session, so that Ctrl-C in our terminal does not stop the
+ * database before the drain. It stops Postgres when our pipe to it ends, because we closed it or were killed: fast
+ * (SIGINT) first, then at once (SIGQUIT) if that takes too long. Once Postgres has ended, SIGUSR1 ends the watcher, so
+ * that not even its sleep remains. A shell takes 1 MB, Node would take 40.
  */
 const KEEPER = `
 trap '' INT TERM HUP QUIT
@@ -36,9 +35,7 @@ exit "$status"
 `;
 
 export interface KeptProcess {
-  /** Resolves once the process is gone, however it went. */
   readonly exited: Promise<{ code: number | null }>;
-  /** Asks for the stop and waits for it. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -46,7 +43,6 @@ export interface KeepOptions {
   launch: Launch;
   command: string[];
   env: NodeJS.ProcessEnv;
-  /** Every line the process writes. */
   onLine: (line: string) => void;
 }
 

@@ -3,8 +3,8 @@ import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { TandemError } from '../../machines/errors.ts';
 
 /**
- * One live owner for a data directory: a file that names the owning process so exactly (process id, its start time,
- * the machine's boot) that another process with the same id is not mistaken for it. It needs no clean-up after a kill.
+ * Gives a data directory one live owner. A file names the owning process exactly (process id, start time, boot of the
+ * machine), so a reused process id is not mistaken for it. No clean-up is needed after a kill.
  */
 export interface OwnerLock {
   release(): Promise<void>;
@@ -16,7 +16,7 @@ interface Owner {
   token: string;
 }
 
-/** @throws TandemError `STORAGE_UNAVAILABLE` while another process, or another part of this one, owns it. */
+/** @throws TandemError `STORAGE_UNAVAILABLE` while another process, or another part of this one, owns it */
 export async function takeOwnership({ file, what }: { file: string; what: string }): Promise<OwnerLock> {
   const text = JSON.stringify({
     pid: process.pid,
@@ -35,7 +35,7 @@ export async function takeOwnership({ file, what }: { file: string; what: string
   }
 }
 
-/** Written whole before it gets its name, so that nobody reads half an owner. */
+/** Creates the file atomically, so that partial content is never read. */
 async function createExclusively(file: string, text: string): Promise<boolean> {
   const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, text, { mode: 0o600 });
@@ -50,7 +50,7 @@ async function createExclusively(file: string, text: string): Promise<boolean> {
   }
 }
 
-/** Takes a dead owner's file away; if somebody replaced it in the meantime, theirs is put back. */
+/** Removes a dead owner's file. If another process has replaced it meanwhile, restores that file. */
 async function discard(file: string, dead: string): Promise<void> {
   const aside = `${file}.${randomUUID()}`;
   try {
@@ -81,8 +81,8 @@ function parse(text: string): Owner | null {
 }
 
 /**
- * When a process started, as boot and clock ticks since then (proc(5), field 22 of stat); null when there is none.
- * Without /proc only whether it lives can be told.
+ * Start time of a process, as boot and clock ticks (proc(5), field 22 of stat); null if it does not exist. Without
+ * /proc it only checks whether the process is alive.
  */
 async function startOf(pid: number): Promise<string | null> {
   try {
@@ -90,7 +90,7 @@ async function startOf(pid: number): Promise<string | null> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
     ]);
-    // The second field is the command in brackets and may hold anything: count from behind it.
+    // The second field, the command in brackets, may contain anything: count from its end.
     const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return state === 'Z' ? null : `${boot.trim()}/${fields[18]}`;
   } catch {

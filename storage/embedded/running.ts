@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
- * Where the embedded Postgres of a data folder listens while its server runs: for command-line tools beside it. Null
- * when none runs, or the folder is not readable. The port is the fourth line of `postmaster.pid` (PostgreSQL manual,
- * Database File Layout).
+ * Returns the URL of a data folder's running embedded Postgres, for command-line tools. Null if none is running or the
+ * folder is not readable. The port is line 4 of `postmaster.pid` (PostgreSQL manual, Database File Layout).
  */
 export async function runningDatabaseUrl(dataDir: string): Promise<string | null> {
   try {

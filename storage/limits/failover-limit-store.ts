@@ -2,15 +2,14 @@ import type { LimitStore } from './limit-store.ts';
 import { createMemoryLimitStore } from './memory-limit-store.ts';
 
 export interface FailoverOptions {
-  /** How long the shared store is left alone after it failed. Default 1 000 ms. */
+  /** Time to avoid the shared store after a failure. Default 1 000 ms. */
   retryAfterMs?: number;
   logger: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
 /**
- * The shared store while it answers, and counts of this process while it does not: an outage refuses nobody who is
- * within the limits here, and lets nobody guess keys without end. Leases come back to the shared store with their
- * next renewal.
+ * Uses the shared store while it responds, and this process's counts otherwise. So an outage rejects no client within
+ * the limits, and still limits guessing of keys. Leases return to the shared store with their next renewal.
  */
 export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: FailoverOptions): LimitStore {
   const own = createMemoryLimitStore();
@@ -20,7 +19,7 @@ export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: F
   async function preferShared<T>(work: (store: LimitStore) => Promise<T>): Promise<T> {
     const now = performance.now();
     if (isAway && now < retryAtMs) return await work(own);
-    // One request finds out whether it is back; the others meanwhile do not wait with it.
+    // One request tests the connection; the others do not wait for it.
     retryAtMs = now + retryAfterMs;
     try {
       const result = await work(shared);
@@ -43,7 +42,7 @@ export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: F
     takeLease: (lease, options) => preferShared((store) => store.takeLease(lease, options)),
     renewLeases: (leases, leaseMs) => preferShared((store) => store.renewLeases(leases, leaseMs)),
     async releaseLease(lease) {
-      // It may have been taken or renewed in either.
+      // Either store may have the lease.
       await own.releaseLease(lease);
       await preferShared((store) => store.releaseLease(lease));
     },

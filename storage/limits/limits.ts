@@ -7,29 +7,29 @@ import { CONCURRENCY, createSlots, type Slot, type SlotKind } from './slots.ts';
 
 export type { Slot, SlotKind } from './slots.ts';
 
-/** How much may be asked of the platform: requests in a time, and work under way at a time. */
 export interface Limits {
-  /** Counts one request of the workspace, shared by all its keys and sessions. */
+  /** Counts one request of the workspace, across its keys and sessions. */
   consumeWorkspace(workspaceId: string, plan: Plan): Promise<RateLimitState>;
-  /** Counts one request of nobody we know. */
+  /** Counts one unauthenticated request. */
   consumeAddress(address: string): Promise<RateLimitState>;
-  /** Where the address stands, without counting. */
+  /** Returns the state of the address without counting. */
   peekAddress(address: string): Promise<RateLimitState>;
+  consumeTrunkProbe(trunkId: string): Promise<RateLimitState>;
   /**
-   * Over REST and WebSocket together. Held until released, or until this process dies.
-   * @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT`, with `details.limit`.
+   * Takes a slot, shared by REST and WebSocket, until it is released or this process dies.
+   * @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT`, with `details.limit`
    */
   acquireSlot(request: { userId: number; kind: SlotKind }): Promise<Slot>;
   readonly logins: LoginThrottle;
-  /** Gives back the slots that are held here, and closes the store. */
+  /** Also releases this process's slots. */
   close(): Promise<void>;
 }
 
-/** What the X-RateLimit headers say: the window that will run out first. */
+/** Values for the X-RateLimit headers: of the window closest to its limit. */
 export interface RateLimitState {
   limit: number;
   remaining: number;
-  /** Unix seconds at which the window starts over. */
+  /** Unix seconds at which the window resets. */
   resetAtS: number;
   exceeded: boolean;
   /** Seconds until then, at least 1. */
@@ -41,7 +41,7 @@ interface PlanLimits {
   perDay: number;
 }
 
-/** Platform specification, Limits; enterprise is "custom", and this is what it is unless configured. */
+/** Platform specification, Limits. Enterprise is "custom" there; this is its default. */
 export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
   free: { perMinute: 10, perDay: 1_000 },
   starter: { perMinute: 60, perDay: 10_000 },
@@ -49,8 +49,10 @@ export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
   enterprise: { perMinute: 6_000, perDay: 1_000_000 },
 };
 
-/** Of one address without valid credentials: failed logins, signed media, unknown paths. */
+/** Per address without valid credentials: failed logins, signed media, unknown paths. */
 const ANONYMOUS_PER_MINUTE = 300;
+/** Requested checks must not flood a carrier. */
+const TRUNK_PROBES_PER_MINUTE = 6;
 const MINUTE_S = 60;
 const DAY_S = 86_400;
 
@@ -59,11 +61,11 @@ export interface LimitSettings {
   anonymousPerMinute?: number;
   concurrency?: Partial<Record<SlotKind, number>>;
   logins?: ThrottleSettings;
-  /** How long the slots of a process that was killed stay taken. Default 30 000. */
+  /** Time until the slots of a killed process are released. Default 30 000. */
   leaseMs?: number;
 }
 
-/** Fixed windows, a minute and, for workspaces, a day, both from the first request on; and slots. */
+/** Implements fixed windows of a minute and, for workspaces, a day, each from its first request, and slots. */
 export function createLimits(store: LimitStore, settings: LimitSettings = {}): Limits {
   const plans = { ...PLAN_LIMITS, ...settings.plans };
   const anonymousPerMinute = settings.anonymousPerMinute ?? ANONYMOUS_PER_MINUTE;
@@ -76,7 +78,7 @@ export function createLimits(store: LimitStore, settings: LimitSettings = {}): L
       const key = `workspace:${workspaceId}`;
       const { perMinute, perDay } = plans[plan];
       const minute = stateOf(perMinute, await store.count(key, MINUTE_S));
-      // A request refused by the minute does not count against the day.
+      // Requests rejected by the minute limit do not count against the day.
       if (minute.exceeded) return minute;
       const day = stateOf(perDay, await store.count(key, DAY_S));
       return day.exceeded || day.remaining < minute.remaining ? day : minute;
@@ -91,6 +93,10 @@ export function createLimits(store: LimitStore, settings: LimitSettings = {}): L
       return { ...stateOf(anonymousPerMinute, window ?? { used: 0, msLeft: MINUTE_S * 1000 }), exceeded: false };
     },
 
+    async consumeTrunkProbe(trunkId) {
+      return stateOf(TRUNK_PROBES_PER_MINUTE, await store.count(`trunk-probe:${trunkId}`, MINUTE_S));
+    },
+
     acquireSlot: (request) => slots.acquire(request),
 
     logins: createLoginThrottle(store, settings.logins),
@@ -102,7 +108,6 @@ export function createLimits(store: LimitStore, settings: LimitSettings = {}): L
   };
 }
 
-/** Limits of this process alone. */
 export function createLimitsInProcess(settings: LimitSettings = {}): Limits {
   return createLimits(createMemoryLimitStore(), settings);
 }

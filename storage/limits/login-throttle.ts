@@ -4,18 +4,18 @@ import { networkOf } from '../../runtime/network-address.ts';
 import type { LimitStore } from './limit-store.ts';
 
 /**
- * Slows down password guessing: by e-mail address and network together, so that guesses from elsewhere lock no one out of
- * their account, and by network, across all e-mail addresses.
+ * Limits password guessing by e-mail address and network together, so that guesses from elsewhere lock no user out, and
+ * by network alone.
  */
 export interface LoginThrottle {
   /**
-   * Counts an attempt before its password is checked, so that simultaneous attempts cannot exceed the limit.
+   * Counts an attempt before its password is checked, so that concurrent attempts cannot exceed the limit.
    * @throws TandemError LOGIN_THROTTLED
    */
   attempt(attempt: LoginAttempt): Promise<void>;
-  /** After a correct password: clears the failures of the e-mail address from this network, and takes back this attempt. */
+  /** After a correct password: clears the failures of this e-mail address and network, and takes back this attempt. */
   forgive(attempt: LoginAttempt): Promise<void>;
-  /** Counts an account that is registered from an address. @throws TandemError LOGIN_THROTTLED */
+  /** Counts an account registered from an address. @throws TandemError LOGIN_THROTTLED */
   register(address: string): Promise<void>;
 }
 
@@ -25,11 +25,11 @@ export interface LoginAttempt {
 }
 
 export interface ThrottleSettings {
-  /** Failed logins with one e-mail address from one network. Default 10. */
+  /** Per network. Default 10. */
   failuresPerEmail?: number;
-  /** Failed logins from one network. Default 50. */
+  /** Default 50. */
   failuresPerNetwork?: number;
-  /** Accounts registered from one network. Default 50. */
+  /** Default 50. */
   accountsPerNetwork?: number;
 }
 
@@ -64,7 +64,7 @@ function networkKey({ address }: LoginAttempt): string {
   return `login:${networkOf(address)}`;
 }
 
-/** Hashed, so that a shared Redis holds no e-mail addresses. */
+/** Hashed, so that a shared Redis contains no e-mail addresses. */
 function emailKey({ email, address }: LoginAttempt): string {
   const hash = createHash('sha256')
     .update(`${email.toLowerCase()}\n${networkOf(address)}`)

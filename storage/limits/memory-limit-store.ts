@@ -1,15 +1,14 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 import type { LimitStore } from './limit-store.ts';
 
-/** Counts and leases of this process alone, which end with it. */
 export function createMemoryLimitStore(): LimitStore {
   const limiters = new Map<number, RateLimiterMemory>();
-  /** Lease id to the time it ends at, by key. */
+  /** Lease ids with their expiry, by key. */
   const leases = new Map<string, Map<string, number>>();
 
   function limiterOf(windowS: number): RateLimiterMemory {
     let limiter = limiters.get(windowS);
-    // The library only counts: how many are too many is not the store's business.
+    // The library only counts, because the caller decides on the limit.
     limiter ??= new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: windowS });
     limiters.set(windowS, limiter);
     return limiter;

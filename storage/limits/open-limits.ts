@@ -3,20 +3,20 @@ import { createLimits, createLimitsInProcess, type LimitSettings, type Limits } 
 import { openRedisLimitStore } from './redis-limit-store.ts';
 
 export interface OpenLimitsOptions extends LimitSettings, FailoverOptions {
-  /** redis:// or rediss://, shared by every process that names it; in this process when null. */
+  /** redis:// or rediss://, shared by all processes with this URL. Null: limits are in this process. */
   redisUrl: string | null;
-  /** Keeps installations on one Redis apart. Default `tandem`. */
+  /** Separates installations on one Redis. Default `tandem`. */
   namespace?: string;
 }
 
-/** Limits on Redis where there is one. A Redis that is away does not keep anything from starting or running. */
+/** Opens limits on Redis if configured. The server starts and runs even if Redis is away. */
 export async function openLimits(options: OpenLimitsOptions): Promise<Limits> {
   const { redisUrl, namespace, logger } = options;
   if (redisUrl === null) return createLimitsInProcess(options);
   const store = openRedisLimitStore({
     url: redisUrl,
     ...(namespace !== undefined && { namespace }),
-    // The store that fails over says once that it does.
+    // The failover store logs failures once.
     onError: () => {},
   });
   await store.settled;

@@ -5,24 +5,24 @@ import type { Lease, LimitStore } from './limit-store.ts';
 export interface RedisLimitStoreOptions {
   /** redis:// or rediss:// */
   url: string;
-  /** Keeps installations on one server apart. Default `tandem`. */
+  /** Separates installations on one server. Default `tandem`. */
   namespace?: string;
-  /** How long a request may wait for an answer. Default 500 ms. */
+  /** Timeout of a command. Default 500 ms. */
   commandTimeoutMs?: number;
   onError: (error: Error) => void;
 }
 
 export interface RedisLimitStore extends LimitStore {
-  /** Waits until Redis answered or could not be reached once; it goes on trying then. */
+  /** Resolves after the first response or failure; connecting continues. */
   settled: Promise<void>;
 }
 
-/** Counts and leases that every process on the same Redis shares. Every method fails at once while Redis is away. */
+/** Shares counts and leases among all processes on one Redis. Methods fail at once while Redis is away. */
 export function openRedisLimitStore(options: RedisLimitStoreOptions): RedisLimitStore {
   const redis = new Redis(options.url, {
     commandTimeout: options.commandTimeoutMs ?? 500,
     connectTimeout: 5_000,
-    // A request does not wait for a lost server, and what was under way is not counted a second time.
+    // Requests do not wait for a lost server, and pending commands are not counted twice.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
@@ -46,7 +46,7 @@ export function openRedisLimitStore(options: RedisLimitStoreOptions): RedisLimit
     limiter ??= new RateLimiterRedis({
       storeClient: redis,
       keyPrefix: `${namespace}:window:${windowS}`,
-      // The library only counts: how many are too many is not the store's business.
+      // The library only counts, because the caller decides on the limit.
       points: Number.MAX_SAFE_INTEGER,
       duration: windowS,
       rejectIfRedisNotReady: true,
@@ -99,7 +99,7 @@ interface LeaseScripts {
   tandemRenewLease(key: string, leaseId: string, leaseMs: number): Promise<void>;
 }
 
-/** Leases of one key are a sorted set: member is the lease, score the time of Redis at which it ends. */
+/** Leases of a key are a sorted set: the member is the lease, the score its expiry by Redis time. */
 const NOW_MS = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

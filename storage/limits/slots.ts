@@ -4,27 +4,31 @@ import type { Lease, LimitStore } from './limit-store.ts';
 
 export type SlotKind = 'stt' | 'tts' | 'llm' | 'document';
 
-/** One of the recognitions, syntheses, completions (evaluations too) or readings of documents a user may have under way. Release it however the work ended. */
+/**
+ * One of a user's concurrent recognitions, syntheses, completions (or evaluations) or document readings. Always release
+ * it.
+ */
 export interface Slot extends AsyncDisposable {
-  /** Idempotent, and never fails: a slot that cannot be given back runs out by itself. */
+  /** Never fails: an unreleased slot expires. */
   release(): Promise<void>;
 }
 
 export interface Slots {
-  /** @throws TandemError `STT_`, `TTS_`, `CHAT_` or `DOCUMENT_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
+  /**
+   * @throws TandemError `STT_`, `TTS_`, `CHAT_` or `DOCUMENT_CONCURRENCY_LIMIT` if all slots are taken; requests never
+   * queue
+   */
   acquire(request: { userId: number; kind: SlotKind }): Promise<Slot>;
-  /** Gives back what is still held here. */
   close(): Promise<void>;
 }
 
-/** Of one user, over REST and WebSocket together: platform specification, Limits, which is silent on the last two. */
+/** Slots per user, shared by REST and WebSocket: platform specification, Limits. It does not mention the last two. */
 export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5, llm: 8, document: 2 };
-/** So long are the slots of a process that was killed lost to their users. */
+/** Time until the slots of a killed process are released. */
 const LEASE_MS = 30_000;
-/** Two renewals may be lost before a slot is. */
+/** Two renewals may fail before a slot is lost. */
 const RENEWALS_PER_LEASE = 3;
 
-/** A slot is a lease that this process renews for as long as it lives. */
 export function createSlots(
   store: LimitStore,
   { concurrency = CONCURRENCY, leaseMs = LEASE_MS }: { concurrency?: Record<SlotKind, number>; leaseMs?: number } = {},
@@ -49,7 +53,7 @@ export function createSlots(
       timer = null;
     }
     await store.releaseLease(lease).catch(() => {
-      // It is not renewed any more.
+      // The slot expires without renewal.
     });
   }
 

@@ -5,43 +5,44 @@ import {
   joinNodes,
   type LostNode,
   leaveNodes,
-  liveNodes,
   markNodeSettled,
   type NodeIdentity,
   type NodeReport,
   type NodeRow,
   renewLease,
   takeOverLostNodes,
+  unsettledNodes,
 } from '../queries/nodes.ts';
 
 /**
- * The servers that share a database. Each holds a lease that it renews every second. A server whose lease has expired is
- * taken over by exactly one other, which settles what it left. A boot that lost its lease owns nothing any more: the
- * database refuses what it writes about its calls (`calls.owner_boot`), and the process ends.
+ * Nodes that share a database. Each renews its lease every second. If a lease expires, exactly one other node takes the
+ * node over and settles its calls. A boot without its lease owns nothing: the database rejects writes about its calls
+ * (`calls.owner_boot`), and the process ends.
  */
 export interface NodeDirectory extends NodeIdentity {
-  /** The last sign of life of the boot before this one; null on the first start. */
+  /** Last sign of life of this node's previous boot; null on the first start. */
   readonly previousSeenAt: Date | null;
-  /** Other nodes with a valid lease, as of the last renewal. */
+  /** Other nodes with a valid lease at the last renewal. */
   peers(): readonly NodeRow[];
-  /** Provides what the node reports with each renewal. */
+  /** Sets the source of the status sent with each renewal. */
   reportBy(report: () => NodeReport): void;
-  /** Settles what a lost node left. Called one after the other, again if one fails. */
+  /**
+   * Registers a function that settles a lost node's work. Functions run one after the other, and again after a failure.
+   */
   onLost(settle: (lost: LostNode) => Promise<void>): void;
-  /** Called after each renewal. */
   onRenewed(listener: (peers: readonly NodeRow[]) => void): void;
-  /** From now on renewals are signs of life, and lost nodes are taken over. Resolves after the first renewal. */
+  /** Starts renewals and takeovers. Resolves after the first renewal. */
   start(): Promise<void>;
-  /** Renews the lease with a new report. */
   renew(): Promise<void>;
-  /** Gives the lease up. Idempotent. */
+  /** Releases the lease. Idempotent. */
   close(): Promise<void>;
 }
 
 export interface NodeDirectoryOptions extends NodeIdentity {
   sql: Sql;
-  /** Where recordings of this node grow. */
   recordingsDir: string;
+  /** Version of this node. Default: unknown. */
+  version?: string | null;
   clock?: Clock;
   logger: StorageLogger;
   /** Called when another node has taken over this one. */
@@ -52,12 +53,12 @@ export interface NodeDirectoryOptions extends NodeIdentity {
   renewalMs?: number;
 }
 
-/** Longer than a busy machine keeps a process waiting, short enough that a call is settled within 15 s of its node's end. */
+/** Longer than a busy machine delays a process, but short enough to settle calls within 15 s of their node's end. */
 const LEASE_MS = 8_000;
 const RENEWAL_MS = 1_000;
 
 export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<NodeDirectory> {
-  const { sql, node, boot, recordingsDir, logger, onExpelled } = options;
+  const { sql, node, boot, recordingsDir, version = null, logger, onExpelled } = options;
   const { clock = systemClock, leaseMs = LEASE_MS, renewalMs = RENEWAL_MS } = options;
   const identity = { node, boot };
   const closing = new AbortController();
@@ -66,15 +67,18 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
   let report: () => NodeReport = () => ({ isDraining: false, liveCalls: 0, mediaLoad: 0, canPlaceCalls: false });
   let peers: readonly NodeRow[] = [];
   let isStarted = false;
-  /** Since when every renewal has been in time; null while the last one was not. */
+  /** Time since which all renewals were on time; null after a late one. */
   let steadySinceMs: number | null = null;
   let renewedAtMs = clock.monotonicMs();
   let running: Promise<void> | null = null;
-  /** By boot: taken over and not settled yet. Kept here, as a node that starts again while it is settled leaves no other trace. */
+  /**
+   * Lost nodes not settled yet, by boot. Needed because a node that restarts during its settlement leaves no other
+   * record.
+   */
   const unsettled = new Map<string, LostNode>();
   let settling: Promise<void> | null = null;
 
-  const { seenAt } = await joinNodes(sql, { ...identity, recordingsDir, leaseMs, now: new Date(clock.now()) });
+  const { seenAt } = await joinNodes(sql, { ...identity, recordingsDir, version, leaseMs, now: new Date(clock.now()) });
 
   async function renewNow(): Promise<void> {
     const signOfLife = isStarted ? new Date(clock.now()) : null;
@@ -88,13 +92,15 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
     if (nowMs - renewedAtMs > leaseMs) steadySinceMs = null;
     renewedAtMs = nowMs;
     steadySinceMs ??= nowMs;
-    peers = (await liveNodes(sql)).filter((row) => row.node !== node);
+    const others = (await unsettledNodes(sql)).filter((row) => row.node !== node);
+    peers = others.filter(({ isLive }) => isLive);
     for (const listener of listeners) listener(peers);
-    // After a failure of the database, every node gets the time to renew its lease before one is taken for lost.
-    if (isStarted && nowMs - steadySinceMs >= leaseMs) takeOver();
+    // After a database failure every node gets time to renew its lease before any counts as lost.
+    const hasLost = unsettled.size > 0 || others.length > peers.length;
+    if (hasLost && isStarted && nowMs - steadySinceMs >= leaseMs) takeOver();
   }
 
-  /** Beside the renewals, which must not wait: a settlement can take longer than a lease. */
+  /** Not awaited by renewals, because a settlement may take longer than a lease. */
   function takeOver(): void {
     settling ??= (async () => {
       for (const lost of await takeOverLostNodes(sql, identity)) unsettled.set(lost.boot, lost);
@@ -114,12 +120,11 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
       await markNodeSettled(sql, { ...lost, takenOverBy: node, now: new Date(clock.now()) });
       unsettled.delete(lost.boot);
     } catch (error) {
-      // Repeated after the next renewal.
+      // The next renewal repeats it.
       logger.error({ lostNode: lost.node, err: error }, 'settling what a lost node left failed');
     }
   }
 
-  /** One at a time. */
   function renew(): Promise<void> {
     running ??= renewNow()
       .catch((error) => {
@@ -144,7 +149,7 @@ export async function openNodeDirectory(options: NodeDirectoryOptions): Promise<
     onRenewed: (listener) => void listeners.push(listener),
     async start() {
       isStarted = true;
-      // One that is under way may not know of the start.
+      // A renewal in progress may have begun before the start.
       await running;
       await renew();
     },

@@ -2,11 +2,11 @@ import { createPostgresRelayBackend, type PostgresConnectionOptions, Relay } fro
 import type { StorageLogger } from '../database.ts';
 import { parseExactJson } from '../exact-json.ts';
 
-/** Messages between the nodes of an installation: BullMQ's relay, on Redis or on Postgres. At most once, in no order. */
+/** Messages between nodes: BullMQ's relay, on Redis or Postgres. At most once, unordered. */
 export interface NodeRelay {
-  /** Resolves once messages of the topic arrive; the returned function ends that. */
+  /** Resolves once messages of the topic arrive; the returned function unsubscribes. */
   subscribe(topic: string, listener: (message: unknown) => void): Promise<() => Promise<void>>;
-  /** Resolves with how many nodes it was sent to. The message is any JSON; numbers keep their digits. */
+  /** Resolves with the number of receiving nodes. The message is any JSON; numbers keep their digits. */
   publish(topic: string, message: unknown): Promise<number>;
   close(): Promise<void>;
 }
@@ -15,9 +15,8 @@ export interface OpenNodeRelayOptions {
   databaseUrl: string;
   /** Null: Postgres. */
   redisUrl: string | null;
-  /** Unique id of this boot. */
   boot: string;
-  /** Keeps installations on one server apart. Default `tandem`, as for jobs. */
+  /** Separates installations on one server. Default `tandem`, as for jobs. */
   namespace?: string;
   logger: StorageLogger;
 }
@@ -54,7 +53,7 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
   };
 }
 
-/** BullMQ's own parser would round the numbers of metadata. */
+/** BullMQ's own parser would round numbers in metadata. */
 interface Enveloped {
   json: string;
 }

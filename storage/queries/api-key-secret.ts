@@ -1,15 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** What is stored of an API key: enough to recognise it, and nothing that would let anybody use it. */
+/** Stored data of an API key: it identifies the key but cannot be used as one. */
 export interface ApiKeyFingerprint {
-  /** The first characters, to tell keys apart. */
+  /** First characters of the key. */
   prefix: string;
   last4: string;
-  /** SHA-256 of the whole key. */
   keyHash: Buffer;
 }
 
-/** A new key. It is shown to its owner once; only its fingerprint is kept. */
+/** Generates a key. It is shown once; only its fingerprint is stored. */
 export function mintApiKey(): string {
   return `sk_${randomBytes(24).toString('base64url')}`;
 }

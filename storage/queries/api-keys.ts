@@ -7,7 +7,7 @@ export interface ApiKeyRow {
   workspaceId: string;
   createdByUserId: number;
   name: string;
-  /** The first characters, to tell keys apart. */
+  /** First characters of the key. */
   prefix: string;
   last4: string;
   scopes: string[];
@@ -17,11 +17,10 @@ export interface ApiKeyRow {
   revokedAt: Date | null;
 }
 
-/** A key with what a request needs to know about its bearer. */
 export interface ApiKeyBearer extends ApiKeyRow {
   workspaceName: string;
   plan: Plan;
-  /** Of the user who made the key; null once they left the workspace. */
+  /** Role of the user who created the key; null once they left the workspace. */
   role: Role | null;
 }
 
@@ -31,14 +30,16 @@ export interface CreateApiKeyInput {
   name: string;
   prefix: string;
   last4: string;
-  /** SHA-256 of the whole key. */
   keyHash: Buffer;
   scopes?: string[];
   expiresAt?: Date | null;
   now: Date;
 }
 
-/** A key with the same hash in the same workspace is returned as it is: a start with TANDEM_API_KEY set is repeatable. */
+/**
+ * Creates a key. Returns an existing one with the same hash in the workspace, so that a start with TANDEM_API_KEY is
+ * repeatable.
+ */
 export async function createApiKey(sql: SqlOrTx, input: CreateApiKeyInput): Promise<ApiKeyRow> {
   const row = {
     workspaceId: input.workspaceId,
@@ -60,7 +61,7 @@ export async function createApiKey(sql: SqlOrTx, input: CreateApiKeyInput): Prom
   return known;
 }
 
-/** The key if it is neither revoked nor expired. */
+/** Finds a key that is neither revoked nor expired. */
 export async function findApiKey(
   sql: SqlOrTx,
   { keyHash, now }: { keyHash: Buffer; now: Date },
@@ -70,7 +71,7 @@ export async function findApiKey(
   return row ?? null;
 }
 
-/** The same by id, for connections that stay open. */
+/** As `findApiKey`, by id, for open connections. */
 export async function findApiKeyById(
   sql: SqlOrTx,
   { id, now }: { id: number; now: Date },
@@ -89,7 +90,7 @@ function selectBearers(sql: SqlOrTx, now: Date) {
     where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`;
 }
 
-/** Notes the use, at most once a minute and key: a row version for every request would be waste. */
+/** Stores the last use, at most once a minute per key, to avoid a row version per request. */
 export async function touchApiKey(
   sql: SqlOrTx,
   { id, lastUsedAt, now }: Pick<ApiKeyRow, 'id' | 'lastUsedAt'> & { now: Date },
@@ -101,7 +102,7 @@ export async function touchApiKey(
     where id = ${id} and (last_used_at is null or last_used_at < ${minuteAgo})`;
 }
 
-/** Keys that are not revoked, newest first; of one user where one is named. */
+/** Lists keys that are not revoked, newest first; optionally those of one user. */
 export async function listApiKeys(
   sql: SqlOrTx,
   { workspaceId, createdByUserId }: { workspaceId: string; createdByUserId?: number | undefined },
@@ -117,7 +118,7 @@ export async function listApiKeys(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** False when the workspace has no such key (of that user, where one is named), or it was revoked before. */
+/** False if the workspace (or the given user) has no such key, or it was already revoked. */
 export async function revokeApiKey(
   sql: SqlOrTx,
   { workspaceId, id, createdByUserId, now }: RevokeApiKeyInput,
@@ -136,7 +137,7 @@ export interface RevokeApiKeyInput {
   now: Date;
 }
 
-/** Of somebody who leaves: should they come back, their old keys stay dead. Returns the ids. */
+/** Revokes the keys of a leaving user, so that they stay invalid if the user rejoins. Returns their ids. */
 export async function revokeApiKeysOf(
   sql: SqlOrTx,
   { workspaceId, userId, now }: { workspaceId: string; userId: number; now: Date },

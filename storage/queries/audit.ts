@@ -1,7 +1,7 @@
 import type { SqlOrTx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-/** What is worth a row: whatever changes who may do what, what is spent, or what calls go out over. */
+/** Audited actions: everything that changes permissions, spending, or the routes of calls. */
 export const AUDIT_ACTIONS = [
   'workspace.created',
   'member.added',
@@ -22,6 +22,8 @@ export const AUDIT_ACTIONS = [
   'number.verification_started',
   'caller_id.changed',
   'user.reset_link_created',
+  'user.login_link_created',
+  'user.password_changed',
   'user.password_reset',
   'wallet.topped_up',
   'wallet.debited',
@@ -32,6 +34,7 @@ export const AUDIT_ACTIONS = [
   'webhook.deleted',
   'webhook.secret_rotated',
   'webhook.replayed',
+  'callback.replayed',
   'voice.created',
   'voice.samples_added',
   'voice.updated',
@@ -58,7 +61,7 @@ export interface AuditRow {
   id: bigint;
   workspaceId: string;
   at: Date;
-  /** Null when the platform itself acted. */
+  /** Null for actions of the platform. */
   actorUserId: number | null;
   actorApiKeyId: number | null;
   action: AuditAction;
@@ -70,18 +73,17 @@ export interface AuditRow {
 
 export interface AuditInput {
   workspaceId: string;
-  /** A `Principal` is one. */
+  /** Accepts a `Principal`. */
   actor: { userId: number; apiKeyId: number | null } | null;
   action: AuditAction;
-  /** What was acted upon: its kind and its id, both as the API names them. */
   target: { type: string; id: string | number };
-  /** Particulars for a person who looks into it: no secrets. */
+  /** Details for investigations, without secrets. */
   details?: Record<string, unknown>;
   requestId?: string | null;
   now: Date;
 }
 
-/** Notes a privileged action. Call it in the transaction that acts, so that neither happens without the other. */
+/** Records a privileged action. Call it in the action's transaction, so that both commit or neither. */
 export async function recordAudit(sql: SqlOrTx, input: AuditInput): Promise<void> {
   const row = {
     workspaceId: input.workspaceId,

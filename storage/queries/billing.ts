@@ -1,2 +1,2 @@
-/** The wallet as the API shows it; what moves money is in `ledger.ts`. */
+/** Wallet of the API; `ledger.ts` moves the money. */
 export { walletOf } from '../ledger.ts';

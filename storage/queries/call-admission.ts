@@ -14,39 +14,39 @@ import type { InboundDecider } from './inbound-rules.ts';
 import { holdsLease } from './nodes.ts';
 import type { Plan } from './workspaces.ts';
 
-/** Calls one workspace may place in any 60 seconds, by its plan. */
+/** Calls that a workspace may place in any 60 seconds, by plan. */
 export type PlacementLimits = Readonly<Record<Plan, number>>;
 /** Platform specification, Limits. */
 const DEFAULT_PLACEMENTS: PlacementLimits = { free: 20, starter: 20, pro: 20, enterprise: 20 };
 const PLACEMENT_WINDOW_MS = 60_000;
-/** How soon a channel may be free again: a guess, calls end when they end. */
+/** A guess at when a channel becomes free. */
 const CHANNEL_RETRY_AFTER_S = 5;
-/** Type `json`, which keeps the text; the library would choose `jsonb`, which does not. */
+/** Type `json` keeps the text. The library's default, `jsonb`, does not. */
 const JSON_OID = 114;
-/** A guess: carriers are asked every half a minute. */
+/** A guess: carriers are probed every 30 s. */
 const LINE_RETRY_AFTER_S = 10;
-/** Talk time that is held in advance, on top of the ringing. */
+/** Talk time held in advance, in addition to the ringing. */
 const HELD_TALK_SECONDS = 60;
 
 export interface AdmitCallInput {
   callId: string;
   workspaceId: string;
-  /** `inbound`: `customerNumber` has called `did`. */
+  /** `inbound`: `customerNumber` called `did`. */
   placedVia: CallRow['placedVia'];
   apiKeyId: number | null;
   apiKeyName: string | null;
   createdByUserId: number | null;
-  /** Null: the workspace's active trunk (the oldest, when it has several). */
+  /** Null: the workspace's oldest active trunk. */
   trunkId: string | null;
-  /** +E.164; null: the caller ID saved for this workspace and trunk, or its first number. */
+  /** +E.164. Null: the caller ID saved for workspace and trunk, or the first number. */
   did: string | null;
-  /** +E.164; null when the agent is a browser. */
+  /** +E.164; null if the agent is a browser. */
   agentNumber: string | null;
-  /** The user whose browser is the agent. Default: null, a phone. */
+  /** User whose browser is the agent. Default: null, a phone. */
   agentUserId?: number | null;
-  /** +E.164. Null if the caller of an inbound call withheld it. */
+  /** +E.164. Null if an inbound caller withheld it. */
   customerNumber: string | null;
-  /** The client's, or a minted `qc2c-<uuid>`. */
+  /** The client's, or a generated `qc2c-<uuid>`. */
   referenceId: string;
   callbackUrl: string | null;
   callbackSecretEncrypted: Buffer | null;
@@ -55,56 +55,67 @@ export interface AdmitCallInput {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
-  /** Null: as the workspace is set. Default: null. */
+  /** Null: the workspace's setting. Default: null. */
   recordingBeep?: boolean | null;
   /** Default: false. */
   transcribe?: boolean;
   /** Default: null. */
   onMachine?: CallRow['onMachine'];
-  /** Of what the agent is to be told. Default: nothing. */
+  /** Characters of announcement and whisper. Default: none. */
   announceCharacters?: number | null;
   whisperCharacters?: number | null;
   metadata: Record<string, unknown> | null;
   ownerNode: string;
   ownerBoot: string;
   now: Date;
-  /** Of an inbound call. Default: null. */
+  /** Source of the decision about an inbound call. Default: null. */
   decidedBy?: InboundDecider | null;
-  /** The operator's. Default: none. */
+  /** Limits of the operator. Default: none. */
   callingLimits?: CallingLimits;
   /** Default: 20 for every plan. */
   placementsPerMinute?: PlacementLimits;
-  /** Digest of everything that was asked. Default: null, which agrees with every other request. */
+  /** Digest of the request. Default: null, which matches every other request. */
   requestHash?: Buffer | null;
-  /** Whether the carrier of a trunk is known not to answer. Default: none is. */
+  /** Whether a trunk's carrier is down. Default: never. */
   isLineDown?: (trunkId: string) => boolean;
+  /** Default: the admission waits without limit. */
+  turn?: AdmissionTurn;
+}
+
+/** Turn of a caller with limited patience. */
+export interface AdmissionTurn {
+  readonly refused: AbortSignal;
+  /** Call it before storing anything. @throws if the caller was rejected; then nothing is stored */
+  claim(): void;
 }
 
 export interface AdmitCallResult {
-  /** `replayed`: the reference is bound to this live call, nothing was placed. */
+  /** `replayed`: the reference belongs to this live call, and nothing was placed. */
   outcome: 'admitted' | 'replayed';
   call: CallRow;
-  /** What was reserved for it; null if it is replayed. */
+  /** Held amount; null if replayed. */
   heldNano: bigint | null;
 }
 
 /**
- * Decides whether a call may be placed and, if so, stores it as `pending` with its first event and its hold: one
- * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
- * behind and does not consume the reference.
+ * Decides whether a call may be placed. If so, stores it as `pending` with its first event and hold. One transaction at
+ * a time per workspace and per trunk, so no limit can be exceeded. A rejection stores nothing and leaves the reference
+ * free.
  * @throws TandemError `SHUTTING_DOWN`, `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`,
- * `REFERENCE_CONFLICT`, `CARRIER_LINE_DOWN`,
- * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, those of `requireCallPermission`,
- * `no_free_channel`, `RECHARGE_REQUIRED`.
+ * `REFERENCE_CONFLICT`, `CARRIER_LINE_DOWN`, `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`,
+ * those of `requireCallPermission`, `no_free_channel`, `RECHARGE_REQUIRED`; errors of `turn`
  */
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
   return await inTransaction(sql, async (tx) => {
+    // Waiting for the connection may have taken too long. Then do not wait for the locks too, because others would wait
+    // behind.
+    input.turn?.refused.throwIfAborted();
     const found = await lockAndRead(tx, input);
     requireLease(found);
     const trunk = requireTrunk(input, found);
     const replayed = callUnderReference(input, found);
     if (replayed) return { outcome: 'replayed', call: replayed, heldNano: null };
-    // The carrier of a call that comes in lives.
+    // The carrier of an inbound call is evidently up.
     if (input.placedVia !== 'inbound') {
       requireLine(input, trunk);
       requirePlacementRate(input, found);
@@ -113,6 +124,7 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
     requireAllowedDestinations(input, trunk);
     await requirePermissionBy(found.permission, tx, permissionOf(input));
     requireFreeChannel(trunk, found.channelsInUse);
+    input.turn?.claim();
     return { outcome: 'admitted', ...(await insertCall(tx, input, { trunk, did, found })) };
   });
 }
@@ -120,9 +132,9 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
 type Found = Awaited<ReturnType<typeof lockAndRead>>;
 
 /**
- * Locks the workspace, then the trunk, then the wallet: always in this order, so that admissions cannot deadlock. Reads
- * all that decides about the call in the same round trip, as other placements of the workspace wait meanwhile. Each
- * statement starts when those before it have their locks; `execute` keeps their order, as a query is sent when it is awaited.
+ * Locks workspace, trunk and wallet, always in this order, so that admissions cannot deadlock. Reads everything else in
+ * the same round trip, because other placements of the workspace wait. Each statement starts when the earlier ones have
+ * their locks. `execute` keeps their order, because a query is otherwise sent when it is awaited.
  */
 async function lockAndRead(tx: Tx, input: AdmitCallInput) {
   const { workspaceId, referenceId } = input;
@@ -157,7 +169,7 @@ async function lockAndRead(tx: Tx, input: AdmitCallInput) {
   return { ...workspace, mayOwn, trunk, accounts, call, blocking, numbers, permission, channelsInUse, prices };
 }
 
-/** Stands for an id that is none. */
+/** Replaces an invalid id. */
 const NO_TRUNK = '00000000-0000-0000-0000-000000000000';
 
 interface TrunkForCall {
@@ -169,7 +181,7 @@ interface TrunkForCall {
   workspaceDefaultCallerId: string | null;
 }
 
-/** A boot whose calls another node has taken over would leave one that nobody runs. @throws TandemError `SHUTTING_DOWN` */
+/** Rejects a boot without its lease, because no node would run its call. @throws TandemError `SHUTTING_DOWN` */
 function requireLease({ mayOwn }: Found): void {
   if (mayOwn) return;
   throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', {
@@ -186,7 +198,7 @@ function requireTrunk({ trunkId }: AdmitCallInput, { trunk, prices }: Found): Tr
         : 'There is no such active outbound trunk.',
     );
   }
-  // A trunk without a price of its own costs what the price book says.
+  // A trunk without a price costs what the price book says.
   return trunk.pricePerMinuteNano > 0n ? trunk : { ...trunk, pricePerMinuteNano: prices.call };
 }
 
@@ -203,7 +215,7 @@ function callUnderReference(input: AdmitCallInput, { call }: Found): CallRow | n
   return call;
 }
 
-/** A repetition asks for what the call was placed with. */
+/** A repeated reference must come with the same request. */
 function requireSameRequest(call: CallRow, input: AdmitCallInput): void {
   const [placed, asked] = [call.requestHash ?? null, input.requestHash ?? null];
   if (placed === null || asked === null || placed.equals(asked)) return;
@@ -228,7 +240,7 @@ function requireSameRequest(call: CallRow, input: AdmitCallInput): void {
   );
 }
 
-/** A reference that is bound to a call has been answered before: that needs no line. */
+/** Replays of a reference do not need the line. */
 function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void {
   if (!isLineDown?.(trunk.id)) return;
   throw new TandemError(
@@ -238,14 +250,14 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
   );
 }
 
-/** The oldest of the calls that fill the window: once it leaves, there is room for one more. */
+/** Finds the oldest call that fills the window. Once it leaves, there is room for one more. */
 async function blockingPlacement(
   tx: Tx,
   { workspaceId, now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
 ): Promise<{ createdAt: Date }[]> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
-  // A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back.
+  // A rejected call was not placed. A call beyond the window's end is from before the clock was set back.
   return await tx<{ createdAt: Date }[]>`
     select created_at from calls
     where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
@@ -307,7 +319,7 @@ function requireAllowedDestinations(
   { allowedPrefixes }: TrunkForCall,
 ): void {
   if (allowedPrefixes.length === 0) return;
-  // In the order of the API reference. A browser is not called over the trunk.
+  // In the order of the API reference. The trunk does not dial a browser.
   if (agentNumber !== null) requireAllowed(allowedPrefixes, { agent_number: agentNumber });
   requireAllowed(allowedPrefixes, dialedCustomer({ placedVia, customerNumber }));
 }
@@ -331,7 +343,7 @@ function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Re
 }
 
 /**
- * Whether a live call may dial one more number over its trunk.
+ * Checks that a live call may dial another number over its trunk.
  * @throws TandemError `DIALER_NOT_PROVISIONED`, `destination_not_allowed`, those of `requireCallPermission`,
  * `no_free_channel`
  */
@@ -356,13 +368,13 @@ interface NewLeg {
   trunkId: string;
   workspaceId: string;
   number: string;
-  /** A supervisor, or who takes the place of an agent; no member of the public. */
+  /** A supervisor or an agent's replacement, not a member of the public. */
   isStaff: boolean;
   callingLimits: CallingLimits;
   now: Date;
 }
 
-/** A call takes one channel, and each phone that was added to it another. */
+/** A call uses one channel, and each added phone another one. */
 async function channelsInUseOf(sql: SqlOrTx, trunkId: Fragment): Promise<number> {
   const [row] = await sql<{ live: number }[]>`
     select (count(*) + coalesce(sum(jsonb_array_length(jsonb_path_query_array(legs,
@@ -386,10 +398,10 @@ async function insertCall(
 ): Promise<{ call: CallRow; heldNano: bigint }> {
   const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
   const { announceCharacters = null, whisperCharacters = null } = input;
-  const isTold = announceCharacters !== null || whisperCharacters !== null;
-  const characterPriceNano = isTold ? found.prices.tts : 0n;
+  const hasSpeech = announceCharacters !== null || whisperCharacters !== null;
+  const characterPriceNano = hasSpeech ? found.prices.tts : 0n;
   const speech = { announceCharacters, whisperCharacters, characterPriceNano };
-  // It is owed for as soon as it is said, so all of it must be there.
+  // Owed as soon as it is played, so hold all of it.
   const speechNano = speechPriceOf(speech);
   const { holdId, amountNano, stored } = newHold(tx, found.accounts, {
     workspaceId: input.workspaceId,

@@ -3,7 +3,6 @@ import type { Tx } from '../database.ts';
 import { type CallRow, isFinalState } from './call-row.ts';
 import { deleteDeliveries } from './retention.ts';
 
-/** Number of deleted rows. */
 export interface Erased {
   calls: number;
   events: number;
@@ -25,10 +24,11 @@ export const NOTHING_ERASED: Erased = {
 };
 
 /**
- * Deletes a call and everything that was stored of it, in the caller's transaction; objects of its recording are deleted
- * afterwards, by `erasedRecordings`. Ledger and usage log are append-only: their entries keep the id of the call, a random
- * one that leads to nothing any more. Null if the call does not exist.
- * @throws TandemError `CALL_IN_USE` while the call is live, its recording or transcript is unfinished, or it is judged
+ * Deletes a call and all its data, in the caller's transaction. Afterwards `erasedRecordings` deletes the recording's
+ * objects. Ledger and usage log are append-only: their entries keep the call's random id. Null if the call does not
+ * exist.
+ * @throws TandemError `CALL_IN_USE` while the call is live, its recording or transcript is unfinished, or it is being
+ * judged
  */
 export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: Date }): Promise<Erased | null> {
   const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for update`;
@@ -43,8 +43,9 @@ export async function eraseCall(tx: Tx, { callId, now }: { callId: string; now: 
   await tx`delete from call_transcript_segments where call_id = ${callId}`;
   const transcripts = await tx`delete from call_transcripts where call_id = ${callId}`;
   const sipMessages = await tx`delete from sip_messages where call_id = ${callId}`;
+  await tx`delete from call_quality_samples where call_id = ${callId}`;
   const events = await tx`delete from call_events where call_id = ${callId}`;
-  // A deleted one without a key has no objects any more.
+  // A deleted recording without a key has no objects.
   await tx`
     insert into erased_recordings (id, workspace_id, object_key, owner_node, erased_at)
     select id, workspace_id, object_key, coalesce(node, ${call.ownerNode}), ${now} from recordings
@@ -70,7 +71,7 @@ async function requireAtRest(tx: Tx, { callId, state }: CallRow): Promise<void> 
   if (busy) throw inUse(`The ${busy.what} of the call is not finished. Try again in a few seconds.`);
 }
 
-/** What a judge said of a call quotes its parties. */
+/** Evaluations of a call quote its parties. */
 async function eraseEvaluations(tx: Tx, callId: string): Promise<number> {
   await tx`
     update judge_batches b set total = greatest(0, total - 1)

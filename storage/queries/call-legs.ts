@@ -7,9 +7,8 @@ import {
   type SupervisionMode,
 } from '../../machines/events.ts';
 
-/** The legs of a call as its event log tells them, which are stored with the call. Pure functions over plain data. */
+/** Derives the legs of a call from its event log; they are stored with the call. Pure functions. */
 
-/** The part of a move that tells of legs. */
 interface LegMove {
   event: string;
   leg: 'agent' | 'customer' | null;
@@ -18,7 +17,7 @@ interface LegMove {
   data?: Readonly<Record<string, unknown>> | null;
 }
 
-/** The legs after a move. `endpointOf` returns what was dialed for a leg that is added. */
+/** Returns the legs after a move. `endpointOf` returns the dialed endpoint of an added leg. */
 export function legsAfter(
   legs: readonly CallLeg[],
   move: LegMove,
@@ -44,7 +43,7 @@ export function legsAfter(
     case 'leg.ringing':
       return change({ state: 'ringing' });
     case 'agent.answered':
-    // The customer's answer is the bridge.
+    // The bridge is the customer's answer.
     case 'call.bridged':
     case 'leg.joined':
       return change({ state: 'answered', joinedAt: at });
@@ -68,7 +67,7 @@ export function legsAfter(
   }
 }
 
-/** The legs of a call that ends: whoever is still there leaves now. */
+/** Returns the legs of an ending call: all remaining ones leave now. */
 export function endedLegs(legs: readonly CallLeg[], { at, hangupCause }: { at: Date; hangupCause: string | null }) {
   return legs.map((leg): CallLeg => {
     if (leg.state === 'ended') return leg;
@@ -76,7 +75,7 @@ export function endedLegs(legs: readonly CallLeg[], { at, hangupCause }: { at: D
   });
 }
 
-/** The seconds to bill for legs that were added, every second begun, as well as stamps can tell. */
+/** Returns the seconds to bill for added legs, each rounded up, from stored times. */
 export function guestSecondsOf(legs: readonly CallLeg[], { from, to }: { from: Date | null; to: Date }): number {
   if (from === null) return 0;
   let seconds = 0;

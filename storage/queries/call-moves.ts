@@ -10,7 +10,7 @@ import {
   type RecordingStatus,
 } from './call-row.ts';
 
-/** What may change while a call runs. Only the fields present are written. */
+/** Changes of a live call. Only given fields are written. */
 export interface LivePatch {
   leg?: LegName | null;
   answerTime?: Date | null;
@@ -24,10 +24,9 @@ export interface LivePatch {
 }
 
 /**
- * Stores moves of a live call in one transaction: the event rows, the state after the last of them, and the patch.
- * Returns the stored events and the webhook deliveries to enqueue, or false when the call is final (or gone) and nothing was
- * changed. A final state is for
- * `settleCall` alone.
+ * Stores moves of a live call in one transaction: events, the last state and the patch. Returns stored events and
+ * webhook deliveries to enqueue; false if the call is final or missing, and then changes nothing. Only `settleCall`
+ * stores a final state.
  */
 export async function recordMoves(
   sql: SqlOrTx,
@@ -49,8 +48,8 @@ export async function recordMoves(
 }
 
 /**
- * The call, locked until the transaction ends; null when it is final or there is none, or when another boot owns it: a boot
- * that lost its lease must not write.
+ * Locks a call until the transaction ends. Null if it is final, missing or owned by another boot, because a boot
+ * without its lease must not write.
  */
 export async function lockLiveCall(
   tx: SqlOrTx,

@@ -3,7 +3,7 @@ import type { CallEventRow, CallRow } from './call-row.ts';
 import { emitWebhookEvent } from './webhook-deliveries.ts';
 import type { CallWebhookEvent } from './webhook-events.ts';
 
-/** Webhook events by the events of the call's log. The log has more of them. */
+/** Webhook events by events of the call's log, which has more. */
 const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
   'call.initiated': 'call.initiated',
   'agent.ringing': 'call.ringing',
@@ -19,14 +19,15 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
 
 type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
 
-/** Reports stored events of a call to the webhooks that subscribe to them. As `emitWebhookEvent`. */
+/** Reports stored events to the call's webhooks, as `emitWebhookEvent` does. */
 export async function emitCallNews(tx: Tx, call: Subject, events: readonly CallEventRow[]): Promise<string[]> {
+  const { callId, workspaceId } = call;
   const ids: string[] = [];
   for (const { event, eventId, sequence, state, leg, sipStatus, hangupCause, at } of events) {
     const news = NEWS[event];
     if (news === undefined) continue;
     const data = {
-      call_id: call.callId,
+      call_id: callId,
       reference_id: call.referenceId,
       sequence,
       state,
@@ -36,7 +37,7 @@ export async function emitCallNews(tx: Tx, call: Subject, events: readonly CallE
       hangup_cause: hangupCause,
       metadata: call.metadata,
     };
-    ids.push(...(await emitWebhookEvent(tx, { workspaceId: call.workspaceId, event: news, eventId, data, now: at })));
+    ids.push(...(await emitWebhookEvent(tx, { workspaceId, callId, event: news, eventId, data, now: at })));
   }
   return ids;
 }

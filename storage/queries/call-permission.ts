@@ -12,21 +12,21 @@ import { onDoNotCall } from './do-not-call.ts';
 
 export interface CallPermission {
   workspaceId: string;
-  /** Numbers of the workspace's own people, by the field that named them. */
+  /** Numbers of the workspace's own people, by field name. */
   staff: Readonly<Record<string, string>>;
-  /** Numbers of others: only these are subject to the do-not-call list and to calling hours. */
+  /** Numbers of others, by field name. Only these are subject to the do-not-call list and calling hours. */
   public: Readonly<Record<string, string>>;
-  /** The operator's. */
+  /** Limits of the operator. */
   limits: CallingLimits;
   now: Date;
 }
 
 const WINDOW_MS = 60_000;
-/** Longer than the longest call with its ringing, which bounds how old a call with a new leg can be. */
+/** Longer than the longest call with its ringing, so it bounds the age of calls that get a new leg. */
 const LONGEST_CALL_MS = 9_000_000;
 
 /**
- * Whether a workspace may dial numbers now: the one place that decides it, for placements and for legs that are added.
+ * Checks whether a workspace may dial numbers now. All placements and added legs use it.
  * @throws TandemError `DESTINATION_BLOCKED`, `DO_NOT_CALL`, `OUTSIDE_CALLING_HOURS`, `DESTINATION_RATE_LIMITED`,
  * `DAILY_SPEND_CAP_REACHED`
  */
@@ -34,10 +34,9 @@ export async function requireCallPermission(sql: SqlOrTx, asked: CallPermission)
   await requirePermissionBy(await readPermission(sql, asked), sql, asked);
 }
 
-/** What the permission of every call depends on. */
 export interface PermissionRules {
   rules: CallingRules;
-  /** Those of the public numbers that are on the do-not-call list. */
+  /** Public numbers on the do-not-call list. */
   listed: readonly string[];
 }
 
@@ -53,7 +52,7 @@ export async function readPermission(
   return { rules, listed };
 }
 
-/** As `requireCallPermission`. Reads more only for workspaces that limit destinations or spend. */
+/** As `requireCallPermission`. Reads more only for workspaces with rate or spend limits. */
 export async function requirePermissionBy(
   { rules, listed }: PermissionRules,
   sql: SqlOrTx,
@@ -105,7 +104,9 @@ interface RateCheck {
   now: Date;
 }
 
-/** A call counts once for a limit, whichever of its numbers has the prefix, and each added leg counts beside. */
+/**
+ * Limits the rate per prefix. A call counts once, whichever of its numbers has the prefix; each added leg counts too.
+ */
 async function requireDestinationRate(sql: SqlOrTx, { workspaceId, numbers, destinationLimits, now }: RateCheck) {
   const matching = destinationLimits.filter(({ prefix }) => numbers.some((number) => number.startsWith(prefix)));
   if (matching.length === 0) return;
@@ -113,7 +114,7 @@ async function requireDestinationRate(sql: SqlOrTx, { workspaceId, numbers, dest
   for (const { prefix, callsPerMinute } of matching) {
     const counted = recent.filter((dialed) => dialed.numbers.some((number) => number.startsWith(prefix)));
     if (counted.length < callsPerMinute) continue;
-    // Once this one leaves the window, there is room for one more.
+    // Once this call leaves the window, there is room for one more.
     const blocking = counted.at(-callsPerMinute)!;
     const waitMs = blocking.at.getTime() + WINDOW_MS - now.getTime();
     throw new TandemError(
@@ -129,7 +130,7 @@ interface Dialed {
   numbers: string[];
 }
 
-/** Placements and added legs of the window, oldest first. */
+/** Placements and added legs in the window, oldest first. */
 async function dialedSince(
   sql: SqlOrTx,
   { workspaceId, since, now }: { workspaceId: string; since: Date; now: Date },
@@ -153,12 +154,12 @@ async function dialedSince(
 interface SpendCheck {
   workspaceId: string;
   cap: bigint;
-  /** Whose midnight begins a day. */
+  /** The day begins at midnight in this zone. */
   timeZone: string;
   now: Date;
 }
 
-/** Calls in progress count with what is reserved for them, so that many at once cannot overrun the cap. */
+/** Calls in progress count with their holds, so that concurrent calls cannot exceed the cap. */
 async function requireSpendBelow(sql: SqlOrTx, { workspaceId, cap, timeZone, now }: SpendCheck): Promise<void> {
   const { start, end } = dayAround(now, timeZone);
   const oldestCall = new Date(start.getTime() - LONGEST_CALL_MS);

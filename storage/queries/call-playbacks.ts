@@ -4,8 +4,8 @@ import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
 
 /**
- * Charges for a text that a call has begun to play, as far as the wallet goes, and adds it to what the call cost. A file
- * costs nothing. Belongs to the transaction of the event `playback.started`.
+ * Charges for a text that a call plays, up to the wallet's balance, and adds it to the call's cost. Files are free. Run
+ * it in the transaction of `playback.started`.
  */
 export async function chargePlayback(
   tx: Tx,

@@ -5,7 +5,7 @@ export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'fai
 export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
 export type RecordingStatus = 'recording' | 'processing' | 'uploaded' | 'failed' | 'deleted';
 
-/** `unknown` is live: a call whose node was lost still has to be resolved. */
+/** `unknown` is live: the call of a lost node, not resolved yet. */
 const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'unknown'];
 
 export function isFinalState(state: CallState): boolean {
@@ -19,14 +19,13 @@ export interface CallRow {
   referenceId: string;
   trunkId: string;
   did: string;
-  /** Null when the agent is a browser. */
+  /** Null if the agent is a browser. */
   agentNumber: string | null;
-  /** The user whose browser is the agent; null when the agent is a phone. */
+  /** User whose browser is the agent; null if the agent is a phone. */
   agentUserId: number | null;
-  /** Null: the caller of an inbound call withheld it. */
+  /** Null: an inbound caller withheld it. */
   customerNumber: string | null;
   state: CallState;
-  /** Sequence of the latest event. */
   seq: number;
   terminalEvent: TerminalEvent | null;
   hangupCause: string | null;
@@ -38,18 +37,17 @@ export interface CallRow {
   endTime: Date | null;
   talkSeconds: number | null;
   totalSeconds: number | null;
-  /** Exactly what the client sent. */
+  /** Exactly as sent by the client. */
   metadata: Record<string, unknown> | null;
   recordRequested: boolean;
-  /** Whether both parties hear a tone when the recording starts. */
   recordingBeep: boolean;
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
   transcribeRequested: boolean;
-  /** What to do when a machine answers the customer's number. Null: machine detection is off. */
+  /** Action if a machine answers the customer's number. Null: machine detection is off. */
   onMachine: 'continue' | 'hangup' | null;
   quality: CallQuality | null;
-  /** In the order in which they were dialed; none for a call of an earlier version. */
+  /** In dialing order; empty for calls of earlier versions. */
   legs: readonly CallLeg[];
   callbackUrl: string | null;
   /** Sealed by `createSecretBox`. */
@@ -58,24 +56,24 @@ export interface CallRow {
   agentRingTimeoutS: number;
   customerRingTimeoutS: number;
   maxDurationS: number;
-  /** The trunk's price when the call was admitted. */
+  /** Trunk price at admission. */
   pricePerMinuteNano: bigint;
-  /** What the agent is to be told on answering, and as the talk begins; null: nothing. */
+  /** Characters of announcement and whisper; null: none. */
   announceCharacters: number | null;
   whisperCharacters: number | null;
-  /** The workspace's price when the call was admitted. */
+  /** Workspace price at admission. */
   characterPriceNano: bigint;
-  /** Whether the agent has heard it begin. */
+  /** Whether the agent has heard the start of it. */
   announced: boolean;
   whispered: boolean;
   holdId: string | null;
-  /** What was charged for the talk; null before the end and when nothing was owed. */
+  /** Charge for the talk; null before the end and if nothing was owed. */
   costNano: bigint | null;
-  /** Seconds that the legs which were added have talked together; null before the end. */
+  /** Total talk time of added legs; null before the end. */
   legSeconds: number | null;
-  /** What was charged for them; null likewise. */
+  /** Charge for added legs; null as above. */
   legsCostNano: bigint | null;
-  /** For what the agent was told; null likewise. */
+  /** Charge for announcement and whisper; null as above. */
   speechCostNano: bigint | null;
   billingStatus: 'billed' | 'failed' | null;
   placedVia: 'api_key' | 'session' | 'inbound';
@@ -85,32 +83,30 @@ export interface CallRow {
   createdByUserId: number | null;
   ownerNode: string;
   ownerBoot: string;
-  /** Once the call was taken over: the last time at which the owner that was lost is known to have lived. */
+  /** Last known sign of life of the lost owner, after a takeover. */
   ownerSeenAt: Date | null;
-  /** Digest of the request that placed the call. Null: not placed by a request, or by an earlier version. */
+  /** Digest of the placement request. Null: not placed by a request, or by an earlier version. */
   requestHash?: Buffer | null;
   createdAt: Date;
 }
 
-/** One move of a call's machine, before it is stored. */
 export interface CallMove {
   event: string;
-  /** The call's state after the move. */
   state: CallState;
   leg: LegName | null;
   sipStatus: number | null;
   hangupCause: string | null;
   at: Date;
   detail: string | null;
-  /** What was said, where the event tells that; it is stored with the transcript. */
+  /** Transcript segment of the event; stored with the transcript. */
   segment?: EventSegment | null;
-  /** What else there is to tell, such as a digit. */
+  /** Further data, such as a digit. */
   data?: Readonly<Record<string, unknown>> | null;
 }
 
 export type EventSegment = Pick<CallSegment, 'text' | 'startMs' | 'endMs' | 'confidence'>;
 
-/** A stored move: `sequence` counts from 1 within the call, `eventId` is unique everywhere. */
+/** A stored move. `sequence` counts from 1 within the call; `eventId` is globally unique. */
 export interface CallEventRow extends CallMove {
   callId: string;
   sequence: number;

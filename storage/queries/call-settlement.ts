@@ -18,9 +18,9 @@ import { type DeliveryInput, type DeliveryRow, insertDelivery } from './deliveri
 
 export interface SettleCallInput {
   callId: string;
-  /** The boot that settles it: nothing happens if another one owns the call. */
+  /** Boot that settles the call. No effect if another one owns it. */
   ownerBoot: string;
-  /** The last move; its state is `completed`, `failed` or `rejected`. */
+  /** Last move, with state `completed`, `failed` or `rejected`. */
   move: CallMove;
   terminalEvent: TerminalEvent;
   hangupCause: string | null;
@@ -29,15 +29,15 @@ export interface SettleCallInput {
   errorDetail: string | null;
   answerTime: Date | null;
   endTime: Date;
-  /** Bridged seconds, which are what is charged. */
+  /** Bridged seconds to charge. */
   talkSeconds: number;
-  /** Seconds that the legs which were added have talked together, which are charged beside. */
+  /** Total seconds of added legs, charged separately. */
   legSeconds: number;
   totalSeconds: number;
   quality: CallQuality | null;
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
-  /** Makes the callback out of the final row; null, or returning null, sends none. Must not wait for anything. */
+  /** Builds the callback from the final row. Null, or returning null: none. Must not wait for anything. */
   delivery: ((call: CallRow, event: CallEventRow) => DeliveryInput | null) | null;
 }
 
@@ -50,8 +50,8 @@ export interface SettleCallResult {
 }
 
 /**
- * Ends a call in one transaction: the last event, the final row, the charge and the callback to be sent. Null when
- * the call is already final (or gone), or another boot's, and then nothing changed, so it may be tried again after any failure.
+ * Ends a call in one transaction: last event, final row, charge and callback. Null if the call is already final,
+ * missing or another boot's; then nothing changes, so retrying after a failure is safe.
  */
 export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<SettleCallResult | null> {
   if (!isFinalState(input.move.state)) throw new RangeError(`${input.move.state} is not a final state`);
@@ -97,22 +97,21 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
   });
 }
 
-/** Whole nano-dollars, rounded up, for so many seconds at a price per minute. */
+/** Returns the price of seconds at a price per minute, rounded up to whole nano-dollars. */
 export function priceOf(seconds: number, pricePerMinuteNano: bigint): bigint {
   return costAt({ service: 'call', count: seconds, unitPriceNano: pricePerMinuteNano }).amountNano;
 }
 
-type Told = Pick<CallRow, 'announceCharacters' | 'whisperCharacters' | 'characterPriceNano'>;
+type PricedSpeech = Pick<CallRow, 'announceCharacters' | 'whisperCharacters' | 'characterPriceNano'>;
 
-/** What all that the agent of a call is to be told costs. */
-export function speechPriceOf({ announceCharacters, whisperCharacters, characterPriceNano }: Told): bigint {
+export function speechPriceOf({ announceCharacters, whisperCharacters, characterPriceNano }: PricedSpeech): bigint {
   const count = (announceCharacters ?? 0) + (whisperCharacters ?? 0);
   return costAt({ service: 'tts', count, unitPriceNano: characterPriceNano }).amountNano;
 }
 
 type Bill = Pick<CallRow, 'costNano' | 'legsCostNano' | 'speechCostNano' | 'billingStatus'>;
 
-/** The talk is charged first, which frees the rest of the hold for further legs and what the agent was told. */
+/** Charges the talk first, which releases the rest of the hold for added legs and speech. */
 async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: SettleCallInput): Promise<Bill> {
   const { speechCostNano } = call;
   if (call.holdId === null) return { costNano: null, legsCostNano: null, speechCostNano, billingStatus: null };
@@ -129,7 +128,7 @@ async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: 
   };
 }
 
-/** Null when nothing was owed. */
+/** Null: nothing was owed. */
 type Charged = { chargedNano: bigint; isWhole: boolean } | null;
 
 async function chargeTalk(
@@ -175,14 +174,13 @@ async function chargeLegs(
   });
 }
 
-/** What the agent heard begin. */
 async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
-  const told = [
+  const speeches = [
     { operation: 'announce', count: call.announced ? call.announceCharacters : null },
     { operation: 'whisper', count: call.whispered ? call.whisperCharacters : null },
   ];
   let [chargedNano, isWhole, isOwed] = [0n, true, false];
-  for (const { operation, count } of told) {
+  for (const { operation, count } of speeches) {
     const cost = costAt({ service: 'tts', count: count ?? 0, unitPriceNano: call.characterPriceNano });
     const what = `${operation} of ${count} characters`;
     const charged = await chargeBeside(tx, call, { cost, operation, what, at });
@@ -194,7 +192,7 @@ async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
   return isOwed ? { chargedNano, isWhole } : null;
 }
 
-/** As far as the wallet goes. Its row is locked: the hold was closed in this transaction. */
+/** Charges up to the wallet's balance. Its row is locked, because this transaction closed the hold. */
 async function chargeBeside(
   tx: Tx,
   call: CallRow,

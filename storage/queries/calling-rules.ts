@@ -1,13 +1,12 @@
 import type { SqlOrTx } from '../database.ts';
 
-/** At most so many calls a minute to numbers with a prefix. */
 export interface DestinationLimit {
-  /** E.164 with the plus sign. */
+  /** E.164 with plus sign. */
   prefix: string;
   callsPerMinute: number;
 }
 
-/** Limits that the operator sets for every workspace, and each workspace for itself. Both apply. */
+/** Limits of the operator for every workspace, or of a workspace. Both apply. */
 export interface CallingLimits {
   /** Null: no cap. */
   dailySpendCapNano: bigint | null;
@@ -15,13 +14,13 @@ export interface CallingLimits {
   destinationLimits: readonly DestinationLimit[];
 }
 
-/** Times of day at which customers may be called. An end before the start is on the next day. */
+/** Times of day at which customers may be called. If the end is before the start, it is on the next day. */
 export interface CallingHours {
   /** IANA name, such as `Asia/Kolkata`. */
   timeZone: string;
-  /** `HH:MM`, included. */
+  /** `HH:MM`, inclusive. */
   start: string;
-  /** `HH:MM`, excluded. */
+  /** `HH:MM`, exclusive. */
   end: string;
 }
 
@@ -32,7 +31,6 @@ export interface CallingRules extends CallingLimits {
 
 export const NO_CALLING_LIMITS: CallingLimits = { dailySpendCapNano: null, blockedPrefixes: [], destinationLimits: [] };
 
-/** The rules that a workspace set for itself. */
 export async function getCallingRules(sql: SqlOrTx, workspaceId: string): Promise<CallingRules> {
   const [row] = await sql<CallingRules[]>`
     select daily_spend_cap_nano, blocked_prefixes, destination_limits, calling_hours
@@ -40,7 +38,7 @@ export async function getCallingRules(sql: SqlOrTx, workspaceId: string): Promis
   return row ?? { ...NO_CALLING_LIMITS, callingHours: null };
 }
 
-/** Only the fields present are written. */
+/** Writes only the given fields. */
 export async function updateCallingRules(
   sql: SqlOrTx,
   { workspaceId, patch, now }: { workspaceId: string; patch: Partial<CallingRules>; now: Date },

@@ -5,27 +5,26 @@ import {
   type CallEventRow,
   type CallEventWithDelivery,
   type CallRow,
-  type CallState,
   type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 import { holdsLease, isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
-import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
 export { type LivePatch, recordMoves } from './call-moves.ts';
 export * from './call-row.ts';
+export { listCalls } from './call-search.ts';
 export { type SettleCallInput, type SettleCallResult, settleCall } from './call-settlement.ts';
 
-/** The call by its id, in any workspace: for the actors, never for a client. */
+/** Finds a call by id in any workspace. Not for client requests. */
 export async function getCallById(sql: SqlOrTx, callId: string): Promise<CallRow | null> {
   const [row] = await sql<CallRow[]>`select * from calls where call_id = ${callId}`;
   return row ?? null;
 }
 
 /**
- * The call a client means by a call id or a reference. A reference that was given back by a refused admission may
- * stand on several rows: the one that was admitted wins, then the newest.
+ * Finds a call by id or reference. A reference freed by a rejected admission may be on several rows: prefers the
+ * admitted one, then the newest.
  */
 export async function getCall(
   sql: SqlOrTx,
@@ -39,7 +38,7 @@ export async function getCall(
   return row ?? null;
 }
 
-/** As `getCall`, and by recording id as well. */
+/** As `getCall`, also by recording id. */
 export async function findRecordingTarget(sql: SqlOrTx, workspaceId: string, id: string): Promise<CallRow | null> {
   const call = await getCall(sql, { workspaceId, idOrReference: id });
   if (call !== null || !isUuid(id)) return call;
@@ -48,34 +47,7 @@ export async function findRecordingTarget(sql: SqlOrTx, workspaceId: string, id:
   return row ?? null;
 }
 
-export interface CallFilters {
-  workspaceId: string;
-  state?: CallState;
-  /** created_at in [from, to). */
-  from?: Date;
-  to?: Date;
-  agentNumber?: string;
-  customerNumber?: string;
-  referenceId?: string;
-}
-
-/** Newest first. */
-export async function listCalls(sql: SqlOrTx, filters: CallFilters, page: Page): Promise<PageOf<CallRow>> {
-  const where = sql`
-    where workspace_id = ${filters.workspaceId}
-    ${filters.state === undefined ? sql`` : sql`and state = ${filters.state}`}
-    ${filters.from === undefined ? sql`` : sql`and created_at >= ${filters.from}`}
-    ${filters.to === undefined ? sql`` : sql`and created_at < ${filters.to}`}
-    ${filters.agentNumber === undefined ? sql`` : sql`and agent_number = ${filters.agentNumber}`}
-    ${filters.customerNumber === undefined ? sql`` : sql`and customer_number = ${filters.customerNumber}`}
-    ${filters.referenceId === undefined ? sql`` : sql`and reference_id = ${filters.referenceId}`}`;
-  const rows = await sql<CallRow[]>`
-    select * from calls ${where} order by created_at desc, call_id limit ${page.limit} offset ${offsetOf(page)}`;
-  const [count] = await sql<{ total: number }[]>`select count(*)::int as total from calls ${where}`;
-  return { rows, total: count?.total ?? 0 };
-}
-
-/** The event log after a sequence, each event with what became of its callback. */
+/** Returns the event log after a sequence, with the callback status of each event. */
 export async function listCallEvents(
   sql: SqlOrTx,
   { callId, afterSequence = 0 }: { callId: string; afterSequence?: number },
@@ -115,7 +87,6 @@ export async function listCallEvents(
   }));
 }
 
-/** Whether the call has an event after a sequence. */
 export async function hasEvents(
   sql: SqlOrTx,
   { callId, afterSequence }: { callId: string; afterSequence: number },
@@ -124,7 +95,7 @@ export async function hasEvents(
   return row !== undefined;
 }
 
-/** Calls that are not final: of one workspace, one trunk, or everywhere. */
+/** Counts calls that are not final: of a workspace, a trunk, or all. */
 export async function countLiveCalls(
   sql: SqlOrTx,
   { workspaceId, trunkId }: { workspaceId?: string; trunkId?: string } = {},
@@ -137,7 +108,7 @@ export async function countLiveCalls(
   return row?.live ?? 0;
 }
 
-/** Keeps what ends a leg if this process dies. Nothing happens to a call that is final or another boot's. */
+/** Stores a handle that ends a leg if this process dies. No effect on final calls or another boot's. */
 export async function storeLegHandle(
   sql: SqlOrTx,
   { callId, boot, leg, handle }: { callId: string; boot: string; leg: LegId; handle: unknown },
@@ -147,7 +118,7 @@ export async function storeLegHandle(
     where call_id = ${callId} and owner_boot = ${boot} and state in ('pending', 'initiated', 'bridged')`;
 }
 
-/** What ends the legs of a call that an earlier boot left. The settlement of the call forgets it. */
+/** Returns the leg handles of an earlier boot's call. Settlement deletes them. */
 export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknown[]> {
   const [row] = await sql<{ legHandles: Record<LegId, unknown> | null }[]>`
     select leg_handles from calls where call_id = ${callId}`;
@@ -155,10 +126,9 @@ export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknow
 }
 
 /**
- * Takes over the calls of a lost owner: each becomes `unknown`, with a `call.unknown` event unless it already was, and
- * belongs to this boot from now on. Returns all that still have to be resolved, in order of creation, with the events
- * that were added; their event log tells how far they had come. They include those that this boot took over before and did
- * not resolve. Nothing happens if this boot has lost its own lease.
+ * Takes over the calls of a lost owner. Each becomes `unknown`, with a `call.unknown` event unless it already was.
+ * Returns all unresolved calls in order of creation, including earlier takeovers of this boot, with the added events.
+ * No effect if this boot has lost its own lease.
  */
 export async function markOrphansUnknown(
   sql: SqlOrTx,
@@ -167,7 +137,7 @@ export async function markOrphansUnknown(
   return await inTransaction(sql, async (tx) => {
     const taken: { orphans: CallRow[]; events: CallEventRow[] } = { orphans: [], events: [] };
     if (!(await holdsLease(tx, owner))) return taken;
-    // No call is `unknown` to the boot that runs it.
+    // A boot's own running calls are never `unknown`.
     const found = await tx<CallRow[]>`
       select * from calls
       where (${isOwnedBy(tx, lost)} and state in ('pending', 'initiated', 'bridged', 'unknown'))

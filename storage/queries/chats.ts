@@ -2,12 +2,11 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-/** A conversation of one user in one workspace. */
 export interface ChatRow {
   id: string;
   workspaceId: string;
   userId: number;
-  /** The beginning of what was said first. */
+  /** Start of the first message. */
   title: string;
   messageCount: number;
   createdAt: Date;
@@ -19,14 +18,14 @@ export interface ChatMessageRow {
   /** From 0. */
   position: number;
   role: 'system' | 'user' | 'assistant' | 'tool';
-  /** Null where the assistant only called tools. */
+  /** Null if the assistant only called tools. */
   content: string | null;
   toolCalls: readonly StoredToolCall[] | null;
-  /** Whose result this is. */
+  /** Tool call that this is the result of. */
   toolCallId: string | null;
-  /** Who wrote it, of the assistant's. */
+  /** Model that wrote it; null unless it is the assistant's. */
   model: string | null;
-  /** Counted by us. */
+  /** Our own count. */
   tokens: number;
   createdAt: Date;
 }
@@ -37,7 +36,6 @@ export interface StoredToolCall {
   arguments: string;
 }
 
-/** Nobody else's chats are there. */
 export interface ChatKey {
   id: string;
   workspaceId: string;
@@ -56,7 +54,7 @@ export async function findChat(
   return row ?? null;
 }
 
-/** The one that was continued last comes first. */
+/** Most recently continued first. */
 export async function listChats(
   sql: SqlOrTx,
   { workspaceId, userId }: Omit<ChatKey, 'id'>,
@@ -70,7 +68,7 @@ export async function listChats(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** In the order in which it was said. */
+/** In conversation order. */
 export async function listChatMessages(sql: SqlOrTx, chatId: string, page: Page): Promise<PageOf<ChatMessageRow>> {
   const [count] = await sql<{ total: number }[]>`
     select count(*)::int as total from chat_messages where chat_id = ${chatId}`;
@@ -81,9 +79,8 @@ export async function listChatMessages(sql: SqlOrTx, chatId: string, page: Page)
 }
 
 /**
- * Of the system's messages and of turns each the newest that come to so many tokens, in the order in which they were said.
- * A turn is what a user said and all that followed on it, and is there as a whole or not at all. The newest turn always
- * is, and so is what the system was told first.
+ * Returns the newest system messages and turns that fit into `tokens` each, in conversation order. A turn is a user
+ * message and all that follows, and is never split. The newest turn and the first system message are always included.
  */
 export async function recentChatMessages(
   sql: SqlOrTx,
@@ -108,11 +105,14 @@ export async function recentChatMessages(
     order by position`;
 }
 
-/** With answers that are under way in it, which are not kept. False: there is no such chat, nor one that begins. */
+/**
+ * Deletes a chat. Answers in progress are not stored then. False: neither the chat nor a completion that would create
+ * it exists.
+ */
 export async function deleteChat(sql: SqlOrTx, { id, workspaceId, userId }: ChatKey): Promise<boolean> {
   if (id !== storable(id)) return false;
   return await inTransaction(sql, async (tx) => {
-    // First: an answer that is being stored is waited for, and what it began is there for the next statement.
+    // Do this first: it waits for an answer that is being stored, so that the next statement sees its chat.
     const answering = await tx`
       update completions set chat_id = null where chat_id = ${id} and workspace_id = ${workspaceId}
         and user_id = ${userId} and state = 'generating' returning id`;
@@ -126,13 +126,13 @@ export type NewChatMessage = Omit<ChatMessageRow, 'chatId' | 'position' | 'creat
 
 export interface ChatTurn {
   chat: ChatKey;
-  /** Null: it continues a chat, and is dropped when that was deleted meanwhile. */
+  /** Null: continue a chat; ignored if that was deleted meanwhile. */
   title: string | null;
   messages: readonly NewChatMessage[];
   now: Date;
 }
 
-/** Appends what was said. Whoever calls it keeps others from doing so at the same time. */
+/** Appends messages. The caller must prevent concurrent calls. */
 export async function appendChatTurn(tx: Tx, { chat, title, messages, now }: ChatTurn): Promise<void> {
   if (title !== null) {
     await tx`insert into chats ${tx({ ...chat, title: storable(title), createdAt: now, updatedAt: now })}`;
@@ -158,7 +158,7 @@ function storableCall({ id, name, arguments: given }: StoredToolCall) {
   return { id: storable(id), name: storable(name), arguments: storable(given) };
 }
 
-/** What models and their servers write may have what Postgres does not take: NUL, and halves of surrogate pairs. */
+/** Replaces NUL and lone surrogates in model output, which Postgres rejects. */
 export function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }

@@ -2,24 +2,22 @@ import type { SqlOrTx, Tx } from '../database.ts';
 import { type ChatKey, storable } from './chats.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
-/** Something a language model was asked, and what came of it. */
 export interface CompletionRow {
   id: string;
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
-  /** The chat it continues or begins. */
+  /** Chat that it continues or begins. */
   chatId: string | null;
   operation: 'chat' | 'correct';
-  /** `abandoned`: the client left of their own accord, and paid for what was produced by then. */
+  /** `abandoned`: the client left and paid for the output until then. */
   state: 'generating' | 'completed' | 'failed' | 'abandoned';
-  /** Null where tokens cost nothing. */
+  /** Null if tokens are free. */
   holdId: string | null;
   unitPriceNano: bigint;
   model: string;
   promptTokens: number | null;
   completionTokens: number | null;
-  /** A code, of one that failed. */
   error: string | null;
   ownerNode: string;
   ownerBoot: string;
@@ -29,13 +27,12 @@ export interface CompletionRow {
 
 export type NewCompletion = Omit<CompletionRow, 'state' | 'promptTokens' | 'completionTokens' | 'error' | 'endedAt'>;
 
-/** Belongs into the transaction that holds what it may cost. */
+/** Run it in the transaction that creates the hold. */
 export async function insertCompletion(tx: Tx, completion: NewCompletion): Promise<void> {
   const row = { ...completion, model: storable(completion.model), state: 'generating' };
   await tx`insert into completions ${tx(row)}`;
 }
 
-/** Locks it against another end. */
 export async function lockCompletion(tx: Tx, id: string): Promise<CompletionRow | null> {
   const [row] = await tx<CompletionRow[]>`select * from completions where id = ${id} for no key update`;
   return row ?? null;
@@ -45,10 +42,9 @@ export interface CompletionEnd {
   id: string;
   state: 'completed' | 'failed' | 'abandoned';
   model: string;
-  /** That are charged. */
+  /** Charged tokens. */
   promptTokens: number;
   completionTokens: number;
-  /** A code, when it failed. */
   error: string | null;
   now: Date;
 }
@@ -58,10 +54,7 @@ export async function endCompletion(tx: Tx, { id, now, ...end }: CompletionEnd):
   await tx`update completions set ${tx(changes)} where id = ${id} and state = 'generating'`;
 }
 
-/**
- * Whether something is being said in the chat, which need not be stored yet. What began before `since` is taken for lost
- * with its process.
- */
+/** Whether an answer in the chat is in progress, stored or not. Older ones than `since` count as lost. */
 export async function isChatAnswering(
   sql: SqlOrTx,
   { id, workspaceId, userId }: ChatKey,
@@ -73,7 +66,7 @@ export async function isChatAnswering(
   return row !== undefined;
 }
 
-/** Those that a lost owner was generating, oldest first. */
+/** Returns a lost owner's unfinished completions, oldest first. */
 export async function lostCompletions(sql: SqlOrTx, lost: LostOwner): Promise<CompletionRow[]> {
   return await sql<CompletionRow[]>`
     select * from completions where ${isOwnedBy(sql, lost)} and state = 'generating'

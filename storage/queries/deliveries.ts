@@ -6,21 +6,22 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'failed';
 export interface DeliveryRow {
   id: string;
   workspaceId: string;
-  /** Of a call, to its `callback_url`, or of an event, to a webhook. */
+  /** `callback`: of a call, to its `callback_url`. `webhook`: of an event, to a webhook. */
   kind: 'callback' | 'webhook';
-  /** The webhook it goes to; null for a callback. */
+  /** Null for a callback. */
   subscriptionId: string | null;
-  /** The delivery whose bytes are sent once more. */
+  /** Delivery whose bytes are sent again. */
   replayOf: string | null;
   callId: string | null;
+  /** Event of a callback in the call's log. */
   eventSequence: number | null;
   event: string;
   /** Stable over retries. */
   eventId: string;
   url: string;
-  /** Exactly the bytes to sign and send. */
+  /** Exact bytes to sign and send. */
   body: string;
-  /** Of a callback; a webhook is signed with the secrets it has at the time of the attempt. */
+  /** Secret of a callback. Webhooks use their secrets at the time of the attempt. */
   secretEncrypted: Buffer | null;
   status: DeliveryStatus;
   attempts: number;
@@ -33,12 +34,12 @@ export interface DeliveryRow {
   deliveredAt: Date | null;
 }
 
-/** What a caller gives to have something delivered; the first attempt is due at `nextAttemptAt`. */
+/** A delivery to create; its first attempt is due at `nextAttemptAt`. */
 export interface DeliveryInput {
   id: string;
   url: string;
   body: string;
-  /** Null exactly for a webhook. */
+  /** Null if and only if it is for a webhook. */
   secretEncrypted: Buffer | null;
   nextAttemptAt: Date;
 }
@@ -49,7 +50,7 @@ export interface DeliverySubject {
   eventSequence: number | null;
   event: string;
   eventId: string;
-  /** The webhook it goes to; without one it is a callback. */
+  /** Absent for a callback. */
   subscriptionId?: string;
   replayOf?: string;
 }
@@ -86,8 +87,8 @@ export async function getDelivery(sql: SqlOrTx, id: string): Promise<DeliveryRow
 }
 
 /**
- * Pending deliveries whose time has come and that nobody is attempting: in turns over the receivers, so that the
- * backlog of one hides nobody else's, and of each the longest overdue first.
+ * Returns due deliveries without a lease. Takes turns over the receivers, so that no backlog hides others; longest
+ * overdue first for each.
  */
 export async function dueDeliveries(
   sql: SqlOrTx,
@@ -104,8 +105,8 @@ export async function dueDeliveries(
 }
 
 /**
- * Takes one delivery for an attempt until `now + leaseMs`. Null when it is final, not due yet, or already taken:
- * then there is nothing to do. A node that dies with it lets the lease run out.
+ * Leases a delivery for one attempt, until `now + leaseMs`. Null if it is final, not due or already leased. If the node
+ * dies, the lease expires.
  */
 export async function claimDelivery(
   sql: SqlOrTx,
@@ -120,7 +121,7 @@ export async function claimDelivery(
   return row ?? null;
 }
 
-/** Gives a claimed delivery back as if nobody had tried. Does nothing when the lease is another one by now. */
+/** Releases a leased delivery without an attempt. No effect if the lease has changed. */
 export async function releaseDelivery(
   sql: SqlOrTx,
   { id, leasedUntil }: { id: string; leasedUntil: Date },
@@ -132,16 +133,16 @@ export async function releaseDelivery(
 
 export interface DeliveryAttempt {
   deliveryId: string;
-  /** Null when no answer came; then `error` says why. */
+  /** Null without a response; then `error` has the reason. */
   httpStatus: number | null;
   error: string | null;
   startedAt: Date;
   durationMs: number;
-  /** `gone`: failed because the receiver wants no more, of this or anything. */
+  /** `gone`: failed because the receiver wants nothing more. */
   outcome: { kind: 'delivered' } | { kind: 'failed' } | { kind: 'gone' } | { kind: 'retry'; nextAttemptAt: Date };
 }
 
-/** Logs one attempt and what follows from it. Null when the delivery is already final (a lease that ran out). */
+/** Stores an attempt and its consequences. Null if the delivery is already final, because its lease had expired. */
 export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Promise<DeliveryRow | null> {
   return await inTransaction(sql, async (tx) => {
     const { outcome } = attempt;
@@ -194,7 +195,7 @@ export async function deliveriesOfCall(sql: SqlOrTx, callId: string): Promise<De
     select * from deliveries where call_id = ${callId} order by event_sequence, created_at`;
 }
 
-/** All that are not final, in order of their next attempt: what a node re-queues when it starts. */
+/** Returns all unfinished deliveries in order of their next attempt, for a node to queue at its start. */
 export async function pendingDeliveries(sql: SqlOrTx, { limit }: { limit: number }): Promise<DeliveryRow[]> {
   return await sql<DeliveryRow[]>`
     select * from deliveries where status = 'pending' order by next_attempt_at limit ${limit}`;

@@ -7,7 +7,7 @@ export interface DoNotCallRow {
   createdAt: Date;
 }
 
-/** Numbers that the list of one workspace may contain. */
+/** Per workspace. */
 export const MOST_DO_NOT_CALL = 1_000_000;
 
 interface AddedNumbers {
@@ -19,8 +19,8 @@ interface AddedNumbers {
 }
 
 /**
- * Adds numbers to the list of a workspace.
- * @returns how many were not on it
+ * Adds numbers to a workspace's list.
+ * @returns the number of new ones
  * @throws TandemError `QUOTA_EXCEEDED`, and adds none
  */
 export async function addToDoNotCall(
@@ -44,7 +44,6 @@ export async function addToDoNotCall(
   });
 }
 
-/** Whether the number was on the list. */
 export async function removeFromDoNotCall(
   sql: SqlOrTx,
   { workspaceId, e164 }: { workspaceId: string; e164: string },
@@ -53,7 +52,6 @@ export async function removeFromDoNotCall(
   return removed.count > 0;
 }
 
-/** Those of the numbers that are on the list, in one query. */
 export async function onDoNotCall(
   sql: SqlOrTx,
   { workspaceId, numbers }: { workspaceId: string; numbers: readonly string[] },

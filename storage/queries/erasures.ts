@@ -3,11 +3,10 @@ import { type Erased, NOTHING_ERASED } from './call-erasure.ts';
 import { isUuid } from './identifiers.ts';
 import { deleteDeliveries } from './retention.ts';
 
-/** A request to delete the data about a phone number in a workspace. */
 export interface ErasureRow {
   id: string;
   workspaceId: string;
-  /** Null once it is completed. */
+  /** Null once completed. */
   e164: string | null;
   last4: string;
   status: 'running' | 'completed';
@@ -26,7 +25,7 @@ export async function createErasure(
   return created!;
 }
 
-/** What may be noted of a number that is erased. */
+/** The part of an erased number that may be stored. */
 export function lastDigits(e164: string): string {
   return e164.slice(-4);
 }
@@ -42,7 +41,7 @@ export async function getErasure(
 
 export type RunningErasure = ErasureRow & { e164: string };
 
-/** Takes the oldest one that no node works on. */
+/** Leases the oldest erasure without a lease. */
 export async function claimErasure(
   sql: SqlOrTx,
   { now, leaseMs, except }: { now: Date; leaseMs: number; except: readonly string[] },
@@ -61,7 +60,7 @@ export async function releaseErasure(sql: SqlOrTx, id: string): Promise<void> {
   await sql`update erasures set leased_until = null where id = ${id} and status = 'running'`;
 }
 
-/** Calls with the number as a party or as a further leg, up to the request, in order of creation. */
+/** Calls until the request with the number as a party or further leg, in order of creation. */
 export async function callsWithNumber(
   sql: SqlOrTx,
   { workspaceId, e164, createdAt }: RunningErasure,
@@ -75,7 +74,7 @@ export async function callsWithNumber(
     order by call_id limit ${limit}`;
 }
 
-/** Deletes some deliveries that name the number, sent or not. */
+/** Deletes some deliveries that contain the number, sent or not. */
 export async function eraseDeliveriesNaming(
   sql: Sql,
   { id, workspaceId, e164, createdAt }: RunningErasure,
@@ -103,7 +102,7 @@ export async function addErased(tx: Tx, id: string, erased: Erased): Promise<voi
   await tx`update erasures set deleted = ${tx.json(total)} where id = ${id}`;
 }
 
-/** Forgets the number. Null if it was completed before. */
+/** Null if already completed. */
 export async function completeErasure(tx: Tx, { id, now }: { id: string; now: Date }): Promise<ErasureRow | null> {
   const [row] = await tx<ErasureRow[]>`
     update erasures set status = 'completed', e164 = null, completed_at = ${now}, leased_until = null
@@ -119,8 +118,8 @@ export interface ErasedRecording {
 }
 
 /**
- * Recordings of deleted calls whose objects are to be deleted: once as soon as possible, and again after `settledBefore`,
- * because an upload or encoding may have been under way. `node`: only those of calls that this node ran.
+ * Returns recordings of deleted calls whose objects must be deleted: at once, and again after `settledBefore`, because
+ * an upload or encoding may have been in progress. `node`: only those of calls that this node ran.
  */
 export async function erasedRecordings(
   sql: SqlOrTx,
@@ -132,7 +131,7 @@ export async function erasedRecordings(
     order by erased_at, id limit ${limit}`;
 }
 
-/** Its objects were deleted: a first time, or for good. */
+/** Records that the objects were deleted, the first time or finally. */
 export async function markPurged(
   sql: SqlOrTx,
   { id, now, isSettled }: { id: string; now: Date; isSettled: boolean },

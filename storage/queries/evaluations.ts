@@ -2,26 +2,27 @@ import type { SqlOrTx, Tx } from '../database.ts';
 import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-/** A row of `judge_evaluations`. What the results hold is for `language/judge/` to know. */
+/** A row of `judge_evaluations`. `language/judge/` defines the content of the results. */
 export interface EvaluationRow {
   id: string;
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
-  /** Null: it was asked with questions of its own. */
+  /** Null: the request has its own questions. */
   rubricId: string | null;
   batchId: string | null;
   callId: string | null;
   state: 'judging' | 'completed' | 'failed';
-  /** A code, of one that failed: nothing was charged. */
+  /** Error code of a failed one; nothing was charged then. */
   error: string | null;
   attempt: number;
   holdId: string | null;
   model: string;
   seed: number;
   samples: number;
-  /** Exactly what the client sent. */
+  /** Exactly as sent by the client. */
   metadata: unknown;
   results: Record<string, unknown> | null;
   summary: string | null;
@@ -53,13 +54,13 @@ export type NewEvaluation = Pick<
   | 'createdAt'
 >;
 
-/** One attempt at it: what a judge that was taken for dead does later changes nothing. */
+/** Identifies one attempt, so that a judge that was taken for dead changes nothing later. */
 export interface EvaluationAttempt {
   id: string;
   attempt: number;
 }
 
-/** Begins it, or begins it again where it failed. Null: it is completed, or somebody judges it. */
+/** Begins an evaluation, or again after a failure. Null: it is completed or in progress. */
 export async function openEvaluation(tx: Tx, { metadata, ...input }: NewEvaluation): Promise<EvaluationAttempt | null> {
   const begun = { state: 'judging', error: null, holdId: null, endedAt: null };
   const fields = { ...input, ...begun, metadata: exactJson(tx, metadata) };
@@ -71,12 +72,11 @@ export async function openEvaluation(tx: Tx, { metadata, ...input }: NewEvaluati
   return row ?? null;
 }
 
-/** What is set aside for it. */
 export async function setEvaluationHold(tx: Tx, id: string, holdId: string): Promise<void> {
   await tx`update judge_evaluations set hold_id = ${holdId} where id = ${id}`;
 }
 
-/** Locked; null when there is none. */
+/** Null if it does not exist. */
 export async function lockEvaluation(tx: Tx, id: string): Promise<EvaluationRow | null> {
   const [row] = await tx<EvaluationRow[]>`select * from judge_evaluations where id = ${id} for update`;
   return row ?? null;
@@ -91,7 +91,7 @@ export type EvaluationResult = {
   latencyMs: number;
 };
 
-/** Lock it before. */
+/** Lock it first. */
 export async function completeEvaluation(
   tx: Tx,
   id: string,
@@ -103,12 +103,12 @@ export async function completeEvaluation(
   return row!;
 }
 
-/** Lock it before. */
+/** Lock it first. */
 export async function failEvaluation(tx: Tx, id: string, { error, now }: { error: string; now: Date }): Promise<void> {
   await tx`update judge_evaluations set state = 'failed', error = ${error}, ended_at = ${now} where id = ${id}`;
 }
 
-/** One that is completed, for the user who asked for it: it may quote what only they may hear. */
+/** Returns a completed evaluation to its requester only, because it may quote a call that only they may hear. */
 export async function findEvaluation(
   sql: SqlOrTx,
   { id, workspaceId, userId }: { id: string; workspaceId: string; userId: number },
@@ -120,7 +120,24 @@ export async function findEvaluation(
   return row ?? null;
 }
 
-/** Those that a lost owner was judging, oldest first. */
+/** Lists the requester's completed evaluations, newest first. */
+export async function listEvaluations(
+  sql: SqlOrTx,
+  { workspaceId, userId, callId }: { workspaceId: string; userId: number; callId?: string | undefined },
+  page: Page,
+): Promise<PageOf<EvaluationRow>> {
+  const matching = sql`
+    workspace_id = ${workspaceId} and user_id = ${userId} and state = 'completed'
+    ${callId === undefined ? sql`` : sql`and call_id = ${callId}`}`;
+  const rows = await sql<EvaluationRow[]>`
+    select * from judge_evaluations where ${matching}
+    order by created_at desc, id limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`
+    select count(*)::int as total from judge_evaluations where ${matching}`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+/** Returns a lost owner's unfinished evaluations, oldest first. */
 export async function lostEvaluations(sql: SqlOrTx, lost: LostOwner): Promise<EvaluationRow[]> {
   return await sql<EvaluationRow[]>`
     select * from judge_evaluations where ${isOwnedBy(sql, lost)} and state = 'judging'

@@ -3,21 +3,20 @@ import { inTransaction, type Sql, type SqlOrTx } from '../database.ts';
 import { idempotentRequestContext } from '../secret-contexts.ts';
 import type { SecretBox } from '../secrets.ts';
 
-/** How long a response is kept. */
 const KEPT_HOURS = 24;
-/** An attempt that was not renewed for this long has died. */
+/** An attempt without renewal for this long counts as dead. */
 export const ATTEMPT_LEASE_MS = 30_000;
-/** Rows that one sweep statement deletes. */
+/** Rows per sweep statement. */
 const SWEEP_BATCH = 1_000;
 
 export interface IdempotentRequest {
   workspaceId: string | null;
-  /** Whose key it is. */
+  /** Owner of the key. */
   owner: string;
   operation: string;
   /** Chosen by the client. */
   key: string;
-  /** Digest of everything that the operation reads of the request. */
+  /** Digest of the relevant request parts. */
   fingerprint: string;
 }
 
@@ -26,12 +25,11 @@ export interface StoredResponse {
   headers: Record<string, string>;
   /** Null: too large, or a stream. */
   body: string | null;
-  /** Of the request that ran. */
   requestId: string;
 }
 
 export interface Attempt {
-  /** The same in every attempt of one request. */
+  /** The same in every attempt of a request. */
   id: string;
   attempt: string;
 }
@@ -59,8 +57,8 @@ interface StoredRecord {
 type Deps = { secrets: SecretBox; leaseMs?: number };
 
 /**
- * Reserves the key for one attempt, or returns what became of the earlier request with this key. The clock is the
- * database's, so that nodes agree.
+ * Reserves the key for one attempt, or returns the state of the earlier request. Uses the database's clock, so that
+ * nodes agree.
  */
 export async function claimIdempotentRequest(
   sql: Sql,
@@ -85,7 +83,7 @@ export async function claimIdempotentRequest(
       select id, is_done, coalesce(leased_until > now(), false) as is_leased, expires_at <= now() as is_expired,
         record_encrypted
       from idempotent_requests where ${mine} for update`;
-    // Swept in between: the client may repeat at once.
+    // Deleted by a sweep meanwhile: the client may repeat at once.
     if (row === undefined) return { outcome: 'running' };
     if (row.isExpired && !row.isLeased) {
       await tx`
@@ -104,7 +102,7 @@ export async function claimIdempotentRequest(
   });
 }
 
-/** Keeps the response. False if another attempt has taken over. */
+/** Stores the response. False if another attempt has taken over. */
 export async function completeIdempotentRequest(
   sql: SqlOrTx,
   { id, attempt, ...record }: Attempt & { fingerprint: string; response: StoredResponse },
@@ -117,18 +115,17 @@ export async function completeIdempotentRequest(
   return result.count === 1;
 }
 
-/** Lets the same request run again. */
+/** Allows the same request to run again. */
 export async function releaseIdempotentRequest(sql: SqlOrTx, { id, attempt }: Attempt): Promise<void> {
   await sql`
     update idempotent_requests set attempt = null, leased_until = null where id = ${id} and attempt = ${attempt}`;
 }
 
-/** Frees the key, for a request that was invalid. */
+/** Frees the key after an invalid request. */
 export async function forgetIdempotentRequest(sql: SqlOrTx, { id, attempt }: Attempt): Promise<void> {
   await sql`delete from idempotent_requests where id = ${id} and attempt = ${attempt}`;
 }
 
-/** Reports that the attempts are alive. */
 export async function renewIdempotentRequests(
   sql: SqlOrTx,
   attempts: readonly string[],
@@ -139,7 +136,7 @@ export async function renewIdempotentRequests(
     where attempt = any(${[...attempts]}::uuid[])`;
 }
 
-/** Deletes what has expired. Returns how many. */
+/** Deletes expired rows and returns their number. */
 export async function sweepIdempotentRequests(sql: SqlOrTx): Promise<number> {
   let deleted = 0;
   for (;;) {

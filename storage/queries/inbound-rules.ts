@@ -3,23 +3,22 @@ import type { SqlOrTx } from '../database.ts';
 import type { GatewayAddresses } from './trunk-gateways.ts';
 import type { TrunkRow } from './trunks.ts';
 
-/** What becomes of a call to a number. */
 export type InboundRule = InboundDecision | AskRule;
 
 export type InboundDecision = { action: 'reject' } | ForwardRule;
 
-/** A URL of the integrator decides about each call. */
+/** The integrator's URL decides about each call. */
 export interface AskRule {
   action: 'ask';
   url: string;
-  /** Signs the question; sealed as the secrets of callbacks are, Base64. */
+  /** Secret that signs the question; sealed like callback secrets, base64. */
   secretSealed: string;
   secretLast4: string;
-  /** Without a usable answer in time. */
+  /** Used without a valid response in time. */
   fallback: InboundDecision;
 }
 
-/** The caller is connected with an endpoint, which takes the agent's place. */
+/** Connects the caller with an endpoint in the agent's place. */
 export interface ForwardRule {
   action: 'forward';
   endpoint: LegEndpoint;
@@ -27,26 +26,26 @@ export interface ForwardRule {
   maxDurationS: number;
   record: boolean;
   transcribe: boolean;
-  /** What is said to the endpoint on answering, before it is connected; plain or SSML. Null: nothing. */
+  /** Played to the endpoint on answering; plain text or SSML. Null: nothing. */
   announce: string | null;
-  /** Null: the usual voice. */
+  /** Null: the default voice. */
   voiceId: string | null;
   /** Receives the callback of the finished call. Null or absent: none. */
   callbackUrl?: string | null;
-  /** Sealed, Base64. Null or absent: callbacks are not signed. */
+  /** Sealed, base64. Null or absent: callbacks are not signed. */
   callbackSecretSealed?: string | null;
 }
 
-/** What decided about an inbound call, as its first event tells it. */
+/** Source of the decision about an inbound call, for its first event. */
 export interface InboundDecider {
   decided_by: 'rule' | 'url' | 'fallback';
-  /** Why the URL did not decide; null if it did or was not asked. */
+  /** Reason that the URL did not decide; null if it did or was not asked. */
   fault: string | null;
-  /** How long the URL took; null if it was not asked. */
+  /** Response time of the URL; null if it was not asked. */
   after_ms: number | null;
 }
 
-/** A rented number that was called. */
+/** A rented number. */
 export interface CalledNumber {
   e164: string;
   workspaceId: string;
@@ -55,7 +54,7 @@ export interface CalledNumber {
   inbound: InboundRule | null;
 }
 
-/** The rented numbers among these, on trunks in service. A number stands on one trunk only once it is rented. */
+/** Returns the rented numbers among these on active trunks. A rented number is on one trunk only. */
 export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
   const rows = await sql<(Omit<CalledNumber, 'trunk'> & CalledNumber['trunk'])[]>`
     select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways,
@@ -70,7 +69,6 @@ export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]):
   );
 }
 
-/** Whether inbound calls may prove an account at all. */
 export async function hasInboundAccount(sql: SqlOrTx): Promise<boolean> {
   const rows = await sql`
     select 1 from trunks where inbound_username is not null and status = 'active' and deleted_at is null limit 1`;

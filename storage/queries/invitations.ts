@@ -7,7 +7,7 @@ import { joinWorkspace, type MemberRow, requireRank } from './memberships.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { Role } from './workspaces.ts';
 
-/** `member`: join the workspace. `account`: make an account with a workspace of its own. */
+/** `member`: join the workspace. `account`: register with a new workspace. */
 export type InvitationKind = 'member' | 'account';
 export type InvitationStatus = 'pending' | 'accepted' | 'revoked' | 'expired';
 
@@ -15,11 +15,11 @@ export interface InvitationRow {
   id: string;
   workspaceId: string;
   kind: InvitationKind;
-  /** Null for an account. */
+  /** Null for `account`. */
   role: Role | null;
   /** Lower case. */
   email: string;
-  /** Null: the operator, from the command line. */
+  /** Null: created by the operator on the command line. */
   createdByUserId: number | null;
   createdAt: Date;
   expiresAt: Date;
@@ -40,9 +40,9 @@ export interface NewInvitation {
 }
 
 /**
- * Stores an invitation and returns its token, which is kept nowhere. An earlier pending invitation of the same address
- * to the same workspace is revoked, so that one token works at a time.
- * @throws TandemError ALREADY_MEMBER, FORBIDDEN when an admin invites an owner
+ * Stores an invitation and returns its token, which is not stored. Revokes an earlier pending invitation of the same
+ * address and workspace, so that only one token works.
+ * @throws TandemError ALREADY_MEMBER, FORBIDDEN if an admin invites an owner
  */
 export async function createInvitation(
   sql: SqlOrTx,
@@ -84,7 +84,7 @@ export async function listInvitations(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** @throws TandemError INVITATION_NOT_FOUND, also for one that was accepted or revoked. */
+/** @throws TandemError INVITATION_NOT_FOUND, also for an accepted or revoked one */
 export async function revokeInvitation(
   sql: SqlOrTx,
   { id, workspaceId, now }: { id: string; workspaceId: string; now: Date },
@@ -100,9 +100,9 @@ export async function revokeInvitation(
 }
 
 /**
- * The invitation of a token, which stays usable until the transaction ends.
- * @throws TandemError INVALID_INVITATION if the token is unknown, used, revoked or expired, if it is for another address,
- * or if the user who created it may no longer invite.
+ * Locks a token's invitation until the transaction ends.
+ * @throws TandemError INVALID_INVITATION if the token is unknown, used, revoked, expired or for another address, or if
+ * its creator may no longer invite
  */
 export async function requireInvitation(
   sql: SqlOrTx,
@@ -126,7 +126,7 @@ export async function requireInvitation(
 }
 
 /**
- * Uses up an invitation: a `member` joins its workspace, and is returned. In the transaction of `requireInvitation`.
+ * Uses up an invitation, in the transaction of `requireInvitation`. A `member` joins the workspace and is returned.
  * @throws TandemError ALREADY_MEMBER
  */
 export async function acceptInvitation(

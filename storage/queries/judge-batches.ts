@@ -3,7 +3,7 @@ import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-/** A row of `judge_batches`: calls that are judged by one rubric, as it was when the batch was asked for. */
+/** A row of `judge_batches`: calls judged by one rubric, as it was at the request. */
 export interface JudgeBatchRow {
   id: string;
   workspaceId: string;
@@ -12,13 +12,12 @@ export interface JudgeBatchRow {
   rubricId: string;
   rubricName: string;
   questions: Record<string, unknown>;
-  /** Id or alias; null: the usual one. */
+  /** Id or alias; null: the default model. */
   model: string | null;
   samples: number;
-  /** What was asked for, as the API shows it. */
+  /** Requested filter, as the API shows it. */
   filter: Record<string, unknown>;
   status: 'pending' | 'running' | 'completed' | 'stopped';
-  /** A code, of one that was stopped. */
   stopReason: string | null;
   total: number;
   leasedUntil: Date | null;
@@ -34,7 +33,6 @@ export interface JudgeBatchItem {
   position: number;
   evaluationId: string;
   status: 'pending' | 'judged' | 'failed';
-  /** A code. */
   error: string | null;
   endedAt: Date | null;
 }
@@ -52,12 +50,12 @@ export type NewJudgeBatch = Pick<
   | 'samples'
   | 'filter'
 > & {
-  /** In the order in which they are to be judged, with the ids of the evaluations to come. */
+  /** In judging order, with the ids of their future evaluations. */
   calls: readonly { callId: string; evaluationId: string }[];
   now: Date;
 };
 
-/** For whoever takes it up first. */
+/** Creates a pending batch for the first free worker. */
 export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Promise<JudgeBatchRow> {
   const { calls, questions, filter, now, ...fields } = input;
   return await inTransaction(sql, async (tx) => {
@@ -73,7 +71,7 @@ export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Prom
 
 export interface JudgeableCallFilter {
   workspaceId: string;
-  /** Who placed them, and so may read what was said. */
+  /** User who placed the calls and may read their transcripts. */
   userId: number;
   state?: string | undefined;
   /** created_at in [from, to). */
@@ -82,7 +80,7 @@ export interface JudgeableCallFilter {
   agentNumber?: string | undefined;
 }
 
-/** Finished calls of a user in which something was said, oldest first. */
+/** Finished calls of a user with speech, oldest first. */
 export async function judgeableCalls(
   sql: SqlOrTx,
   { workspaceId, userId, state, from, to, agentNumber }: JudgeableCallFilter,
@@ -102,7 +100,7 @@ export async function judgeableCalls(
   return rows.map(({ callId }) => callId);
 }
 
-/** Which of them the workspace has, with who placed each. */
+/** Returns the given calls of the workspace with the user who placed each. */
 export async function ownersOfCalls(
   sql: SqlOrTx,
   { workspaceId, callIds }: { workspaceId: string; callIds: readonly string[] },
@@ -114,7 +112,7 @@ export async function ownersOfCalls(
 
 export interface BatchReader {
   workspaceId: string;
-  /** Batches are for who asked for them: they tell of calls that only they may hear. */
+  /** Batches are visible only to their requester, because they describe calls that only they may hear. */
   userId: number;
 }
 
@@ -148,7 +146,6 @@ export interface JudgeBatchProgress {
   costNano: bigint;
 }
 
-/** By batch id. */
 export async function progressOfJudgeBatches(
   sql: SqlOrTx,
   batchIds: readonly string[],
@@ -162,7 +159,7 @@ export async function progressOfJudgeBatches(
   return new Map(rows.map(({ batchId, ...progress }) => [batchId, progress]));
 }
 
-/** How often each answer was given, by question. */
+/** Counts the answers to each question. */
 export async function answersOfJudgeBatch(
   sql: SqlOrTx,
   batchId: string,
@@ -174,7 +171,6 @@ export async function answersOfJudgeBatch(
     group by 1, 2 order by 1, 3 desc, 2`;
 }
 
-/** One page of its calls, in the order in which they were asked for. */
 export async function listJudgeBatchItems(
   sql: SqlOrTx,
   batchId: string,
@@ -185,7 +181,7 @@ export async function listJudgeBatchItems(
     order by position limit ${limit}`;
 }
 
-/** The next ones to judge: those that were begun least often first, so that one that never comes to an end is the last. */
+/** Returns the next calls to judge, least attempted first, so that a call that never completes comes last. */
 export async function nextJudgeBatchItems(
   sql: SqlOrTx,
   batchId: string,
@@ -198,7 +194,7 @@ export async function nextJudgeBatchItems(
     order by attempts, i.position limit ${limit}`;
 }
 
-/** Judged or failed, once: false when it was so before. */
+/** Marks a call as judged or failed, once. False if it already was. */
 export async function concludeJudgeBatchItem(
   sql: SqlOrTx,
   { evaluationId, error, now }: { evaluationId: string; error: string | null; now: Date },
@@ -209,7 +205,7 @@ export async function concludeJudgeBatchItem(
   return changed.count > 0;
 }
 
-/** Batches to take up, one of each workspace that has none under way: its oldest. The oldest of all first. */
+/** Returns the oldest batch of each workspace without a running one, oldest first. */
 export async function forsakenJudgeBatches(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
@@ -224,7 +220,7 @@ export async function forsakenJudgeBatches(
   return rows.map(({ id }) => id);
 }
 
-/** Nobody has it, nor another of its workspace: one with a lot to judge does not keep others waiting. */
+/** Whether neither the batch nor another of its workspace is leased, so that one workspace cannot delay others. */
 function isFree(sql: SqlOrTx, now: Date) {
   return sql`
     not exists (
@@ -237,14 +233,14 @@ export interface Lease {
   leaseId: string;
 }
 
-/** Takes a batch until then. Null: it is over, or somebody has it or another of its workspace. */
+/** Leases a batch. Null: it is over, or it or another of its workspace is leased. */
 export async function claimJudgeBatch(
   sql: SqlOrTx,
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
 ): Promise<JudgeBatchRow | null> {
   if (!isUuid(id)) return null;
   return await inTransaction(sql, async (tx) => {
-    // One at a time per workspace, or two would each find no other batch under way.
+    // One at a time per workspace; otherwise two could both find no other batch running.
     await tx`
       select w.id from workspaces w join judge_batches b on b.workspace_id = w.id where b.id = ${id}
       for no key update of w`;
@@ -257,7 +253,7 @@ export async function claimJudgeBatch(
   });
 }
 
-/** False: it is somebody else's by now. */
+/** False: another worker has it. */
 export async function renewJudgeBatch(
   sql: SqlOrTx,
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
@@ -268,14 +264,14 @@ export async function renewJudgeBatch(
   return changed.count > 0;
 }
 
-/** Gives it back. Nothing happens when it is somebody else's by now. */
+/** Releases the lease. No effect if another worker has it. */
 export async function releaseJudgeBatch(sql: SqlOrTx, { id, leaseId, now }: Lease & { now: Date }): Promise<void> {
   await sql`
     update judge_batches set leased_until = null, lease_id = null, updated_at = ${now}
     where id = ${id} and lease_id = ${leaseId} and ended_at is null`;
 }
 
-/** Completed, or stopped for a reason. Null: it is somebody else's by now, or over before. */
+/** Completes or stops a batch. Null: another worker has it, or it is already over. */
 export async function endJudgeBatch(
   sql: SqlOrTx,
   { id, leaseId, stopReason, now }: Lease & { stopReason: string | null; now: Date },

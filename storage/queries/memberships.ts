@@ -14,7 +14,7 @@ export interface MemberRow {
   createdAt: Date;
 }
 
-/** What a request needs to know about the workspace it is for; null for a stranger, and for an id that is none. */
+/** Returns a user's membership with the workspace's plan; null if there is none or the id is invalid. */
 export async function findMembership(
   sql: SqlOrTx,
   { workspaceId, userId }: { workspaceId: string; userId: number },
@@ -32,11 +32,11 @@ export interface MembershipOfUser {
   plan: Plan;
   role: Role;
   createdAt: Date;
-  /** What can be spent. */
+  /** Available balance. */
   balanceNano: bigint;
 }
 
-/** The workspaces of a user, oldest first; of one alone where it is named. */
+/** Lists a user's workspaces, oldest first; optionally just one. */
 export async function listMemberships(
   sql: SqlOrTx,
   { userId, workspaceId }: { userId: number; workspaceId?: string | undefined },
@@ -65,11 +65,11 @@ export async function listMembers(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** A change that `actorRole` makes to a member. */
+/** A change to a member by a user with `actorRole`. */
 export interface MemberChange {
   workspaceId: string;
   userId: number;
-  /** Of whoever asks: only owners make, change and remove owners. */
+  /** Only owners add, change and remove owners. */
   actorRole: Role;
   now: Date;
 }
@@ -122,7 +122,7 @@ export async function changeMemberRole(
 }
 
 /**
- * Their keys of this workspace are revoked with them; the ids are returned.
+ * Removes a member and revokes their keys of this workspace, whose ids are returned.
  * @throws TandemError MEMBER_NOT_FOUND, LAST_OWNER, FORBIDDEN
  */
 export async function removeMember(
@@ -140,7 +140,7 @@ export async function removeMember(
   });
 }
 
-/** The role of a member, who stays one with this role until the transaction ends; null when they are none. */
+/** Returns a member's role and locks it until the transaction ends; null without membership. */
 export async function holdMembership(
   tx: Tx,
   { workspaceId, userId }: { workspaceId: string; userId: number },
@@ -150,7 +150,7 @@ export async function holdMembership(
   return row?.role ?? null;
 }
 
-/** Two owners who remove each other must not both succeed: changes of members take turns. */
+/** Serialises member changes, so that two owners cannot remove each other. */
 async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
   await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
@@ -180,7 +180,7 @@ async function requireAnotherOwner(tx: Tx, { workspaceId, member }: { workspaceI
   }
 }
 
-/** The owner that the workspace itself names is one of its owners. */
+/** Keeps the workspace's `owner_user_id` one of its owners. */
 async function keepOwnerOfRecord(tx: Tx, workspaceId: string): Promise<void> {
   await tx`
     update workspaces w set owner_user_id =

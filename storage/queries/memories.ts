@@ -11,7 +11,6 @@ import type { Page } from './paging.ts';
 export type MemoryStatus = 'pending' | 'processing' | 'ready' | 'failed';
 export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
 
-/** A row of `memories`. */
 export interface MemoryRow {
   id: string;
   workspaceId: string;
@@ -19,12 +18,11 @@ export interface MemoryRow {
   userId: number;
   apiKeyId: number | null;
   title: string | null;
-  /** Empty until it is extracted from its document. */
+  /** Empty until a document is extracted. */
   content: string;
   metadata: Record<string, unknown>;
-  /** Whether facts are wanted. */
   infer: boolean;
-  /** Of a document: its name, format, pages; null for a text. */
+  /** Name, format and pages of a document; null for a text. */
   source: Record<string, unknown> | null;
   status: MemoryStatus;
   stage: MemoryStage | null;
@@ -32,13 +30,12 @@ export interface MemoryRow {
   /** Null once the outcome is final. */
   nextAttemptAt: Date | null;
   leasedUntil: Date | null;
-  /** Why it failed, or why the last attempt did. */
+  /** Reason of the failure, or of the last attempt's. */
   errorCode: string | null;
   error: string | null;
-  /** Null until it is ready. */
   processedAs: 'facts' | 'chunks' | null;
   contentHash: Buffer;
-  /** The memory that says the same and is found instead. */
+  /** Memory with the same text that is found instead. */
   deduplicatedInto: string | null;
   characters: number;
   createdAt: Date;
@@ -46,10 +43,9 @@ export interface MemoryRow {
   readyAt: Date | null;
 }
 
-/** With its collection, as people see it. */
 export type MemoryWithCollection = MemoryRow & { type: MemoryType; collectionLabel: string };
 
-/** Of a document that is extracted later `content` is ''; `characters` is what it is charged for. */
+/** For a document extracted later, `content` is ''; `characters` are charged. */
 export type NewMemory = Pick<
   MemoryRow,
   | 'id'
@@ -66,9 +62,9 @@ export type NewMemory = Pick<
 > & { now: Date };
 
 /**
- * Pending, due at once, and found by their words as soon as the transaction commits, the one that charges for them. It
- * waits for others who change the same collections, so lock the wallet afterwards.
- * @throws TandemError `COLLECTION_NOT_FOUND` when one of those is deleted
+ * Inserts pending memories that are due at once, and found by keyword once the transaction commits. Run it in the
+ * transaction of their charge. It waits for other changes of the collections, so lock the wallet afterwards.
+ * @throws TandemError `COLLECTION_NOT_FOUND` if a collection is deleted
  */
 export async function insertMemories(tx: Tx, memories: readonly NewMemory[]): Promise<void> {
   const byCollection = Map.groupBy(memories, ({ collectionId }) => collectionId);
@@ -84,13 +80,12 @@ export async function insertMemories(tx: Tx, memories: readonly NewMemory[]): Pr
   }
 }
 
-/** One of them. */
 export async function insertMemory(tx: Tx, memory: NewMemory): Promise<MemoryRow> {
   await insertMemories(tx, [memory]);
   return (await getMemory(tx, memory.id))!;
 }
 
-/** Many at once share the counting of their words; but they are written on the thread that answers everybody. */
+/** Memories inserted together share the count of their words, but they are prepared on the main thread. */
 const CHARACTERS_AT_ONCE = 200_000;
 
 function* inParts(memories: readonly NewMemory[]): Generator<NewMemory[], void> {
@@ -123,7 +118,7 @@ function rowOf(tx: Tx, { now, ...memory }: NewMemory) {
   };
 }
 
-/** Null: there is none that the viewer may see. */
+/** Null: the viewer may see no such memory. */
 export async function findMemory(sql: SqlOrTx, viewer: MemoryViewer, id: string): Promise<MemoryWithCollection | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<MemoryWithCollection[]>`
@@ -133,7 +128,7 @@ export async function findMemory(sql: SqlOrTx, viewer: MemoryViewer, id: string)
   return row ?? null;
 }
 
-/** Whoever may see it: for those who process it. Null: it is deleted, or never was. */
+/** Finds a memory for processing, regardless of the viewer. Null: it is deleted or never existed. */
 export async function getMemory(sql: SqlOrTx, id: string): Promise<MemoryRow | null> {
   const [row] = await sql<MemoryRow[]>`select * from memories where id = ${id} and deleted_at is null`;
   return row ?? null;
@@ -147,9 +142,9 @@ export interface MemoryListQuery extends Page {
 }
 
 /**
- * For good: what it said is erased with its units and facts. What was dropped as a repetition of it comes back:
- * memories of the same text are pending again (`revived`, to be queued), and repeated facts are found in their own right.
- * Null: there is none that the viewer may see. Whether they may delete it is for the caller to know (`mayWriteMemory`).
+ * Deletes a memory for good, with its units and facts. Its duplicates return: memories with the same text become
+ * pending again (`revived`, to be queued), and repeated facts become current. Null: the viewer may see no such memory.
+ * The caller checks write permission (`mayWriteMemory`).
  */
 export async function deleteMemory(
   sql: SqlOrTx,

@@ -1,17 +1,14 @@
 import type { SqlOrTx } from '../database.ts';
 
-/** Of the charge that was made for a memory after so many attempts: none when it was ingested, more at each retry. */
+/** Operation key of a memory's charge after this number of attempts: 0 at ingestion, more at each retry. */
 export function memoryChargeKey(memoryId: string, attempts: number): string {
   return `memory:${memoryId}:${attempts}`;
 }
 
-/** Far more attempts than there are between two charges. */
+/** Far more attempts than between two charges. */
 const MOST_ATTEMPTS_BACK = 200;
 
-/**
- * What a memory was charged for last, after how many of its attempts, given how many there were by now. Null: it
- * never was.
- */
+/** Finds a memory's last charge and the number of attempts before it. Null: never charged. */
 export async function lastMemoryCharge(
   sql: SqlOrTx,
   { memoryId, attempts }: { memoryId: string; attempts: number },
@@ -27,14 +24,14 @@ export async function lastMemoryCharge(
 
 export interface MemoryUsageQuery {
   workspaceId: string;
-  /** Null: of everybody. */
+  /** Null: all users. */
   userId: number | null;
   /** Charges in [from, to). */
   from: Date;
   to: Date;
 }
 
-/** What was spent on which operation of memory; what was given back later counts as not spent. */
+/** Sums spending by operation, without refunded charges. */
 export async function memoryUsage(
   sql: SqlOrTx,
   { workspaceId, userId, from, to }: MemoryUsageQuery,

@@ -5,37 +5,36 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import type { Role } from './workspaces.ts';
 
-/** Who looks: every query that takes one shows only what this user may see in this workspace. */
+/** Restricts queries to what this user may see in this workspace. */
 export interface MemoryViewer {
   workspaceId: string;
   userId: number;
   role: Role;
 }
 
-/** `user`: of one person; `team`: of its members; `knowledge`, `hive`: of everybody in the workspace. */
+/** `user`: one person's; `team`: its members'; `knowledge`, `hive`: the whole workspace's. */
 export type MemoryType = 'user' | 'team' | 'knowledge' | 'hive';
 
-/** A row of `memory_collections`. */
 export interface MemoryCollectionRow {
   id: string;
   workspaceId: string;
   type: MemoryType;
   name: string;
   label: string;
-  /** Whose it is; null unless it is personal. */
+  /** Owner of a personal collection; otherwise null. */
   ownerUserId: number | null;
   createdByUserId: number;
-  /** Counts changes of what is found in it. */
+  /** Counts changes of its searchable content. */
   revision: bigint;
   createdAt: Date;
 }
 
 export type MemoryCollectionWithCount = MemoryCollectionRow & { memoryCount: number };
 
-/** Of one workspace, personal ones aside. */
+/** Per workspace, without personal ones. */
 export const MAX_MEMORY_COLLECTIONS = 200;
 
-/** The collection of one user in one workspace, made on first use. */
+/** Returns a user's personal collection in a workspace, created on first use. */
 export async function ensurePersonalCollection(
   sql: SqlOrTx,
   { workspaceId, userId, now }: { workspaceId: string; userId: number; now: Date },
@@ -63,18 +62,18 @@ export interface CreateMemoryCollectionInput {
   workspaceId: string;
   type: 'team' | 'knowledge' | 'hive';
   name: string;
-  /** For people. Default: the name. */
+  /** Display name. Default: the name. */
   label?: string | undefined;
   createdByUserId: number;
-  /** Of a team, beside who creates it. */
+  /** Team members besides the creator. */
   memberUserIds?: readonly number[] | undefined;
   now: Date;
 }
 
 /**
- * Who may do so is for the caller to know.
- * @throws TandemError `COLLECTION_NAME_TAKEN` when a collection of that type has that name, whatever its case;
- * `COLLECTION_LIMIT_REACHED`; `MEMBER_NOT_FOUND` when somebody named is not in the workspace
+ * Creates a collection. The caller checks permission.
+ * @throws TandemError `COLLECTION_NAME_TAKEN` if a collection of the type has this name in any case;
+ * `COLLECTION_LIMIT_REACHED`; `MEMBER_NOT_FOUND` if a given user is not in the workspace
  */
 export async function createMemoryCollection(
   sql: SqlOrTx,
@@ -107,12 +106,12 @@ export async function createMemoryCollection(
   });
 }
 
-/** Those of a workspace are made one at a time, or two would count the same number. */
+/** Serialises the creation of collections in a workspace; otherwise two could count the same number. */
 export async function lockMemoryCollections(tx: Tx, workspaceId: string): Promise<void> {
   await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
 
-/** Those the viewer may see: their own first, then by type and name. */
+/** Lists what the viewer may see: their own collection first, then by type and name. */
 export async function listMemoryCollections(
   sql: SqlOrTx,
   viewer: MemoryViewer,
@@ -127,7 +126,7 @@ export async function listMemoryCollections(
     order by array_position('{user,team,knowledge,hive}', c.type), c.name_key, c.id`;
 }
 
-/** Of a workspace that somebody leaves: should they come back, they are in none of its teams. */
+/** Removes a leaving user from all teams of a workspace. Rejoining does not restore team membership. */
 export async function leaveMemoryTeams(
   tx: Tx,
   { workspaceId, userId }: { workspaceId: string; userId: number },
@@ -137,7 +136,7 @@ export async function leaveMemoryTeams(
     where member.user_id = ${userId} and c.id = member.collection_id and c.workspace_id = ${workspaceId}`;
 }
 
-/** Null: there is none that the viewer may see. */
+/** Null: the viewer may see no such collection. */
 export async function findMemoryCollection(
   sql: SqlOrTx,
   viewer: MemoryViewer,
@@ -149,7 +148,7 @@ export async function findMemoryCollection(
   return row ?? null;
 }
 
-/** The oldest of that type, for what names a type and no collection; null when there is none. */
+/** Oldest collection of a type, for requests without an id; null if there is none. */
 export async function firstMemoryCollectionOf(
   sql: SqlOrTx,
   { workspaceId, type }: { workspaceId: string; type: 'knowledge' | 'hive' },
@@ -161,15 +160,15 @@ export async function firstMemoryCollectionOf(
   return row ?? null;
 }
 
-/** Whether the viewer, who can see it, may add to it and delete from it. */
+/** Whether a viewer who sees the collection may add to it and delete from it. */
 export function mayWriteMemory(viewer: MemoryViewer, { type }: Pick<MemoryCollectionRow, 'type'>): boolean {
   if (viewer.role === 'viewer') return false;
   return type === 'user' || type === 'team' || viewer.role === 'admin' || viewer.role === 'owner';
 }
 
 /**
- * With all that is in it, for good. A personal collection cannot be deleted. Returns null when the viewer sees no such
- * collection, or the ids of its memories otherwise. Who may do so is for the caller to know.
+ * Deletes a collection and its content for good, except a personal one. Returns the ids of its memories; null if the
+ * viewer may see no such collection. The caller checks permission.
  */
 export async function deleteMemoryCollection(
   sql: SqlOrTx,
@@ -179,7 +178,7 @@ export async function deleteMemoryCollection(
   return await inTransaction(sql, async (tx) => {
     const collection = await findMemoryCollection(tx, viewer, id);
     if (collection === null || collection.type === 'user') return null;
-    // Whoever is changing it finishes first; whoever comes later finds it gone.
+    // Waits for changes in progress; later ones find it deleted.
     const [deleted] = await tx`
       update memory_collections set deleted_at = ${now}, revision = revision + 1
       where id = ${id} and deleted_at is null returning id`;
@@ -198,9 +197,8 @@ export async function deleteMemoryCollection(
 }
 
 /**
- * Takes the next revision of a collection, and with it the right to change its units until the transaction ends. In a
- * transaction that touches more than one, take them in the order of their ids, and the wallet after them all: what is
- * written into a collection takes time, and everything that is paid for waits for the wallet.
+ * Takes the next revision of a collection, and the right to change its units until the transaction ends. Lock several
+ * collections in order of their ids and the wallet last: writing takes time, and every charge waits for the wallet.
  * Null: it is deleted.
  */
 export async function nextRevision(tx: Tx, collectionId: string): Promise<bigint | null> {
@@ -210,7 +208,7 @@ export async function nextRevision(tx: Tx, collectionId: string): Promise<bigint
   return row?.revision ?? null;
 }
 
-/** A condition on `memory_collections c`: the one place that says who sees what. */
+/** Condition on `memory_collections c` that alone defines visibility. */
 export function visibleTo(sql: SqlOrTx, { workspaceId, userId }: MemoryViewer): postgres.PendingQuery<postgres.Row[]> {
   return sql`(c.workspace_id = ${workspaceId} and c.deleted_at is null and (
     c.type in ('knowledge', 'hive')

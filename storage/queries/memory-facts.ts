@@ -4,7 +4,6 @@ import { type MemoryViewer, visibleTo } from './memory-collections.ts';
 import { storableText } from './memory-text.ts';
 import { addUnits, removeUnitsOfFacts, type UnitPoint } from './memory-units.ts';
 
-/** A row of `memory_facts`. */
 export interface MemoryFactRow {
   id: string;
   collectionId: string;
@@ -13,9 +12,9 @@ export interface MemoryFactRow {
   statement: string;
   subject: string | null;
   attribute: string | null;
-  /** The earlier fact that says the same, and that is found. */
+  /** Earlier fact that says the same and is found instead. */
   deduplicatedInto: string | null;
-  /** The later fact that says otherwise; null also when that was deleted. */
+  /** Later fact that contradicts this one; null also if that was deleted. */
   supersededBy: string | null;
   supersededAt: Date | null;
   createdAt: Date;
@@ -25,12 +24,11 @@ export interface NewFact {
   id: string;
   category: 'fact' | 'preference';
   statement: string;
-  /** What it is about, and what of that it tells. */
   subject: string | null;
   attribute: string | null;
-  /** The current fact that says the same already, of `similarFacts`. A repetition by the letter is seen without. */
+  /** Current fact that says the same, from `similarFacts`. Exact repetitions are detected without it. */
   deduplicatedInto: string | null;
-  /** Current facts that it contradicts: they are kept, and found no more. */
+  /** Current facts that it contradicts: kept, but no longer found. */
   supersedes: readonly string[];
   point: UnitPoint | null;
 }
@@ -42,8 +40,8 @@ interface FactOwner {
 }
 
 /**
- * The current facts of a collection that may say the same or the opposite: about the same attribute of the same subject,
- * or of similar letters; the most similar first, with how similar, 0 to 1.
+ * Returns current facts of a collection that may repeat or contradict a statement: with the same subject and attribute,
+ * or similar text. Most similar first; similarity is 0 to 1.
  */
 export async function similarFacts(
   sql: SqlOrTx,
@@ -64,12 +62,12 @@ export async function similarFacts(
     select * from found order by similarity desc, created_at, id limit ${limit}`;
 }
 
-/** Longer statements are compared by their beginnings. */
+/** Compare only the start of longer statements. */
 const LONGEST_COMPARED = 2_000;
 
 /**
- * In a transaction that holds `revision` of the collection. What repeats a current fact is kept as a repetition and
- * not found; what is named in `supersedes` and still current is superseded.
+ * Inserts facts, in a transaction that has taken `revision`. A fact that repeats a current one is kept as a duplicate
+ * and not found. Current facts in `supersedes` are superseded.
  */
 export async function insertFacts(
   tx: Tx,
@@ -77,7 +75,7 @@ export async function insertFacts(
 ): Promise<void> {
   for (const fact of facts) {
     const statement = storableText(fact.statement);
-    const said = await currentFactSaying(tx, { ...fact, statement, collectionId: memory.collectionId });
+    const duplicate = await currentDuplicate(tx, { ...fact, statement, collectionId: memory.collectionId });
     await tx`insert into memory_facts ${tx({
       id: fact.id,
       collectionId: memory.collectionId,
@@ -86,17 +84,17 @@ export async function insertFacts(
       statement,
       subject: fact.subject && storableText(fact.subject),
       attribute: fact.attribute && storableText(fact.attribute),
-      deduplicatedInto: said,
+      deduplicatedInto: duplicate,
       createdAt: now,
     })}`;
-    if (said !== null) continue;
+    if (duplicate !== null) continue;
     const unit = { kind: 'fact', factId: fact.id, text: statement, heading: null, point: fact.point } as const;
     await addUnits(tx, { memory, units: [unit], revision });
     await supersede(tx, { by: fact.id, ids: fact.supersedes, collectionId: memory.collectionId, revision, now });
   }
 }
 
-/** All that was known about the matter of one fact: what superseded it, and what it superseded, newest first. */
+/** Returns the history of a fact: what superseded it and what it superseded, newest first. */
 export async function historyOfFact(sql: SqlOrTx, viewer: MemoryViewer, id: string): Promise<MemoryFactRow[]> {
   if (!isUuid(id)) return [];
   return await sql<MemoryFactRow[]>`
@@ -115,7 +113,7 @@ export async function historyOfFact(sql: SqlOrTx, viewer: MemoryViewer, id: stri
     order by f.created_at desc, f.id`;
 }
 
-/** Those drawn from one memory, in the order in which they were, also repeated and superseded ones. */
+/** Returns the facts of a memory in order, including duplicates and superseded ones. */
 export async function factsOfMemory(sql: SqlOrTx, viewer: MemoryViewer, memoryId: string): Promise<MemoryFactRow[]> {
   if (!isUuid(memoryId)) return [];
   return await sql<MemoryFactRow[]>`
@@ -124,8 +122,8 @@ export async function factsOfMemory(sql: SqlOrTx, viewer: MemoryViewer, memoryId
 }
 
 /**
- * Of a memory that is deleted, whose units are removed already. Of each fact that others repeated, the first of
- * those is current in its place.
+ * Deletes the facts of a deleted memory, whose units are already removed. The first duplicate of each fact becomes
+ * current instead.
  */
 export async function removeFactsOf(
   tx: Tx,
@@ -145,7 +143,7 @@ export async function removeFactsOf(
       from memory_facts dead where heir.id = ${heir.id} and dead.id = ${inherits}`;
     if (!current) continue;
     const memory = { id: heir.memoryId, collectionId: heir.collectionId, title };
-    // Whoever makes missing points makes this one.
+    // The background job embeds it.
     const unit = { kind: 'fact', factId: heir.id, text: heir.statement, heading: null, point: null } as const;
     await addUnits(tx, { memory, units: [unit], revision });
   }
@@ -155,17 +153,17 @@ export async function removeFactsOf(
   await tx`delete from memory_facts where memory_id = ${memoryId}`;
 }
 
-/** The current fact of the collection that says it: the one that was named, or one of the same letters. */
-async function currentFactSaying(
+/** Finds a current fact that says the same: the given one, or one with equal text. */
+async function currentDuplicate(
   tx: Tx,
   fact: { id: string; collectionId: string; statement: string; deduplicatedInto: string | null },
 ): Promise<string | null> {
-  const [said] = await tx<{ id: string }[]>`
+  const [duplicate] = await tx<{ id: string }[]>`
     select id from memory_facts
     where collection_id = ${fact.collectionId} and deduplicated_into is null and superseded_at is null
       and (id = ${fact.deduplicatedInto} or md5(lower(statement)) = md5(lower(${fact.statement})))
     order by id = ${fact.deduplicatedInto} desc, created_at, id limit 1`;
-  return said?.id ?? null;
+  return duplicate?.id ?? null;
 }
 
 async function supersede(

@@ -6,7 +6,6 @@ import { storableText } from './memory-text.ts';
 type Scalar = string | number | boolean | null;
 type RangeOperator = '$gt' | '$gte' | '$lt' | '$lte';
 
-/** A condition on the metadata of a memory, or a group of conditions. */
 export type MetadataCondition =
   | ({ path: string[] } & (
       | { operator: '$in' | '$nin'; values: Scalar[] }
@@ -16,7 +15,7 @@ export type MetadataCondition =
   | { operator: GroupOperator; conditions: MetadataCondition[] };
 type GroupOperator = '$and' | '$or' | '$not';
 
-/** `groups`: levels of groups within groups. */
+/** `groups`: nesting of groups. */
 export const FILTER_LIMITS = {
   conditions: 20,
   values: 100,
@@ -26,11 +25,10 @@ export const FILTER_LIMITS = {
   textCharacters: 2_000,
 };
 
-/** Metadata keys that name whom or what a memory is about, as in mem0. */
+/** Metadata keys of the entities that a memory is about, as in mem0. */
 export const ENTITY_KEYS = ['user_id', 'agent_id', 'run_id'] as const;
 export type MemoryEntities = Readonly<Partial<Record<(typeof ENTITY_KEYS)[number], string>>>;
 
-/** Conditions that select the memories of all the entities. */
 export function conditionsOfEntities(entities: MemoryEntities): MetadataCondition[] {
   return ENTITY_KEYS.flatMap((key): MetadataCondition[] => {
     const id = entities[key];
@@ -39,14 +37,14 @@ export function conditionsOfEntities(entities: MemoryEntities): MetadataConditio
 }
 
 /**
- * `{"language": "en", "author.team": ["a", "b"], "year": {"$gte": 2024, "$ne": 2025}}`: a value is equal, or one of those
- * in a list of the metadata; a list means any of its values; `$gt`, `$gte`, `$lt` and `$lte` compare numbers with
- * numbers and texts with texts by their code points (dates in ISO 8601 do); dots, or objects in objects, lead to keys
- * deeper inside. Null also means that there is no such key.
+ * Parses a filter such as `{"language": "en", "author.team": ["a", "b"], "year": {"$gte": 2024, "$ne": 2025}}`. A value
+ * must be equal to the metadata value, or an element of it if that is a list; a list means any of its values. `$gt`,
+ * `$gte`, `$lt` and `$lte` compare numbers with numbers, and texts with texts by code point (which suits ISO 8601
+ * dates). Dots or nested objects select nested keys. Null also matches a missing key.
  *
- * `{"$or": [{...}, {...}]}`, `$and` and `$not` combine filters. As in mem0, they may be written `OR`, `AND` and `NOT`,
- * and operators without `$`. A key of metadata with such a name is reached by dots (`range.gt`).
- * @throws TandemError `VALIDATION_FAILED` that names what is wrong
+ * `{"$or": [{...}, {...}]}`, `$and` and `$not` combine filters. As in mem0, `OR`, `AND` and `NOT`, and operators
+ * without `$`, are accepted. A metadata key with such a name needs dots (`range.gt`).
+ * @throws TandemError `VALIDATION_FAILED` that names the error
  */
 export function parseMetadataFilter(filters: unknown): MetadataCondition[] {
   const conditions = conditionsOf(filters, { within: [], path: [] });
@@ -56,7 +54,7 @@ export function parseMetadataFilter(filters: unknown): MetadataCondition[] {
   return conditions;
 }
 
-/** The conditions on `memories m`, each beginning with `and`. Every value is a parameter. */
+/** SQL conditions on `memories m`, each beginning with `and`. Every value is a parameter. */
 export function matchingMetadata(
   sql: SqlOrTx,
   conditions: readonly MetadataCondition[],
@@ -64,7 +62,7 @@ export function matchingMetadata(
   return conditions.reduce((all, condition) => sql`${all} and ${sqlOf(sql, condition)}`, sql``);
 }
 
-/** Where in a filter something stands: in which groups, by their names and positions, and below which keys. */
+/** Location in a filter: enclosing groups by name and position, and keys. */
 interface Place {
   within: string[];
   path: string[];
@@ -209,7 +207,7 @@ function anyHolds(sql: SqlOrTx, conditions: readonly MetadataCondition[]): postg
   return conditions.reduce((any, condition) => sql`${any} or ${sqlOf(sql, condition)}`, sql`false`);
 }
 
-/** By containment, which an index answers, of the value itself or of a list that has it. */
+/** Tests containment, which has an index, of the value or of a list with it. */
 function anyOf(sql: SqlOrTx, path: string[], values: Scalar[]): postgres.PendingQuery<postgres.Row[]> {
   return values.reduce(
     (any, value) =>
@@ -232,7 +230,7 @@ function inRange(
     typeof bound === 'number'
       ? { left: sql`(${value})::numeric`, right: sql`${String(bound)}::numeric` }
       : { left: sql`(${value}) collate "C"`, right: sql`${bound}::text` };
-  // `case` keeps a text from being read as a number.
+  // `case` prevents a text from being cast to a number.
   return sql`(case when ${isOfType} then ${sides.left} ${COMPARISONS[operator](sql)} ${sides.right} else false end)`;
 }
 
@@ -243,7 +241,7 @@ const COMPARISONS: Record<RangeOperator, (sql: SqlOrTx) => postgres.PendingQuery
   $lte: (sql) => sql`<=`,
 };
 
-/** JSON of the value below the keys of the path, whatever those are called. */
+/** JSON with the value nested under the path's keys. */
 function nested(path: readonly string[], value: Scalar | [Scalar]): string {
   return path.reduceRight((inner, key) => `{${JSON.stringify(key)}:${inner}}`, JSON.stringify(value));
 }

@@ -5,12 +5,12 @@ import { type MemoryViewer, visibleTo } from './memory-collections.ts';
 import { matchingMetadata } from './memory-filter.ts';
 import { offsetOf, type PageOf } from './paging.ts';
 
-/** A memory in a list: of what it says only the beginning. */
+/** A memory in a list, with only the start of its text. */
 export type MemoryHead = Omit<MemoryWithCollection, 'content' | 'contentHash'> & { excerpt: string };
 
 const EXCERPT_CHARACTERS = 200;
 
-/** Null: there is none that the viewer may see. */
+/** Null: the viewer may see no such memory. */
 export async function findMemoryHead(sql: SqlOrTx, viewer: MemoryViewer, id: string): Promise<MemoryHead | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<MemoryHead[]>`
@@ -19,7 +19,7 @@ export async function findMemoryHead(sql: SqlOrTx, viewer: MemoryViewer, id: str
   return row ?? null;
 }
 
-/** Newest first. Reads none of the megabytes of texts that nobody is shown. */
+/** Newest first. Does not read whole texts, which may be megabytes. */
 export async function listMemoryHeads(
   sql: SqlOrTx,
   viewer: MemoryViewer,
@@ -35,7 +35,7 @@ export async function listMemoryHeads(
     from memories m where m.collection_id = c.id and m.deleted_at is null
     ${status === undefined ? sql`` : sql`and m.status = ${status}`}
     ${matchingMetadata(sql, conditions)}`;
-  // The newest of each collection are read off an index; of all of them together there is none.
+  // Read the newest of each collection from an index; there is none across collections.
   const rows = await sql<MemoryHead[]>`
     with page as (
       select newest.* from ${collections} cross join lateral (

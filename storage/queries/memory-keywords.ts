@@ -10,35 +10,34 @@ import {
   type SearchScope,
 } from './memory-query.ts';
 
-/** A word of a query, as it stands in `memory_units.terms`. */
+/** A query word as in `memory_units.terms`. */
 interface QueryWord {
   word: string;
-  /** How many units have it, of how many. */
+  /** Number of units with the word, and of all units. */
   units: number;
   of: number;
-  /** Words that do occur and are written alike; of words alone that occur nowhere. */
+  /** Existing words with similar spelling; only for a word that occurs nowhere. */
   alike: { word: string; units: number }[];
 }
 
 export interface KeywordHit {
   unitId: bigint;
   memoryId: string;
-  /** The share of the query that it has, 0 to 1, each word counting as much as it is rare. */
+  /** Covered share of the query, 0 to 1, with words weighted by rarity. */
   coverage: number;
 }
 
-/** Most units that one word brings into the choice. */
+/** Maximum units that one word adds to the selection. */
 const UNITS_PER_WORD = 2_000;
-/** Of words, rarest first, that bring any; the others count where they occur. */
+/** Maximum words that select units, rarest first. Others only count where they occur. */
 const CHOOSING_WORDS = 10;
-/** Of units that are compared in full. */
+/** Units that are compared in full. */
 const COMPARED_UNITS = 400;
 
 /**
- * Units that have words of the query, the best first: by the share of it that they have, then by how near the words are
- * to one another. Words that occur nowhere stand for those that are written alike. Belongs into a transaction, which it
- * gives a time limit.
- * @throws an error of Postgres `57014` when the time is over
+ * Finds units with words of the query, best first: by covered share, then by closeness of the words. Similarly spelled
+ * words replace words that occur nowhere. Run it in a transaction, whose time limit it sets.
+ * @throws Postgres error `57014` on timeout
  */
 export async function keywordHits(
   tx: Tx,
@@ -72,7 +71,7 @@ export async function keywordHits(
     where coverage > 0 order by coverage + ${NEARNESS_COUNTS}::float8 * nearness desc, id limit ${limit}`;
 }
 
-/** What nearness, always below 1, can outweigh of coverage. */
+/** Maximum weight of closeness, which is below 1, against coverage. */
 const NEARNESS_COUNTS = 0.2;
 
 function unitsHaving(
@@ -90,7 +89,7 @@ function joinMemories(tx: Tx, conditions: readonly MetadataCondition[]): postgre
   return conditions.length === 0 ? tx`` : tx`join memories m on m.id = u.memory_id`;
 }
 
-/** The stems of a text; its words as they are when English leaves all of them out (`IT`, `The Who`). */
+/** Returns the stems of a text, or its plain words if English drops all of them as stop words (`IT`, `The Who`). */
 async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): Promise<QueryWord[]> {
   return await tx<QueryWord[]>`
     with folded as (select memory_asked(lower(unaccent(${text}::text))) as text),
@@ -137,12 +136,12 @@ async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): 
 interface WeighedWord {
   word: string;
   weight: number;
-  /** Of the word of the query that it is, or stands for. */
+  /** Position of the query word that it is or replaces. */
   place: number;
   occurs: boolean;
 }
 
-/** Inverse document frequency, less for what is only alike. */
+/** Inverse document frequency, reduced for replacements. */
 function weighed(words: readonly QueryWord[]): WeighedWord[] {
   return words.flatMap(({ word, units, of, alike }, place) => {
     const known = { word, weight: rarity(units, of), place, occurs: units > 0 };
@@ -154,19 +153,21 @@ function weighed(words: readonly QueryWord[]): WeighedWord[] {
   });
 }
 
-/** Of what the word itself would count. */
+/** Factor for replacements. */
 const ALIKE_COUNTS = 0.8;
 
 function rarity(units: number, of: number): number {
   return Math.log1p((of + 1) / (units + 1));
 }
 
-/** Letters that were left out, added, changed or swapped: one in short words, two in long ones. */
+/**
+ * Whether spellings differ by few letters left out, added, changed or swapped: one in short words, two in long ones.
+ */
 function isMistyped(typed: string, known: string): boolean {
   return editDistance(typed, known) <= (Math.min(typed.length, known.length) >= 8 ? 2 : 1);
 }
 
-/** Of Damerau and Levenshtein, neighbours swapped counting once. Words are of 64 characters at most. */
+/** Damerau-Levenshtein distance. Words have at most 64 characters. */
 function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);
@@ -186,7 +187,7 @@ function editDistance(a: string, b: string): number {
   return above[b.length]!;
 }
 
-/** What the choice is made by: the rarest words that occur, and all of them together; and what having all weighs. */
+/** Returns the queries that select units (the rarest occurring words, and all words together) and the total weight. */
 function choiceOf(words: readonly WeighedWord[]): { choosing: { query: string; weight: number }[]; total: number } {
   const places = [...Map.groupBy(words, ({ place }) => place).values()].map((alternatives) => ({
     query: alternatives.map(({ word }) => tsqueryOf(word)).join(' | '),
@@ -203,7 +204,7 @@ function choiceOf(words: readonly WeighedWord[]): { choosing: { query: string; w
   return { choosing: [...choosing, together], total };
 }
 
-/** A word as a whole query; it is data, whatever is in it. */
+/** Quotes a word as a whole tsquery. */
 function tsqueryOf(word: string): string {
   return `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }

@@ -4,16 +4,16 @@ import { nextRevision } from './memory-collections.ts';
 import { storableText } from './memory-text.ts';
 
 /**
- * Who processes a memory holds its lease, and says with each step which attempt theirs is: once the lease ran out and
- * somebody else began another attempt, every step of the first answers false and changes nothing.
+ * Identifies an attempt. A worker has the memory's lease and gives this with each step. After the lease has expired and
+ * another attempt has begun, steps of the earlier one return false and change nothing.
  */
 export interface MemoryAttempt {
   id: string;
-  /** `attempts` of the row that `claimMemory` returned. */
+  /** `attempts` in the row from `claimMemory`. */
   attempt: number;
 }
 
-/** Pending or being processed, whose time has come and that nobody is at: the longest overdue first. */
+/** Returns due memories without a lease, longest overdue first. */
 export async function dueMemories(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
@@ -24,7 +24,7 @@ export async function dueMemories(
     order by next_attempt_at, id limit ${limit}`;
 }
 
-/** Takes one for an attempt until `now + leaseMs`. Null when it is final, not due yet, deleted, or already taken. */
+/** Leases a memory for an attempt, until `now + leaseMs`. Null if it is final, not due, deleted or already leased. */
 export async function claimMemory(
   sql: SqlOrTx,
   { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
@@ -36,7 +36,7 @@ export async function claimMemory(
   return row ?? null;
 }
 
-/** Says how far it is, and prolongs the lease. */
+/** Stores the stage and extends the lease. */
 export async function setMemoryStage(
   sql: SqlOrTx,
   { id, attempt }: MemoryAttempt,
@@ -50,14 +50,14 @@ export async function setMemoryStage(
 
 export interface MemoryReady {
   processedAs: 'facts' | 'chunks';
-  /** The memory that says the same: this one has no units of its own. Default: none. */
+  /** Memory with the same text; this one has no units then. Default: none. */
   deduplicatedInto?: string | null;
   now: Date;
 }
 
 /**
- * Ready. Belongs into the transaction that replaces its units and facts, after `lockAttempt`. False: the attempt is not
- * theirs any more, and nothing changed.
+ * Marks a memory as ready, in the transaction that replaces its units and facts, after `lockAttempt`. False: another
+ * attempt has it, and nothing changed.
  */
 export async function finishMemory(tx: Tx, { id, attempt }: MemoryAttempt, ready: MemoryReady): Promise<boolean> {
   const { processedAs, deduplicatedInto = null, now } = ready;
@@ -69,7 +69,7 @@ export async function finishMemory(tx: Tx, { id, attempt }: MemoryAttempt, ready
   return result.count > 0;
 }
 
-/** Failed for good, until somebody asks for a retry. Its words are found all the same. */
+/** Marks a memory as failed until a requested retry. It is still found by keyword. */
 export async function failMemory(
   tx: Tx,
   { id, attempt }: MemoryAttempt,
@@ -83,7 +83,6 @@ export async function failMemory(
   return row ?? null;
 }
 
-/** This attempt failed and another is due at `nextAttemptAt`; until then nobody has it. */
 export async function postponeMemory(
   sql: SqlOrTx,
   { id, attempt }: MemoryAttempt,
@@ -96,7 +95,7 @@ export async function postponeMemory(
   return result.count > 0;
 }
 
-/** From `failed` to `pending`, due at once. Null: it has not failed, or is gone. */
+/** Resets `failed` to `pending`, due at once. Null: it has not failed, or is deleted. */
 export async function retryMemory(tx: Tx, { id, now }: { id: string; now: Date }): Promise<MemoryRow | null> {
   const [row] = await tx<MemoryRow[]>`
     update memories set status = 'pending', stage = null, error_code = null, error = null, next_attempt_at = ${now},
@@ -106,8 +105,8 @@ export async function retryMemory(tx: Tx, { id, now }: { id: string; now: Date }
 }
 
 /**
- * The memory with the next revision of its collection, both locked in the order in which everybody locks them: who
- * replaces units and facts begins with it, the wallet aside. Null: the attempt is not theirs any more.
+ * Locks the collection, with its next revision, and the memory. Call it first to replace units and facts, so that all
+ * transactions lock in one order; the wallet comes last. Null: another attempt has it.
  */
 export async function lockAttempt(
   tx: Tx,

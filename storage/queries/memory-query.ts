@@ -3,27 +3,26 @@ import type { SqlOrTx } from '../database.ts';
 import type { MetadataCondition } from './memory-filter.ts';
 import { storableText } from './memory-text.ts';
 
-/** Which units of which collections are looked at. */
+/** Units and collections to search. */
 export interface SearchScope {
-  /** Of `collectionsToSearch`. */
+  /** From `collectionsToSearch`. */
   collectionIds: readonly string[];
   conditions: readonly MetadataCondition[];
 }
 
-/** A query as it is typed, taken apart. */
 export interface KeywordQuery {
-  /** Whose words are looked for, in any order. */
+  /** Words to find, in any order. */
   words: string;
-  /** In quotes: have to occur, word by word. */
+  /** Quoted: must occur word by word. */
   phrases: string[];
   /** After a minus: must not occur. */
   excluded: string[];
 }
 
-/** What a query may ask at most; what is beyond is left out. */
+/** Limits of a query; the excess is ignored. */
 export const KEYWORD_LIMITS = { characters: 4_000, phrases: 8, excluded: 8, words: 24 };
 
-/** As web searches are written: `"in quotes"` and `-without`. Plain text has neither. */
+/** Parses web search syntax: `"in quotes"` and `-without`. Plain text has neither. */
 export function parseKeywordQuery(text: string, { plain = false }: { plain?: boolean } = {}): KeywordQuery {
   const query = storableText(text.slice(0, KEYWORD_LIMITS.characters));
   if (plain) return { words: query, phrases: [], excluded: [] };
@@ -44,13 +43,13 @@ export function parseKeywordQuery(text: string, { plain = false }: { plain?: boo
   };
 }
 
-/** What a query insists on, each as a `tsquery`. */
+/** Required and excluded phrases of a query, each as a `tsquery`. */
 export interface Insistence {
   phrases: string[];
   excluded: string[];
 }
 
-/** Of what it says; a phrase of words that say nothing asks for nothing. */
+/** Drops phrases with only stop words. */
 export async function insistenceOf(
   sql: SqlOrTx,
   { phrases, excluded }: Pick<KeywordQuery, 'phrases' | 'excluded'>,
@@ -65,7 +64,7 @@ export async function insistenceOf(
   return { phrases: of(false), excluded: of(true) };
 }
 
-/** On `memory_units u`: that it has the phrases and nothing that is excluded. Begins with `and`. */
+/** Condition on `memory_units u`: has all phrases and nothing excluded. Begins with `and`. */
 export function meetingQuery(sql: SqlOrTx, { phrases, excluded }: Insistence): postgres.PendingQuery<postgres.Row[]> {
   const all = phrases.reduce((sum, query) => sql`${sum} and u.terms @@ ${query}::text::tsquery`, sql``);
   return excluded.reduce((sum, query) => sql`${sum} and not u.terms @@ ${query}::text::tsquery`, all);

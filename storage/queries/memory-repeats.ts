@@ -10,8 +10,8 @@ export interface GivenMemory {
 }
 
 /**
- * The oldest memory of the collection with the same text, title and metadata that has not failed; null: none. In a
- * transaction in which nobody else may add one, such as one that holds the collection.
+ * Finds the oldest memory of the collection with the same text, title and metadata that has not failed; null if there
+ * is none. Lock the collection, so that no other transaction adds one.
  */
 export async function findSameMemory(
   tx: Tx,

@@ -4,17 +4,15 @@ import { type MemoryType, type MemoryViewer, visibleTo } from './memory-collecti
 import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
 import { insistenceOf, type KeywordQuery, meetingQuery, type SearchScope } from './memory-query.ts';
 
-/** A collection to search in. */
 export interface SearchedCollection {
   id: string;
   type: MemoryType;
-  /** Of its units: those up to it have all committed. */
+  /** All units up to this revision are committed. */
   revision: bigint;
-  /** Units in it. */
   units: number;
 }
 
-/** Those the viewer may see, of the type and among the ids that are given. */
+/** Returns collections that the viewer may see, optionally by type and id. */
 export async function collectionsToSearch(
   sql: SqlOrTx,
   viewer: MemoryViewer,
@@ -27,7 +25,6 @@ export async function collectionsToSearch(
     ${type === undefined ? sql`` : sql`and c.type = ${type}`}`;
 }
 
-/** What a unit that was found is, to be shown. */
 export interface FoundUnit {
   unitId: bigint;
   memoryId: string;
@@ -41,7 +38,6 @@ export interface FoundUnit {
   createdAt: Date;
 }
 
-/** Those of the units that the viewer may see, in no order. */
 export async function foundUnits(sql: SqlOrTx, viewer: MemoryViewer, unitIds: readonly bigint[]): Promise<FoundUnit[]> {
   if (unitIds.length === 0) return [];
   return await sql<FoundUnit[]>`
@@ -50,7 +46,7 @@ export async function foundUnits(sql: SqlOrTx, viewer: MemoryViewer, unitIds: re
     where u.id = any(${unitIds.map(String)}::bigint[]) and m.deleted_at is null and ${visibleTo(sql, viewer)}`;
 }
 
-/** Those of the units that meet the conditions and have what the query insists on. */
+/** Returns the given units that match the conditions and the query's phrases. */
 export async function unitsStillMeeting(
   sql: SqlOrTx,
   asked: { unitIds: readonly bigint[]; conditions: readonly MetadataCondition[]; query: KeywordQuery },
@@ -63,7 +59,7 @@ export async function unitsStillMeeting(
   return rows.map(({ id }) => id);
 }
 
-/** Ids of units with a point that meet the conditions; null when there are more than `limit`. */
+/** Ids of units with a point that match the conditions; null if there are more than `limit`. */
 export async function unitsMeeting(
   sql: SqlOrTx,
   { collectionIds, conditions }: SearchScope,
@@ -83,7 +79,7 @@ export interface PointChange {
   revision: bigint;
 }
 
-/** Since when and until when points of a collection changed: after the one and up to the other revision. */
+/** Changes of points in a collection: after one revision, up to another. */
 interface PointSpan {
   collectionId: string;
   after: bigint;
@@ -91,8 +87,8 @@ interface PointSpan {
 }
 
 /**
- * Points of an embedder that were added to a collection in that span, by revision and id; a page of them, after
- * `afterUnitId` where the revision is `after`.
+ * Returns one page of an embedder's points added in that span, by revision and id. It continues after `afterUnitId`
+ * within revision `after`.
  */
 export async function addedPoints(
   sql: SqlOrTx,
@@ -106,9 +102,9 @@ export async function addedPoints(
     order by revision, id limit ${limit}`;
 }
 
-/** Units that were removed in that span; null when that is not known any more: whoever keeps a copy begins anew. */
+/** Returns units removed in that span; null if the record is gone, so that a copy must be rebuilt. */
 export async function removedUnits(sql: SqlOrTx, { collectionId, after, until }: PointSpan): Promise<bigint[] | null> {
-  // The rows first: what is forgotten meanwhile is seen in what follows.
+  // Rows first: the next query then shows whether any were deleted meanwhile.
   const rows = await sql<{ unitId: bigint }[]>`
     select unit_id from memory_unit_removals
     where collection_id = ${collectionId} and revision > ${after} and revision <= ${until}`;

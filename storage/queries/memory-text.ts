@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 
-/** A text as Postgres can keep it, whatever it was: without NUL and lone surrogates, and composed the usual way. */
+/** Makes a text storable in Postgres: removes NUL and lone surrogates, and normalises to NFC. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '').normalize('NFC');
 }
@@ -13,12 +13,12 @@ export function fitsMetadata(metadata: unknown): boolean {
   return metadata === undefined || Buffer.byteLength(JSON.stringify(metadata)) <= METADATA_MAX_BYTES;
 }
 
-/** What JSON may nest. */
+/** Maximum nesting of JSON. */
 const DEEPEST = 64;
 
 /**
- * The same for every text, and every key, deep inside a JSON value.
- * @throws TandemError `VALIDATION_FAILED` when it nests deeper than anybody means it
+ * Applies `storableText` to every text and key of a JSON value.
+ * @throws TandemError `VALIDATION_FAILED` if it is nested too deeply
  */
 export function storableJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return storableText(value);
@@ -27,13 +27,13 @@ export function storableJson(value: unknown, depth = 0): unknown {
     throw new TandemError('VALIDATION_FAILED', `Metadata is nested deeper than ${DEEPEST} levels.`);
   }
   if (Array.isArray(value)) return value.map((item) => storableJson(item, depth + 1));
-  // A key such as `__proto__` is a key like any other.
+  // `fromEntries` treats a key such as `__proto__` like any other.
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [storableText(key), storableJson(item, depth + 1)]),
   );
 }
 
-/** SHA-256 of a text as it is stored: what says the same has the same. */
+/** SHA-256 of the text as stored, so that equal texts have equal hashes. */
 export function contentHashOf(content: string): Buffer {
   return createHash('sha256').update(storableText(content)).digest();
 }

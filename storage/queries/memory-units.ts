@@ -1,24 +1,23 @@
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { storableText } from './memory-text.ts';
 
-/** A point and who made it. What its bytes mean is for `language/memory/` to know. */
+/** A point and its embedder. `language/memory/` defines the bytes. */
 export interface UnitPoint {
-  /** `name` of the embedder: points of different ones do not compare. */
+  /** `name` of the embedder; points of different ones cannot be compared. */
   embedder: string;
   bytes: Uint8Array;
 }
 
-/** What can be found of a memory. */
 export interface NewUnit {
   kind: 'whole' | 'chunk';
   text: string;
-  /** Under which headings it stands. */
+  /** Headings above it. */
   heading: string | null;
-  /** Null: found by its words alone until somebody makes a point of it (`unitsWithoutPoint`). */
+  /** Null: found only by keyword until the background job embeds it (`unitsWithoutPoint`). */
   point: UnitPoint | null;
 }
 
-/** A fact's unit; its text is the statement. */
+/** Unit of a fact; its text is the statement. */
 export interface FactUnit extends Omit<NewUnit, 'kind'> {
   kind: 'fact';
   factId: string;
@@ -30,13 +29,13 @@ interface UnitOwner {
   title: string | null;
 }
 
-/** Of which a unit holds the words of a text: many more would not fit into a `tsvector`. */
+/** Words of a longer text would not fit into a `tsvector`. */
 const WHOLE_UNIT_CHARACTERS = 12_000;
 
-/** Longer words are found, but nobody counts or corrects them. */
+/** Longer words are found, but neither counted nor corrected. */
 const LONGEST_COUNTED_WORD = 64;
 
-/** A text as it came, in pieces that end at a blank where there is one. */
+/** Splits a text into units, at blanks if possible. */
 export function wholeUnits(content: string): NewUnit[] {
   const units: NewUnit[] = [];
   for (let start = 0; start < content.length; ) {
@@ -48,11 +47,11 @@ export function wholeUnits(content: string): NewUnit[] {
     units.push({ kind: 'whole', text: content.slice(start, end), heading: null, point: null });
     start = end;
   }
-  // A title alone is found as well.
+  // A title alone is found too.
   return units.length > 0 ? units : [{ kind: 'whole', text: '', heading: null, point: null }];
 }
 
-/** Those of one memory, in their order. `revision` is that of `nextRevision`, which the transaction holds. */
+/** Adds the units of one memory in order. The transaction has taken `revision` with `nextRevision`. */
 export async function addUnits(
   tx: Tx,
   { memory, units, revision }: { memory: UnitOwner; units: readonly (NewUnit | FactUnit)[]; revision: bigint },
@@ -66,7 +65,7 @@ interface UnitsOfCollection {
   revision: bigint;
 }
 
-/** Those of several memories of one collection: words that they share are counted once. */
+/** Adds units of several memories of a collection; counts shared words once. */
 export async function addUnitsOf(tx: Tx, { collectionId, added, revision }: UnitsOfCollection): Promise<void> {
   const rows = added.flatMap(({ memory, units }) =>
     units.map((unit, position) => ({
@@ -100,7 +99,7 @@ export async function addUnitsOf(tx: Tx, { collectionId, added, revision }: Unit
     on conflict (collection_id, word) do update set units = known.units + excluded.units`;
 }
 
-/** Finds the units of one memory by its new title. Their embeddings do not cover titles, and stay. */
+/** Updates a memory's units to its new title. Embeddings do not include titles and stay. */
 export async function retitleUnitsOf(
   tx: Tx,
   { memory, revision, now }: { memory: UnitOwner; revision: bigint; now: Date },
@@ -131,12 +130,11 @@ function unitOf({ kind, factId, text, heading, embedder, embedding }: StoredUnit
 
 interface UnitsRemoval {
   collectionId: string;
-  /** Of `nextRevision`, which the transaction holds. */
+  /** From `nextRevision` in this transaction. */
   revision: bigint;
   now: Date;
 }
 
-/** All of one memory. */
 export async function removeUnitsOf(
   tx: Tx,
   { memoryId, ...removal }: UnitsRemoval & { memoryId: string },
@@ -144,7 +142,6 @@ export async function removeUnitsOf(
   await removeUnits(tx, removal, tx`memory_id = ${memoryId}`);
 }
 
-/** Those of facts that are not current any more. */
 export async function removeUnitsOfFacts(
   tx: Tx,
   { factIds, ...removal }: UnitsRemoval & { factIds: readonly string[] },
@@ -180,9 +177,8 @@ export interface UnitWithoutPoint {
 }
 
 /**
- * Units of processed memories that have no point of that embedder: it was changed, or did not answer when they were
- * made. Those with ids after `after`, in the order of ids. That a name is another is asked as below or above: so an index
- * answers it.
+ * Units of processed memories without a point of this embedder, because the embedder was changed or failed. Returns
+ * those after id `after`, in order of id. The query tests inequality as below or above, so that it can use an index.
  */
 export async function unitsWithoutPoint(
   sql: SqlOrTx,
@@ -195,7 +191,7 @@ export async function unitsWithoutPoint(
     order by id limit ${limit}`;
 }
 
-/** Belongs into a transaction that holds `revision` of the collection. Units that are gone meanwhile are left out. */
+/** Stores points, in a transaction that has taken `revision`. Skips units deleted meanwhile. */
 export async function setUnitPoints(
   tx: Tx,
   {
@@ -216,8 +212,8 @@ export async function setUnitPoints(
 }
 
 /**
- * Forgets which units of one collection were removed before `before`: whoever keeps a copy of points that is older reads
- * them all anew. Returns how many it forgot, at most `limit`; 0 when there are none in any.
+ * Deletes one collection's records of units removed before `before`; copies of points that are older must be rebuilt.
+ * Returns the number of deleted records, at most `limit`; 0 if no collection has any.
  */
 export async function forgetUnitRemovals(
   sql: SqlOrTx,
@@ -228,7 +224,7 @@ export async function forgetUnitRemovals(
       select collection_id from memory_unit_removals where removed_at < ${before} order by removed_at limit 1`;
     if (oldest === undefined) return 0;
     const { collectionId } = oldest;
-    // First, as everybody does who changes what is in it.
+    // First, as in every change of a collection's content.
     await tx`select id from memory_collections where id = ${collectionId} for no key update`;
     const [row] = await tx<{ forgotten: number }[]>`
       with forgotten as (

@@ -4,16 +4,15 @@ import { removeFactsOf } from './memory-facts.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
 import { addUnits, removeUnitsOf, retitleUnitsOf, wholeUnits } from './memory-units.ts';
 
-/** A memory as it is to become. */
 export interface ChangedMemory {
-  /** As it is stored. */
+  /** As stored. */
   memory: Pick<MemoryRow, 'id' | 'collectionId' | 'title'>;
   title: string | null;
   metadata: Readonly<Record<string, unknown>>;
   now: Date;
 }
 
-/** New title and metadata. The transaction holds `revision` of the collection (`nextRevision`). */
+/** The transaction has taken `revision` with `nextRevision`. */
 export async function relabelMemory(
   tx: Tx,
   { memory, title, metadata, now, revision }: ChangedMemory & { revision: bigint },
@@ -26,8 +25,8 @@ export async function relabelMemory(
 }
 
 /**
- * Replaces what search finds of a memory with the words of its new text: facts, chunks and embeddings of the old text
- * are deleted. The transaction holds `revision` of the collection.
+ * Replaces a memory's searchable content by the words of its new text. Deletes facts, chunks and embeddings of the old
+ * text. The transaction has taken `revision`.
  */
 export async function replaceUnits(
   tx: Tx,
@@ -41,8 +40,8 @@ export async function replaceUnits(
 }
 
 /**
- * Stores a new text, after `replaceUnits`: the memory is pending and due at once. Counts as an attempt, so an attempt in
- * progress stores nothing any more. Returns the number of attempts.
+ * Stores a new text, after `replaceUnits`. The memory is pending and due at once. This counts as an attempt, so an
+ * attempt in progress stores nothing. Returns the number of attempts.
  */
 export async function rewriteMemory(
   tx: Tx,

@@ -1,23 +1,22 @@
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../database.ts';
 
-/** Copies of points as pgvector keeps them, one table for each number of dimensions. They go with their units. */
+/** Copies of points for pgvector, one table per number of dimensions. They are deleted with their units. */
 export interface VectorTable {
   embedder: string;
   dimensions: number;
 }
 
-/** A collection in such a table. */
 export interface VectorCollection extends VectorTable {
   collectionId: string;
 }
 
-/** What pgvector's `hnsw` takes of `halfvec`. */
+/** Limit of pgvector's `hnsw` for `halfvec`. */
 export const MOST_VECTOR_DIMENSIONS = 4_000;
-/** The first version whose searches go on until they have found enough. */
+/** First version with iterative scans, which continue until they find enough. */
 const OLDEST_PGVECTOR = [0, 8];
 const VECTORS_LOCK = 0x7ec7;
 
-/** Whether pgvector is there for this database; if not, why. Nothing is changed. */
+/** Checks whether this database has pgvector, and if not, why. Changes nothing. */
 export async function findPgvector(
   sql: SqlOrTx,
 ): Promise<{ version: string; isInstalled: boolean } | { missing: string }> {
@@ -32,8 +31,8 @@ export async function findPgvector(
 }
 
 /**
- * Makes the extension where it is not, and the table that says what is copied; nodes that start together do so one after
- * the other. Not part of the migrations, as there are servers without the extension.
+ * Creates the extension if missing, and the table of copies. Nodes that start together wait for one another. Not a
+ * migration, because some servers lack the extension.
  */
 export async function preparePgvector(sql: Sql): Promise<{ version: string } | { missing: string }> {
   try {
@@ -67,7 +66,7 @@ export async function preparePgvector(sql: Sql): Promise<{ version: string } | {
 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** Needs `preparePgvector`. */
+/** Call `preparePgvector` first. */
 export async function createVectorTable(sql: Sql, { dimensions }: Pick<VectorTable, 'dimensions'>): Promise<void> {
   const name = tableName({ dimensions });
   await inTransaction(sql, async (tx) => {
@@ -75,10 +74,10 @@ export async function createVectorTable(sql: Sql, { dimensions }: Pick<VectorTab
     const [column] = await tx`
       select 1 from pg_attribute where attrelid = to_regclass(${name}) and attname = 'point' and not attisdropped`;
     if (column !== undefined) return;
-    // It may have lost its points with the extension, or not have come out of a backup: nothing is copied then.
+    // A table may have lost its points with the extension, or be missing from a backup. Then nothing counts as copied.
     await tx.unsafe(`drop table if exists ${name}`);
     await tx`delete from memory_vector_copies where dimensions = ${dimensions}`;
-    // Points are deleted with their units, in the same transaction, whoever deletes those.
+    // Points are deleted with their units, in the same transaction.
     await tx.unsafe(`
       create table ${name} (
         unit_id bigint primary key references memory_units (id) on delete cascade,
@@ -91,20 +90,19 @@ export async function createVectorTable(sql: Sql, { dimensions }: Pick<VectorTab
   });
 }
 
-/** How far the copy is. */
 export interface VectorCopy {
   revision: bigint;
-  /** Where the points are on average, each of length 1; null before `measureVectors`. */
+  /** Mean of the points, each of length 1; null before `measureVectors`. */
   mean: number[] | null;
   points: number;
   pointsSince: number;
-  /** Nothing up to the revision that was asked for is missing. */
+  /** Complete up to the requested revision. */
   isComplete: boolean;
 }
 
 /**
- * Copies the next points of a collection that changed up to a revision. Holds the collection meanwhile, as everybody does
- * who changes its units: so nobody deletes one that is just being copied.
+ * Copies the next points changed up to a revision. Locks the collection like every change of its units, so that none is
+ * deleted during the copy.
  */
 export async function copyVectors(
   sql: Sql,
@@ -156,7 +154,6 @@ export async function copyVectors(
 
 const LAST_UNIT = 2n ** 63n - 1n;
 
-/** Where the points of a collection are on average. */
 export async function measureVectors(sql: Sql, collection: VectorCollection): Promise<void> {
   await sql`
     update memory_vector_copies set (points, mean, points_since) = (
@@ -166,8 +163,8 @@ export async function measureVectors(sql: Sql, collection: VectorCollection): Pr
 }
 
 /**
- * Makes the index of one collection, without holding anybody up; a collection has its own, so that what others have does
- * not get into the way. False: another node is at it. Ends with an error soon after the signal.
+ * Builds the index of one collection without blocking others. Each collection has its own, so that others' points do
+ * not affect it. False: another node is building it. Rejects soon after the signal aborts.
  */
 export async function indexVectors(
   sql: Sql,
@@ -183,10 +180,10 @@ export async function indexVectors(
     const [existing] = await connection<{ indisvalid: boolean }[]>`
       select indisvalid from pg_index where indexrelid = to_regclass(${index})`;
     if (existing?.indisvalid) return true;
-    // Somebody began it and did not end.
+    // An earlier build did not finish.
     if (existing !== undefined) await connection.unsafe(`drop index concurrently if exists ${index}`);
     signal.throwIfAborted();
-    // In one process: the memory that several share is small in containers.
+    // In one process, because containers have little shared memory.
     const kilobytes = Math.min(
       LARGEST_BUILD_KB,
       Math.ceil((collection.points * (3 * collection.dimensions + 600)) / 1024),
@@ -216,7 +213,6 @@ export async function indexVectors(
 
 const LARGEST_BUILD_KB = 1_048_576;
 
-/** Whether the index of a collection is there and whole. */
 export async function isIndexed(sql: SqlOrTx, collection: VectorCollection): Promise<boolean> {
   const [row] = await sql`
     select 1 from pg_index where indexrelid = to_regclass(${indexName(collection)}) and indisvalid`;
@@ -226,18 +222,18 @@ export async function isIndexed(sql: SqlOrTx, collection: VectorCollection): Pro
 export interface NearVector {
   unitId: bigint;
   memoryId: string;
-  /** -1 to 1. */
+  /** From -1 to 1. */
   cosine: number;
 }
 
-/** The `count` units that are nearest to a point, nearest first, as far as the index of the collection finds them. */
+/** Returns the `count` units nearest to a point, nearest first, as found by the collection's index. */
 export async function nearestVectors(
   sql: Sql,
   collection: VectorCollection,
   { query, count, timeoutMs }: { query: readonly number[]; count: number; timeoutMs: number },
 ): Promise<NearVector[]> {
   return await inTransaction(sql, async (tx) => {
-    // With sorting out of the question what is left is the index, whatever the statistics are.
+    // Without sorting, the planner must use the index, whatever the statistics.
     await tx.unsafe(`
       set local hnsw.ef_search = ${EF_SEARCH};
       set local hnsw.iterative_scan = relaxed_order; set local hnsw.max_scan_tuples = 100000;
@@ -251,10 +247,10 @@ export async function nearestVectors(
   });
 }
 
-/** The most there can be: with 500, points of the default embedder are found less well. */
+/** The maximum: with 500, search finds fewer of the default embedder's nearest points. */
 const EF_SEARCH = 1_000;
 
-/** The nearest unit of each of the `limit` nearest memories, all compared; of `among` alone where it is given. */
+/** Returns the nearest unit of each of the `limit` nearest memories, comparing all points, or only those in `among`. */
 export async function comparedVectors(
   sql: Sql,
   collection: VectorCollection,
@@ -281,7 +277,6 @@ export interface ComparedVectors {
   timeoutMs: number;
 }
 
-/** Drops the indexes of collections that are deleted. */
 export async function dropVectorsOfDeleted(sql: Sql): Promise<void> {
   const indexes = await sql<{ name: string; collectionId: string }[]>`
     select i.relname as name, c.id as collection_id from pg_class i
@@ -306,7 +301,7 @@ function indexName(collection: VectorCollection): string {
   return `${tableName(collection)}_${uuidOf(collection).replaceAll('-', '')}`;
 }
 
-/** It becomes part of a statement: an index of part of a table is used where that part is written out. */
+/** Validates an id for use in a statement, because a partial index is used only if its condition is spelled out. */
 function uuidOf({ collectionId }: VectorCollection): string {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(collectionId)) throw new RangeError('no id of a collection');
   return collectionId;

@@ -5,21 +5,20 @@ import { operatorWorkspaceId } from './workspaces.ts';
 /** Evidence that the owner of a trunk may present a number. */
 export type VerifiedBy = 'operator' | 'inbound_call';
 
-/** A number that a trunk lists and nobody has verified. */
+/** An unverified number that a trunk lists. */
 export interface NumberClaim {
   e164: string;
   trunkId: string;
   trunkName: string;
-  /** Workspace that owns the trunk. */
   workspaceId: string;
   workspaceName: string;
   createdAt: Date;
 }
 
 /**
- * Adds the numbers that a trunk lists. Those of the operator's trunks count as verified; those of other workspaces are
- * claims, which neither block nor replace the claims of others.
- * @throws TandemError `NUMBER_NOT_AVAILABLE` when a number is verified for another trunk.
+ * Adds a trunk's numbers. Those of the operator's trunks count as verified. Those of other workspaces are claims, which
+ * neither block nor replace others' claims.
+ * @throws TandemError `NUMBER_NOT_AVAILABLE` if a number is verified for another trunk
  */
 export async function claimNumbers(
   tx: Tx,
@@ -30,7 +29,7 @@ export async function claimNumbers(
   const verification = { verifiedAt: isOperators ? now : null, verifiedBy: isOperators ? 'operator' : null };
   const rows = listed.map((e164) => ({ e164, trunkId, createdAt: now, ...verification }));
   if (rows.length > 0) await tx`insert into numbers ${tx(rows)} on conflict do nothing`;
-  // A conflict with the number verified for another trunk has left it out.
+  // The conflict clause skipped numbers verified for another trunk.
   const taken = await tx`
     select 1 from numbers
     where e164 = any(${listed}) and trunk_id <> ${trunkId} and verified_at is not null limit 1`;
@@ -49,10 +48,9 @@ export async function listClaims(sql: SqlOrTx, { e164 }: { e164?: string } = {})
 }
 
 /**
- * Verifies the claim of a trunk to a number. From then on the workspaces of the trunk can rent it, and other trunks
- * cannot list it. Repeating it changes nothing.
- * @throws TandemError `NUMBER_NOT_FOUND` when the trunk does not list it, `NUMBER_NOT_AVAILABLE` when it is verified for
- * another trunk.
+ * Verifies a trunk's claim to a number. Its workspaces can then rent it, and other trunks cannot list it. Idempotent.
+ * @throws TandemError `NUMBER_NOT_FOUND` if the trunk does not list it, `NUMBER_NOT_AVAILABLE` if it is verified for
+ * another trunk
  */
 export async function verifyNumber(
   sql: SqlOrTx,

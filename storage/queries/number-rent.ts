@@ -2,14 +2,12 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { type Charge, charge } from '../ledger.ts';
 import { costAt, type PriceBook, priceBookOf } from '../price-book.ts';
 
-/** A number that is rented, as far as its rent goes. */
 export interface RentedNumber {
   e164: string;
   workspaceId: string | null;
-  /** The number's own price; zero stands for that of the price book. */
+  /** The number's own price; zero means the price book's. */
   monthlyPriceNano: bigint;
   rentedAt: Date | null;
-  /** Months of this rental that are paid for. */
   rentMonths: number;
   rentedByUserId: number | null;
   rentedByApiKeyId: number | null;
@@ -20,7 +18,7 @@ export function monthlyPrice({ monthlyPriceNano }: Pick<RentedNumber, 'monthlyPr
 }
 
 /**
- * Charges the next month of a rental and counts it; what is free is only counted. The caller has locked the number.
+ * Charges and counts the next month of a rental; a free month is only counted. The caller has locked the number.
  * @throws TandemError `INSUFFICIENT_CREDITS`
  */
 export async function chargeMonth(tx: Tx, number: RentedNumber, now: Date): Promise<Charge | null> {
@@ -42,7 +40,7 @@ export async function chargeMonth(tx: Tx, number: RentedNumber, now: Date): Prom
   });
 }
 
-/** Numbers of which a month has begun that is not paid for, oldest rental first. */
+/** Returns numbers with an unpaid month that has begun, oldest rental first. */
 export async function numbersWithRentDue(sql: SqlOrTx, now: Date): Promise<string[]> {
   const rows = await sql<{ e164: string }[]>`
     select e164 from numbers where ${isDue(sql, now)} order by rented_at, e164`;
@@ -50,8 +48,8 @@ export async function numbersWithRentDue(sql: SqlOrTx, now: Date): Promise<strin
 }
 
 /**
- * Collects one month, if one is due: by whichever node comes first.
- * @throws TandemError `INSUFFICIENT_CREDITS`; the month stays due.
+ * Collects one month if due. Only one node succeeds.
+ * @throws TandemError `INSUFFICIENT_CREDITS`; the month stays due
  */
 export async function collectRent(sql: SqlOrTx, { e164, now }: { e164: string; now: Date }): Promise<boolean> {
   return await inTransaction(sql, async (tx) => {
@@ -63,7 +61,7 @@ export async function collectRent(sql: SqlOrTx, { e164, now }: { e164: string; n
   });
 }
 
-/** Months are those of the calendar in UTC; one that began on the 31st has its next begin on the 30th or so. */
+/** Calendar months in UTC; a rental from the 31st continues on the last day of shorter months. */
 function isDue(sql: SqlOrTx, now: Date) {
   return sql`status = 'assigned' and rented_at + make_interval(months => rent_months) <= ${now}`;
 }

@@ -10,8 +10,8 @@ import { verifyNumber } from './number-claims.ts';
 import { operatorWorkspaceId } from './workspaces.ts';
 
 /**
- * Why a number was not verified. `code_not_heard`: the call was answered, but no call over the trunk of the claim brought its code.
- * `interrupted`: the server that called stopped.
+ * Reason of a failed verification. `code_not_heard`: the call was answered, but no call over the claim's trunk brought
+ * its code. `interrupted`: the calling server stopped.
  */
 export type VerificationFailure = 'not_answered' | 'busy' | 'refused' | 'code_not_heard' | 'interrupted';
 
@@ -26,12 +26,10 @@ export interface NumberVerification {
   endedAt: Date | null;
 }
 
-/** What the call that carries the code needs. */
 export interface VerificationCall {
   verification: NumberVerification;
-  /** Digits to press. */
   code: string;
-  /** Of the operator. */
+  /** Trunk of the operator. */
   trunkId: string;
   callerId: string;
 }
@@ -45,7 +43,6 @@ export interface StartVerificationInput {
   trunkId: string;
   code: string;
   limits: CallingLimits;
-  /** Whether the carrier of a trunk is known not to answer. */
   isLineDown: (trunkId: string) => boolean;
   now: Date;
 }
@@ -53,28 +50,28 @@ export interface StartVerificationInput {
 /** Longer than a verification takes. */
 export const VERIFICATION_MS = 90_000;
 const DAY_MS = 86_400_000;
-/** The number may belong to a stranger, whose telephone rings. */
+/** Limits per day, because the number may belong to a stranger whose phone rings. */
 const MOST_OF_NUMBER = 3;
 const MOST_OF_WORKSPACE = 20;
 const CHARGED_SECONDS = 60;
 
-/** `call` is null if a call to the number is under way for this trunk. */
+/** `call` is null if a call to the number for this trunk is in progress. */
 export interface StartedVerification {
   verification: NumberVerification;
   call: VerificationCall | null;
 }
 
 /**
- * Charges one minute of a call to the number, and stores that it is being called.
- * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `NUMBER_NOT_FOUND` when the trunk does not list the number,
- * `NUMBER_NOT_AVAILABLE` when it is verified, or another trunk is having it verified, `RATE_LIMITED`, `DIALER_NOT_PROVISIONED` when
- * the operator has no trunk to call over, `CARRIER_LINE_DOWN`, `destination_not_allowed`, those of `requireCallPermission`,
- * `INSUFFICIENT_CREDITS`
+ * Charges one minute of a call to the number and stores the verification.
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `NUMBER_NOT_FOUND` if the trunk does not list the number,
+ * `NUMBER_NOT_AVAILABLE` if it is verified or being verified for another trunk, `RATE_LIMITED`,
+ * `DIALER_NOT_PROVISIONED` if the operator has no trunk to call over, `CARRIER_LINE_DOWN`, `destination_not_allowed`,
+ * those of `requireCallPermission`, `INSUFFICIENT_CREDITS`
  */
 export async function startVerification(sql: SqlOrTx, input: StartVerificationInput): Promise<StartedVerification> {
   return await inTransaction(sql, async (tx) => {
     const { id, e164, trunkId, workspaceId, code, now } = input;
-    // One at a time for a number, whoever asks.
+    // One at a time per number, across workspaces.
     await tx`select pg_advisory_xact_lock(hashtextextended(${`number-verification:${e164}`}, 0))`;
     await requireClaim(tx, input);
     await endInterrupted(tx, { e164, now });
@@ -138,7 +135,7 @@ interface OperatorLine {
   pricePerMinuteNano: bigint;
 }
 
-/** The oldest trunk of the operator that has a number and reaches this one. */
+/** Oldest trunk of the operator with a number that may call this one. */
 async function operatorLine(tx: Tx, { e164, isLineDown }: StartVerificationInput): Promise<OperatorLine> {
   const lines = await tx<(OperatorLine & { allowedPrefixes: string[] })[]>`
     select t.id, t.allowed_prefixes, t.price_per_minute_nano, coalesce(t.default_caller_id, min(n.e164)) as caller_id
@@ -184,7 +181,6 @@ async function chargeCall(tx: Tx, input: StartVerificationInput, trunkPriceNano:
   });
 }
 
-/** Null when the workspace has no such verification. */
 export async function getVerification(
   sql: SqlOrTx,
   { id, workspaceId, now }: { id: string; workspaceId: string; now: Date },
@@ -201,7 +197,6 @@ export async function getVerification(
   return await read();
 }
 
-/** The number and trunk of the verification that is calling a number. */
 export async function findCallingVerification(
   sql: SqlOrTx,
   { e164, now }: { e164: string; now: Date },
@@ -218,24 +213,24 @@ export async function findCallingVerification(
   return { ...number, trunk };
 }
 
-/** A number that is being verified for a trunk. */
+/** A number under verification. */
 export interface ClaimedNumber extends Omit<CalledNumber, 'inbound'> {
   verificationId: string;
 }
 
-/** Calls of one verification that are listened to: whoever owns a trunk can send calls over it that guess the code. */
-const MOST_HEARD = 3;
+/** Calls answered per verification, because the owner of a trunk can send calls that guess the code. */
+const MAX_ANSWERED_CALLS = 3;
 
-/** The code to expect from one more inbound call; null if it is not to be answered. */
+/** Returns the expected code for one more inbound call; null if it must not be answered. */
 export async function listenFor(sql: SqlOrTx, verificationId: string): Promise<string | null> {
   const [row] = await sql<{ code: string }[]>`
     update number_verifications set calls_heard = calls_heard + 1
-    where id = ${verificationId} and status = 'calling' and calls_heard < ${MOST_HEARD} returning code`;
+    where id = ${verificationId} and status = 'calling' and calls_heard < ${MAX_ANSWERED_CALLS} returning code`;
   return row?.code ?? null;
 }
 
 /**
- * The code was heard on the trunk: verifies the number for it. Nothing happens once the verification has ended.
+ * Verifies the number after its code was received on the trunk. No effect once the verification has ended.
  * @throws TandemError as `verifyNumber` does
  */
 export async function concludeVerified(sql: SqlOrTx, { id, now }: { id: string; now: Date }): Promise<boolean> {
@@ -249,7 +244,7 @@ export async function concludeVerified(sql: SqlOrTx, { id, now }: { id: string; 
   });
 }
 
-/** Nothing happens once the verification has ended. */
+/** No effect once the verification has ended. */
 export async function concludeFailed(
   sql: SqlOrTx,
   { id, failure, now }: { id: string; failure: VerificationFailure; now: Date },

@@ -14,14 +14,13 @@ export interface NumberRow {
   /** Null while in the inventory. */
   workspaceId: string | null;
   status: NumberStatus;
-  /** What a month costs this workspace. */
   monthlyPriceNano: bigint;
   createdAt: Date;
   rentedAt: Date | null;
   releasedAt: Date | null;
   /** Null while its trunk only claims it. */
   verifiedAt: Date | null;
-  /** What becomes of calls to it. Null: they are refused. */
+  /** Null: inbound calls are rejected. */
   inbound: InboundRule | null;
 }
 
@@ -32,8 +31,7 @@ export interface PoolCounts {
 }
 
 /**
- * What a workspace sees of the trunks it may use: free numbers, its own, and those set aside. Numbers rented by
- * other workspaces are not counted.
+ * Counts the numbers on a workspace's trunks: free, its own, and reserved. Ignores those rented by other workspaces.
  */
 export async function poolCounts(sql: SqlOrTx, { workspaceId }: { workspaceId: string }): Promise<PoolCounts> {
   const [row] = await sql<PoolCounts[]>`
@@ -46,7 +44,6 @@ export async function poolCounts(sql: SqlOrTx, { workspaceId }: { workspaceId: s
   return row ?? { available: 0, assigned: 0, reserved: 0 };
 }
 
-/** The numbers a workspace has rented. */
 export async function listNumbers(
   sql: SqlOrTx,
   { workspaceId }: { workspaceId: string },
@@ -61,7 +58,7 @@ export async function listNumbers(
   return { rows: priced, total: count?.total ?? 0 };
 }
 
-/** Numbers the workspace could rent. `pattern` is a run of digits that must occur, with `*` for anything between. */
+/** Lists numbers that the workspace could rent. `pattern` is a run of digits, with `*` for anything between. */
 export async function availableNumbers(
   sql: SqlOrTx,
   { workspaceId, pattern, limit }: { workspaceId: string; pattern?: string; limit: number },
@@ -78,17 +75,16 @@ export async function availableNumbers(
 export interface RentNumberInput {
   workspaceId: string;
   e164: string;
-  /** Who rents it: named by the usage log, this month and the following. */
+  /** Renting key and user, for the usage log of all months. */
   apiKeyId?: number | null;
   userId?: number | null;
   now: Date;
 }
 
 /**
- * Assigns an available number to the workspace and charges the first month; `charge` is null when it is free.
- * @throws TandemError `DIALER_NOT_PROVISIONED` without a trunk, `NUMBER_NOT_FOUND` when no trunk of the workspace
- * carries it, `NUMBER_NOT_VERIFIED` while a trunk only claims it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever,
- * `INSUFFICIENT_CREDITS`.
+ * Assigns an available number to the workspace and charges the first month; `charge` is null if it is free.
+ * @throws TandemError `DIALER_NOT_PROVISIONED` without a trunk, `NUMBER_NOT_FOUND` if no trunk of the workspace has it,
+ * `NUMBER_NOT_VERIFIED` while a trunk only claims it, `NUMBER_NOT_AVAILABLE` if it is taken, `INSUFFICIENT_CREDITS`
  */
 export async function rentNumber(
   sql: SqlOrTx,
@@ -127,15 +123,15 @@ export async function rentNumber(
 }
 
 /**
- * Gives a rented number back to the inventory, which ends its rent, and forgets it as the default caller ID.
- * @throws TandemError `NUMBER_NOT_FOUND` when the workspace has not rented it, `NUMBER_IN_USE` while a live call does.
+ * Returns a rented number to the inventory, which ends its rent, and clears it as the default caller ID.
+ * @throws TandemError `NUMBER_NOT_FOUND` if the workspace has not rented it, `NUMBER_IN_USE` while a live call uses it
  */
 export async function releaseNumber(
   sql: SqlOrTx,
   { workspaceId, e164, now }: { workspaceId: string; e164: string; now: Date },
 ): Promise<NumberRow> {
   return await inTransaction(sql, async (tx) => {
-    // The lock an admission takes first: no call can pick this number while we look.
+    // Admissions take this lock first, so no call can pick the number meanwhile.
     await tx`select id from workspaces where id = ${workspaceId} for no key update`;
     const [number] = await tx<NumberRow[]>`
       select * from numbers where e164 = ${e164} and workspace_id = ${workspaceId} for update`;
@@ -155,8 +151,8 @@ export async function releaseNumber(
 }
 
 /**
- * Sets what becomes of calls to a number; null refuses them.
- * @throws TandemError NUMBER_NOT_FOUND when the workspace does not rent it
+ * Sets the rule for inbound calls to a number; null rejects them.
+ * @throws TandemError NUMBER_NOT_FOUND if the workspace does not rent it
  */
 export async function setInboundRule(
   sql: SqlOrTx,

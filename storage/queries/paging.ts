@@ -1,4 +1,4 @@
-/** One page of a list: `page` counts from 1. */
+/** One page of a list; `page` counts from 1. */
 export interface Page {
   page: number;
   limit: number;
@@ -6,7 +6,7 @@ export interface Page {
 
 export interface PageOf<T> {
   rows: T[];
-  /** How many there are on all pages. */
+  /** Items on all pages. */
   total: number;
 }
 

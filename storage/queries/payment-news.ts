@@ -7,21 +7,21 @@ import { isUuid } from './identifiers.ts';
 import { settleReversals, storeReversals } from './payment-reversals.ts';
 import type { PaymentNews, PaymentRow, PaymentStatus, PaymentTold } from './payments.ts';
 
-/** `ignored`: it is older than what is known, or the payment has succeeded already. */
+/** `ignored`: outdated, or the payment has already succeeded. */
 export type PaymentOutcome = 'replayed' | 'ignored' | 'recorded' | 'credited' | 'debited';
 
 const WALLET_CURRENCY = 'USD';
 
 /**
- * Takes in an event of a payment provider: once, in whatever order events arrive, and with the wallet credited or
- * debited in the same transaction. A payment in another currency than the wallet's is kept as failed.
- * @throws TandemError `WORKSPACE_NOT_FOUND`; nothing is kept then, so the provider tells it again.
+ * Processes an event of a payment provider once, in any order of events. Credits or debits the wallet in the same
+ * transaction. A payment in another currency than the wallet's is stored as failed.
+ * @throws TandemError `WORKSPACE_NOT_FOUND`; nothing is stored then, so the provider repeats the event
  */
 export async function takePaymentNews(sql: SqlOrTx, news: PaymentNews): Promise<PaymentOutcome> {
   if (news.payment !== null && !isUuid(news.payment.workspaceId))
     throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
   return await inTransaction(sql, async (tx) => {
-    // A payment and its refund that arrive together would not see each other.
+    // Otherwise a payment and its refund that arrive together would not see each other.
     await tx`select pg_advisory_xact_lock(hashtextextended(${`payments:${news.provider}`}, 0))`;
     const event = {
       provider: news.provider,
@@ -73,7 +73,7 @@ async function credit(
   await tx`update payments set provider_time = ${news.eventTime} where id = ${payment.id}`;
 }
 
-/** The payment's row, made when this is the first that is heard of it. */
+/** Locks the payment's row. Creates it for the first event. */
 async function lockPayment(tx: Tx, { provider, receivedAt }: PaymentNews, told: PaymentTold): Promise<PaymentRow> {
   const { providerPaymentId, workspaceId } = told;
   const { balanceNano } = await walletOf(tx, workspaceId);
@@ -94,7 +94,7 @@ async function lockPayment(tx: Tx, { provider, receivedAt }: PaymentNews, told: 
   return payment!;
 }
 
-/** A refused currency is refused whatever becomes of the payment. */
+/** A payment in another currency is always rejected. */
 function storedOf({ status, currency, ...told }: PaymentTold) {
   const refused = currency !== WALLET_CURRENCY;
   return {
@@ -108,10 +108,10 @@ function storedOf({ status, currency, ...told }: PaymentTold) {
   };
 }
 
-/** How far a payment has come, for events of one second, which have no order. */
+/** Order of events with equal times, which are in seconds. */
 const PROGRESS: Readonly<Record<PaymentStatus, number>> = { pending: 0, failed: 1, succeeded: 2 };
 
-/** Success is final, and comes through however late it is told. Otherwise later news wins. */
+/** Whether the event is newer. Success is final and applies even if reported late. */
 function isNews(payment: PaymentRow, { status, eventTime }: { status: PaymentStatus; eventTime: Date }): boolean {
   if (payment.status === 'succeeded') return false;
   if (payment.providerTime === null || status === 'succeeded') return true;

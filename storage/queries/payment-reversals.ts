@@ -3,7 +3,7 @@ import { reverseTopUp, topUp } from '../ledger.ts';
 import { recordAudit } from './audit.ts';
 import type { PaymentNews, PaymentRow } from './payments.ts';
 
-/** A refund that failed stays so; of a dispute the latest news counts. Both come out the same in any order of events. */
+/** Stores reversals independent of their order: a failed refund stays failed, and a dispute keeps its latest state. */
 export async function storeReversals(tx: Tx, { provider, eventTime, names, reversals }: PaymentNews): Promise<void> {
   for (const name of names) {
     await tx`insert into payment_names ${tx({ provider, ...name })} on conflict do nothing`;
@@ -23,8 +23,8 @@ export async function storeReversals(tx: Tx, { provider, eventTime, names, rever
 }
 
 /**
- * Makes the wallet agree with what is known of the refunds and disputes of the payments that the news is about: takes
- * what is missing, or gives back what was taken too much. Null when it agreed before.
+ * Makes the wallet match the known refunds and disputes of the event's payments: debits what is missing, or credits an
+ * excess. Null if it already matched.
  */
 export async function settleReversals(tx: Tx, news: PaymentNews): Promise<'debited' | 'credited' | null> {
   let outcome: 'debited' | 'credited' | null = null;
@@ -52,8 +52,8 @@ async function affectedPayments(tx: Tx, { provider, payment, names, reversals }:
 }
 
 /**
- * How much of a payment its provider has taken back, and never more than was credited. Refunds are counted one by one;
- * of those that are only known as part of a charge's sum, the rest of the sum.
+ * Amount that the provider has taken back from a payment, at most its credit. Counts refunds one by one, plus the rest
+ * of the charge's total refunds.
  */
 async function reversedNano(tx: Tx, { provider, providerPaymentId, amountNano }: PaymentRow): Promise<bigint> {
   const [row] = await tx<{ reversedNano: bigint }[]>`
@@ -102,7 +102,7 @@ async function move(
 }
 
 function reasonOf({ reversals: [told] }: PaymentNews, isTaken: boolean): string {
-  // The payment was heard of after its refund.
+  // The refund arrived before its payment.
   if (told === undefined) return 'Refunded or disputed';
   if (told.kind === 'dispute') return isTaken ? 'Disputed' : 'Dispute won';
   return isTaken ? 'Refunded' : 'Refund failed';

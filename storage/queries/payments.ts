@@ -4,27 +4,27 @@ import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export type PaymentStatus = 'succeeded' | 'pending' | 'failed';
 
-/** A top-up or a subscription payment: money that came in, is on its way, did not arrive, or was taken back. */
+/** A top-up or subscription payment: succeeded, pending, failed or reversed. */
 export interface PaymentRow {
   id: string;
   position: bigint;
   workspaceId: string;
   paymentType: PaymentType;
   status: PaymentStatus;
-  /** Billionths of `currency`; below zero where it takes back money of an earlier payment. */
+  /** Billionths of `currency`; negative for a reversal of an earlier payment. */
   amountNano: bigint;
   /** ISO 4217, upper case. */
   currency: string;
-  /** Of one that succeeded. */
+  /** Ledger entry; null unless the payment succeeded. */
   entryId: string | null;
-  /** Around the entry; without one both are what the balance was when the payment was first heard of. */
+  /** Before and after the entry; without one, both are the balance at the first event. */
   balanceBeforeNano: bigint;
   balanceAfterNano: bigint;
   description: string;
   provider: string | null;
   providerPaymentId: string | null;
   providerTime: Date | null;
-  /** The payment whose money was taken back, or came again. */
+  /** Payment that was reversed or restored. */
   reversesPaymentId: string | null;
   createdAt: Date;
 }
@@ -48,7 +48,7 @@ export async function listPayments(sql: SqlOrTx, filters: PaymentFilters, page: 
   return { rows, total: count?.total ?? 0 };
 }
 
-/** Up to `limit` payments after a position, oldest first. */
+/** Returns up to `limit` payments after a position, oldest first. */
 export async function paymentsAfter(
   sql: SqlOrTx,
   filters: PaymentFilters,
@@ -58,23 +58,22 @@ export async function paymentsAfter(
     select * from payments ${matching(sql, filters)} and position > ${position} order by position limit ${limit}`;
 }
 
-/** An event of a payment provider, as far as it concerns wallets. */
+/** An event of a payment provider that concerns wallets. */
 export interface PaymentNews {
   provider: 'stripe';
   eventId: string;
   eventType: string;
-  /** When it happened, to the provider's second. */
+  /** Provider's time, in seconds. */
   eventTime: Date;
   receivedAt: Date;
-  /** How far a payment has come. */
   payment: PaymentTold | null;
   names: readonly PaymentName[];
   reversals: readonly ReversalTold[];
 }
 
-/** What a payment provider says about a payment. */
+/** A payment, as reported by the provider. */
 export interface PaymentTold {
-  /** The provider's name for the payment, the same in all its events. */
+  /** Provider's id of the payment, the same in all its events. */
   providerPaymentId: string;
   workspaceId: string;
   paymentType: PaymentType;
@@ -85,21 +84,21 @@ export interface PaymentTold {
   description: string;
 }
 
-/** What a payment provider says about a refund or a dispute of a payment. */
+/** A refund or dispute, as reported by the provider. */
 export interface ReversalTold {
-  /** The provider's id: of a refund, of a dispute, or of the charge for all its refunds together. */
+  /** Provider's id: of a refund, of a dispute, or of the charge for all its refunds together. */
   id: string;
   kind: 'refund' | 'refunded_in_all' | 'dispute';
-  /** What it calls the payment. */
+  /** Provider's name of the payment. */
   paymentName: string;
   /** Billionths of `currency`. */
   amountNano: bigint;
   currency: string;
-  /** The refund failed, or the money of the dispute came back. */
+  /** The refund failed, or the dispute's money returned. */
   isUndone: boolean;
 }
 
-/** Another name of a payment, which the provider uses in events about it. */
+/** Another provider name of a payment, used in some events. */
 export interface PaymentName {
   name: string;
   providerPaymentId: string;

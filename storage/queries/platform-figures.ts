@@ -1,6 +1,5 @@
 import type { Sql } from '../database.ts';
 
-/** Connections of this process to the database, by what they do. */
 export interface ConnectionCounts {
   active: number;
   idle: number;
@@ -13,7 +12,7 @@ export interface OpenHolds {
   sumNano: bigint;
 }
 
-/** Counts the connections that have the application name of this pool, without the one that counts. */
+/** Counts connections with this pool's application name, except the counting one. */
 export async function countConnections(sql: Sql): Promise<ConnectionCounts> {
   const [row] = await sql<ConnectionCounts[]>`
     select

@@ -4,17 +4,19 @@ import { operatorWorkspaceId } from './workspaces.ts';
 
 /** Upper limits of what users and workspaces can create. */
 export interface Quotas {
-  /** Workspaces that a user owns. */
   workspacesPerUser: number;
-  /** Trunks that a workspace owns. The operator's workspace has no limit. */
+  /** The operator's workspace has no limit. */
   trunksPerWorkspace: number;
-  /** Numbers on the trunks that a workspace owns. The operator's workspace has no limit. */
+  /** The operator's workspace has no limit. */
   numbersPerWorkspace: number;
 }
 
 export const DEFAULT_QUOTAS: Quotas = { workspacesPerUser: 10, trunksPerWorkspace: 20, numbersPerWorkspace: 1000 };
 
-/** Locks the user until the transaction ends, so that requests cannot pass together. @throws TandemError QUOTA_EXCEEDED */
+/**
+ * Locks the user until the transaction ends, so that concurrent requests cannot exceed the quota. @throws TandemError
+ * QUOTA_EXCEEDED
+ */
 export async function requireWorkspaceQuota(
   tx: Tx,
   { userId, quotas: { workspacesPerUser: limit } }: { userId: number; quotas: Quotas },
@@ -33,7 +35,7 @@ interface TrunkQuota {
   workspaceId: string;
   quotas: Quotas;
   newTrunks: number;
-  /** Those that its trunks list already count once. */
+  /** Numbers already on its trunks count once. */
   newNumbers: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 export type ReachabilityState = 'unknown' | 'up' | 'down';
 
-/** Why the state is what it is. The first two belong to `unknown`, those of an answer to `up`, the last two to `down`. */
+/** Reasons of a state. The first two belong to `unknown`, the last two to `down`, the others to `up`. */
 export const REACHABILITY_REASONS = [
   'not_checked',
   'options_not_answered',
@@ -12,10 +12,10 @@ export const REACHABILITY_REASONS = [
 ] as const;
 export type ReachabilityReason = (typeof REACHABILITY_REASONS)[number];
 
-/** Of one address. */
+/** Health of one address. */
 export interface TrunkHealth {
   state: ReachabilityState;
   reason: ReachabilityReason;
-  /** Null: not known yet. False: the carrier answered calls while it ignored OPTIONS. */
+  /** Null: unknown. False: the carrier answered calls but not OPTIONS. */
   answersOptions: boolean | null;
 }

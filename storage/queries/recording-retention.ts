@@ -1,7 +1,10 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import { recordAudit } from './audit.ts';
 
-/** Recordings whose workspace, or the operator, keeps them no longer, oldest first. `mostDays` 0: the workspace decides. */
+/**
+ * Returns recordings whose retention by workspace or operator has ended, oldest first. `mostDays` 0: the workspace
+ * decides.
+ */
 export async function expiredRecordings(
   sql: SqlOrTx,
   { now, mostDays = 0, limit }: { now: Date; mostDays?: number; limit: number },
@@ -13,15 +16,15 @@ export async function expiredRecordings(
 }
 
 /**
- * Marks a recording deleted: from now on the API does not play it. Its objects are deleted afterwards. Writes the audit
- * log. False if it is not stored, or if its workspace keeps it after all.
+ * Marks a recording as deleted, so that the API no longer plays it, and audits that. Its objects are deleted
+ * afterwards. False if it is not stored, or its retention was extended.
  */
 export async function deleteExpiredRecording(
   sql: SqlOrTx,
   { id, now, mostDays = 0 }: { id: string; now: Date; mostDays?: number },
 ): Promise<boolean> {
   return await inTransaction(sql, async (tx) => {
-    // The call first, as in `updateRecording`.
+    // Lock the call first, as `updateRecording` does.
     await tx`
       select 1 from calls c join recordings r on r.call_id = c.call_id where r.id = ${id} for no key update of c`;
     const [row] = await tx<{ callId: string; workspaceId: string; createdAt: Date; days: number }[]>`
@@ -52,7 +55,7 @@ export interface RecordingToPurge {
   deletedAt: Date;
 }
 
-/** Deleted recordings whose objects may still exist, by id. `node`: only those on its disk. */
+/** Returns deleted recordings whose objects may still exist, by id. `node`: only those on its disk. */
 export async function recordingsToPurge(
   sql: SqlOrTx,
   { node, afterId, limit }: { node: string | null; afterId: string | null; limit: number },
@@ -65,7 +68,7 @@ export async function recordingsToPurge(
     order by r.id limit ${limit}`;
 }
 
-/** The objects of the recording are gone for good. */
+/** Records that the recording's objects are deleted for good. */
 export async function forgetObjectsOfRecording(sql: SqlOrTx, id: string): Promise<void> {
   await sql`update recordings set object_key = null where id = ${id} and status = 'deleted'`;
 }

@@ -1,9 +1,9 @@
 import type { SqlOrTx } from '../database.ts';
 
 export interface RecordingSettings {
-  /** Days after which a recording is deleted. Null: never. */
+  /** Null: never. */
   retentionDays: number | null;
-  /** Whether both parties hear a tone when a recording starts, unless the placement decides. */
+  /** Plays a tone to both parties when a recording starts, unless the placement decides. */
   beep: boolean;
 }
 
@@ -18,7 +18,7 @@ export async function getRecordingSettings(sql: SqlOrTx, workspaceId: string): P
   return { retentionDays: row?.recordingRetentionDays ?? null, beep: row?.recordingBeep ?? false };
 }
 
-/** Only the fields present are written. */
+/** Writes only the given fields. */
 export async function updateRecordingSettings(
   sql: SqlOrTx,
   workspaceId: string,

@@ -6,10 +6,13 @@ export interface RecordingRow {
   id: string;
   callId: string;
   workspaceId: string;
-  /** On whose disk it is, while it grows and in a store that is not shared. Null in older versions: the owner of the call. */
+  /**
+   * Node whose disk has the growing file, or the object in a store that is not shared. Null in older versions: the
+   * call's owner.
+   */
   node: string | null;
   status: RecordingStatus;
-  /** Key in the object store; null until the file is there, and once it was deleted. */
+  /** Object key; null until the object is stored, and after its deletion. */
   objectKey: string | null;
   format: string;
   sizeBytes: number | null;
@@ -42,7 +45,6 @@ export async function createRecording(sql: SqlOrTx, input: CreateRecordingInput)
 }
 
 export interface RecordingPatch {
-  /** The node that has stored it. */
   node?: string;
   status?: RecordingStatus;
   objectKey?: string | null;
@@ -51,8 +53,8 @@ export interface RecordingPatch {
 }
 
 /**
- * Also keeps `calls.recording_status` in step. Null when there is no such recording, or, `unlessStored`, when it is in the
- * object store or was deleted from it.
+ * Updates a recording and `calls.recording_status`. Null if it does not exist or, with `unlessStored`, if it is stored
+ * or was deleted.
  */
 export async function updateRecording(
   sql: SqlOrTx,
@@ -60,7 +62,7 @@ export async function updateRecording(
 ): Promise<RecordingRow | null> {
   const changes = { ...Object.fromEntries(Object.entries(patch).filter(([, v]) => v !== undefined)), updatedAt: now };
   return await inTransaction(sql, async (tx) => {
-    // The call first, as a settlement that changes both does: the other order could deadlock with it.
+    // Lock the call first, as settlement does; the other order could deadlock.
     await tx`
       select 1 from calls c join recordings r on r.call_id = c.call_id where r.id = ${id} for no key update of c`;
     const [row] = await tx<StoredRecording[]>`
@@ -79,7 +81,7 @@ export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingR
   return row ? fromStored(row) : null;
 }
 
-/** Recordings on the disk of a node that a crash may have left unfinished. Those of live calls still grow and are left out. */
+/** Returns a node's recordings that a crash may have left unfinished, except those of live calls, which still grow. */
 export async function unfinishedRecordings(sql: SqlOrTx, { node }: { node: string }): Promise<RecordingRow[]> {
   const rows = await sql<StoredRecording[]>`
     select r.* from recordings r join calls c on c.call_id = r.call_id

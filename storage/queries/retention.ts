@@ -1,14 +1,16 @@
 import { inTransaction, type Sql, type Tx } from '../database.ts';
 
-/** Rows that are deleted some days after they ended. Ledger entries, live calls and pending deliveries never are. */
-export const RETAINED_KINDS = ['deliveries', 'call_events', 'transcripts', 'sip_messages'] as const;
+/** Rows deleted some days after their end. Ledger entries, live calls and pending deliveries are never deleted. */
+export const RETAINED_KINDS = ['deliveries', 'call_events', 'transcripts', 'sip_messages', 'quality'] as const;
 
 export type RetainedKind = (typeof RETAINED_KINDS)[number];
 
-/** Any constant; the same for all nodes. */
+/** Any constant that all nodes share. */
 const RETENTION_LOCK = 7_264_332;
 
-/** Deletes some rows from before that time. Returns how many; null while another node deletes rows of this kind. */
+/**
+ * Deletes a batch of rows older than `before`. Returns their number; null while another node deletes rows of this kind.
+ */
 export async function deleteOldRows(
   sql: Sql,
   { kind, before, limit }: { kind: RetainedKind; before: Date; limit: number },
@@ -20,9 +22,8 @@ export async function deleteOldRows(
   });
 }
 
-/** Deletes these deliveries with the log of their attempts, in the caller's transaction. */
 export async function deleteDeliveries(tx: Tx, ids: readonly string[]): Promise<number> {
-  // An attempt that is being logged holds the lock of its delivery.
+  // Storing an attempt locks its delivery.
   const locked = await tx<
     { id: string }[]
   >`select id from deliveries where id = any(${ids}::uuid[]) order by id for update`;
@@ -67,6 +68,13 @@ const DELETE: Record<RetainedKind, (tx: Tx, before: Date, limit: number) => Prom
   async sip_messages(tx, before, limit) {
     const { count } = await tx`
       delete from sip_messages where id in (select id from sip_messages where at < ${before} order by at limit ${limit})`;
+    return count;
+  },
+
+  async quality(tx, before, limit) {
+    const { count } = await tx`
+      delete from call_quality_samples where (call_id, leg, at) in (
+        select call_id, leg, at from call_quality_samples where at < ${before} limit ${limit})`;
     return count;
   },
 };

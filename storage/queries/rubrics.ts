@@ -4,19 +4,19 @@ import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-/** A row of `judge_rubrics`. What the questions hold is for `language/judge/` to know. */
+/** A row of `judge_rubrics`. `language/judge/` defines the content of the questions. */
 export interface RubricRow {
   id: string;
   workspaceId: string;
   /** Unique in its workspace. */
   name: string;
   description: string | null;
-  /** Id or alias; null: the usual one. */
+  /** Id or alias; null: the default model. */
   model: string | null;
-  /** By key, in the order in which they were written. */
+  /** By key, in the original order. */
   questions: Record<string, unknown>;
   questionCount: number;
-  /** Whether all of the workspace may use it. */
+  /** The whole workspace may use it. */
   shared: boolean;
   createdByUserId: number;
   createdAt: Date;
@@ -25,7 +25,7 @@ export interface RubricRow {
 
 export const MAX_RUBRICS_PER_WORKSPACE = 500;
 
-/** Who asks: authors see what is theirs and what is shared, those who may see all see all. */
+/** Authors see their own and shared rubrics; `maySeeAll` shows all. */
 export interface RubricReader {
   workspaceId: string;
   userId: number;
@@ -55,7 +55,7 @@ export async function createRubric(sql: SqlOrTx, input: CreateRubricInput): Prom
   });
 }
 
-/** Null: there is none that the reader may see. */
+/** Null: the reader may see no such rubric. */
 export async function findRubric(
   sql: SqlOrTx,
   { id, reader, lock = false }: { id: string; reader: RubricReader; lock?: boolean },
@@ -69,11 +69,11 @@ export async function findRubric(
 
 export interface RubricFilter {
   shared?: boolean | undefined;
-  /** Made by the reader, or by others. */
+  /** True: the reader's own; false: those of others. */
   mine?: boolean | undefined;
 }
 
-/** Those the reader may see, newest first. */
+/** Newest first. */
 export async function listRubrics(
   sql: SqlOrTx,
   { reader, shared, mine }: RubricFilter & { reader: RubricReader },
@@ -90,10 +90,10 @@ export async function listRubrics(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** What is left out stays as it is. */
+/** Omitted fields stay unchanged. */
 export type RubricPatch = Partial<Pick<RubricRow, 'name' | 'description' | 'model' | 'questions' | 'shared'>>;
 
-/** Whether the author may is asked before. @throws TandemError `RUBRIC_NAME_TAKEN` */
+/** Updates a rubric. The caller checks permission. @throws TandemError `RUBRIC_NAME_TAKEN` */
 export async function updateRubric(
   tx: Tx,
   { id, workspaceId }: Pick<RubricRow, 'id' | 'workspaceId'>,
@@ -108,7 +108,7 @@ export async function updateRubric(
   return row!;
 }
 
-/** What was judged with it stays. */
+/** Deletes a rubric, but not its evaluations. */
 export async function deleteRubric(sql: SqlOrTx, id: string): Promise<void> {
   await sql`delete from judge_rubrics where id = ${id}`;
 }
@@ -121,7 +121,7 @@ function visibleTo(sql: SqlOrTx, { workspaceId, userId, maySeeAll }: RubricReade
   return sql`workspace_id = ${workspaceId} and (${maySeeAll} or shared or created_by_user_id = ${userId})`;
 }
 
-/** One at a time per workspace, or two would find the same name free. */
+/** One at a time per workspace; otherwise two could both find a name free. */
 async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
   await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }

@@ -4,7 +4,7 @@ export interface SigningKeyRow {
   /** The `kid` of tokens. */
   id: string;
   algorithm: 'EdDSA';
-  /** A JWK as JSON text, sealed under `signingKeyContext(id)`. */
+  /** JWK as JSON, sealed under `signingKeyContext(id)`. */
   privateKeyEncrypted: Buffer;
   publicKey: Record<string, unknown>;
   createdAt: Date;
@@ -13,13 +13,12 @@ export interface SigningKeyRow {
 
 export type NewSigningKey = Pick<SigningKeyRow, 'id' | 'privateKeyEncrypted' | 'publicKey'> & { now: Date };
 
-/** The key that signs; null before there is one. */
 export async function activeSigningKey(sql: SqlOrTx): Promise<SigningKeyRow | null> {
   const [row] = await sql<SigningKeyRow[]>`select * from signing_keys where retired_at is null`;
   return row ?? null;
 }
 
-/** A key whose tokens may still be good: it signs, or was retired after `retiredAfter`. */
+/** Returns a key that may verify tokens: the active one, or one retired after `retiredAfter`. */
 export async function verifyingKey(
   sql: SqlOrTx,
   { id, retiredAfter }: { id: string; retiredAfter: Date },
@@ -29,10 +28,7 @@ export async function verifyingKey(
   return row ?? null;
 }
 
-/**
- * Adds a key that signs from now on. Of nodes that do so at the same time, one wins: false for the others, whose key
- * was not added.
- */
+/** Adds the new signing key. If several nodes do so at once, only one succeeds: false for the others. */
 export async function addSigningKey(sql: SqlOrTx, { now, publicKey, ...key }: NewSigningKey): Promise<boolean> {
   const row = { ...key, publicKey: sql.json(publicKey as never), algorithm: 'EdDSA', createdAt: now };
   const result = await sql`
@@ -40,7 +36,7 @@ export async function addSigningKey(sql: SqlOrTx, { now, publicKey, ...key }: Ne
   return result.count === 1;
 }
 
-/** The key signs no more, and its tokens are good until they expire. */
+/** Stops signing with the key. Its tokens stay valid until they expire. */
 export async function retireSigningKey(sql: SqlOrTx, { id, now }: { id: string; now: Date }): Promise<void> {
   await sql`update signing_keys set retired_at = ${now} where id = ${id} and retired_at is null`;
 }

@@ -1,6 +1,6 @@
 import type { SqlOrTx } from '../database.ts';
 
-/** A SIP message of a call. Its secrets are masked. */
+/** A SIP message of a call, with masked secrets. */
 export interface StoredSipMessage {
   callId: string;
   /** `agent`, `customer` or the id of a further leg. */
@@ -10,17 +10,17 @@ export interface StoredSipMessage {
   /** Such as `udp`. */
   transport: string;
   sipCallId: string;
-  /** Our address and the peer's; null where a drachtio-server does not say. */
+  /** Our address and the peer's; null if a drachtio-server omits it. */
   localHost: string | null;
   localPort: number | null;
   remoteHost: string | null;
   remotePort: number | null;
   message: Buffer;
-  /** The message is cut off, and later ones of the call are not kept. */
+  /** The message is cut off, and later ones are not stored. */
   isCut: boolean;
 }
 
-/** Stores messages in this order. Those of calls that do not exist are left out. */
+/** Stores messages in this order. Ignores those of missing calls. */
 export async function addSipMessages(sql: SqlOrTx, messages: readonly StoredSipMessage[]): Promise<void> {
   const callIds = [...new Set(messages.map(({ callId }) => callId))];
   const known = await sql<{ callId: string }[]>`select call_id from calls where call_id in ${sql(callIds)}`;

@@ -6,13 +6,12 @@ import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
-/** Why a transcript failed when the wallet did not cover what was said. */
+/** Error of a transcript whose cost exceeded the wallet. */
 export const UNPAID = 'INSUFFICIENT_FUNDS';
 
 export interface TranscriptRow {
   callId: string;
   status: 'in_progress' | 'completed' | 'failed';
-  /** A code; null unless it failed. */
   error: string | null;
   createdAt: Date;
   updatedAt: Date;
@@ -20,13 +19,13 @@ export interface TranscriptRow {
 
 export interface TranscriptSegmentRow extends Omit<CallSegment, 'utteranceId'> {
   callId: string;
-  /** In the order in which segments were understood, from 1. */
+  /** In the order of recognition, from 1. */
   sequence: number;
-  /** Of the event that told it; null for what was understood only after the call's last event. */
+  /** Sequence of the segment's event; null if it was recognised after the call's last event. */
   eventSequence: number | null;
 }
 
-/** Begins the transcript of a call. Nothing happens when it has one. */
+/** Creates the transcript of a call, unless it has one. */
 export async function openTranscript(tx: SqlOrTx, { callId, now }: { callId: string; now: Date }): Promise<void> {
   const row = { callId, status: 'in_progress', createdAt: now, updatedAt: now };
   await tx`insert into call_transcripts ${tx(row)} on conflict do nothing`;
@@ -39,8 +38,9 @@ export interface SegmentInput {
 }
 
 /**
- * Charges for what was said and stores it, in the caller's transaction, which has locked the call. `unpaid`: the wallet
- * does not cover it, so the transcript has failed; `over`: it was over before. Then nothing was stored.
+ * Charges for a segment and stores it, in the caller's transaction, which has locked the call. `unpaid`: the wallet
+ * does not cover it, and the transcript has failed. `over`: the transcript had already ended. Nothing is stored in both
+ * cases.
  */
 export async function addSegment(tx: Tx, call: CallRow, input: SegmentInput): Promise<'stored' | 'unpaid' | 'over'> {
   const { callId } = call;
@@ -60,7 +60,7 @@ export async function addSegment(tx: Tx, call: CallRow, input: SegmentInput): Pr
   return 'stored';
 }
 
-/** A transcript that never began can fail too; one that is over stays as it is, and the answer is false. */
+/** Fails a transcript, even one that never began. False if it had already ended. */
 export async function failTranscript(
   tx: SqlOrTx,
   { callId, error, now }: { callId: string; error: string; now: Date },
@@ -76,14 +76,14 @@ export async function failTranscript(
 
 export interface ConcludeTranscriptInput {
   callId: string;
-  /** What was understood after the call's last event, in order. */
+  /** Segments recognised after the call's last event, in order. */
   late: readonly CallSegment[];
-  /** Null when all that was said was listened to. */
+  /** Null if everything was processed. */
   error: string | null;
   now: Date;
 }
 
-/** Ends a transcript, once: it may be tried again after any failure. */
+/** Ends a transcript. Safe to retry. */
 export async function concludeTranscript(
   sql: SqlOrTx,
   { callId, late, error, now }: ConcludeTranscriptInput,
@@ -100,8 +100,7 @@ export async function concludeTranscript(
 }
 
 /**
- * Fails the unfinished transcripts of ended calls: those of a lost owner, and of calls that were taken over from it. Nothing
- * listens to them any more. Returns how many there were.
+ * Fails unfinished transcripts of ended calls: of a lost owner, and of calls taken over from it. Returns their number.
  */
 export async function failAbandonedTranscripts(
   sql: SqlOrTx,
@@ -117,7 +116,7 @@ export async function failAbandonedTranscripts(
   return rows.length;
 }
 
-/** In the order in which things were said. Null when the call has no transcript. */
+/** In speaking order. Null if the call has no transcript. */
 export async function getTranscript(
   sql: SqlOrTx,
   callId: string,
@@ -146,7 +145,7 @@ async function isPaid(tx: Tx, call: CallRow, { segment, now }: SegmentInput): Pr
     });
     return true;
   } catch (error) {
-    // Thrown before anything was written: the transaction is as it was.
+    // Thrown before any write, so the transaction is still usable.
     if (error instanceof TandemError && error.code === 'INSUFFICIENT_CREDITS') return false;
     throw error;
   }

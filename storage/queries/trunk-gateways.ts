@@ -1,16 +1,16 @@
 import type { TrunkHealth } from './reachability.ts';
 
-/** `auto`: as the NAPTR and SRV records of the carrier say (RFC 3263). */
+/** `auto`: by the carrier's NAPTR and SRV records (RFC 3263). */
 export type TrunkTransport = 'udp' | 'tcp' | 'tls' | 'auto';
 
-/** As a trunk stores it. */
+/** A gateway as stored with its trunk. */
 export interface StoredGateway {
   sipUri: string;
-  /** Null: that of the trunk. */
+  /** Null: the trunk's transport. */
   transport: TrunkTransport | null;
-  /** Lower ones are tried first (RFC 2782). */
+  /** Lower values are tried first (RFC 2782). */
   priority: number;
-  /** Share of the calls among gateways of one priority. */
+  /** Share of calls among gateways of equal priority. */
   weight: number;
 }
 
@@ -18,7 +18,7 @@ export interface Gateway extends StoredGateway {
   transport: TrunkTransport;
 }
 
-/** What is known of one gateway. */
+/** Health of one gateway. */
 export interface GatewayHealth extends TrunkHealth {
   sipUri: string;
   transport: TrunkTransport;
@@ -26,14 +26,13 @@ export interface GatewayHealth extends TrunkHealth {
   since: string | null;
 }
 
-/** The columns of a trunk that say where its gateways are. */
 export interface GatewayAddresses {
   sipUri: string;
   transport: TrunkTransport;
   gateways: readonly StoredGateway[];
 }
 
-/** At least one. `sipUri` and `transport` of the trunk are those of the first. */
+/** Returns at least one gateway. The first has the trunk's `sipUri` and `transport`. */
 export function gatewaysOf(row: GatewayAddresses): Gateway[] {
   const { sipUri, transport } = row;
   if (row.gateways.length === 0) return [{ sipUri, transport, priority: 0, weight: 1 }];
@@ -42,7 +41,6 @@ export function gatewaysOf(row: GatewayAddresses): Gateway[] {
   );
 }
 
-/** Null when the gateway was never checked. */
 export function healthOf(
   row: { gatewayHealth: readonly GatewayHealth[] },
   { sipUri, transport }: Pick<Gateway, 'sipUri' | 'transport'>,

@@ -3,14 +3,14 @@ import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
 import type { GatewayAddresses, GatewayHealth } from './trunk-gateways.ts';
 import { emitWebhookEvent } from './webhook-deliveries.ts';
 
-/** Of a whole trunk: up when one gateway is, down when all are. */
+/** Health of a whole trunk: up when one gateway is up, down when all are down. */
 export interface TrunkState {
   state: ReachabilityState;
   reason: ReachabilityReason;
   gateways: readonly GatewayHealth[];
 }
 
-/** A trunk that was never checked, or has moved. */
+/** For a trunk that was never checked, or has changed its address. */
 export const UNKNOWN_HEALTH = {
   reachability: 'unknown',
   reachabilitySince: null,
@@ -18,9 +18,8 @@ export const UNKNOWN_HEALTH = {
 } as const;
 
 /**
- * Stores what a server has found out about a trunk, with the webhook events `trunk.down` and `trunk.up`. Servers that
- * find out the same emit one event: only the one that changes the row does. Returns the ids of the deliveries, for the
- * deliverer's `enqueue` after the commit.
+ * Stores a trunk's health with the webhook events `trunk.down` and `trunk.up`. If several servers report the same, only
+ * the one that changes the row emits an event. Returns delivery ids to enqueue after the commit.
  */
 export async function recordTrunkHealth(
   sql: SqlOrTx,

@@ -2,21 +2,21 @@ import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { TrunkRow } from './trunks.ts';
 
 export interface RegistrationStatus {
-  /** `registering`: no answer yet. */
+  /** `registering`: no response yet. */
   state: 'registering' | 'registered' | 'failed';
-  /** The first success since the last failure. */
+  /** First success since the last failure. */
   registeredAt: Date | null;
-  /** When the carrier forgets it without a refresh. */
+  /** When the registration expires at the carrier without a refresh. */
   expiresAt: Date | null;
   lastError: string | null;
 }
 
-/** How long a server may be silent before another one registers its trunks. */
+/** Time without renewal after which another server registers the trunks. */
 const LEASE_S = 30;
 
 /**
- * Takes the trunks to register that no other server keeps, extends the leases of those that this one keeps, and returns
- * all that it keeps. The clock of the database decides.
+ * Leases trunks to register that no other server has, renews this server's leases and returns all of them. Uses the
+ * database's clock.
  */
 export async function leaseRegistrations(sql: SqlOrTx, server: string): Promise<TrunkRow[]> {
   return await inTransaction(sql, async (tx) => {
@@ -32,7 +32,7 @@ export async function leaseRegistrations(sql: SqlOrTx, server: string): Promise<
   });
 }
 
-/** Nothing when another server has taken over. */
+/** No effect if another server has taken over. */
 export async function recordRegistration(
   sql: SqlOrTx,
   { trunkId, server, status }: { trunkId: string; server: string; status: RegistrationStatus },
@@ -44,7 +44,7 @@ export async function recordRegistration(
     where trunk_id = ${trunkId} and server = ${server}`;
 }
 
-/** Ends the lease: another server may register the trunk at once. */
+/** Ends the lease, so that another server may register the trunk at once. */
 export async function releaseRegistration(
   sql: SqlOrTx,
   { trunkId, server }: { trunkId: string; server: string },

@@ -24,12 +24,14 @@ export interface TrunkRow {
   codecs: string[];
   mediaEncryption: MediaEncryption;
   channels: number;
-  /** `none`: no OPTIONS are sent, and placements are never refused because the carrier seems down. */
+  /** `none`: no OPTIONS are sent, and placements are never rejected because the carrier seems down. */
   healthMode: 'options' | 'none';
   healthIntervalS: number;
-  /** Whose phone may transfer calls with REFER. */
+  /** Legs that may transfer calls with REFER. */
   refer: ReferPermission;
-  /** What inbound calls from elsewhere prove. Null: they come from an address of the trunk. */
+  /**
+   * User name that authenticates inbound calls from other addresses. Null: they must come from the trunk's addresses.
+   */
   inboundUsername: string | null;
   /** Sealed by `createSecretBox`. */
   inboundPasswordEncrypted: Buffer | null;
@@ -37,7 +39,7 @@ export interface TrunkRow {
   /** Null while `unknown`. */
   reachabilitySince: Date | null;
   reachabilityReason: ReachabilityReason;
-  /** As stored: see `gatewaysOf`. */
+  /** As stored; use `gatewaysOf`. */
   gateways: StoredGateway[];
   gatewayHealth: GatewayHealth[];
   /** Null or absent: no server registers it. */
@@ -48,21 +50,21 @@ export interface TrunkRow {
   /** Empty allows every destination. */
   allowedPrefixes: string[];
   status: 'active' | 'disabled';
-  /** As the asking workspace saved it, else the trunk's own. */
+  /** Saved by the requesting workspace, or the trunk's own. */
   defaultCallerId: string | null;
   pricePerMinuteNano: bigint;
   createdAt: Date;
   updatedAt: Date;
   deletedAt: Date | null;
-  /** DIDs the carrier gave, rented or not. */
+  /** Numbers from the carrier, rented or not. */
   numbers: string[];
-  /** Those of them that are claims only. */
+  /** Those of them that are only claims. */
   unverifiedNumbers: string[];
 }
 
 export interface CreateTrunkInput {
   id: string;
-  /** The workspace that configures it and may use it from the start. */
+  /** Workspace that configures the trunk and may use it from the start. */
   workspaceId: string;
   name: string;
   sipUri: string;
@@ -73,7 +75,7 @@ export interface CreateTrunkInput {
   codecs: string[];
   mediaEncryption: MediaEncryption;
   channels: number;
-  /** The first is at `sipUri`. Default: only that. */
+  /** The first is at `sipUri`. Default: only that one. */
   gateways?: StoredGateway[];
   /** Default `options`. */
   healthMode?: 'options' | 'none';
@@ -85,14 +87,13 @@ export interface CreateTrunkInput {
   inboundUsername?: string | null;
   inboundPasswordEncrypted?: Buffer | null;
   allowedPrefixes: string[];
-  /** Put into the inventory of this trunk. */
   numbers: string[];
   defaultCallerId: string | null;
   pricePerMinuteNano: bigint;
   now: Date;
 }
 
-/** @throws TandemError `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE` when a number is verified for another trunk. */
+/** @throws TandemError `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE` if a number is verified for another trunk */
 export async function createTrunk(sql: SqlOrTx, input: CreateTrunkInput): Promise<TrunkRow> {
   return await inTransaction(sql, async (tx) => {
     const { workspaceId, numbers, now, gateways = [], ...fields } = input;
@@ -106,7 +107,7 @@ export async function createTrunk(sql: SqlOrTx, input: CreateTrunkInput): Promis
   });
 }
 
-/** Lets another workspace call over the trunk. Idempotent. */
+/** Allows another workspace to call over the trunk. Idempotent. */
 export async function shareTrunk(
   sql: SqlOrTx,
   { trunkId, workspaceId, now }: { trunkId: string; workspaceId: string; now: Date },
@@ -129,7 +130,7 @@ export async function listTrunks(
   return { rows, total: count?.total ?? 0 };
 }
 
-/** A trunk the workspace may use; null when there is none, or it is somebody else's. */
+/** Finds a trunk that the workspace may use; null if there is none. */
 export async function getTrunk(
   sql: SqlOrTx,
   { id, workspaceId }: { id: string; workspaceId: string },
@@ -139,7 +140,7 @@ export async function getTrunk(
   return row ?? null;
 }
 
-/** The trunk whoever uses it, deleted ones too: for the SIP side of a call that is already running. */
+/** Finds a trunk of any workspace, even a deleted one, for a running call. */
 export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<TrunkRow[]>`
@@ -150,7 +151,7 @@ export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow |
   return row ?? null;
 }
 
-/** Every trunk of the platform that calls may use: what the SIP gateway is told at start. */
+/** Returns all usable trunks, for the SIP gateway at its start. */
 export async function listActiveTrunks(sql: SqlOrTx): Promise<TrunkRow[]> {
   return await sql<TrunkRow[]>`
     select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers,
@@ -179,14 +180,14 @@ export interface TrunkPatch {
   status?: 'active' | 'disabled';
   defaultCallerId?: string | null;
   pricePerMinuteNano?: bigint;
-  /** The whole list: new ones are added, missing ones leave the inventory unless they are rented. */
+  /** Complete list: new numbers are added, missing ones leave the inventory unless rented. */
   numbers?: string[];
 }
 
 /**
- * Only the workspace that owns the trunk may change it.
- * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE`, `NUMBER_IN_USE` (a rented
- * number left out).
+ * Updates a trunk. Only its owner may.
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE`, `NUMBER_IN_USE` (a
+ * rented number is missing)
  */
 export async function updateTrunk(
   sql: SqlOrTx,
@@ -220,8 +221,8 @@ export async function updateTrunk(
 }
 
 /**
- * Takes the trunk out of service for good; its calls stay readable, its numbers, rented or not, go with it.
- * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `TRUNK_IN_USE` while a live call uses it.
+ * Deletes a trunk with its numbers, rented or not. Its calls stay readable.
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `TRUNK_IN_USE` while a live call uses it
  */
 export async function deleteTrunk(
   sql: SqlOrTx,
@@ -235,13 +236,14 @@ export async function deleteTrunk(
       throw new TandemError('TRUNK_IN_USE', 'The trunk has live calls. Delete it when they have ended.');
     await tx`update trunks set deleted_at = ${now}, updated_at = ${now}, status = 'disabled' where id = ${id}`;
     await tx`delete from numbers where trunk_id = ${id}`;
+    await tx`delete from trunk_probes where trunk_id = ${id}`;
   });
 }
 
 /**
- * Saves the caller ID a workspace presents by default, on the trunk the number stands on.
- * @throws TandemError `CALLER_ID_NOT_OWNED` when the workspace has not rented the number,
- * `DIALER_NOT_PROVISIONED` when it has no trunk.
+ * Saves a workspace's default caller ID for the number's trunk.
+ * @throws TandemError `CALLER_ID_NOT_OWNED` if the workspace has not rented the number, `DIALER_NOT_PROVISIONED` if it
+ * has no trunk
  */
 export async function setDefaultCallerId(
   sql: SqlOrTx,
@@ -262,7 +264,7 @@ export async function setDefaultCallerId(
   return row;
 }
 
-/** Gate T: whether the workspace may use any active trunk. */
+/** Gate T: the workspace may use an active trunk. */
 export async function hasTrunk(sql: SqlOrTx, workspaceId: string): Promise<boolean> {
   const rows = await sql`
     select 1 from trunks t join trunk_workspaces tw on tw.trunk_id = t.id
@@ -295,7 +297,7 @@ function requireAccount({ register, username }: { register: boolean; username: s
   throw new TandemError('VALIDATION_FAILED', `username ${message}.`, { details: [{ path: 'username', message }] });
 }
 
-/** What is known of the carrier does not hold at another address, and grows stale while the trunk is disabled. */
+/** Whether a change invalidates the known health: another address, or disabling, after which it becomes outdated. */
 function isUnwatchedBy({ sipUri, transport, gateways, status }: TrunkPatch, before: TrunkRow): boolean {
   if (status === 'disabled') return true;
   if (gateways !== undefined && !isDeepStrictEqual(gateways, before.gateways)) return true;
@@ -303,7 +305,7 @@ function isUnwatchedBy({ sipUri, transport, gateways, status }: TrunkPatch, befo
 }
 
 async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspaceId: string }): Promise<TrunkRow> {
-  // Locked before it is read: it may be deleted while we wait.
+  // Lock before reading, because it may be deleted during the wait.
   if (isUuid(id)) await tx`select id from trunks where id = ${id} for no key update`;
   const trunk = await getTrunk(tx, { id, workspaceId });
   if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'No trunk in this workspace has this id.');

@@ -1,25 +1,23 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
-/** A text that was charged for and is, or was, spoken. */
+/** A charged synthesis request. */
 export interface TtsStreamRow {
   id: string;
   workspaceId: string;
   userId: number | null;
   apiKeyId: number | null;
   voiceId: string;
-  /** That were charged for. */
   characters: number;
-  /** Of those, how many the listener has received for certain. */
+  /** Characters that the listener has received for certain. */
   deliveredCharacters: number;
-  /** `abandoned`: the listener left of their own accord. */
+  /** `abandoned`: the listener left. */
   state: 'speaking' | 'completed' | 'failed' | 'abandoned';
-  /** A code, of one that failed. */
   error: string | null;
   durationMs: number | null;
-  /** Where its audio is or was to be stored, until that is deleted. */
+  /** Object key of its audio, stored or not; null after deletion. */
   audioKey: string | null;
-  /** When it is to be deleted; null while it is spoken. */
+  /** When its audio is deleted; null during synthesis. */
   audioExpiresAt: Date | null;
   ownerNode: string;
   ownerBoot: string;
@@ -32,12 +30,12 @@ export type NewTtsStream = Omit<
   'state' | 'error' | 'durationMs' | 'audioExpiresAt' | 'endedAt' | 'deliveredCharacters'
 >;
 
-/** Belongs into the transaction that charges for it. */
+/** Run it in the transaction of its charge. */
 export async function insertTtsStream(tx: Tx, stream: NewTtsStream): Promise<void> {
   await tx`insert into tts_streams ${tx({ ...stream, state: 'speaking' })}`;
 }
 
-/** While it is spoken. */
+/** No effect after the end. */
 export async function setDeliveredCharacters(
   sql: SqlOrTx,
   { id, characters }: { id: string; characters: number },
@@ -48,15 +46,13 @@ export async function setDeliveredCharacters(
 export interface TtsStreamEnd {
   id: string;
   state: 'completed' | 'failed' | 'abandoned';
-  /** A code, when it failed. */
   error: string | null;
   durationMs: number | null;
-  /** Until when its audio is kept. */
   audioExpiresAt: Date;
   now: Date;
 }
 
-/** Once: null when it has ended already, or there never was one. */
+/** Ends a request once. Null if it had already ended or does not exist. */
 export async function endTtsStream(tx: Tx, end: TtsStreamEnd): Promise<TtsStreamRow | null> {
   const { id, state, error, durationMs, audioExpiresAt, now } = end;
   const [row] = await tx<TtsStreamRow[]>`
@@ -66,14 +62,14 @@ export async function endTtsStream(tx: Tx, end: TtsStreamEnd): Promise<TtsStream
   return row ?? null;
 }
 
-/** Those that a lost owner was speaking, oldest first. */
+/** Returns a lost owner's unfinished requests, oldest first. */
 export async function lostTtsStreams(sql: SqlOrTx, lost: LostOwner): Promise<TtsStreamRow[]> {
   return await sql<TtsStreamRow[]>`
     select * from tts_streams where ${isOwnedBy(sql, lost)} and state = 'speaking'
     order by created_at, id`;
 }
 
-/** Those of a node whose audio is due to be deleted, the longest overdue first. */
+/** Returns a node's requests with expired audio, longest overdue first. */
 export async function ttsStreamsWithExpiredAudio(
   sql: SqlOrTx,
   { node, now, limit }: { node: string; now: Date; limit: number },
@@ -84,7 +80,6 @@ export async function ttsStreamsWithExpiredAudio(
     order by audio_expires_at, id limit ${limit}`;
 }
 
-/** Its audio is no more. */
 export async function forgetTtsAudio(sql: SqlOrTx, id: string): Promise<void> {
   await sql`update tts_streams set audio_key = null, audio_expires_at = null where id = ${id}`;
 }

@@ -3,14 +3,13 @@ import type { Service } from '../price-book.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 /**
- * `partial` and `failed`: the wallet covered some or nothing of what was owed. `refunded`: a later entry gave it back,
- * or part of it.
+ * `partial` and `failed`: the wallet covered part or none of the owed amount. `refunded`: refunded later, wholly or
+ * partly.
  */
 export type UsageStatus = 'succeeded' | 'partial' | 'failed' | 'refunded';
 
-/** One entry of the usage log: what was taken for what, or given back. */
 export interface UsageRow {
-  /** Of the ledger entry; what `x-billing-tx` names. */
+  /** Id of the ledger entry, as in `x-billing-tx`. */
   id: string;
   position: bigint;
   service: Service;
@@ -25,7 +24,6 @@ export interface UsageRow {
   balanceBeforeNano: bigint;
   balanceAfterNano: bigint;
   status: UsageStatus;
-  /** Of a refund: the entry it gives back. */
   reversesId: string | null;
   apiKeyId: number | null;
   userId: number | null;
@@ -51,7 +49,7 @@ export async function listUsage(sql: SqlOrTx, filters: UsageFilters, page: Page)
   return { rows, total: count?.total ?? 0 };
 }
 
-/** Up to `limit` entries after a position, oldest first. */
+/** Returns up to `limit` entries after a position, oldest first. */
 export async function usageAfter(
   sql: SqlOrTx,
   filters: UsageFilters,
@@ -61,7 +59,8 @@ export async function usageAfter(
     select * from (${usageOf(sql, filters)}) u where position > ${position} order by position limit ${limit}`;
 }
 
-function usageOf(sql: SqlOrTx, { workspaceId, service, status, from, to, apiKeyId }: UsageFilters) {
+/** One row for each entry. */
+export function usageOf(sql: SqlOrTx, { workspaceId, service, status, from, to, apiKeyId }: UsageFilters) {
   const statusOf = sql`
     case
       when e.reverses_id is not null then 'succeeded'

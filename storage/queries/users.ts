@@ -1,7 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { SqlOrTx } from '../database.ts';
+import type { UserRow } from './workspaces.ts';
 
-/** What a user told us after they registered. */
 export interface UserProfile {
   id: number;
   email: string;
@@ -9,7 +9,7 @@ export interface UserProfile {
   onboardedAt: Date | null;
   defaultVoiceId: string | null;
   marketingConsent: boolean;
-  /** When and where they last said yes or no; null while nobody asked. */
+  /** Time and source of the last decision; null before one. */
   consentTimestamp: Date | null;
   consentSource: string | null;
 }
@@ -35,6 +35,16 @@ export async function replacePasswordHash(
   await sql`update users set password_hash = ${to} where id = ${userId} and password_hash = ${from}`;
 }
 
+export async function getUser(sql: SqlOrTx, userId: number): Promise<UserRow> {
+  const [row] = await sql<UserRow[]>`select * from users where id = ${userId}`;
+  return row!;
+}
+
+export async function hasPassword(sql: SqlOrTx, userId: number): Promise<boolean> {
+  const rows = await sql`select 1 from users where id = ${userId} and password_hash is not null`;
+  return rows.length === 1;
+}
+
 export async function getUserProfile(sql: SqlOrTx, userId: number): Promise<UserProfile> {
   const [row] = await sql<UserProfile[]>`
     select id, email, name, onboarded_at, default_voice_id, marketing_consent, consent_timestamp, consent_source
@@ -42,7 +52,7 @@ export async function getUserProfile(sql: SqlOrTx, userId: number): Promise<User
   return row!;
 }
 
-/** Repeatable: the first time stays, a voice replaces the one before. */
+/** Idempotent: the first time stays, and a new voice replaces the old one. */
 export async function onboardUser(
   sql: SqlOrTx,
   { userId, defaultVoiceId, now }: { userId: number; defaultVoiceId: string | undefined; now: Date },
@@ -53,7 +63,7 @@ export async function onboardUser(
     where id = ${userId}`;
 }
 
-/** Saying the same again changes nothing, so that the time stays the one of the decision. */
+/** Repeating a decision changes nothing, so its time stays. */
 export async function saveMarketingConsent(
   sql: SqlOrTx,
   { userId, consent, source, now }: { userId: number; consent: boolean; source: string; now: Date },

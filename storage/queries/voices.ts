@@ -2,7 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 
-/** A row of `voices`. What recipe and measures hold is for whoever speaks to know. */
+/** A row of `voices`. Synthesis defines the content of recipe and measures. */
 export interface VoiceRow {
   id: string;
   workspaceId: string;
@@ -13,16 +13,16 @@ export interface VoiceRow {
   language: string;
   labels: Record<string, string>;
   status: 'pending' | 'processing' | 'ready' | 'failed';
-  /** Whose disk the samples are on. */
+  /** Node whose disk has the samples. */
   ownerNode: string;
   errorCode: string | null;
-  /** For a person. */
+  /** For users. */
   error: string | null;
   recipe: unknown;
   /** Fitted, not cloned. Null until it is ready. */
   approximate: boolean | null;
   measures: unknown;
-  /** Object with a spoken sentence, for who looks at the voice. */
+  /** Object key of an example sentence. */
   sampleKey: string | null;
   createdByUserId: number;
   createdAt: Date;
@@ -62,7 +62,7 @@ export type CreateVoiceInput = Pick<
 /** @throws TandemError `VOICE_LIMIT_REACHED` */
 export async function createVoice(sql: SqlOrTx, { now, labels, ...input }: CreateVoiceInput): Promise<VoiceRow> {
   return await inTransaction(sql, async (tx) => {
-    // One at a time per workspace, or two would count the same number.
+    // One at a time per workspace; otherwise two could count the same number.
     await tx`select id from workspaces where id = ${input.workspaceId} for no key update`;
     await requireRoomForVoice(tx, input.workspaceId);
     const row = { ...input, labels: tx.json(labels), createdAt: now, updatedAt: now };
@@ -80,7 +80,6 @@ export async function requireRoomForVoice(sql: SqlOrTx, workspaceId: string): Pr
   throw new TandemError('VOICE_LIMIT_REACHED', message, { details: { limit: MAX_VOICES_PER_WORKSPACE } });
 }
 
-/** Null: the workspace has no such voice. */
 export async function findVoice(
   sql: SqlOrTx,
   { id, workspaceId }: OwnVoiceKey,
@@ -93,13 +92,12 @@ export async function findVoice(
   return row ?? null;
 }
 
-/** Whichever workspace has it; null when it is deleted. */
 export async function getUndeletedVoice(sql: SqlOrTx, id: string): Promise<VoiceRow | null> {
   const [row] = await sql<VoiceRow[]>`select * from voices where id = ${id} and deleted_at is null`;
   return row ?? null;
 }
 
-/** Oldest first; all of them, for there are at most `MAX_VOICES_PER_WORKSPACE`. */
+/** Oldest first. Returns all, at most `MAX_VOICES_PER_WORKSPACE`. */
 export async function listVoices(
   sql: SqlOrTx,
   { workspaceId, tier, unready }: { workspaceId: string; tier: VoiceRow['tier']; unready: boolean },
@@ -110,7 +108,6 @@ export async function listVoices(
     order by status <> 'ready', created_at, id`;
 }
 
-/** Null: the workspace has no such voice. */
 export async function updateVoice(
   sql: SqlOrTx,
   key: OwnVoiceKey,
@@ -124,7 +121,10 @@ export async function updateVoice(
   return row ?? null;
 }
 
-/** What was made of the speaker is gone with it; rows of samples stay, for whoever removes the files. Null: the workspace has no such voice. */
+/**
+ * Deletes a voice and its data about the speaker. Rows of samples stay until their files are removed. Null: the
+ * workspace has no such voice.
+ */
 export async function deleteVoice(sql: SqlOrTx, key: OwnVoiceKey, { now }: { now: Date }): Promise<VoiceRow | null> {
   if (!isUuid(key.id)) return null;
   const [row] = await sql<VoiceRow[]>`
@@ -133,7 +133,7 @@ export async function deleteVoice(sql: SqlOrTx, key: OwnVoiceKey, { now }: { now
   return row ?? null;
 }
 
-/** From `pending`, or from `failed` with other samples, to `processing`. */
+/** Sets `processing`, from `pending`, or from `failed` with other samples. */
 export async function beginProcessing(sql: SqlOrTx, id: string, { now }: { now: Date }): Promise<VoiceRow | null> {
   const [row] = await sql<VoiceRow[]>`
     update voices set status = 'processing', error_code = null, error = null, updated_at = ${now}
@@ -141,7 +141,7 @@ export async function beginProcessing(sql: SqlOrTx, id: string, { now }: { now: 
   return row ?? null;
 }
 
-/** Its samples are to be on the disk of that node. False: there are some already. Lock the voice before. */
+/** Assigns the voice's samples to a node's disk. False: there are samples already. Lock the voice first. */
 export async function moveVoiceWithoutSamples(tx: Tx, id: string, { node }: { node: string }): Promise<boolean> {
   const moved = await tx`
     update voices set owner_node = ${node}
@@ -153,7 +153,7 @@ export type VoiceConclusion =
   | { status: 'ready'; recipe: object; measures: object | null; approximate: boolean }
   | { status: 'failed'; errorCode: string; error: string };
 
-/** Null: it was deleted meanwhile, or is concluded already. */
+/** Null: it was deleted, or already concluded. */
 export async function concludeVoice(
   sql: SqlOrTx,
   id: string,
@@ -176,7 +176,7 @@ export async function concludeVoice(
   return row ?? null;
 }
 
-/** Which samples of a voice are new; the same bytes are a sample once. */
+/** Returns the new samples of a voice. Equal bytes are one sample. */
 export async function addVoiceSamples(
   sql: SqlOrTx,
   voiceId: string,
@@ -206,7 +206,7 @@ export async function recordConsent(
   await sql`insert into voice_consents ${sql(row as never)}`;
 }
 
-/** Returns the key of the one before, of which the object is not needed any more. Null also when the voice is gone. */
+/** Returns the key of the previous sample, whose object is obsolete. Null also if the voice is deleted. */
 export async function setVoiceSampleKey(
   sql: SqlOrTx,
   id: string,
@@ -221,7 +221,7 @@ export async function setVoiceSampleKey(
   });
 }
 
-/** That wait for samples, or to be processed, on this node. */
+/** Voices on this node that wait for samples or processing. */
 export async function unfinishedVoices(sql: SqlOrTx, { node }: { node: string }): Promise<VoiceRow[]> {
   return await sql<VoiceRow[]>`
     select * from voices
@@ -229,7 +229,7 @@ export async function unfinishedVoices(sql: SqlOrTx, { node }: { node: string })
     order by created_at, id`;
 }
 
-/** Files of deleted voices of this node that are still there, by voice. */
+/** Remaining files of this node's deleted voices, by voice. */
 export async function filesOfDeletedVoices(
   sql: SqlOrTx,
   { node }: { node: string },
@@ -242,7 +242,6 @@ export async function filesOfDeletedVoices(
     order by v.id`;
 }
 
-/** Call it once the files are gone. */
 export async function forgetFilesOfVoice(sql: SqlOrTx, voiceId: string): Promise<void> {
   await inTransaction(sql, async (tx) => {
     await tx`delete from voice_samples where voice_id = ${voiceId}`;

@@ -1,6 +1,6 @@
-/** What each event tells its receivers (contracts.md, Webhooks). */
+/** Data of each event (contracts.md, Webhooks). */
 export interface WebhookEventData {
-  /** `audio_url` plays for 24 hours; null when the audio could not be kept. */
+  /** `audio_url` plays for 24 hours; null if the audio could not be stored. */
   'tts.completed': { id: string; text: string; voice_id: string; audio_url: string | null; duration: number };
   'tts.failed': { id: string; voice_id: string; error: string };
   'stt.completed': {
@@ -27,14 +27,14 @@ export interface WebhookEventData {
   'call.temporaryfailed': CallNews;
 }
 
-/** Fields as in the event log of the call. Deliveries may arrive in any order; `sequence` orders those of one call. */
+/** Fields as in the call's event log. Deliveries may arrive in any order; `sequence` orders those of one call. */
 interface CallNews {
   call_id: string;
   reference_id: string;
   sequence: number;
   state: string;
   direction: 'outbound' | 'inbound';
-  /** The leg that rang or answered, or that ended the call. */
+  /** Leg that rang, answered or ended the call. */
   leg: 'agent' | 'customer' | null;
   sip_status: number | null;
   hangup_cause: string | null;
@@ -64,7 +64,7 @@ const CALL_NEWS: CallNews = {
   metadata: { order: 1042 },
 };
 
-/** What a test of an endpoint sends, and what the documentation shows. */
+/** Example events for tests of an endpoint and for the documentation. */
 export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventData[Event] } = {
   'tts.completed': {
     id: 'tts_example',
@@ -123,21 +123,20 @@ export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventD
 
 export const WEBHOOK_EVENTS = Object.keys(WEBHOOK_EXAMPLES) as readonly WebhookEvent[];
 
-/** Receivers and their gateways take small bodies; Standard Webhooks advises to stay under 20 kB. */
+/** Receivers and gateways accept small bodies; Standard Webhooks recommends less than 20 kB. */
 export const MAX_WEBHOOK_BODY_BYTES = 19_999;
 
 export interface WebhookMessage<Event extends WebhookEvent> {
   event: Event;
   data: WebhookEventData[Event];
   at: Date;
-  /** Marks what was sent by a person who tries the endpoint. */
   test?: boolean;
 }
 
 /**
- * The bytes that are signed and sent: `{event, timestamp, data}`. What would be over the limit has the longest of its
- * texts cut, between characters, and says so with `data.truncated: true`; the whole text is where `data.id` leads.
- * @throws RangeError when there is no text left to cut, which the types rule out.
+ * Returns the bytes to sign and send: `{event, timestamp, data}`. If they exceed the limit, cuts the longest text
+ * between characters and sets `data.truncated: true`. The whole text is available under `data.id`.
+ * @throws RangeError if there is no text left to cut, which the types rule out
  */
 export function webhookBody<Event extends WebhookEvent>({ event, data, at, test }: WebhookMessage<Event>): string {
   const marked: Record<string, unknown> = test ? { ...data, test: true } : { ...data };
@@ -166,7 +165,7 @@ function longestText(data: Record<string, unknown>): [field: string, text: strin
   return texts.reduce((longest, entry) => (entry[1].length > longest[1].length ? entry : longest), ['', '']);
 }
 
-/** Cuts off as many characters as take at least so many bytes in JSON, where a line feed takes two and some take six. */
+/** Removes characters that take at least this many bytes in JSON, where a line feed takes two and some take six. */
 function withoutLastBytes(text: string, bytes: number): string {
   const characters = Array.from(text);
   let left = bytes;

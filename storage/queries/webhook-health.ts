@@ -1,10 +1,10 @@
 import type { Tx } from '../database.ts';
 import { failPendingDeliveries, type WebhookRow } from './webhooks.ts';
 
-/** An endpoint that has failed for so long without one success gets no more. */
+/** Disables an endpoint that has failed for this long without a success. */
 export const DISABLED_AFTER_FAILING_MS = 5 * 86_400_000;
 
-/** The endpoint of a delivery, locked against changes until the transaction ends; null for a callback. */
+/** Locks the endpoint of a delivery until the transaction ends; null for a callback. */
 export async function lockEndpointOf(tx: Tx, deliveryId: string): Promise<WebhookRow | null> {
   const [row] = await tx<WebhookRow[]>`
     select s.* from webhook_subscriptions s join deliveries d on d.subscription_id = s.id
@@ -13,9 +13,8 @@ export async function lockEndpointOf(tx: Tx, deliveryId: string): Promise<Webhoo
 }
 
 /**
- * What one recorded attempt means for its endpoint. A success clears its record. A 410 (`gone`) disables it, as do
- * five days in which every attempt failed; then its pending deliveries have failed too. Tells why it was disabled just
- * now, null when it was not.
+ * Applies an attempt to its endpoint. A success clears the failures. A 410 (`gone`) or five days of failures disable it
+ * and fail its pending deliveries. Returns why it was disabled now; null if it was not.
  */
 export async function noteEndpointAttempt(
   tx: Tx,

@@ -10,19 +10,19 @@ export interface WebhookRow {
   url: string;
   events: WebhookEvent[];
   status: 'active' | 'disabled';
-  /** `gone`: it answered 410. `failing`: nothing but failures for five days. Null while active. */
+  /** `gone`: it responded with 410. `failing`: only failures for five days. Null while active. */
   disabledReason: 'by_request' | 'gone' | 'failing' | null;
-  /** When the first attempt failed that no success has followed. */
+  /** Time of the first failure since the last success. */
   failingSince: Date | null;
   createdAt: Date;
   updatedAt: Date;
   deletedAt: Date | null;
 }
 
-/** Each may keep attempts of its own under way, so a workspace with ever more of them would take the room of others. */
+/** Each webhook may have attempts in progress, so a workspace with many would displace other workspaces' attempts. */
 export const MAX_WEBHOOKS_PER_WORKSPACE = 20;
 
-/** So many secrets sign at once at most; the oldest goes first. */
+/** Maximum secrets that sign at once; the oldest is dropped. */
 const MAX_LIVE_SECRETS = 5;
 
 export interface CreateWebhookInput {
@@ -39,7 +39,7 @@ export interface CreateWebhookInput {
 export async function createWebhook(sql: SqlOrTx, input: CreateWebhookInput): Promise<WebhookRow> {
   const { id, workspaceId, url, events, secretEncrypted, now } = input;
   return await inTransaction(sql, async (tx) => {
-    // One at a time per workspace, or two would count the same number.
+    // One at a time per workspace; otherwise two could count the same number.
     await tx`select id from workspaces where id = ${workspaceId} for no key update`;
     const [count] = await tx<{ total: number }[]>`
       select count(*)::int as total from webhook_subscriptions
@@ -77,7 +77,7 @@ export interface WebhookKey {
   workspaceId: string;
 }
 
-/** @throws TandemError `WEBHOOK_NOT_FOUND`, also for one of another workspace. */
+/** @throws TandemError `WEBHOOK_NOT_FOUND`, also for one of another workspace */
 export async function getWebhook(sql: SqlOrTx, { id, workspaceId }: WebhookKey): Promise<WebhookRow> {
   const [row] = isUuid(id)
     ? await sql<WebhookRow[]>`
@@ -88,7 +88,6 @@ export async function getWebhook(sql: SqlOrTx, { id, workspaceId }: WebhookKey):
   return row;
 }
 
-/** Whether anybody is to be told of such an event now. */
 export async function hasWebhookFor(
   sql: SqlOrTx,
   { workspaceId, event }: { workspaceId: string; event: WebhookEvent },
@@ -100,10 +99,10 @@ export async function hasWebhookFor(
 }
 
 export interface WebhookPatch {
-  /** Deliveries under way go there too. */
+  /** Also applies to deliveries in progress. */
   url?: string | undefined;
   events?: readonly WebhookEvent[] | undefined;
-  /** `disabled` fails what is pending; `active` forgets why it was disabled. */
+  /** `disabled` fails pending deliveries; `active` clears the reason. */
   status?: WebhookRow['status'] | undefined;
 }
 
@@ -132,7 +131,7 @@ export async function updateWebhook(
   });
 }
 
-/** Its secrets are forgotten and what is pending has failed. @throws TandemError `WEBHOOK_NOT_FOUND` */
+/** Deletes a webhook and its secrets, and fails its pending deliveries. @throws TandemError `WEBHOOK_NOT_FOUND` */
 export async function deleteWebhook(sql: SqlOrTx, { now, ...key }: WebhookKey & { now: Date }): Promise<WebhookRow> {
   return await inTransaction(sql, async (tx) => {
     const webhook = await lockWebhook(tx, key);
@@ -145,8 +144,8 @@ export async function deleteWebhook(sql: SqlOrTx, { now, ...key }: WebhookKey & 
 }
 
 /**
- * From now on the new secret signs; those before it do so too for `overlapMs`, or for what is left of an earlier
- * overlap. @throws TandemError `WEBHOOK_NOT_FOUND`
+ * Signs with the new secret from now on. Earlier secrets also sign for `overlapMs`, or the rest of an earlier overlap.
+ * @throws TandemError `WEBHOOK_NOT_FOUND`
  */
 export async function rotateWebhookSecret(
   sql: SqlOrTx,
@@ -167,7 +166,7 @@ export async function rotateWebhookSecret(
   });
 }
 
-/** The sealed secrets that sign at the moment, the newest first. */
+/** Returns the sealed secrets that sign now, newest first. */
 export async function liveWebhookSecrets(
   sql: SqlOrTx,
   { webhookId, now }: { webhookId: string; now: Date },
@@ -187,13 +186,12 @@ async function insertSecret(
     values (${webhookId}, ${secretEncrypted}, ${now})`;
 }
 
-/** Locked before anything of its deliveries is, here as where attempts are recorded: no two wait for each other. */
+/** Locks the webhook before its deliveries, as storing an attempt does, to avoid deadlocks. */
 async function lockWebhook(tx: Tx, key: WebhookKey): Promise<WebhookRow> {
   if (isUuid(key.id)) await tx`select id from webhook_subscriptions where id = ${key.id} for no key update`;
   return await getWebhook(tx, key);
 }
 
-/** Keeps what is pending from being attempted: its endpoint takes no more. */
 export async function failPendingDeliveries(sql: SqlOrTx, webhookId: string): Promise<void> {
   await sql`
     update deliveries set status = 'failed', next_attempt_at = null, leased_until = null, last_error = 'endpoint_disabled'

@@ -30,7 +30,7 @@ export interface CreateWorkspaceInput {
   now: Date;
 }
 
-/** The workspace with its owner, who is made unless the e-mail address is known, in one transaction. */
+/** Creates a workspace in one transaction, and its owner unless the e-mail address is known. */
 export async function createWorkspace(
   sql: SqlOrTx,
   input: CreateWorkspaceInput,
@@ -43,7 +43,6 @@ export async function createWorkspace(
   });
 }
 
-/** A workspace of a user who is there already. */
 export async function openWorkspace(
   sql: SqlOrTx,
   { name, plan, ownerUserId, now }: { name: string; plan: Plan; ownerUserId: number; now: Date },
@@ -57,8 +56,8 @@ export async function openWorkspace(
 }
 
 /**
- * The first workspace of an installation: made when there is none, else the oldest is returned unchanged, except
- * that an owner without a password gets the one given. Safe to call on every start, also by nodes starting together.
+ * Returns the oldest workspace, or creates the first one. An owner without a password gets the given one. Safe on every
+ * start, even if several nodes start together.
  */
 export async function bootstrapWorkspace(
   sql: SqlOrTx,
@@ -80,7 +79,7 @@ async function ownerWithPassword(tx: Tx, workspace: WorkspaceRow, passwordHash: 
   return user!;
 }
 
-/** The first workspace of an installation is the operator's. Null before the first start. */
+/** Returns the first workspace, which is the operator's. Null before the first start. */
 export async function operatorWorkspaceId(sql: SqlOrTx): Promise<string | null> {
   const [row] = await sql<{ id: string }[]>`select id from workspaces order by created_at, id limit 1`;
   return row?.id ?? null;
@@ -100,7 +99,7 @@ export async function listWorkspacesOfUser(sql: SqlOrTx, userId: number): Promis
     where m.user_id = ${userId} order by w.created_at, w.id`;
 }
 
-/** The user's role in the workspace; null for a stranger, and for an id that is none. */
+/** Returns the user's role in the workspace; null without membership, and for an invalid id. */
 export async function roleOf(
   sql: SqlOrTx,
   { workspaceId, userId }: { workspaceId: string; userId: number },
@@ -111,7 +110,6 @@ export async function roleOf(
   return row?.role ?? null;
 }
 
-/** Adds a member or changes the role of one. */
 export async function addMember(
   sql: SqlOrTx,
   { workspaceId, userId, role, now }: { workspaceId: string; userId: number; role: Role; now: Date },

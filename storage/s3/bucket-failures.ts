@@ -1,4 +1,4 @@
-/** What is wrong and what to do, on one line and without secrets. */
+/** Describes a failure and its fix in one line, without secrets. */
 export function failureReason(error: unknown, { region }: { region: string }): string {
   const { name, code, message } = error as { name?: string; code?: string; message?: string };
   const advice = ADVICE[name ?? ''] ?? ADVICE[code ?? ''];
@@ -25,7 +25,7 @@ const DENIED =
   's3:DeleteObject and s3:ListBucket on the bucket.';
 const WRONG_REGION = 'The bucket is in another region than {region}. Set S3_REGION.';
 
-/** By the error codes of S3, and those of the AWS SDK. */
+/** By error codes of S3 and of the AWS SDK. */
 const ADVICE: Readonly<Record<string, string>> = {
   NoSuchBucket: 'The bucket does not exist. Create it, or correct S3_BUCKET.',
   InvalidBucketName: 'The bucket name is not valid. Correct S3_BUCKET.',

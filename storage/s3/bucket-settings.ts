@@ -1,20 +1,19 @@
 export interface BucketSettings {
-  /** Null: AWS itself. */
+  /** Null: AWS. */
   endpoint: string | null;
-  /** Where clients reach the store, for presigned URLs; null: at `endpoint`. */
+  /** Endpoint for clients, in presigned URLs. Null: `endpoint`. */
   publicEndpoint: string | null;
   region: string;
   bucket: string;
-  /** Empty, or ends with a slash. */
   prefix: string;
   /** `https://host/bucket/key` instead of `https://bucket.host/key`. */
   pathStyle: boolean;
-  /** Null together with the secret: the credential chain of the AWS SDK. */
+  /** Null together with the secret: the AWS SDK's credential chain. */
   accessKeyId: string | null;
   secretAccessKey: string | null;
 }
 
-/** The settings `S3_*`, as the configuration has them. */
+/** The settings `S3_*`. */
 export interface S3Config {
   readonly s3Endpoint: string | null;
   readonly s3PublicEndpoint: string | null;
@@ -35,7 +34,7 @@ export function bucketSettingsOf(config: S3Config): BucketSettings | null {
     region: config.s3Region,
     bucket: config.s3Bucket,
     prefix: config.s3Prefix,
-    // Few stores other than AWS have a host name for each bucket.
+    // Few stores other than AWS have a host name per bucket.
     pathStyle: config.s3PathStyle === 'auto' ? config.s3Endpoint !== null : config.s3PathStyle === 'true',
     accessKeyId: config.s3AccessKeyId,
     secretAccessKey: config.s3SecretAccessKey,

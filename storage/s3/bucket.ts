@@ -21,9 +21,9 @@ import { failureReason, hasStatus } from './bucket-failures.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { Sha256 } from './sha256.ts';
 
-/** One bucket, or the part of it below a prefix. Every method throws TandemError `STORAGE_UNAVAILABLE` on failure. */
+/** One bucket, or its part below a prefix. All methods throw TandemError `STORAGE_UNAVAILABLE` on failure. */
 export interface Bucket {
-  /** For messages: bucket and host, without credentials. */
+  /** Bucket and host for messages, without credentials. */
   readonly name: string;
   /** Resolves once the store has acknowledged the whole file. A cancelled upload leaves no parts behind. */
   upload(options: { key: string; sourcePath: string; sizeBytes: number; signal: AbortSignal }): Promise<void>;
@@ -37,17 +37,17 @@ export interface Bucket {
 }
 
 export interface BucketOptions extends BucketSettings {
-  /** Attempts at one request, with exponential backoff in between. Default 3. */
+  /** Attempts per request, with exponential backoff. Default 3. */
   maxAttempts?: number;
 }
 
-/** The smallest part that S3 allows. A part is held in memory for as long as it is sent. */
+/** The smallest part that S3 allows. Each part is in memory while it is sent. */
 const PART_BYTES = 5 * 1024 * 1024;
 const MOST_PARTS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
 
-/** Opens no connection yet. */
+/** Does not connect yet. */
 export function openBucket(options: BucketOptions): Bucket {
   const { bucket, endpoint, publicEndpoint, prefix } = options;
   const client = new S3Client(clientConfigOf(options, endpoint));
@@ -82,7 +82,7 @@ export function openBucket(options: BucketOptions): Bucket {
     });
   }
 
-  /** A process that was killed in mid-upload leaves parts that cost money and that no listing of objects shows. */
+  /** Aborts uploads of a killed process. Their parts cost money and appear in no object listing. */
   async function abortUnfinishedUploads(key: string): Promise<void> {
     const { Bucket, Key } = addressOf(key);
     const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: Key }), sent);
@@ -97,9 +97,9 @@ export function openBucket(options: BucketOptions): Bucket {
     await client.send(new PutObjectCommand({ ...addressOf(key), Body, ContentType }), { abortSignal: signal });
   }
 
-  /** One part after the other: several objects are uploaded at a time already. */
+  /** Uploads parts one by one, because several objects are uploaded at a time. */
   async function uploadInParts({ key, sourcePath, sizeBytes, signal }: FileToUpload): Promise<void> {
-    // Some stores cannot list uploads, and some keys may not: a lifecycle rule of the bucket does it there.
+    // Some stores or keys cannot list uploads. There, a lifecycle rule of the bucket must abort them.
     await abortUnfinishedUploads(key).catch(() => undefined);
     const cancellable = { abortSignal: signal };
     const { contentType: ContentType } = presentationOf(key);
@@ -143,7 +143,7 @@ export function openBucket(options: BucketOptions): Bucket {
         try {
           const Range = start === 0 && end === undefined ? undefined : `bytes=${start}-${end ?? ''}`;
           const { Body } = await client.send(new GetObjectCommand({ ...addressOf(key), Range }), sent);
-          // In Node it always is one.
+          // Always a Readable in Node.
           return Body as Readable;
         } catch (error) {
           if (hasStatus(error, 404)) throw new TandemError('NOT_FOUND', 'Object not found.');
@@ -191,10 +191,10 @@ function clientConfigOf(options: BucketOptions, endpoint: string | null): S3Clie
     sha256: Sha256,
     maxAttempts,
     ...(endpoint !== null && { endpoint }),
-    // Else the usual chain of AWS: its environment variables, profile, or the role of the machine.
+    // Otherwise the AWS chain applies: environment variables, profile or machine role.
     ...(accessKeyId !== null && secretAccessKey !== null && { credentials: { accessKeyId, secretAccessKey } }),
-    // Every upload carries a signed SHA-256 of its bytes, which all stores check. The newer trailing checksums that the
-    // client would add make stores other than AWS refuse the request, or store the trailer as part of the object.
+    // Every upload has a signed SHA-256, which all stores check. The client's newer trailing checksums make stores
+    // other than AWS reject the request, or store the trailer as part of the object.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS },

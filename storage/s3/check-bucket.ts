@@ -7,8 +7,8 @@ import { TandemError } from '../../machines/errors.ts';
 import type { Bucket } from './bucket.ts';
 
 /**
- * Writes, reads and deletes a small object, so that a missing permission shows now instead of at the first recording.
- * @throws TandemError `STORAGE_UNAVAILABLE` with one line that names what is wrong
+ * Writes, reads and deletes a small object, so that a missing permission shows before the first recording.
+ * @throws TandemError `STORAGE_UNAVAILABLE` with one line that names the problem
  */
 export async function checkBucket(bucket: Bucket): Promise<void> {
   const key = `checks/${randomUUID()}`;
@@ -22,7 +22,7 @@ export async function checkBucket(bucket: Bucket): Promise<void> {
     const same = (await buffer(await bucket.read({ key }))).equals(content);
     await bucket.delete(key);
     if (!same) throw unusable(bucket, 'The store returns other bytes than it was given.');
-    // AWS answers 403 for a missing object to those who may not list the bucket.
+    // AWS responds with 403 for a missing object if listing the bucket is not allowed.
     if ((await bucket.stat(key)) !== null) throw unusable(bucket, 'The store still has an object after its deletion.');
   } finally {
     await rm(folder, { recursive: true, force: true });

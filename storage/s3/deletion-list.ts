@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { makeDurableFolder, syncToDisk } from '../objects.ts';
 import { filesBelow } from './files-below.ts';
 
-/** Keys whose objects the bucket has still to delete. A note of each survives a power cut. */
+/** Keys of objects that must still be deleted from the bucket. The list survives a power cut. */
 export interface DeletionList {
   has(key: string): boolean;
   keys(): string[];
@@ -12,7 +12,7 @@ export interface DeletionList {
   remove(key: string): Promise<void>;
 }
 
-/** Below the folder of the objects, at a name that no object can have. */
+/** Stored in the objects' folder under a name that no object can have. */
 export async function openDeletionList(objectsFolder: string): Promise<DeletionList> {
   const folder = join(objectsFolder, '.deleted');
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,7 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-/** Keys of all files in a folder. Names that begin with a dot are unfinished copies, or notes of the store. */
+/**
+ * Returns the keys of all files in a folder. Skips names that start with a dot: unfinished copies and internal files.
+ */
 export async function filesBelow(folder: string): Promise<string[]> {
   const keys: string[] = [];
   const folders = [folder];

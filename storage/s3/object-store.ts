@@ -14,20 +14,19 @@ export interface S3ObjectStoreOptions {
   folder: string;
   bucket: Bucket;
   logger: StorageLogger;
-  /** Wait after the first failure of a transfer; it doubles up to a minute. Default 1 000. */
+  /** Delay after a transfer's first failure; doubles up to a minute. Default 1 000. */
   firstRetryMs?: number;
 }
 
 export interface S3ObjectStore extends ObjectStore {
-  /** Resolves when the bucket has everything, and nothing that was deleted. */
+  /** Resolves when the bucket matches the folder. */
   settled(): Promise<void>;
 }
 
 /**
- * Objects in an S3 bucket, by way of a folder. A file is put into the folder first, and stays there until the bucket has
- * acknowledged it; a deletion is noted in the folder until the bucket has carried it out. So nothing waits for the
- * store, nothing is lost while it is down, and the next start continues what a killed process left: whatever is in the
- * folder is still to be transferred, objects of the time before S3 included.
+ * Stores objects in an S3 bucket through a folder. A file stays in the folder until the bucket has acknowledged it. A
+ * deletion stays listed there until the bucket has carried it out. So no request waits for the store, and nothing is
+ * lost while it is down. The next start transfers everything left in the folder, including objects from before S3.
  */
 export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<S3ObjectStore> {
   const { folder, bucket, logger, firstRetryMs } = options;
@@ -36,7 +35,7 @@ export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<
   const locks = createKeyLocks();
   const transfers = createTransfers({ transfer, logger, firstRetryMs });
 
-  /** Brings the bucket up to date with the folder, for one key. */
+  /** Updates one key of the bucket to match the folder. */
   async function transfer(key: string, signal: AbortSignal): Promise<void> {
     if (deletions.has(key)) {
       await bucket.delete(key);
@@ -47,7 +46,7 @@ export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<
     if (before === null) return;
     await bucket.upload({ key, sourcePath, sizeBytes: before.sizeBytes, signal });
     await locks.run(key, async () => {
-      // Replaced meanwhile: the new one has its own transfer.
+      // A replaced file has its own transfer.
       const now = await identityOf(sourcePath);
       if (now?.version === before.version && !deletions.has(key)) await rm(sourcePath, { force: true });
     });
@@ -132,7 +131,6 @@ async function identityOf(path: string): Promise<{ sizeBytes: number; version: s
   }
 }
 
-/** Runs work on one key at a time, in the order of its calls. */
 function createKeyLocks(): { run<Result>(key: string, work: () => Promise<Result>): Promise<Result> } {
   const last = new Map<string, Promise<unknown>>();
   return {

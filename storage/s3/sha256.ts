@@ -5,8 +5,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 const SLICE_BYTES = 256 * 1024;
 
 /**
- * SHA-256 for the S3 client, in slices with turns of the event loop in between. The client's own hash holds the main
- * thread for 10 ms per part of 5 MiB.
+ * SHA-256 for the S3 client, in slices that yield to the event loop. The client's own hash blocks the main thread for
+ * 10 ms per part of 5 MiB.
  */
 export class Sha256 {
   readonly #key: string | Uint8Array | undefined;

@@ -2,20 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BackOff } from '../../runtime/back-off.ts';
 import type { StorageLogger } from '../database.ts';
 
-/** Transfers keys to the bucket in the background, and repeats what fails until it succeeds. */
+/** Transfers keys to the bucket in the background, with retries until success. */
 export interface Transfers {
-  /** Transfers the key; once more when that is under way already. */
+  /** Again if a transfer is already in progress. */
   add(key: string): void;
-  /** Aborts a transfer that is under way. */
   cancel(key: string): void;
   /** Resolves when nothing is left to transfer. */
   settled(): Promise<void>;
-  /** Aborts what is under way and resolves when it has ended. */
   close(): Promise<void>;
 }
 
 export interface TransfersOptions {
-  /** Brings the bucket up to date for one key. Never runs twice at a time for the same one. */
+  /** Updates one key of the bucket. Never runs twice at a time for a key. */
   transfer(key: string, signal: AbortSignal): Promise<void>;
   logger: StorageLogger;
   /** Doubles with each failure of a key, up to a minute. Default 1 000. */
@@ -50,7 +48,7 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
     }
   }
 
-  /** Returns false after a failure, which calls for a wait. */
+  /** Returns false after a failure, so that the caller waits. */
   async function attempt(key: string, entry: Transfer, failures: number): Promise<boolean> {
     if (closing.signal.aborted) return false;
     entry.attempt = new AbortController();
@@ -61,7 +59,7 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
     } catch (error) {
       if (entry.isStale) return true;
       if (closing.signal.aborted) return false;
-      // Only its text: what an S3 client throws has the request in it.
+      // Log only the text: the S3 client's error contains the request.
       if (failures % 10 === 0) logger.warn({ key, reason: (error as Error).message }, 'an object transfer failed');
       return false;
     }

@@ -10,16 +10,16 @@ function openIntake() {
   const clock = { nowMs: 1_000_000 };
   const heard: number[] = [];
   const intake = new AudioIntake({ monotonicMs: () => clock.nowMs });
-  const ears: Pick<ListeningSession, 'write' | 'configure'> = {
+  const listener: Pick<ListeningSession, 'write' | 'configure'> = {
     write: (bytes) => heard.push(bytes.length / 8),
     configure: () => {},
   };
-  intake.open(ears as ListeningSession, MULAW_8K);
+  intake.open(listener as ListeningSession, MULAW_8K);
   const send = (durationMs: number) => intake.write(new Uint8Array(durationMs * 8), MULAW_8K);
   return { clock, heard, intake, send };
 }
 
-it('takes audio a minute ahead of its time, and no more', () => {
+it('the intake accepts audio at most a minute ahead of real time', () => {
   const { clock, heard, intake, send } = openIntake();
   expect(send(MINUTE_MS)).toBe('taken');
   expect(send(100)).toBe('flooding');
@@ -29,14 +29,14 @@ it('takes audio a minute ahead of its time, and no more', () => {
   expect(intake.receivedMs).toBe(MINUTE_MS + 100);
 });
 
-it('takes no more at once after a long silence', () => {
+it('a long silence does not extend the allowance', () => {
   const { clock, send } = openIntake();
   clock.nowMs += 60 * MINUTE_MS;
   expect(send(MINUTE_MS)).toBe('taken');
   expect(send(100)).toBe('flooding');
 });
 
-it('tells how far its listener is behind, and takes no more than can be kept', () => {
+it("the intake reports the listener's lag, and rejects audio beyond its buffer", () => {
   const { clock, intake, send } = openIntake();
   const speakFor = (durationMs: number) => {
     clock.nowMs += durationMs;
@@ -47,7 +47,7 @@ it('tells how far its listener is behind, and takes no more than can be kept', (
     intake.heard(intake.receivedMs - 250);
     expect(intake.behindMs).toBe(0);
   }
-  // It hears no more from now on, and the client speaks on at its pace.
+  // The listener stops processing while the client sends in real time.
   for (let second = 0; second < 90; second += 1) expect(speakFor(1000)).toBe('taken');
   expect(intake.behindMs).toBeGreaterThan(85_000);
   expect([speakFor(1000), speakFor(1000)]).toContain('flooding');

@@ -17,20 +17,20 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('a call from the first INVITE to its callback', () => {
-  it('rings both parties, bridges and records them, bills the talk and leaves nothing behind', async () => {
+describe('call from the first INVITE to its callback', () => {
+  it('rings both parties, bridges, records, charges, and leaves nothing behind', async () => {
     const call = await placeCall({
       record: true,
       callbackUrl: 'https://example.com/hook',
       callbackSecret: 'x'.repeat(16),
     });
-    const heard: PublicCallEvent[] = [];
-    call.dialer.watch(call.callId, (event) => heard.push(event), new AbortController().signal);
+    const received: PublicCallEvent[] = [];
+    call.dialer.watch(call.callId, (event) => received.push(event), new AbortController().signal);
     await call.bridge();
     const { session } = call.mediaPlane;
     await eventually(() => expect(session.log.at(-1)).toBe('record done'));
     call.clock.advance(61_500);
-    call.customer().tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    call.customer().emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
     await call.over();
 
     const row = await getCallById(database.sql, call.callId);
@@ -55,8 +55,8 @@ describe('a call from the first INVITE to its callback', () => {
       'recording.started',
       'call.completed',
     ]);
-    // The watcher came after the call was initiated.
-    expect(heard.map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6, 7, 8, 9]);
+    // The watcher subscribed after `call.initiated`.
+    expect(received.map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6, 7, 8, 9]);
     expect(session.log.filter((line) => !line.endsWith('done'))).toEqual([
       'connect agent 20000',
       'path ringback',
@@ -78,14 +78,14 @@ describe('a call from the first INVITE to its callback', () => {
     expect(call.clock.waiting()).toEqual([]);
   });
 
-  it('tells a watcher nothing that is not stored yet', async () => {
+  it('notifies watchers of stored events only', async () => {
     const call = await placeCall();
-    const heard: number[] = [];
+    const received: number[] = [];
     const stored: Promise<number[]>[] = [];
     call.dialer.watch(
       call.callId,
       ({ sequence }) => {
-        heard.push(sequence);
+        received.push(sequence);
         stored.push(
           listCallEvents(database.sql, { callId: call.callId }).then((rows) => rows.map((event) => event.sequence)),
         );
@@ -95,11 +95,11 @@ describe('a call from the first INVITE to its callback', () => {
     await call.bridge();
     await call.hangup();
     await call.over();
-    expect(heard.length).toBeGreaterThan(3);
-    for (const [index, sequence] of heard.entries()) expect(await stored[index]).toContain(sequence);
+    expect(received.length).toBeGreaterThan(3);
+    for (const [index, sequence] of received.entries()) expect(await stored[index]).toContain(sequence);
   });
 
-  it('is unharmed by a watcher that throws', async () => {
+  it('survives a watcher that throws', async () => {
     const call = await placeCall();
     const broken = () => {
       throw new Error('the response was closed');
@@ -113,7 +113,7 @@ describe('a call from the first INVITE to its callback', () => {
     expect(events.at(-1)?.event).toBe('call.completed');
   });
 
-  it('goes on without a recording that cannot be started', async () => {
+  it('continues when the recording cannot start', async () => {
     const call = await placeCall({ record: true });
     call.mediaPlane.session.onCommand = (command) => {
       if (command === 'record') throw new Error('the disk is full');
@@ -133,7 +133,7 @@ describe('a call from the first INVITE to its callback', () => {
     expect(call.recordings.asked).toEqual([]);
   });
 
-  it('ends a talk whose media was lost, and bills what was talked', async () => {
+  it('ends a call that lost its media, and charges the time until then', async () => {
     const call = await placeCall();
     await call.bridge();
     call.clock.advance(10_000);
@@ -151,11 +151,11 @@ describe('a call from the first INVITE to its callback', () => {
     ['forward', 3_600_000],
     ['back', -3_600_000],
   ] as const) {
-    it(`holds and bills the talk alone when the wall clock steps ${direction} by an hour during it`, async () => {
+    it(`holds and charges the monotonic talk time when the wall clock steps ${direction} by an hour`, async () => {
       const call = await placeCall();
       await call.bridge();
       call.clock.jumpTo(later(stepMs));
-      // 135 s are held: the hold grows 15 s before they are over, to the talk so far, the lead and another minute.
+      // The call holds 135 s. The hold grows 15 s before it runs out, to the talk so far, the lead and another minute.
       call.clock.advance(120_000);
       await eventually(async () =>
         expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 195_000_000n }),
@@ -174,10 +174,10 @@ describe('a call from the first INVITE to its callback', () => {
     });
   }
 
-  it('ends a talk at the moment the wallet is dry, and charges what it held', async () => {
+  it('ends when the wallet runs dry, and charges the whole hold', async () => {
     const call = await placeCall({}, { balanceNano: 140_000_000n });
     await call.bridge();
-    // 135 s are held: the hold grows 15 s before they are over, by the 5 s that are left.
+    // The call holds 135 s. The hold grows 15 s before it runs out, by the remaining 5 s.
     call.clock.advance(120_000);
     await eventually(async () =>
       expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ availableNano: 0n }),
@@ -194,7 +194,7 @@ describe('a call from the first INVITE to its callback', () => {
     });
   });
 
-  it('is settled when storage is back, with the moments at which things happened', async () => {
+  it('settles with the original times once storage returns', async () => {
     let away = false;
     const call = await placeCall(
       {},
@@ -218,7 +218,7 @@ describe('a call from the first INVITE to its callback', () => {
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'completed', talkSeconds: 30 });
   });
 
-  it('leaves the registry and ends its legs when its machine breaks, and says so', async () => {
+  it('leaves the registry and ends its legs when its machine fails, and logs the failure', async () => {
     const call = await placeCall();
     const live = call.registry.get(call.callId)!;
     live.actor.send({ type: 'agent.gone' } as never);

@@ -5,11 +5,12 @@ import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { trunkEndpoint } from '../../actors/trunk-dialing.ts';
 import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { LegName } from '../../machines/events.ts';
+import type { HangupCause, LegName } from '../../machines/events.ts';
+import type { DialogCommand } from '../../machines/leg.machine.ts';
 import { systemClock } from '../../runtime/clock.ts';
-import type { NextHop, TrunkSign } from '../../sip/sip-gateway.ts';
+import type { DialogHandle, NextHop, TrunkSign } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
-import type { CallRow } from '../../storage/queries/calls.ts';
+import { type CallRow, legHandlesOf } from '../../storage/queries/calls.ts';
 import type { StoredGateway } from '../../storage/queries/trunk-gateways.ts';
 import { getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
@@ -34,14 +35,16 @@ import { seedCaller } from './seeds.ts';
 const secrets = createSecretBox(Buffer.alloc(32, 7));
 const LOCAL = { host: '127.0.0.1', rtpPort: 10_000 };
 
+const hangup = (cause: HangupCause): DialogCommand => ({ type: 'hangup', cause });
+
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
 });
 afterAll(() => database.drop());
 
-describe('the dialog of a leg', () => {
-  it('dials the agent over the trunk of the call, with its caller ID and the address of its media', async () => {
+describe('dialog of a leg', () => {
+  it("dials the agent over the call's trunk, with caller ID and media address", async () => {
     const { sip, call } = await startDialog('agent');
     await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request).toMatchObject({
@@ -53,35 +56,62 @@ describe('the dialog of a leg', () => {
     });
   });
 
-  it('dials the customer at the number of the customer', async () => {
+  it("dials the customer's number", async () => {
     const { sip, call } = await startDialog('customer');
     await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.calledNumber).toBe(call.customerNumber);
   });
 
-  it('opens the sealed password of the trunk for the gateway', async () => {
+  it("decrypts the trunk's password for the gateway", async () => {
     const { sip } = await startDialog('agent', { password: 's3cret of the trunk' });
     await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.trunk).toMatchObject({ username: 'tandem', password: 's3cret of the trunk' });
   });
 
-  it('is lost when the password was sealed for another trunk, and does not say it in the log', async () => {
+  it('loses the leg when the password belongs to another trunk, and does not log it', async () => {
     const { sip, port, logger } = await startDialog('agent', { password: 's3cret', sealedFor: 'another trunk' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['leg.lost']));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toEqual(['leg.lost']));
     expect(sip.legs).toEqual([]);
     expect(logger.messages('error')).toEqual(['leg could not be dialed']);
     expect(JSON.stringify(logger.lines)).not.toContain('s3cret');
   });
 
-  it('passes on what the gateway reports', async () => {
+  it('forwards events of the gateway', async () => {
     const { sip, port } = await startDialog('agent');
     await eventually(() => expect(sip.legs).toHaveLength(1));
-    sip.legs[0]?.tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-    sip.legs[0]?.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
-    expect(port.told.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered']);
+    sip.legs[0]?.emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+    sip.legs[0]?.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    expect(port.received.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered']);
   });
 
-  it('reports what the INVITE shows of the trunk', async () => {
+  it("keeps the dialog handle for the next process, even if storing the INVITE's handle takes longer", async () => {
+    const { sql } = database;
+    const isHeldUp = Promise.withResolvers<void>();
+    let updates = 0;
+    const slow = new Proxy(sql, {
+      apply(target, self, args) {
+        const query = Reflect.apply(target, self, args);
+        if (!String(args[0]).includes('leg_handles')) return query;
+        updates += 1;
+        return updates === 1 ? isHeldUp.promise.then(() => query) : query;
+      },
+    });
+    const { sip, call } = await startDialog('agent', { sql: slow });
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    const dialog = { kind: 'dialog', dialogId: 'd', callId: 'c', local: '', remote: '', target: null, routes: [] };
+    sip.legs[0]?.request.onHandle?.({ kind: 'invite', transactionId: 't', dialogId: 'd' });
+    sip.legs[0]?.request.onHandle?.({ ...dialog, sequence: 1 } as DialogHandle);
+    const isLast = () =>
+      eventually(async () => expect(await legHandlesOf(sql, call.callId)).toMatchObject([{ kind: 'dialog' }]));
+    // Stores a second update first if it does not wait.
+    if (updates > 1) await isLast();
+    isHeldUp.resolve();
+    await eventually(() => expect(updates).toBe(2));
+    await isLast();
+    expect(await legHandlesOf(sql, call.callId)).toHaveLength(1);
+  });
+
+  it("reports the trunk's responses to the INVITE", async () => {
     const { sip, signs } = await startDialog('agent');
     await eventually(() => expect(sip.legs).toHaveLength(1));
     sip.legs[0]?.request.onSign?.({ type: 'answered' });
@@ -104,85 +134,85 @@ describe('the dialog of a leg', () => {
       return { ...started, dialed };
     }
 
-    it.each([408, 503])('goes on to the next one after a %i before the callee rings', async (status) => {
+    it.each([408, 503])('tries the next gateway after a %i before ringing', async (status) => {
       const { dialed, port, sip } = await startOverGateways();
-      (await dialed(1)).tell(refused(status));
-      (await dialed(2)).tell(refused(status));
-      (await dialed(3)).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      (await dialed(1)).emit(refused(status));
+      (await dialed(2)).emit(refused(status));
+      (await dialed(3)).emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
       expect(sip.legs.map(({ request }) => request.trunk.sipUri)).toEqual(GATEWAYS.map(({ sipUri }) => sipUri));
-      expect(port.told.map(({ type }) => type)).toEqual(['leg.ringing']);
+      expect(port.received.map(({ type }) => type)).toEqual(['leg.ringing']);
     });
 
-    it('reports the refusal of the last one', async () => {
+    it('reports the refusal of the last gateway', async () => {
       const { dialed, port } = await startOverGateways();
-      for (const count of [1, 2, 3]) (await dialed(count)).tell(refused(503));
-      expect(port.told).toEqual([refused(503)]);
+      for (const count of [1, 2, 3]) (await dialed(count)).emit(refused(503));
+      expect(port.received).toEqual([refused(503)]);
     });
 
-    it.each([404, 486, 500, 603])('takes a %i for the answer of the callee', async (status) => {
+    it.each([404, 486, 500, 603])("treats a %i as the callee's answer", async (status) => {
       const { dialed, port, sip } = await startOverGateways();
-      (await dialed(1)).tell(refused(status));
-      expect(port.told).toEqual([refused(status)]);
+      (await dialed(1)).emit(refused(status));
+      expect(port.received).toEqual([refused(status)]);
       expect(sip.legs).toHaveLength(1);
     });
 
-    it('does not ring a callee twice', async () => {
+    it('stops trying after ringing', async () => {
       const { dialed, port, sip } = await startOverGateways();
       const leg = await dialed(1);
-      leg.tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-      leg.tell(refused(503));
-      expect(port.told).toHaveLength(2);
+      leg.emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg.emit(refused(503));
+      expect(port.received).toHaveLength(2);
       expect(sip.legs).toHaveLength(1);
     });
 
-    it('does not go on after a hang-up, and hangs up the gateway that is being tried', async () => {
+    it('stops after a hang-up, and cancels the current gateway', async () => {
       const { dialed, port, sip } = await startOverGateways();
-      (await dialed(1)).tell(refused(503));
+      (await dialed(1)).emit(refused(503));
       const second = await dialed(2);
-      port.send({ type: 'hangup', cause: 'ORIGINATOR_CANCEL' } as never);
+      port.send(hangup('ORIGINATOR_CANCEL'));
       expect(second.hangups).toEqual(['ORIGINATOR_CANCEL']);
-      second.tell(refused(503));
-      expect(port.told).toEqual([refused(503)]);
+      second.emit(refused(503));
+      expect(port.received).toEqual([refused(503)]);
       expect(sip.legs).toHaveLength(2);
     });
 
-    it('does not go on when our own SIP server is gone', async () => {
+    it('stops when the own SIP server disconnects', async () => {
       const { dialed, port, sip } = await startOverGateways();
       const leg = await dialed(1);
       sip.become('disconnected');
-      leg.tell(refused(503));
-      expect(port.told).toEqual([refused(503)]);
+      leg.emit(refused(503));
+      expect(port.received).toEqual([refused(503)]);
     });
 
-    it('gives up a gateway that says nothing and does not answer OPTIONS any more', async () => {
+    it('abandons a silent gateway that does not answer OPTIONS', async () => {
       const { dialed, clock, port } = await startOverGateways({ gone: ['sip:one.example'] });
       const first = await dialed(1);
       clock.advance(3_000);
       const second = await dialed(2);
       expect(second.request.trunk.sipUri).toBe('sip:two.example');
       expect(first.request.signal.aborted).toBe(true);
-      first.tell(refused(487));
-      expect(port.told).toEqual([]);
-      second.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+      first.emit(refused(487));
+      expect(port.received).toEqual([]);
+      second.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
       clock.advance(3_000);
-      expect(port.told.map(({ type }) => type)).toEqual(['leg.answered']);
+      expect(port.received.map(({ type }) => type)).toEqual(['leg.answered']);
       expect(second.request.signal.aborted).toBe(false);
     });
 
-    it('waits for a gateway that says nothing while it answers OPTIONS, or has shown a sign', async () => {
+    it('waits for a silent gateway that answers OPTIONS or has responded before', async () => {
       const { dialed, clock, sip } = await startOverGateways({ gone: ['sip:two.example'] });
       const first = await dialed(1);
       clock.advance(3_000);
       await quiet();
       expect(sip.legs).toHaveLength(1);
-      first.tell(refused(503));
+      first.emit(refused(503));
       (await dialed(2)).request.onSign?.({ type: 'answered' });
       clock.advance(3_000);
       await quiet();
       expect(sip.legs).toHaveLength(2);
     });
 
-    it('passes over a gateway that the trunk may not lead to', async () => {
+    it('skips a gateway that the trunk must not use', async () => {
       const locate: TrunkTargets['locate'] = async (target) => {
         if (target.sipUri === 'sip:one.example') throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'a private network');
         return await anyTrunkTarget.locate(target);
@@ -191,7 +221,7 @@ describe('the dialog of a leg', () => {
       expect((await dialed(1)).request.trunk.sipUri).toBe('sip:two.example');
     });
 
-    it('tries the addresses of a gateway in their order, and then the next gateway', async () => {
+    it('tries the addresses of each gateway in order before the next gateway', async () => {
       const located: Record<string, NextHop[]> = {
         'sip:one.example': [hopAt('192.0.2.1'), { ...hopAt('192.0.2.2'), transport: 'tcp' }],
         'sip:two.example': [hopAt('192.0.2.3')],
@@ -209,14 +239,14 @@ describe('the dialog of a leg', () => {
         const leg = await dialed(count);
         expect(leg.request.trunk).toMatchObject({ nextHop: { address }, transport });
         leg.request.onSign?.(silence);
-        leg.tell(refused(408));
+        leg.emit(refused(408));
       }
-      expect(port.told).toEqual([refused(408)]);
-      // One for each gateway: the first address of the first says nothing about the gateway.
+      expect(port.received).toEqual([refused(408)]);
+      // One per gateway: a failed address does not count while others remain.
       expect(signs).toEqual([silence, silence, silence]);
     });
 
-    it('goes on to the next address when one says nothing and answers no OPTIONS', async () => {
+    it('tries the next address when one is silent and does not answer OPTIONS', async () => {
       const trunkTargets = { locate: async () => [hopAt('192.0.2.1'), hopAt('192.0.2.2')] };
       const { dialed, clock } = await startOverGateways({ trunkTargets, gone: ['sip:one.example'] });
       const first = await dialed(1);
@@ -226,18 +256,18 @@ describe('the dialog of a leg', () => {
     });
   });
 
-  it('hangs up with the cause it is given', async () => {
+  it('hangs up with the given cause', async () => {
     const { sip, port } = await startDialog('agent');
     await eventually(() => expect(sip.legs).toHaveLength(1));
-    port.send({ type: 'hangup', cause: 'NO_ANSWER' } as never);
+    port.send(hangup('NO_ANSWER'));
     expect(sip.legs[0]?.hangups).toEqual(['NO_ANSWER']);
   });
 
-  it('sends no INVITE when it is hung up before the trunk was read, and reports 487', async () => {
+  it('sends no INVITE after a hang-up before the trunk was read, and reports 487', async () => {
     const { sip, port } = await startDialog('agent');
-    port.send({ type: 'hangup', cause: 'ORIGINATOR_CANCEL' } as never);
-    await eventually(() => expect(port.told).toHaveLength(1));
-    expect(port.told[0]).toMatchObject({
+    port.send(hangup('ORIGINATOR_CANCEL'));
+    await eventually(() => expect(port.received).toHaveLength(1));
+    expect(port.received[0]).toMatchObject({
       type: 'leg.refused',
       sipStatus: 487,
       hangupCause: 'ORIGINATOR_CANCEL',
@@ -248,7 +278,7 @@ describe('the dialog of a leg', () => {
   it('sends no INVITE when the call ended before the trunk was read', async () => {
     const { sip, port, live } = await startDialog('agent');
     live.abort.abort();
-    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.refused', sipStatus: 487 }]));
+    await eventually(() => expect(port.received).toMatchObject([{ type: 'leg.refused', sipStatus: 487 }]));
     expect(sip.legs).toEqual([]);
   });
 
@@ -267,7 +297,7 @@ describe('the dialog of a leg', () => {
     expect(sip.legs[0]?.request.signal.aborted).toBe(true);
   });
 
-  it('dials the address that was checked, under the name of the trunk', async () => {
+  it('dials the checked address under the host name of the trunk', async () => {
     const trunkTargets = { locate: async () => [hopAt('192.0.2.7')] };
     const { sip } = await startDialog('agent', { trunkTargets });
     await eventually(() => expect(sip.legs).toHaveLength(1));
@@ -279,44 +309,44 @@ describe('the dialog of a leg', () => {
 
   it('reports a host without addresses', async () => {
     const { port, sip } = await startDialog('agent', { trunkTargets: { locate: async () => [] } });
-    await eventually(() => expect(port.told).toHaveLength(1));
-    expect(port.told).toMatchObject([{ type: 'leg.refused', sipStatus: 503, hangupCause: 'NO_ROUTE_DESTINATION' }]);
+    await eventually(() => expect(port.received).toHaveLength(1));
+    expect(port.received).toMatchObject([{ type: 'leg.refused', sipStatus: 503, hangupCause: 'NO_ROUTE_DESTINATION' }]);
     expect(sip.legs).toEqual([]);
   });
 
-  it('sends no INVITE to a trunk whose address is not allowed, and reports why', async () => {
+  it('sends no INVITE to a forbidden address, and reports why', async () => {
     const refused = new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
     const { sip, port, logger } = await startDialog('agent', {
       trunkTargets: { locate: () => Promise.reject(refused) },
     });
-    await eventually(() => expect(port.told).toHaveLength(1));
-    expect(port.told).toMatchObject([
+    await eventually(() => expect(port.received).toHaveLength(1));
+    expect(port.received).toMatchObject([
       { type: 'leg.refused', hangupCause: 'NO_ROUTE_DESTINATION', detail: 'sip_uri leads to a private network.' },
     ]);
     expect(sip.legs).toEqual([]);
     expect(logger.messages('error')).toEqual([]);
   });
 
-  it('is lost when the trunk cannot be read', async () => {
+  it('loses the leg when the trunk cannot be read', async () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { port, sip } = await startDialog('agent', { sql: away });
-    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
+    await eventually(() => expect(port.received).toMatchObject([{ type: 'leg.lost' }]));
     expect(sip.legs).toEqual([]);
   });
 
-  it('is lost when the trunk is gone', async () => {
+  it('loses the leg when the trunk is deleted', async () => {
     const { port } = await startDialog('agent', { row: callRow() });
-    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
+    await eventually(() => expect(port.received).toMatchObject([{ type: 'leg.lost' }]));
   });
 
-  it('breaks at once for a call that is not in the registry', async () => {
+  it('throws for a call outside the registry', async () => {
     const { port } = await startDialog('agent', { registered: false });
     expect(port.failed).toHaveLength(1);
   });
 });
 
-describe('what the SIP side is told of a trunk', () => {
-  it('has no password when the trunk has none', async () => {
+describe('trunkEndpoint', () => {
+  it('omits a password that the trunk lacks', async () => {
     const { trunkId } = await seedCaller(database.sql, { transport: 'tcp', mediaEncryption: 'required' });
     const trunk = (await getTrunkById(database.sql, trunkId))!;
     expect(trunkEndpoint(trunk, secrets, null)).toEqual({
@@ -341,7 +371,7 @@ async function startDialog(
   options: {
     password?: string;
     gateways?: StoredGateway[];
-    /** Gateways that do not answer OPTIONS any more. */
+    /** Gateways that stopped answering OPTIONS. */
     gone?: string[];
     sealedFor?: string;
     sql?: Sql;
@@ -362,7 +392,7 @@ async function startDialog(
   if (options.registered !== false) registry.add(live);
   const sip = new FakeSip();
   const logger = createTestLogger();
-  const phones = createPhoneDesk({ webRtc: new FakeWebRtc(), clock: systemClock, logger });
+  const phones = createPhoneDesk({ boot: 'boot-1', webRtc: new FakeWebRtc(), clock: systemClock, logger });
   const signs: TrunkSign[] = [];
   const clock = createTestClock();
   const isGone = (sipUri: string) => options.gone?.includes(sipUri) ?? false;

@@ -17,47 +17,47 @@ const EVENT: PublicCallEvent = {
   delivery: null,
 };
 
-describe('the feed of call events', () => {
-  it('tells the watchers of a call, in order, and nobody else', () => {
+describe('call feed', () => {
+  it('notifies only the watchers of a call, in order', () => {
     const feed = createCallFeed();
-    const heard: string[] = [];
+    const received: string[] = [];
     const { signal } = new AbortController();
-    feed.watch('call-1', ({ sequence }) => heard.push(`first ${sequence}`), signal);
-    feed.watch('call-1', ({ sequence }) => heard.push(`second ${sequence}`), signal);
-    feed.watch('call-2', ({ sequence }) => heard.push(`stranger ${sequence}`), signal);
+    feed.watch('call-1', ({ sequence }) => received.push(`first ${sequence}`), signal);
+    feed.watch('call-1', ({ sequence }) => received.push(`second ${sequence}`), signal);
+    feed.watch('call-2', ({ sequence }) => received.push(`stranger ${sequence}`), signal);
     feed.publish('call-1', EVENT);
     feed.publish('call-1', { ...EVENT, sequence: 2 });
-    expect(heard).toEqual(['first 1', 'second 1', 'first 2', 'second 2']);
+    expect(received).toEqual(['first 1', 'second 1', 'first 2', 'second 2']);
   });
 
-  it('drops a watcher whose signal is aborted, before or after it began', () => {
+  it('drops a watcher whose signal aborts, even before it subscribes', () => {
     const feed = createCallFeed();
-    const heard: string[] = [];
+    const received: string[] = [];
     const gone = new AbortController();
-    feed.watch('call-1', () => heard.push('left'), gone.signal);
+    feed.watch('call-1', () => received.push('left'), gone.signal);
     gone.abort();
-    feed.watch('call-1', () => heard.push('too late'), gone.signal);
+    feed.watch('call-1', () => received.push('too late'), gone.signal);
     feed.publish('call-1', EVENT);
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 
-  it('drops a watcher that throws; whoever publishes and the other watchers do not notice', () => {
+  it('drops a watcher that throws without affecting publisher and other watchers', () => {
     const logger = createTestLogger();
     const feed = createCallFeed({ logger });
-    const heard: number[] = [];
+    const received: number[] = [];
     const { signal } = new AbortController();
     const broken = () => {
       throw new Error('the response was closed');
     };
     feed.watch('call-1', broken, signal);
-    feed.watch('call-1', ({ sequence }) => heard.push(sequence), signal);
+    feed.watch('call-1', ({ sequence }) => received.push(sequence), signal);
     feed.publish('call-1', EVENT);
     feed.publish('call-1', { ...EVENT, sequence: 2 });
-    expect(heard).toEqual([1, 2]);
+    expect(received).toEqual([1, 2]);
     expect(logger.messages()).toEqual(['call watcher threw and was removed']);
   });
 
-  it('takes a call by any name for a call, also one that means something to an emitter', () => {
+  it('accepts any call id, even one that is special to an emitter', () => {
     const feed = createCallFeed();
     expect(() => feed.publish('error', EVENT)).not.toThrow();
   });

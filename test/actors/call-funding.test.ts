@@ -14,7 +14,7 @@ import { seedCaller } from './seeds.ts';
 
 const HOUR_MS = 3_600_000;
 const USD_PER_SECOND_NANO = 1_000_000n;
-/** What admission holds: 30 s and 45 s of ringing, 60 s of talk. */
+/** The admission hold: 30 s and 45 s of ringing, 60 s of talk. */
 const HELD_AT_ADMISSION_NANO = 135n * USD_PER_SECOND_NANO;
 
 let database: TestDatabase;
@@ -23,8 +23,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('the funding of a talk', () => {
-  it('makes the hold grow to the talk so far, the lead and another minute', async () => {
+describe('funding of a call', () => {
+  it('grows the hold to the talk so far, the lead and another minute', async () => {
     const { extend, held, clock } = await bridgedCall();
     expect(await held()).toBe(HELD_AT_ADMISSION_NANO);
     clock.advance(120_000);
@@ -35,28 +35,28 @@ describe('the funding of a talk', () => {
     expect(await held()).toBe(255n * USD_PER_SECOND_NANO);
   });
 
-  it('counts a second begun as a second', async () => {
+  it('rounds talk up to whole seconds', async () => {
     const { extend, held, clock } = await bridgedCall();
     clock.advance(120_001);
     expect(await extend()).toEqual({ fundedForMs: 75_999 });
     expect(await held()).toBe(196n * USD_PER_SECOND_NANO);
   });
 
-  it('never makes a hold smaller that was taken for more', async () => {
+  it('never shrinks a larger hold', async () => {
     const { extend, held, clock } = await bridgedCall();
     clock.advance(10_000);
     expect(await extend()).toEqual({ fundedForMs: 125_000 });
     expect(await held()).toBe(HELD_AT_ADMISSION_NANO);
   });
 
-  it('holds no more than the longest talk the call may have', async () => {
+  it('holds at most the maximum duration', async () => {
     const { extend, held, clock } = await bridgedCall({ maxDurationS: 150 });
     clock.advance(120_000);
     expect(await extend()).toEqual({ fundedForMs: 30_000 });
     expect(await held()).toBe(150n * USD_PER_SECOND_NANO);
   });
 
-  it('grows as far as the wallet permits, and tells when nothing is left', async () => {
+  it('grows as far as the wallet allows, and reports an empty wallet', async () => {
     const { extend, held, clock, wallet } = await bridgedCall({}, { balanceNano: 150n * USD_PER_SECOND_NANO });
     clock.advance(120_000);
     expect(await extend()).toEqual({ fundedForMs: 30_000 });
@@ -69,7 +69,7 @@ describe('the funding of a talk', () => {
     expect(await held()).toBe(150n * USD_PER_SECOND_NANO);
   });
 
-  it('funds a call over a free trunk for as long as it likes, and holds nothing', async () => {
+  it('funds a call over a free trunk without limit or hold', async () => {
     const { extend, held } = await bridgedCall({}, { pricePerMinuteNano: 0n });
     expect(await extend()).toEqual({ fundedForMs: Number.MAX_SAFE_INTEGER });
     expect(await held()).toBe(0n);
@@ -79,7 +79,7 @@ describe('the funding of a talk', () => {
     ['forward', HOUR_MS],
     ['back', -HOUR_MS],
   ] as const) {
-    it(`grows by the talk alone when the wall clock steps ${direction} by an hour`, async () => {
+    it(`grows by the monotonic talk time when the wall clock steps ${direction} by an hour`, async () => {
       const { extend, held, clock } = await bridgedCall();
       clock.jumpTo(later(stepMs));
       clock.advance(120_000);
@@ -88,7 +88,7 @@ describe('the funding of a talk', () => {
     });
   }
 
-  it('is the same growth when it is asked again at the same moment', async () => {
+  it('returns the same growth when repeated at the same moment', async () => {
     const { extend, held, clock, entries } = await bridgedCall();
     clock.advance(120_000);
     const first = await extend();
@@ -98,45 +98,45 @@ describe('the funding of a talk', () => {
     expect(await entries()).toEqual(['hold', 'hold_grow']);
   });
 
-  it('tells that nothing is funded any more once the hold is closed', async () => {
+  it('reports no funding after the hold is closed', async () => {
     const { extend, clock, call } = await bridgedCall();
     await settleHold(database.sql, { holdId: call.holdId!, amountNano: 0n, operationKey: `test:${call.callId}` });
     clock.advance(1_000);
     expect(await extend()).toEqual({ fundedForMs: 0 });
   });
 
-  it('is refused to a call that is not bridged', async () => {
+  it('rejects an unbridged call', async () => {
     const { extend } = await bridgedCall({}, { bridged: false });
     await expect(extend()).rejects.toThrow('only a bridged call is funded');
   });
 });
 
-describe('the talk an amount pays for', () => {
-  it('is at least the talk it was computed from, and less than a price step more', () => {
+describe('fundedMs', () => {
+  it('returns at least the priced duration, and less than one price step more', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 7_200 }),
         fc.bigInt({ min: 1n, max: 1_000n * USD }),
         (seconds, pricePerMinuteNano) => {
           const amountNano = priceOf(seconds, pricePerMinuteNano);
-          const paidMs = fundedMs(amountNano, { ...NOT_TOLD, pricePerMinuteNano });
+          const paidMs = fundedMs(amountNano, { ...NO_SPEECH, pricePerMinuteNano });
           expect(paidMs).toBeGreaterThanOrEqual(seconds * 1000);
-          // One nano-dollar less would not have been enough.
+          // One nano-dollar less pays for less time.
           if (amountNano > 0n)
-            expect(fundedMs(amountNano - 1n, { ...NOT_TOLD, pricePerMinuteNano })).toBeLessThan(seconds * 1000);
+            expect(fundedMs(amountNano - 1n, { ...NO_SPEECH, pricePerMinuteNano })).toBeLessThan(seconds * 1000);
         },
       ),
     );
   });
 
-  it('leaves out of account what the agent is told', () => {
-    const told = { announceCharacters: 100, whisperCharacters: 50, characterPriceNano: 1_000_000n };
-    expect(fundedMs(USD, { ...told, pricePerMinuteNano: USD })).toBe(51_000);
-    expect(fundedMs(149_000_000n, { ...told, pricePerMinuteNano: USD })).toBe(0);
+  it('subtracts the cost of announcement and whisper', () => {
+    const speech = { announceCharacters: 100, whisperCharacters: 50, characterPriceNano: 1_000_000n };
+    expect(fundedMs(USD, { ...speech, pricePerMinuteNano: USD })).toBe(51_000);
+    expect(fundedMs(149_000_000n, { ...speech, pricePerMinuteNano: USD })).toBe(0);
   });
 
-  it('is nothing for nothing', () => {
-    expect(fundedMs(0n, { ...NOT_TOLD, pricePerMinuteNano: 1n })).toBe(0);
+  it('returns zero for zero', () => {
+    expect(fundedMs(0n, { ...NO_SPEECH, pricePerMinuteNano: 1n })).toBe(0);
   });
 });
 
@@ -156,7 +156,7 @@ async function bridgedCall(
     clock,
     extend() {
       const actor = createActor(port, { input: { callId: call.callId } });
-      // The promise below tells of an error.
+      // The promise below rejects with the error.
       actor.subscribe({ error: () => {} });
       const answer = toPromise(actor);
       actor.start();
@@ -172,4 +172,4 @@ async function bridgedCall(
   };
 }
 
-const NOT_TOLD = { announceCharacters: null, whisperCharacters: null, characterPriceNano: 0n };
+const NO_SPEECH = { announceCharacters: null, whisperCharacters: null, characterPriceNano: 0n };

@@ -25,8 +25,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('the journal of a call', () => {
-  it('stores moves in the order they happened, each with the moment it happened', async () => {
+describe('call journal', () => {
+  it('stores moves in order with their times', async () => {
     const { journal, clock, events } = await openJournal();
     journal.append(move('call.initiated'));
     clock.advance(1_500);
@@ -42,7 +42,7 @@ describe('the journal of a call', () => {
     ]);
   });
 
-  it('keeps the row of the call in step with the last move and notes when it was bridged', async () => {
+  it('updates the call row with the last move, and records the bridge time', async () => {
     const { journal, clock, row } = await openJournal();
     expect(journal.bridgedAt()).toBeNull();
     clock.advance(9_000);
@@ -53,7 +53,7 @@ describe('the journal of a call', () => {
     expect(await row()).toMatchObject({ state: 'bridged', answerTime: bridgedAt, seq: 2 });
   });
 
-  it('lets moves that pile up while a transaction runs share the next one', async () => {
+  it('batches moves that arrive during a transaction', async () => {
     const gate = Promise.withResolvers<void>();
     let transactions = 0;
     const { journal, committed } = await openJournal({
@@ -72,7 +72,7 @@ describe('the journal of a call', () => {
     expect(committed).toEqual([['call.initiated'], ['agent.ringing', 'agent.answered', 'customer.dialing']]);
   });
 
-  it('is drained only when what was appended in the meantime is stored too', async () => {
+  it('drains only after later moves are stored too', async () => {
     const gate = Promise.withResolvers<void>();
     let transactions = 0;
     const { journal, events } = await openJournal({
@@ -91,12 +91,12 @@ describe('the journal of a call', () => {
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending', 'call.initiated', 'agent.ringing']);
   });
 
-  it('is drained at once when nothing was appended', async () => {
+  it('drains at once when empty', async () => {
     const { journal } = await openJournal();
     await expect(journal.drained()).resolves.toBeUndefined();
   });
 
-  it('loses nothing while storage is away: it tries again until it succeeds, and moments stay as they were', async () => {
+  it('retries until storage returns, and keeps the times of moves', async () => {
     let failuresLeft = 6;
     const { journal, clock, events, logger, committed } = await openJournal({
       begin: async (run) => {
@@ -121,7 +121,7 @@ describe('the journal of a call', () => {
     ]);
   });
 
-  it('does not store moves twice when the answer to their commit is lost', async () => {
+  it('stores moves once when the response to a commit is lost', async () => {
     let transactions = 0;
     const { journal, clock, events, committed, row } = await openJournal({
       begin: async (run) => {
@@ -142,7 +142,7 @@ describe('the journal of a call', () => {
     expect(await row()).toMatchObject({ recordingId, seq: 3 });
   });
 
-  it('does not store moves twice because somebody who was told of them throws', async () => {
+  it('stores moves once when a commit listener throws', async () => {
     const { journal, events, logger } = await openJournal({
       onCommitted: () => {
         throw new Error('a watcher broke');
@@ -156,7 +156,7 @@ describe('the journal of a call', () => {
     expect(logger.messages('error')).toHaveLength(2);
   });
 
-  it('gives up when the call is aborted, in the middle of a wait, and leaves no timer behind', async () => {
+  it('stops retrying when the call aborts, and leaves no timer', async () => {
     const { journal, clock, abort, events } = await openJournal({
       begin: async () => {
         throw new Error('storage is away');
@@ -171,17 +171,17 @@ describe('the journal of a call', () => {
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending']);
   });
 
-  it('is drained, too, when something is appended after the call was aborted', async () => {
+  it('drains even if a move arrives after the abort', async () => {
     const { journal, abort, events } = await openJournal();
     abort.abort();
     journal.append(move('agent.ringing'));
-    // A journal that never gets there would keep every other thing of this process from running, timers included.
+    // A promise loop that never drains would block the event loop.
     const drained = journal.drained();
     await drained;
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending']);
   });
 
-  it('makes the row of a recording together with its move', async () => {
+  it('inserts the recording row together with its move', async () => {
     const { journal, clock, row, call } = await openJournal();
     const recordingId = randomUUID();
     expect(journal.recordingId()).toBeNull();
@@ -198,7 +198,7 @@ describe('the journal of a call', () => {
     });
   });
 
-  it('drops the moves of a call that is final already, with a warning, and tells nobody', async () => {
+  it('drops moves of a final call with a warning, and notifies no watcher', async () => {
     const { lost, journal, events, committed, logger, call } = await openJournal();
     await database.sql`update calls set state = 'failed' where call_id = ${call.callId}`;
     journal.append(move('agent.ringing'));
@@ -210,7 +210,7 @@ describe('the journal of a call', () => {
   });
 });
 
-describe('the journal of a call whose transcript storage does not take', () => {
+describe('call journal whose transcript cannot be stored', () => {
   const said = (segment: Partial<CallSegment> = {}): CallMove =>
     move('transcript.final', {
       state: 'bridged',
@@ -228,7 +228,7 @@ describe('the journal of a call whose transcript storage does not take', () => {
       },
     });
 
-  it('stores the other moves and fails the transcript, once', async () => {
+  it('stores the other moves and fails the transcript once', async () => {
     const { journal, clock, events, committed, call } = await openJournal();
     journal.append(move('call.bridged', { state: 'bridged' }));
     journal.append(move('transcript.started', { state: 'bridged' }));
@@ -255,7 +255,7 @@ describe('the journal of a call whose transcript storage does not take', () => {
     expect(stored?.segments.map(({ text }) => text)).toEqual(['hello']);
   });
 
-  it('leaves the transcript out when not even its failure is taken', async () => {
+  it('skips the transcript when even its failure cannot be stored', async () => {
     const { journal, clock, events, call } = await openJournal();
     await database.sql.unsafe(`alter table call_transcripts add check (call_id <> '${call.callId}')`);
     journal.append(move('transcript.started', { state: 'bridged' }));
@@ -269,8 +269,8 @@ describe('the journal of a call whose transcript storage does not take', () => {
   });
 });
 
-describe('the journal of a call that another boot has taken over', () => {
-  it('adds nothing to its log and says that the call is lost', async () => {
+describe('call journal after a takeover by another boot', () => {
+  it('stores nothing more and reports the call as lost', async () => {
     const { journal, call, events, lost, committed } = await openJournal();
     await markOrphansUnknown(database.sql, {
       lost: { node: call.ownerNode, exceptBoot: 'the next boot' },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mediaPort } from '../../actors/call-media.ts';
+import type { CallQualityLog } from '../../actors/call-quality.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { OPEN_TALK } from '../../machines/call-control.ts';
 import type { LegQuality } from '../../machines/events.ts';
@@ -18,24 +19,26 @@ const QUALITY: LegQuality = {
   encryption: null,
 };
 
-describe('the media of a call', () => {
-  it('opens a session under the name of the call and tells where its legs are', async () => {
+describe('media of a call', () => {
+  it('opens a session with the call id and reports the addresses of its legs', async () => {
     const { port, plane, call } = startMedia();
-    await eventually(() => expect(port.told).toEqual([{ type: 'media.opened', local: LOCAL_MEDIA }]));
+    await eventually(() => expect(port.received).toEqual([{ type: 'media.opened', local: LOCAL_MEDIA }]));
     expect(plane.session.options.sessionId).toBe(call.row.callId);
     expect(call.media).toBe(plane.session);
   });
 
-  it('reports media as unavailable when no session can be opened, and finishes with nothing measured', async () => {
+  it('reports unavailable media when no session opens, and finishes without measurements', async () => {
     const { port, logger } = startMedia({ prepare: (plane) => plane.refuse() });
-    port.send({ type: 'path', path: 'ringback' } as never);
+    port.send({ type: 'path', path: 'ringback' });
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.unavailable', 'media.finished']));
-    expect(port.told[1]).toMatchObject({ report: { quality: null, recording: null } });
+    await eventually(() =>
+      expect(port.received.map(({ type }) => type)).toEqual(['media.unavailable', 'media.finished']),
+    );
+    expect(port.received[1]).toMatchObject({ report: { quality: null, recording: null } });
     expect(logger.messages()).toEqual(['no media session could be opened']);
   });
 
-  it('carries out commands strictly one after the other, those given before the session is open as well', async () => {
+  it('runs commands sequentially, including those from before the session opens', async () => {
     const opening = Promise.withResolvers<void>();
     const connecting = Promise.withResolvers<void>();
     const { port, plane } = startMedia({
@@ -43,13 +46,13 @@ describe('the media of a call', () => {
         it.onOpen = () => opening.promise;
       },
     });
-    port.send({ type: 'connect', leg: 'agent', media: remoteMedia(20_000) } as never);
-    port.send({ type: 'path', path: 'ringback' } as never);
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia(20_000) });
+    port.send({ type: 'path', path: 'ringback' });
     opening.resolve();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => (command.startsWith('connect') ? connecting.promise : undefined);
-    port.send({ type: 'connect', leg: 'customer', media: remoteMedia(30_000) } as never);
-    port.send({ type: 'path', path: 'bridged' } as never);
+    port.send({ type: 'connect', leg: 'customer', media: remoteMedia(30_000) });
+    port.send({ type: 'path', path: 'bridged' });
     connecting.resolve();
     await eventually(() => expect(plane.session.log).toHaveLength(8));
     expect(plane.session.log).toEqual(
@@ -60,54 +63,54 @@ describe('the media of a call', () => {
     );
   });
 
-  it('records into a file of its own in the folder of growing recordings', async () => {
+  it('records into a separate file in the folder of growing recordings', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });
-    await eventually(() => expect(port.told).toHaveLength(2));
-    const { recordingId } = port.told[1] as unknown as { recordingId: string };
-    expect(port.told[1]?.type).toBe('recording.started');
+    await eventually(() => expect(port.received).toHaveLength(2));
+    const { recordingId } = port.received[1] as unknown as { recordingId: string };
+    expect(port.received[1]?.type).toBe('recording.started');
     expect(plane.session.recordingPath).toBe(`/recordings/${recordingId}.wav`);
   });
 
-  it('tells that a recording could not be started, and the call goes on', async () => {
+  it('reports a recording that cannot start, and continues', async () => {
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => {
       if (command === 'record') throw new Error('the disk is full');
     };
     port.send({ type: 'record' });
-    port.send({ type: 'path', path: 'bridged' } as never);
+    port.send({ type: 'path', path: 'bridged' });
     port.send({ type: 'finish' });
     await eventually(() =>
-      expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'recording.failed', 'media.finished']),
+      expect(port.received.map(({ type }) => type)).toEqual(['media.opened', 'recording.failed', 'media.finished']),
     );
     expect(plane.session.log).toContain('path bridged done');
-    expect(port.told[2]).toMatchObject({ report: { recording: null } });
+    expect(port.received[2]).toMatchObject({ report: { recording: null } });
   });
 
-  it('takes a leg that cannot be connected for lost media', async () => {
+  it('treats a failed leg connection as lost media', async () => {
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = () => {
       throw new Error('the worker is gone');
     };
-    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
-    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.lost']));
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() });
+    await eventually(() => expect(port.received.map(({ type }) => type)).toEqual(['media.opened', 'media.lost']));
   });
 
-  it('survives a path that cannot be set', async () => {
+  it('survives a failed path change', async () => {
     const { port, plane, logger } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => {
       if (command.startsWith('path')) throw new Error('the worker is slow');
     };
-    port.send({ type: 'path', path: 'ringback' } as never);
+    port.send({ type: 'path', path: 'ringback' });
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'path' } }]);
   });
 
-  it('starts machine detection on the customer, and passes on its result', async () => {
+  it('starts machine detection on the customer, and forwards its result', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'detect-machine' });
     await eventually(() =>
@@ -115,10 +118,10 @@ describe('the media of a call', () => {
     );
     const found = { type: 'machine.detected', leg: 'customer', result: 'human', afterMs: 900 } as const;
     plane.session.options.onEvent(found);
-    await eventually(() => expect(port.told.at(-1)).toEqual(found));
+    await eventually(() => expect(port.received.at(-1)).toEqual(found));
   });
 
-  it('keeps the call when machine detection cannot be started', async () => {
+  it('keeps the call when machine detection fails to start', async () => {
     const { port, plane, logger } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => {
@@ -126,19 +129,19 @@ describe('the media of a call', () => {
     };
     port.send({ type: 'detect-machine' });
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'detect-machine' } }]);
   });
 
-  it('finishes with what was measured and recorded, then closes the session', async () => {
+  it('finishes with measurements and recording, then closes the session', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });
-    await eventually(() => expect(port.told).toHaveLength(2));
+    await eventually(() => expect(port.received).toHaveLength(2));
     plane.session.measured = { agent: QUALITY, customer: null };
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told).toHaveLength(3));
-    const { recordingId } = port.told[1] as unknown as { recordingId: string };
-    expect(port.told[2]).toEqual({
+    await eventually(() => expect(port.received).toHaveLength(3));
+    const { recordingId } = port.received[1] as unknown as { recordingId: string };
+    expect(port.received[2]).toEqual({
       type: 'media.finished',
       report: {
         quality: { agent: QUALITY, customer: null },
@@ -148,23 +151,32 @@ describe('the media of a call', () => {
     expect(plane.session.closed).toBe(1);
   });
 
-  it('finishes with nothing measured when measuring fails', async () => {
+  it('monitors quality until just before the session closes', async () => {
+    const { port, plane, call, watched } = startMedia();
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
+    expect(watched).toEqual([call.row.callId]);
+    port.send({ type: 'finish' });
+    await eventually(() => expect(plane.session.closed).toBe(1));
+    expect(watched).toEqual([call.row.callId, 'ended with 0 closed']);
+  });
+
+  it('finishes without measurements when measuring fails', async () => {
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = () => {
       throw new Error('the worker is gone');
     };
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told).toHaveLength(2));
-    expect(port.told[1]).toEqual({ type: 'media.finished', report: { quality: null, recording: null } });
+    await eventually(() => expect(port.received).toHaveLength(2));
+    expect(port.received[1]).toEqual({ type: 'media.finished', report: { quality: null, recording: null } });
   });
 
-  it('passes on what the workers post', async () => {
+  it('forwards events of the media workers', async () => {
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.options.onEvent({ type: 'media.lost', detail: 'the worker died' });
     plane.session.options.onEvent({ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 });
-    expect(port.told.slice(1)).toEqual([
+    expect(port.received.slice(1)).toEqual([
       { type: 'media.lost', detail: 'the worker died' },
       { type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 },
     ]);
@@ -177,7 +189,7 @@ describe('the media of a call', () => {
     await eventually(() => expect(plane.session.closed).toBe(1));
   });
 
-  it('closes a session that opens only after the machine has stopped it', async () => {
+  it('closes a session that opens after the machine stopped it', async () => {
     const opening = Promise.withResolvers<void>();
     const { port, plane } = startMedia({
       prepare: (it) => {
@@ -187,30 +199,30 @@ describe('the media of a call', () => {
     port.stop();
     opening.resolve();
     await eventually(() => expect(plane.sessions[0]?.closed).toBe(1));
-    expect(port.told).toEqual([]);
+    expect(port.received).toEqual([]);
   });
 
-  it('gives its session the signal of the call, so that it closes however the call ends', async () => {
+  it("ties the session to the call's abort signal", async () => {
     const { plane, call } = startMedia();
     await eventually(() => expect(plane.sessions).toHaveLength(1));
     call.abort.abort();
     expect(plane.session.closed).toBe(1);
   });
 
-  it('breaks at once for a call that is not in the registry', () => {
+  it('throws for a call outside the registry', () => {
     const { port } = startMedia({ registered: false });
     expect(port.failed).toHaveLength(1);
   });
 
-  it('plays the recording tone once the recording has begun, and a whisper after it', async () => {
+  it('plays the recording beep after the recording starts, and a whisper after the beep', async () => {
     const tone = Promise.withResolvers<void>();
     const { port, plane, call } = startMedia({ row: { recordingBeep: true } });
     Object.assign(call.speech, { take: async () => new Int16Array(160) });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onCommand = (command) => (command === 'beep agent customer' ? tone.promise : undefined);
     port.send({ type: 'record' });
-    port.send({ type: 'say', speech: 'whisper' } as never);
-    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    port.send({ type: 'say', speech: 'whisper' });
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() });
     await eventually(() => expect(plane.session.log.some((line) => line.startsWith('connect'))).toBe(true));
     await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
     expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(false);
@@ -218,43 +230,43 @@ describe('the media of a call', () => {
     await eventually(() => expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(true));
   });
 
-  it('lets a sound that is played to a leg wait for the recording tone', async () => {
+  it('queues a playback behind the recording beep', async () => {
     const tone = Promise.withResolvers<void>();
     const { port, plane, call } = startMedia({ row: { recordingBeep: true } });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onCommand = (command) => (command === 'beep agent customer' ? tone.promise : undefined);
     port.send({ type: 'record' });
     sendPlay({ port, call });
-    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() });
     await eventually(() => expect(plane.session.log).toContain('connect agent 20000 done'));
     await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
     expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(false);
     tone.resolve();
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('playback.ended'));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('playback.ended'));
   });
 
-  it('gives up a whisper that does not begin, and leaves the sound that the agent hears alone', async () => {
+  it("abandons a whisper that does not start, and keeps the agent's other audio", async () => {
     const { port, plane, call } = startMedia();
     Object.assign(call.speech, { take: () => new Promise(() => {}) });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onPlay = () => new Promise(() => {});
-    port.send({ type: 'say', speech: 'whisper' } as never);
+    port.send({ type: 'say', speech: 'whisper' });
     sendPlay({ port, call });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('control.done'));
-    port.send({ type: 'stop-saying' } as never);
-    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('control.done'));
+    port.send({ type: 'stop-saying' });
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() });
     await eventually(() => expect(plane.session.log).toContain('connect agent 20000 done'));
-    expect(plane.session.stopsOfPlaying).toBe(0);
+    expect(plane.session.playStops).toBe(0);
   });
 
-  it('reports a whisper whose place another sound took', async () => {
+  it('reports a whisper that another sound replaced', async () => {
     const { port, plane, call } = startMedia();
     Object.assign(call.speech, { take: async () => new Int16Array(160) });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onPlay = () => 'stopped';
-    port.send({ type: 'say', speech: 'whisper' } as never);
+    port.send({ type: 'say', speech: 'whisper' });
     await eventually(() =>
-      expect(port.told.at(-1)).toEqual({
+      expect(port.received.at(-1)).toEqual({
         type: 'speech.failed',
         speech: 'whisper',
         detail: 'another sound took its place',
@@ -262,20 +274,20 @@ describe('the media of a call', () => {
     );
   });
 
-  it('plays no tone for a recording that could not be started', async () => {
+  it('plays no beep when the recording fails to start', async () => {
     const { port, plane } = startMedia({ row: { recordingBeep: true } });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onCommand = (command) => {
       if (command === 'record') throw new Error('the disk is full');
     };
     port.send({ type: 'record' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('recording.failed'));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('recording.failed'));
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('media.finished'));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('media.finished'));
     expect(plane.session.log.join()).not.toContain('beep');
   });
 
-  it('reports once that a recording could not be started, with the reason of the worker', async () => {
+  it("reports a failed recording once, with the worker's reason", async () => {
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onCommand = (command) => {
@@ -285,25 +297,25 @@ describe('the media of a call', () => {
     };
     port.send({ type: 'record' });
     port.send({ type: 'finish' });
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('media.finished'));
-    const failures = port.told.filter(({ type }) => type === 'recording.failed');
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('media.finished'));
+    const failures = port.received.filter(({ type }) => type === 'recording.failed');
     expect(failures).toEqual([{ type: 'recording.failed', detail: 'ENOSPC' }]);
   });
 
-  it('obeys further commands while the disk is slow to open the recording', async () => {
+  it('runs further commands while the recording file opens slowly', async () => {
     const opening = Promise.withResolvers<void>();
     const { port, plane } = startMedia();
     await eventually(() => expect(plane.sessions.length).toBe(1));
     plane.session.onCommand = (command) => (command === 'record' ? opening.promise : undefined);
     port.send({ type: 'record' });
-    port.send({ type: 'connect', leg: 'customer', media: remoteMedia() } as never);
+    port.send({ type: 'connect', leg: 'customer', media: remoteMedia() });
     await eventually(() => expect(plane.session.log.some((line) => line.startsWith('connect'))).toBe(true));
-    expect(port.told.map(({ type }) => type)).not.toContain('recording.started');
+    expect(port.received.map(({ type }) => type)).not.toContain('recording.started');
     opening.resolve();
-    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('recording.started'));
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('recording.started'));
   });
 
-  it('has a recording encrypted when there is a key', async () => {
+  it('encrypts the recording when a key is configured', async () => {
     const { port, plane } = startMedia({ sealingKeys: createSealingKeys(Buffer.alloc(32, 1)) });
     await eventually(() => expect(plane.sessions.length).toBe(1));
     port.send({ type: 'record' });
@@ -312,11 +324,11 @@ describe('the media of a call', () => {
   });
 });
 
-/** As the machine does for a request to play a sound to the agent. */
+/** Does what the machine does for a playback to the agent. */
 function sendPlay({ port, call }: Pick<ReturnType<typeof startMedia>, 'port' | 'call'>): void {
   call.sounds.set('play_1', new Int16Array(160));
   const control = { type: 'play', playbackId: 'play_1', legs: ['agent'], isLooped: false, characters: null } as const;
-  port.send({ type: 'control', controlId: 'c1', control, talk: OPEN_TALK } as never);
+  port.send({ type: 'control', controlId: 'c1', control, talk: OPEN_TALK });
 }
 
 function startMedia({
@@ -336,8 +348,22 @@ function startMedia({
   const call = liveCall(callRow(row));
   if (registered) registry.add(call);
   const logger = createTestLogger();
-  const port = runPort(mediaPort({ mediaPlane: plane, registry, recordingsDir: '/recordings', sealingKeys, logger }), {
-    callId: call.row.callId,
-  });
-  return { port, plane, call, logger };
+  const watched: string[] = [];
+  const quality: Pick<CallQualityLog, 'watch'> = {
+    watch: ({ callId }) => {
+      watched.push(callId);
+      return { end: async () => void watched.push(`ended with ${plane.session.closed} closed`) };
+    },
+  };
+  const parts = {
+    mediaPlane: plane,
+    registry,
+    recordingsDir: '/recordings',
+    sealingKeys,
+    logger,
+    quality,
+    onMeasured() {},
+  };
+  const port = runPort(mediaPort(parts), { callId: call.row.callId });
+  return { port, plane, call, logger, watched };
 }

@@ -18,8 +18,8 @@ async function placed() {
   return { ...call, play: (...legs: string[]) => call.dialer.play(target, { ...SOUND, legs }) };
 }
 
-describe('a text that is played to a live call', () => {
-  it('is not even spoken while the parties do not talk, nor for a leg that is not there', async () => {
+describe('text playback to a live call', () => {
+  it('fails before synthesis while the parties are not bridged, and for an unknown leg', async () => {
     const call = await placed();
     await expect(call.play('agent')).rejects.toMatchObject({ code: 'CALL_NOT_LIVE' });
     await call.bridge();
@@ -29,7 +29,7 @@ describe('a text that is played to a live call', () => {
     await call.over();
   });
 
-  it('is charged with the event that tells that it began', async () => {
+  it('charges together with the event of its start', async () => {
     const call = await placed();
     await call.bridge();
     const { playbackId } = await call.play('agent', 'customer');

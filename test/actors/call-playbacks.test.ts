@@ -4,14 +4,14 @@ import type { PlayedSound, SendingEnd } from '../../media/media-plane.ts';
 
 const SAMPLES = Int16Array.of(1, 2, 3);
 
-/** Media whose sounds go on until the test ends them. */
+/** Media whose sounds continue until the test ends them. */
 class StageMedia {
   readonly sounds: { leg: string; sound: PlayedSound; end: (end: SendingEnd) => void }[] = [];
   readonly stopped: string[] = [];
 
   play(leg: string, sound: PlayedSound): Promise<SendingEnd> {
     const { promise, resolve } = Promise.withResolvers<SendingEnd>();
-    // As the plane does: another sound to the same leg ends the one before.
+    // As in the media plane, a new sound ends the previous one on a leg.
     this.#endAt(leg);
     this.sounds.push({ leg, sound, end: resolve });
     return promise;
@@ -30,8 +30,8 @@ class StageMedia {
 const play = (playbackId: string, legs: string[], isLooped = false) =>
   ({ type: 'play', playbackId, legs, isLooped, characters: null }) as const;
 
-describe('the sounds that are played to a call', () => {
-  it('go to each leg in a copy of its own, over what it hears', async () => {
+describe('call playbacks', () => {
+  it("play a separate copy of the samples over each leg's audio", async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     const begun = playbacks.play(media, play('a', ['agent', 'customer'], true), SAMPLES);
     playbacks.begin('a');
@@ -43,21 +43,21 @@ describe('the sounds that are played to a call', () => {
     expect(first!.samples.buffer).not.toBe(second!.samples.buffer);
   });
 
-  it('are given away to the media, so that a sound of minutes is kept in one place', () => {
+  it('transfer the samples to the media without another copy', () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     const samples = Int16Array.of(1, 2, 3);
     void playbacks.play(media, play('a', ['agent', 'customer'], true), samples);
     expect(media.sounds[1]!.sound.samples.buffer).toBe(samples.buffer);
   });
 
-  it('are refused as too many at once when another ends them before they begin', async () => {
+  it('fail with CONTROL_BUSY when another sound replaces them before they start', async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     const first = playbacks.play(media, play('a', ['agent']), SAMPLES);
     void playbacks.play(media, play('b', ['agent']), SAMPLES);
     expect(await first).toBe('CONTROL_BUSY');
   });
 
-  it('are over when they are over for every leg', async () => {
+  it('end when they end on every leg', async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     void playbacks.play(media, play('a', ['agent', 'customer']), SAMPLES);
     playbacks.begin('a');
@@ -68,11 +68,11 @@ describe('the sounds that are played to a call', () => {
     expect(await playbacks.end('a')).toBeNull();
   });
 
-  it('are refused when no leg listens, and play to the one that does', async () => {
+  it('fail when no leg listens, and play to a single one that does', async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
-    const nobody = playbacks.play(media, play('a', ['agent', 'customer']), SAMPLES);
+    const refusal = playbacks.play(media, play('a', ['agent', 'customer']), SAMPLES);
     for (const sound of media.sounds) sound.end('not-listening');
-    expect(await nobody).toBe('LEG_NOT_LISTENING');
+    expect(await refusal).toBe('LEG_NOT_LISTENING');
     const one = playbacks.play(media, play('b', ['agent', 'customer']), SAMPLES);
     media.sounds[2]!.end('not-listening');
     playbacks.begin('b');
@@ -82,13 +82,13 @@ describe('the sounds that are played to a call', () => {
     expect(await end).toBe('played');
   });
 
-  it('are refused when the media cannot play them', async () => {
+  it('fail when the media cannot play them', async () => {
     const playbacks = new CallPlaybacks();
     const media = { play: () => Promise.reject(new Error('the worker is gone')) };
     expect(await playbacks.play(media, play('a', ['agent']), SAMPLES)).toBe('INTERNAL');
   });
 
-  it('are stopped where they are still heard, and whoever stopped them is told alone', async () => {
+  it('stop on the legs that still play them, and notify only the stopping request', async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     void playbacks.play(media, play('a', ['agent', 'customer'], true), SAMPLES);
     playbacks.begin('a');

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { callRow, liveCall, quiet } from './fakes.ts';
 
-describe('the call registry', () => {
-  it('finds the calls it was given', () => {
+describe('call registry', () => {
+  it('finds added calls', () => {
     const registry = createCallRegistry();
     const [one, other] = [liveCall(callRow()), liveCall(callRow())];
     registry.add(one);
@@ -13,7 +13,7 @@ describe('the call registry', () => {
     expect(registry.list()).toEqual([one, other]);
   });
 
-  it('aborts the signal of a call it forgets, once and no other', () => {
+  it('aborts only the signal of a removed call, once', () => {
     const registry = createCallRegistry();
     const [one, other] = [liveCall(callRow()), liveCall(callRow())];
     registry.add(one);
@@ -29,27 +29,27 @@ describe('the call registry', () => {
     expect(registry.get(one.row.callId)).toBeUndefined();
   });
 
-  it('is idle at once when it is empty', async () => {
+  it('becomes idle at once when empty', async () => {
     await expect(createCallRegistry().idle()).resolves.toBeUndefined();
   });
 
-  it('is idle when its last call has left, and tells everybody who waits for that', async () => {
+  it('becomes idle when its last call leaves, and resolves all waiters', async () => {
     const registry = createCallRegistry();
     const [one, other] = [liveCall(callRow()), liveCall(callRow())];
     registry.add(one);
     registry.add(other);
-    let told = 0;
+    let resolved = 0;
     for (const idle of [registry.idle(), registry.idle()]) {
       void idle.then(() => {
-        told += 1;
+        resolved += 1;
       });
     }
     registry.remove(one.row.callId);
     await quiet();
-    expect(told).toBe(0);
+    expect(resolved).toBe(0);
     registry.remove(other.row.callId);
     await quiet();
-    expect(told).toBe(2);
+    expect(resolved).toBe(2);
   });
 
   it('can become idle again after more calls', async () => {

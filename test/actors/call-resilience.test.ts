@@ -6,7 +6,7 @@ import { getCallById, listCallEvents, markOrphansUnknown } from '../../storage/q
 import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
+import { acceptsHangup, openDialer, type TestDialer } from './dialer-fixture.ts';
 import { remoteMedia } from './fakes.ts';
 
 let database: TestDatabase;
@@ -15,8 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('a call whose database is cut off', () => {
-  it('stores every move, settles once and tells its watchers, after all connections were terminated at every step', async () => {
+describe('call with a failing database', () => {
+  it('stores every event, settles once and notifies watchers after connections break at every step', async () => {
     const killer = connect({ url: database.url, max: 1 });
     const cut = () => killer`
       select pg_terminate_backend(pid) from pg_stat_activity
@@ -24,7 +24,7 @@ describe('a call whose database is cut off', () => {
     const call = await bridgedCall(cut);
     await cut();
     call.clock.advance(10_000);
-    call.sip.legs[1]!.tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    call.sip.legs[1]!.emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
     await cut();
     await untilGone(call);
     await killer.end();
@@ -37,7 +37,7 @@ describe('a call whose database is cut off', () => {
       'call.bridged',
       'call.completed',
     ]);
-    expect(call.heard.map(({ sequence }) => sequence)).toEqual([2, 3, 4, 5, 6]);
+    expect(call.received.map(({ sequence }) => sequence)).toEqual([2, 3, 4, 5, 6]);
     const row = await getCallById(database.sql, call.callId);
     const talkedMs = row!.endTime!.getTime() - row!.answerTime!.getTime();
     expect(talkedMs).toBeGreaterThanOrEqual(10_000);
@@ -46,8 +46,8 @@ describe('a call whose database is cut off', () => {
   });
 });
 
-describe('a call that another node has taken over', () => {
-  it('is hung up as soon as its journal is refused, and left to its new owner to settle', async () => {
+describe('call after a takeover by another node', () => {
+  it('hangs up when its journal is refused, and leaves settlement to the new owner', async () => {
     const call = await bridgedCall();
     await markOrphansUnknown(database.sql, {
       lost: { node: 'node-1', boot: 'boot-1' },
@@ -65,14 +65,14 @@ describe('a call that another node has taken over', () => {
   });
 });
 
-it('leaves nothing behind after 500 calls that end in every phase: no entry, no timer, no listener, no hold', async () => {
+it('500 calls that end in every phase leave no entry, timer, listener or hold', async () => {
   const { sql } = database;
   const dialer = await openDialer({ sql, balanceNano: 1_000_000_000_000n });
   dialer.sip.onDial = (leg) => {
-    endsWhenAsked(leg);
+    acceptsHangup(leg);
     const number = dialer.sip.legs.length;
-    if (number % 5 === 0) leg.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
-    else if (number % 5 < 4) leg.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    if (number % 5 === 0) leg.emit({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
+    else if (number % 5 < 4) leg.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
   };
   for (let batch = 0; batch < 50; batch += 1) {
     await Promise.all(Array.from({ length: 10 }, () => dialer.dialer.place(dialer.request({ record: true }))));
@@ -89,24 +89,24 @@ it('leaves nothing behind after 500 calls that end in every phase: no entry, no 
   expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['completed', 'failed']));
   expect(dialer.mediaPlane.sessions.length).toBeGreaterThan(0);
   expect(dialer.mediaPlane.sessions.every(({ closed }) => closed > 0)).toBe(true);
-  // Some ten seconds of computing, which other work easily makes a minute.
+  // Takes about ten seconds alone, and up to a minute beside other work.
 }, 180_000);
 
 async function bridgedCall(between: () => PromiseLike<unknown> = async () => {}) {
   const dialer = await openDialer({ sql: database.sql });
-  dialer.sip.onDial = endsWhenAsked;
+  dialer.sip.onDial = acceptsHangup;
   const { call } = await dialer.dialer.place(dialer.request());
-  const heard: PublicCallEvent[] = [await firstEvent(call.call_id)];
-  dialer.dialer.watch(call.call_id, (event) => heard.push(event), new AbortController().signal);
+  const received: PublicCallEvent[] = [await firstEvent(call.call_id)];
+  dialer.dialer.watch(call.call_id, (event) => received.push(event), new AbortController().signal);
   for (const index of [0, 1]) {
     await eventually(() => expect(dialer.sip.legs).toHaveLength(index + 1));
-    dialer.sip.legs[index]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
-    // The customer is dialed over a trunk that has to be read: that may not fail.
+    dialer.sip.legs[index]!.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    // Dialing the customer reads the trunk, which must not fail.
     await eventually(() => expect(dialer.sip.legs).toHaveLength(2));
     await between();
   }
   await settle(dialer, () => dialer.registry.get(call.call_id)!.journal.drained());
-  return { ...dialer, callId: call.call_id, heard };
+  return { ...dialer, callId: call.call_id, received };
 }
 
 async function firstEvent(callId: string): Promise<PublicCallEvent> {
@@ -114,7 +114,7 @@ async function firstEvent(callId: string): Promise<PublicCallEvent> {
   return events[0] as unknown as PublicCallEvent;
 }
 
-/** Time goes on, so that what waits to be tried again is. */
+/** Advances the clock so that retries run. */
 async function settle({ clock }: Pick<TestDialer, 'clock'>, work: () => Promise<void>): Promise<void> {
   let done = false;
   const finished = work().finally(() => {

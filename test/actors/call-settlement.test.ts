@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('the seconds that are billed', () => {
+describe('billedSeconds', () => {
   for (const [talkedMs, seconds] of [
     [0, 0],
     [1, 1],
@@ -51,17 +51,17 @@ describe('the seconds that are billed', () => {
     [59_999, 60],
     [60_000, 60],
   ] as const) {
-    it(`are ${seconds} for ${talkedMs} ms of talk`, () => {
+    it(`returns ${seconds} for ${talkedMs} ms of talk`, () => {
       expect(billedSeconds({ talkedMs, maxDurationS: 3_600 })).toBe(seconds);
     });
   }
 
-  it('are never more than the call was allowed to talk', () => {
+  it('never exceeds the maximum duration', () => {
     expect(billedSeconds({ talkedMs: 30_400, maxDurationS: 30 })).toBe(30);
   });
 });
 
-describe('the settlement of a call', () => {
+describe('settlement of a call', () => {
   it('stores outcome, last event, charge, recording and callback of a bridged call', async () => {
     const call = await openCall({ bridged: true, recorded: true, admit: CALLBACK });
     call.clock.advance(61_500);
@@ -92,7 +92,7 @@ describe('the settlement of a call', () => {
     expect(call.settled.map(({ call: row }) => row.callId)).toEqual([call.row.callId]);
   });
 
-  it('sends the call as it is finally stored in its callback', async () => {
+  it('puts the final call into its callback', async () => {
     const call = await openCall({ bridged: true, admit: { ...CALLBACK, metadata: { order: 7 } } });
     call.clock.advance(2_000);
     await call.settle({ outcome: completed('NORMAL_CLEARING', 'agent') });
@@ -106,7 +106,7 @@ describe('the settlement of a call', () => {
     });
   });
 
-  it('charges nothing for a call that was never bridged, and gives its hold back', async () => {
+  it('charges nothing for an unbridged call, and releases its hold', async () => {
     const call = await openCall();
     call.clock.advance(12_000);
     await call.settle({ outcome: FAILED });
@@ -126,7 +126,7 @@ describe('the settlement of a call', () => {
     expect(await walletOf(database.sql, call.row.workspaceId)).toMatchObject({ availableNano: 10n * USD });
   });
 
-  it('ends the talk when clearing began, however long clearing and settling take', async () => {
+  it('ends the talk when clearing starts, however long clearing and settling take', async () => {
     const call = await openCall({ bridged: true });
     call.clock.advance(10_000);
     call.live.clearedAt = momentOf(call.clock);
@@ -135,7 +135,7 @@ describe('the settlement of a call', () => {
     expect((await call.stored()).call).toMatchObject({ talkSeconds: 10, endTime: later(10_000) });
   });
 
-  it('keeps the end of the first try when it has to be repeated later', async () => {
+  it('keeps the end time of the first attempt when repeated', async () => {
     let failuresLeft = 1;
     const call = await openCall({
       bridged: true,
@@ -162,7 +162,7 @@ describe('the settlement of a call', () => {
     expect((await call.stored()).call?.state).toBe('failed');
   });
 
-  it('stores all of it or nothing: a callback that cannot be stored takes everything back with it', async () => {
+  it('rolls back completely when the callback cannot be stored', async () => {
     const call = await openCall({ bridged: true, recorded: true, admit: CALLBACK });
     call.clock.advance(5_000);
     const before = await call.stored();
@@ -185,7 +185,7 @@ describe('the settlement of a call', () => {
     expect(call.settled).toHaveLength(1);
   });
 
-  it('changes nothing when it is repeated', async () => {
+  it('changes nothing when repeated', async () => {
     const call = await openCall({ bridged: true, admit: CALLBACK });
     call.clock.advance(5_000);
     await call.settle({ outcome: completed('NORMAL_CLEARING') });
@@ -194,7 +194,7 @@ describe('the settlement of a call', () => {
     expect(await call.stored()).toEqual(once);
   });
 
-  it('tells that a call is settled, also when the answer to its commit was lost', async () => {
+  it('reports the settlement even if the response to its commit was lost', async () => {
     let transactions = 0;
     const call = await openCall({
       bridged: true,
@@ -220,7 +220,7 @@ describe('the settlement of a call', () => {
     ]);
   });
 
-  it('sends no callback for a rejected call, and its reference is free again', async () => {
+  it('sends no callback for a rejected call, and frees its reference', async () => {
     const call = await openCall({ admit: CALLBACK });
     await call.settle({ outcome: rejected('no media port is free') });
     const { call: row, lastEvent, deliveries, entries } = await call.stored();
@@ -236,7 +236,7 @@ describe('the settlement of a call', () => {
     ['forward', 3_600_000],
     ['back', -3_600_000],
   ] as const) {
-    it(`bills the talk alone when the wall clock steps ${direction} by an hour during it`, async () => {
+    it(`charges the monotonic talk time when the wall clock steps ${direction} by an hour`, async () => {
       const call = await openCall({ bridged: true });
       call.clock.advance(20_000);
       call.clock.jumpTo(later(stepMs));
@@ -252,7 +252,7 @@ describe('the settlement of a call', () => {
     });
   }
 
-  it('keeps a recording that was started only when the call was ending already', async () => {
+  it('keeps a recording that started while the call was ending', async () => {
     const call = await openCall({ bridged: true });
     const recording = { recordingId: randomUUID(), filePath: '/recordings/late.wav', bytes: 44, durationMs: 0 };
     await call.settle({ outcome: completed('NORMAL_CLEARING'), report: { quality: null, recording } });
@@ -266,7 +266,7 @@ describe('the settlement of a call', () => {
     });
   });
 
-  it('stores what was measured', async () => {
+  it('stores the measured quality', async () => {
     const call = await openCall({ bridged: true });
     const leg = {
       codec: 'PCMU',
@@ -282,14 +282,14 @@ describe('the settlement of a call', () => {
     expect((await call.stored()).call?.quality).toEqual({ agent: leg, customer: null });
   });
 
-  it('is refused to a call that does not run here', async () => {
+  it('rejects a call of another process', async () => {
     const call = await openCall();
     call.registry.remove(call.row.callId);
     await expect(call.settle({ outcome: FAILED })).rejects.toThrow('only a live call is settled');
   });
 });
 
-/** For as long as `work` runs, no delivery can be stored. */
+/** Makes storing deliveries fail while `work` runs. */
 async function withoutDeliveries(work: () => Promise<void>): Promise<void> {
   const { sql } = database;
   await sql.unsafe(`
@@ -356,7 +356,7 @@ async function openCall({
     settled,
     settle({ outcome, report = null }: Pick<SettleInput, 'outcome'> & Partial<SettleInput>) {
       const actor = createActor(port, { input: { callId: row.callId, outcome, report } });
-      // The promise below tells of an error.
+      // The promise below rejects with the error.
       actor.subscribe({ error: () => {} });
       const done = toPromise(actor);
       actor.start();

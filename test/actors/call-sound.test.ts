@@ -55,30 +55,30 @@ async function desk({ balanceNano = 1_000_000_000n } = {}) {
   };
 }
 
-/** A second of a tone at 16 kHz. */
+/** A 440 Hz tone of one second at 16 kHz. */
 const FILE = wavFile(Int16Array.from({ length: 16_000 }, (_, i) => 8_000 * Math.sin((2 * Math.PI * 440 * i) / 16_000)));
 
-describe('a text for a call', () => {
-  it('is spoken at 16 kHz, with the characters to be billed', async () => {
+describe('text for a call', () => {
+  it('becomes 16 kHz audio, with the number of billable characters', async () => {
     const { say } = await desk();
     const { samples, characters } = await say('Please hold the line.');
     expect(samples.length).toBe(4 * 1_600);
     expect(characters).toBe('Please hold the line.'.length);
   });
 
-  it('is refused when the wallet cannot cover it, before anything is spoken', async () => {
+  it('fails before synthesis when the wallet does not cover it', async () => {
     const { say, speech } = await desk({ balanceNano: 1n });
     await expect(say('Please hold the line.')).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
     expect(speech.spoken).toEqual([]);
   });
 
-  it('of which nothing can be said is refused', async () => {
+  it('fails when nothing in it can be pronounced', async () => {
     const { say } = await desk();
     await expect(say('...')).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
     await expect(say('<speak>')).rejects.toMatchObject({ code: 'INVALID_SSML' });
   });
 
-  it('is refused as TTS_UNAVAILABLE when the engine fails, and ends with the call', async () => {
+  it('fails with TTS_UNAVAILABLE when the engine fails, and aborts with the call', async () => {
     const { say, speech, call } = await desk();
     speech.onSpeak = () => {
       throw new Error('the engine broke');
@@ -92,8 +92,8 @@ describe('a text for a call', () => {
   });
 });
 
-describe('an audio file for a call', () => {
-  it('is fetched and decoded to 16 kHz, costs nothing, and leaves no file behind', async () => {
+describe('audio file for a call', () => {
+  it('gets fetched and decoded to 16 kHz, free of charge and without leaving a file', async () => {
     const { fetch } = await desk({ balanceNano: 0n });
     answer = (_, response) => response.end(FILE);
     const { samples, characters } = await fetch('/hold.wav');
@@ -108,7 +108,7 @@ describe('an audio file for a call', () => {
     ['404', 404],
     ['500', 500],
     ['redirect', 302],
-  ])('that the server answers with %s is refused as unreachable', async (_, status) => {
+  ])('fails as unreachable when the server answers %s', async (_, status) => {
     const { fetch } = await desk();
     answer = (_request, response) => response.writeHead(status, { location: `${base}/other` }).end();
     await expect(fetch('/a.wav')).rejects.toMatchObject({
@@ -118,7 +118,7 @@ describe('an audio file for a call', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('that breaks off, or is larger than allowed, is refused, and nothing of it is left', async () => {
+  it('fails when truncated or too large, without leaving a file', async () => {
     const { fetch } = await desk();
     answer = (_, response) => {
       response.writeHead(200, { 'content-length': 1_000 });
@@ -138,7 +138,7 @@ describe('an audio file for a call', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('that is no audio, is empty or too long is refused with its code', async () => {
+  it('fails with a matching code when not audio, empty or too long', async () => {
     const { fetch } = await desk();
     answer = (_, response) => response.end('<html>not audio</html>');
     await expect(fetch('/a.wav')).rejects.toMatchObject({ code: 'AUDIO_NOT_READABLE' });
@@ -148,7 +148,7 @@ describe('an audio file for a call', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('on a private network, or at what is no URL, is refused', async () => {
+  it('fails on a private network and with an invalid URL', async () => {
     const speech = new FakeSpeech();
     const { workspaceId } = await seedCaller(database.sql);
     const sounds = createCallSoundDesk({

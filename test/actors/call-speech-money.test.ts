@@ -6,7 +6,7 @@ import { later, NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { seedCaller } from './seeds.ts';
 
-/** An announcement of 100 characters and a whisper of 50, at 15 USD a million. */
+/** An announcement of 100 characters and a whisper of 50, at 15 USD per million characters. */
 const SPEECH_NANO = 2_250_000n;
 const ANNOUNCE_NANO = 1_500_000n;
 const SECOND_NANO = 1_000_000n;
@@ -17,15 +17,15 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('a wallet that runs dry in a call whose agent was told something', () => {
+describe('empty wallet in a call with announcement and whisper', () => {
   it.each([
-    ['is charged all of it when the talk keeps to its funding', 10n, 10, [ANNOUNCE_NANO, 750_000n], 'billed'],
-    ['is charged what the talk left when that overran', 10n, 11, [1_250_000n, 0n], 'failed'],
-    ['is charged nothing for speech when the talk took everything', 0n, 5, [0n, 0n], 'failed'],
+    ['pays all speech when the talk stays within its funding', 10n, 10, [ANNOUNCE_NANO, 750_000n], 'billed'],
+    ['pays for speech with what an overrunning talk left', 10n, 11, [1_250_000n, 0n], 'failed'],
+    ['pays nothing for speech when the talk took everything', 0n, 5, [0n, 0n], 'failed'],
   ] as const)('%s', async (_, fundedSeconds, talkSeconds, [announce, whisper], billingStatus) => {
     const balanceNano = SPEECH_NANO + fundedSeconds * SECOND_NANO;
     const caller = await seedCaller(database.sql, { balanceNano });
-    const row = await toldCall(caller);
+    const row = await callWithSpeech(caller);
     expect(await wallet(row)).toMatchObject({ availableNano: 0n, heldNano: balanceNano });
     const owed = BigInt(talkSeconds) * SECOND_NANO;
     const costNano = owed < balanceNano ? owed : balanceNano;
@@ -44,9 +44,9 @@ describe('a wallet that runs dry in a call whose agent was told something', () =
     expect(await wallet(row)).toEqual(after);
   });
 
-  it('is charged for the legs that joined before it is for speech, as far as it goes', async () => {
+  it('pays for further legs before speech, as far as the money reaches', async () => {
     const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO + 10n * SECOND_NANO });
-    const row = await toldCall(caller);
+    const row = await callWithSpeech(caller);
     await settle(row, 8, 3);
     expect(await getCallById(database.sql, row.callId)).toMatchObject({
       costNano: 8n * SECOND_NANO,
@@ -59,9 +59,9 @@ describe('a wallet that runs dry in a call whose agent was told something', () =
     expect(await wallet(row)).toMatchObject({ availableNano: 0n, heldNano: 0n });
   });
 
-  it('is charged for what was said only', async () => {
+  it('pays only for speech that was played', async () => {
     const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO });
-    const row = await toldCall(caller, { announced: true });
+    const row = await callWithSpeech(caller, { announced: true });
     await settle(row, 0);
     expect(await getCallById(database.sql, row.callId)).toMatchObject({
       ...{ costNano: null, speechCostNano: ANNOUNCE_NANO, billingStatus: 'billed' },
@@ -70,7 +70,7 @@ describe('a wallet that runs dry in a call whose agent was told something', () =
   });
 });
 
-async function toldCall(
+async function callWithSpeech(
   caller: Awaited<ReturnType<typeof seedCaller>>,
   said: { announced?: boolean; whispered?: boolean } = { announced: true, whispered: true },
 ): Promise<CallRow> {

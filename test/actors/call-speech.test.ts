@@ -26,8 +26,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('the agent of a call', () => {
-  it('is told on answering who calls, then what only the agent may hear, and each is charged once', async () => {
+describe('speech to the agent of a call', () => {
+  it('plays the announcement, then the whisper, and charges each once', async () => {
     const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER });
     expect(await heldBy(database.sql, (await call.row()).holdId!)).toBe(
       135_000_000n + BigInt(ANNOUNCE.length + WHISPER.length) * CHARACTER_NANO,
@@ -78,7 +78,7 @@ describe('the agent of a call', () => {
     expect(call.clock.waiting()).toEqual([]);
   });
 
-  it('is told nothing that anybody keeps', async () => {
+  it('keeps its text out of the database and the log', async () => {
     const speech = new FakeSpeech();
     speech.onSpeak = (text) => {
       throw new Error(`cannot say ${text}`);
@@ -97,7 +97,7 @@ describe('the agent of a call', () => {
     }
   });
 
-  it('who hangs up meanwhile has heard it begin: that is charged, and the customer is not dialed', async () => {
+  it('charges an announcement that started before the agent hung up, and does not dial the customer', async () => {
     const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER });
     call.mediaPlane.session.onPlay = () => new Promise(() => {});
     await call.answerAgent();
@@ -115,7 +115,7 @@ describe('the agent of a call', () => {
     expect(await call.wallet()).toMatchObject({ heldNano: 0n });
   });
 
-  it('is told no more than half a minute', async () => {
+  it('stops after half a minute', async () => {
     const speech = new FakeSpeech();
     speech.wordMs = 9_000;
     const call = await placeCall({ announce: 'on and on and on' }, { speech });
@@ -126,7 +126,7 @@ describe('the agent of a call', () => {
   });
 });
 
-describe('whatever goes wrong with speech, the call is made and its log says so', () => {
+describe('failing speech to the agent', () => {
   const failures: [string, (speech: FakeSpeech) => void, string][] = [
     [
       'the engine fails',
@@ -139,17 +139,17 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
       'the speech engine is not available',
     ],
     [
-      'the voice was deleted since',
+      'the voice was deleted meanwhile',
       (speech) => failSpeech(speech, new SynthesizerError('unknown_voice', 'no such voice')),
       'the voice is not there any more',
     ],
     [
-      'the voice has no sound for it',
+      'the voice cannot pronounce the text',
       (speech) => failSpeech(speech, new SynthesizerError('unsayable', 'no sound')),
       'the voice can say nothing of it',
     ],
     [
-      'the engine says nothing',
+      'the engine returns no audio',
       (speech) => {
         speech.wordMs = 0;
       },
@@ -157,7 +157,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     ],
   ];
   for (const [name, fail, detail] of failures) {
-    it(`because ${name}`, async () => {
+    it(`leaves the call intact and is logged: ${name}`, async () => {
       const speech = new FakeSpeech();
       fail(speech);
       const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER }, { speech });
@@ -166,8 +166,8 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
       await call.hangup();
       await call.over();
       const events = await listCallEvents(database.sql, { callId: call.callId });
-      const told = events.filter(({ event }) => /^(announcement|whisper)/.test(event));
-      expect(told.map((row) => [row.event, row.leg, row.detail])).toEqual([
+      const speechEvents = events.filter(({ event }) => /^(announcement|whisper)/.test(event));
+      expect(speechEvents.map((row) => [row.event, row.leg, row.detail])).toEqual([
         ['announcement.failed', 'agent', detail],
         ['whisper.failed', 'agent', detail],
       ]);
@@ -177,7 +177,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     });
   }
 
-  it('because the media does not play it', async () => {
+  it('leaves the call intact when the media does not play it', async () => {
     const call = await placeCall({ announce: ANNOUNCE });
     call.mediaPlane.session.onCommand = (command) => {
       if (command.startsWith('play')) throw new Error('the worker is gone');
@@ -190,7 +190,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     expect(await call.usage()).toEqual([]);
   });
 
-  it('because the engine never answers', async () => {
+  it('leaves the call intact when the engine never answers', async () => {
     const speech = new FakeSpeech();
     let ended = false;
     speech.onSpeak = (_, signal) =>
@@ -216,7 +216,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     expect(call.clock.waiting()).toEqual([]);
   });
 
-  it('and what hangs keeps nothing else waiting', async () => {
+  it('blocks no other speech', async () => {
     const speech = new FakeSpeech();
     let left = false;
     speech.onSpeak = (text, signal) => {
@@ -231,14 +231,13 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER }, { speech });
     await call.answerAgent();
     await eventually(() => expect(call.clock.waiting()).toContain(3_000));
-    // Of many calls that begin at once, each wants its announcement first.
+    // Requests the announcement first, because of other calls that start at the same time.
     expect(speech.spoken).toEqual([ANNOUNCE]);
     call.clock.advance(3_000);
     await eventually(() => expect(call.sip.legs).toHaveLength(2));
-    // The engine is somebody else's again.
     expect(left).toBe(true);
     await eventually(() => expect(speech.spoken).toEqual([ANNOUNCE, WHISPER]));
-    call.customer().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
+    call.customer().emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
     await eventually(async () => expect(await call.events()).toContain('whisper.finished'));
     await call.hangup();
     await call.over();
@@ -246,7 +245,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     expect(call.clock.waiting()).toEqual([]);
   });
 
-  it('because there is no voice at all', async () => {
+  it('leaves the call intact when no voice exists', async () => {
     const options = await openDialer({ sql: database.sql });
     options.speech.onResolve = ({ voiceId }) => {
       throw new TandemError('VOICE_NOT_FOUND', `There is no ${voiceId ?? 'voice'}.`);
@@ -254,7 +253,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     const { call } = await options.dialer.place(options.request({ announce: ANNOUNCE }));
     const live = options.registry.get(call.call_id)!;
     await eventually(() => expect(options.sip.legs).toHaveLength(1));
-    options.sip.legs[0]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    options.sip.legs[0]!.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
     await eventually(() => expect(options.sip.legs).toHaveLength(2));
     await live.journal.drained();
     const events = await listCallEvents(database.sql, { callId: call.call_id });
@@ -268,7 +267,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
   });
 });
 
-describe('what cannot be told', () => {
+describe('impossible speech to the agent', () => {
   const refusals: [string, Partial<PlaceCallRequest>, string][] = [
     ['SSML that is broken', { announce: '<speak>Hello' }, 'INVALID_ANNOUNCE'],
     ['nothing but punctuation', { announce: '... !' }, 'INVALID_ANNOUNCE'],
@@ -276,7 +275,7 @@ describe('what cannot be told', () => {
     ['a voice that is not there', { announce: 'Hello', voiceId: 'nobody' }, 'VOICE_NOT_FOUND'],
   ];
   for (const [name, wanted, code] of refusals) {
-    it(`is refused before anything is placed: ${name}`, async () => {
+    it(`fails before placement: ${name}`, async () => {
       const options = await openDialer({ sql: database.sql });
       options.speech.onResolve = ({ voiceId }) => {
         if (voiceId !== null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice.');
@@ -286,14 +285,14 @@ describe('what cannot be told', () => {
     });
   }
 
-  it('is refused by a wallet that does not cover it', async () => {
+  it('fails when the wallet does not cover it', async () => {
     const options = await openDialer({ sql: database.sql, balanceNano: BigInt(ANNOUNCE.length) * CHARACTER_NANO - 1n });
     await expect(options.dialer.place(options.request({ announce: ANNOUNCE }))).rejects.toMatchObject({
       code: 'RECHARGE_REQUIRED',
     });
   });
 
-  it('is charged for what it cost when the call was admitted, of markup nothing', async () => {
+  it('costs the price at admission, and nothing for markup', async () => {
     const call = await placeCall({ announce: '<speak><prosody rate="slow">Order</prosody></speak>' });
     await setPrice(database.sql, {
       scope: { workspaceId: call.caller.workspaceId },
@@ -308,9 +307,9 @@ describe('what cannot be told', () => {
   });
 });
 
-describe('a server that was killed', () => {
+describe('speech to the agent after a killed server', () => {
   for (const announced of [true, false]) {
-    it(`${announced ? 'is paid' : 'is not paid'} for what the agent ${announced ? 'had' : 'had not'} heard begin`, async () => {
+    it(`costs ${announced ? 'its price after' : 'nothing before'} its start event`, async () => {
       const node = `node-${crypto.randomUUID()}`;
       const caller = await seedCaller(database.sql);
       const row = await caller.admit({ announceCharacters: 100, ownerNode: node, ownerBoot: 'boot-1' });
@@ -366,7 +365,7 @@ async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partia
     wallet: () => walletOf(database.sql, workspaceId),
     events: async () => (await listCallEvents(database.sql, { callId: call.callId })).map(({ event }) => event),
     async answerAgent() {
-      call.agent().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      call.agent().emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
       await quiet();
     },
     async usage() {

@@ -21,7 +21,7 @@ beforeEach(async () => {
   callId = await seedCall();
 });
 
-/** Each in a workspace of its own, which may place calls at once. */
+/** Each in a separate workspace, which can place calls at once. */
 async function seedCall(): Promise<string> {
   const workspaceId = (await seedWorkspace(sql)).workspace.id;
   const number = `+9111${String(numbers++).padStart(8, '0')}`;
@@ -48,7 +48,7 @@ function message(changes: Partial<CallMessage> = {}): CallMessage {
 
 const kept = async (id = callId) => (await sipMessagesOf(sql, id)).map((row) => row.message.toString('latin1'));
 
-describe('the trace of a call', () => {
+describe('SIP trace of a call', () => {
   it('keeps messages byte for byte, in order', async () => {
     const { trace } = open();
     for (const text of ['first', 'sec\xf6nd\x00', 'third']) trace.add(message({ text }));
@@ -60,7 +60,7 @@ describe('the trace of a call', () => {
     });
   });
 
-  it('stores by itself, and stores the rest when it closes', async () => {
+  it('stores periodically, and stores the rest on close', async () => {
     const { trace, clock } = open();
     trace.add(message({ text: 'first' }));
     clock.advance(250);
@@ -70,7 +70,7 @@ describe('the trace of a call', () => {
     expect(await kept()).toEqual(['first', 'second']);
   });
 
-  it('ends with one message cut off after 500, or after 1 MB', async () => {
+  it('ends with one truncated message after 500 messages or 1 MB', async () => {
     const { trace } = open();
     for (let i = 0; i < 600; i++) trace.add(message({ text: 'x'.repeat(1_100) }));
     await trace.flush();
@@ -84,7 +84,7 @@ describe('the trace of a call', () => {
     expect((await kept(large)).length).toBe(17);
   });
 
-  it('leaves out messages of calls that do not exist, and keeps the others', async () => {
+  it('drops messages of unknown calls, and keeps the others', async () => {
     const { trace } = open();
     trace.add(message({ callId: 'gone' }));
     trace.add(message());
@@ -93,7 +93,7 @@ describe('the trace of a call', () => {
     expect(trace.dump()).toEqual({ waiting: 0, lost: 0 });
   });
 
-  it('samples whole calls, and each alike', async () => {
+  it('samples whole calls consistently', async () => {
     const ids: string[] = [];
     while (ids.length < 30) ids.push(await seedCall());
     const counts = async () => await Promise.all(ids.map(async (id) => (await kept(id)).length));
@@ -106,7 +106,7 @@ describe('the trace of a call', () => {
     expect(new Set(found)).toEqual(new Set([0, 2]));
   });
 
-  it('counts what a broken database loses, and goes on', async () => {
+  it('counts messages that a failing database loses, and continues', async () => {
     const broken = ((text: unknown) =>
       Array.isArray(text) && 'raw' in text ? Promise.reject(new Error('no database')) : {}) as unknown as Sql;
     const { trace } = open({ sql: broken });

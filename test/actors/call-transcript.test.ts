@@ -20,19 +20,19 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('a call that is transcribed', () => {
-  it('tells what each leg said as it is understood, stores and charges it, and hears the last words out', async () => {
+describe('transcribed call', () => {
+  it('reports, stores and charges each utterance, and waits for the last ones', async () => {
     const call = await talk();
-    const heard: unknown[] = [];
-    call.dialer.watch(call.callId, ({ transcript }) => heard.push(transcript?.text), new AbortController().signal);
-    call.recognition.tell('agent', recognised(1, 'good morning'));
-    call.recognition.tell('customer', recognised(2, 'hello'));
-    call.recognition.tell('customer', recognised(3, ''));
+    const received: unknown[] = [];
+    call.dialer.watch(call.callId, ({ transcript }) => received.push(transcript?.text), new AbortController().signal);
+    call.recognition.emit('agent', recognised(1, 'good morning'));
+    call.recognition.emit('customer', recognised(2, 'hello'));
+    call.recognition.emit('customer', recognised(3, ''));
     await call.until('transcript.final', 2);
     await call.hangup();
     await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([1, 1]));
-    call.recognition.tell('agent', recognised(4, 'goodbye'));
-    for (const leg of ['agent', 'customer'] as const) call.recognition.tell(leg, { type: 'recognition.ended' });
+    call.recognition.emit('agent', recognised(4, 'goodbye'));
+    for (const leg of ['agent', 'customer'] as const) call.recognition.emit(leg, { type: 'recognition.ended' });
     await call.over();
 
     const events = await call.events();
@@ -44,7 +44,7 @@ describe('a call that is transcribed', () => {
       ['call.completed', 'agent', null],
     ]);
     expect(events[8]?.segment).toEqual({ text: 'good morning', startMs: 1_000, endMs: 2_000, confidence: 0.9 });
-    expect(heard.filter(Boolean)).toEqual(['good morning', 'hello', 'goodbye']);
+    expect(received.filter(Boolean)).toEqual(['good morning', 'hello', 'goodbye']);
     const stored = await getTranscript(database.sql, call.callId);
     expect(stored?.transcript).toMatchObject({ status: 'completed', error: null });
     expect(stored?.segments.map(({ leg, text, eventSequence }) => [leg, text, eventSequence])).toEqual([
@@ -62,10 +62,52 @@ describe('a call that is transcribed', () => {
     expect(call.clock.waiting()).toEqual([]);
   });
 
-  it('has recognisers loaded while the customer rings, and only when it is to be transcribed', async () => {
+  it('reports hypotheses only while requested, without extra recognition', async () => {
+    const call = await talk();
+    const changes = () => call.recognition.streams.map((stream) => stream.changes);
+    const said = (text: string, words: { startMs: number; endMs: number }[]) => {
+      const received = words.map((times) => ({
+        word: text,
+        ...times,
+        confidence: null,
+        speaker: null,
+        original: null,
+      }));
+      const event = {
+        type: 'utterance.hypothesis',
+        utteranceId: 1,
+        channel: 0,
+        text,
+        words: received,
+        lagMs: 0,
+      } as const;
+      call.recognition.emit('agent', event);
+    };
+    said('too early', []);
+    call.transcripts.setHypotheses(call.callId, true);
+    call.transcripts.setHypotheses(call.callId, true);
+    call.transcripts.setHypotheses('no such call', true);
+    said('good\0', [
+      { startMs: 100, endMs: 300 },
+      { startMs: 300, endMs: 400 },
+    ]);
+    said('good mor', []);
+    call.transcripts.setHypotheses(call.callId, false);
+    said('too late', []);
+    expect(call.hypotheses).toEqual([
+      { leg: 'agent', text: 'good', startMs: 100, endMs: 400 },
+      { leg: 'agent', text: 'good mor', startMs: null, endMs: null },
+    ]);
+    // Preloaded streams have no subscriber.
+    const switched = [{ hypothesisEveryMs: 500 }, { hypothesisEveryMs: null }];
+    expect(changes().filter((each) => each.length > 0)).toEqual([switched, switched]);
+    await call.end();
+  });
+
+  it('preloads recognisers while the customer rings, only for transcribed calls', async () => {
     const opened = async (transcribe: boolean) => {
       const call = await placeCallOn({ sql: database.sql }, { transcribe });
-      call.agent().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      call.agent().emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
       await eventually(() => expect(call.sip.legs).toHaveLength(2));
       await quiet();
       const { streams } = call.recognition;
@@ -78,7 +120,7 @@ describe('a call that is transcribed', () => {
     expect(await opened(false)).toBe(0);
   });
 
-  it('posts its taps to the listeners, from the bridge on, and stops them before the listeners finish', async () => {
+  it('sends its taps to the listeners from the bridge on, and stops them before the listeners finish', async () => {
     const call = await talk();
     const { session } = call.mediaPlane;
     expect(session.log).toContain('tap agent customer');
@@ -96,11 +138,11 @@ describe('a call that is transcribed', () => {
     expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0]);
     stopping.resolve();
     await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([1, 1]));
-    for (const leg of ['agent', 'customer'] as const) call.recognition.tell(leg, { type: 'recognition.ended' });
+    for (const leg of ['agent', 'customer'] as const) call.recognition.emit(leg, { type: 'recognition.ended' });
     await call.over();
   });
 
-  it('ends without words that take long, which are in its transcript afterwards', async () => {
+  it('ends without waiting for late utterances, which still reach its transcript', async () => {
     const call = await talk();
     await call.hangup();
     await eventually(() => expect(call.clock.waiting()).toContain(TRANSCRIPT_TIMEOUT_MS));
@@ -108,8 +150,8 @@ describe('a call that is transcribed', () => {
     await call.over();
     expect((await call.events()).at(-1)).toMatchObject({ event: 'call.completed', at: NOW });
     expect((await getTranscript(database.sql, call.callId))?.transcript.status).toBe('in_progress');
-    call.recognition.tell('customer', recognised(1, 'one more thing'));
-    for (const leg of ['agent', 'customer'] as const) call.recognition.tell(leg, { type: 'recognition.ended' });
+    call.recognition.emit('customer', recognised(1, 'one more thing'));
+    for (const leg of ['agent', 'customer'] as const) call.recognition.emit(leg, { type: 'recognition.ended' });
     await eventually(async () => {
       const stored = await getTranscript(database.sql, call.callId);
       expect(stored?.transcript.status).toBe('completed');
@@ -118,30 +160,30 @@ describe('a call that is transcribed', () => {
     expect((await call.events()).at(-1)).toMatchObject({ event: 'call.completed' });
   });
 
-  it('keeps text that no database takes out of it', async () => {
+  it('removes characters that the database rejects', async () => {
     const call = await talk();
-    call.recognition.tell('agent', recognised(1, 'nul \0 and half \ud83d'));
+    call.recognition.emit('agent', recognised(1, 'nul \0 and half \ud83d'));
     await call.until('transcript.final');
     expect((await call.events()).at(-1)?.segment?.text).toBe('nul  and half \ufffd');
     await call.end();
   });
 });
 
-describe('a third party of a call that is transcribed', () => {
-  it('is transcribed from the time it joins until it leaves, with times since the bridge', async () => {
+describe('third party of a transcribed call', () => {
+  it('gets transcribed while it is joined, with times since the bridge', async () => {
     const call = await talkWithThirdParty();
     expect(call.mediaPlane.session.log).toContain(`tap ${call.thirdParty}`);
-    call.recognition.tell(call.thirdParty, recognised(1, 'may I'));
+    call.recognition.emit(call.thirdParty, recognised(1, 'may I'));
     await call.until('transcript.final');
     const role = 'party';
     expect((await call.events()).at(-1)).toMatchObject({ leg: null, data: { leg_id: call.thirdParty, role } });
-    call.sip.legs[2]!.tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    call.sip.legs[2]!.emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
     await call.until('leg.left');
     await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0, 1]));
-    call.recognition.tell(call.thirdParty, recognised(2, 'goodbye'));
+    call.recognition.emit(call.thirdParty, recognised(2, 'goodbye'));
     await call.until('transcript.final', 2);
-    call.recognition.tell(call.thirdParty, { type: 'recognition.ended' });
-    call.recognition.tell('agent', recognised(30, 'he is gone'));
+    call.recognition.emit(call.thirdParty, { type: 'recognition.ended' });
+    call.recognition.emit('agent', recognised(30, 'he is gone'));
     await call.until('transcript.final', 3);
     await call.end();
     const stored = await getTranscript(database.sql, call.callId);
@@ -156,35 +198,35 @@ describe('a third party of a call that is transcribed', () => {
     expect(presentTranscript(row, stored).segments.map((segment) => segment.role)).toEqual(['party', 'party', 'agent']);
   });
 
-  it('is no longer transcribed after a fault of its own, while the two others still are', async () => {
+  it('stops being transcribed after its own failure, without affecting the others', async () => {
     const call = await talkWithThirdParty();
-    call.recognition.tell(call.thirdParty, { type: 'recognition.overloaded', lagMs: 9_000 });
+    call.recognition.emit(call.thirdParty, { type: 'recognition.overloaded', lagMs: 9_000 });
     await call.until('transcript.leg_failed');
     expect((await call.events()).at(-1)).toMatchObject({ detail: 'OVERLOADED', data: { leg_id: call.thirdParty } });
-    call.recognition.tell('customer', recognised(20, 'hello'));
+    call.recognition.emit('customer', recognised(20, 'hello'));
     await call.until('transcript.final');
     await call.end();
     expect((await getTranscript(database.sql, call.callId))?.transcript.status).toBe('completed');
   });
 
-  it('is listened to until its last words when the call ends first', async () => {
+  it('gets its last utterance transcribed when the call ends first', async () => {
     const call = await talkWithThirdParty();
     await call.hangup();
     await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([1, 1, 1]));
-    call.recognition.tell(call.thirdParty, recognised(1, 'wait'));
-    for (const leg of ['agent', 'customer', call.thirdParty]) call.recognition.tell(leg, { type: 'recognition.ended' });
+    call.recognition.emit(call.thirdParty, recognised(1, 'wait'));
+    for (const leg of ['agent', 'customer', call.thirdParty]) call.recognition.emit(leg, { type: 'recognition.ended' });
     await call.over();
     expect((await getTranscript(database.sql, call.callId))?.segments).toMatchObject([{ text: 'wait' }]);
   });
 });
 
-describe('a transcript that fails', () => {
+describe('failing transcript', () => {
   const faults: [string, string, (call: Talk) => void][] = [
-    ['OVERLOADED', 'the engine cannot keep up', tellAgent({ type: 'recognition.overloaded', lagMs: 9_000 })],
+    ['OVERLOADED', 'the engine cannot keep up', emitForAgent({ type: 'recognition.overloaded', lagMs: 9_000 })],
     [
       'STT_UPSTREAM_UNAVAILABLE',
-      'no engine can do it',
-      tellAgent({
+      'no engine is available',
+      emitForAgent({
         type: 'recognition.failed',
         code: 'STT_UPSTREAM_UNAVAILABLE',
         message: 'gone',
@@ -198,14 +240,14 @@ describe('a transcript that fails', () => {
     ],
     [
       'OVERLOADED',
-      'the listening worker does not keep up with the tap',
+      'the listening worker falls behind the tap',
       (call) => call.mediaPlane.session.options.onEvent({ type: 'tap.overrun', leg: 'agent' }),
     ],
   ];
   for (const [reason, cause, happen] of faults) {
-    it(`tells ${reason} when ${cause}, keeps what was understood, and the call goes on`, async () => {
+    it(`reports ${reason} when ${cause}, keeps earlier utterances, and the call continues`, async () => {
       const call = await talk();
-      call.recognition.tell('agent', recognised(1, 'good morning'));
+      call.recognition.emit('agent', recognised(1, 'good morning'));
       await call.until('transcript.final');
       happen(call);
       await call.until('transcript.failed');
@@ -220,7 +262,7 @@ describe('a transcript that fails', () => {
     });
   }
 
-  it('tells why nobody listens, and the call goes on', async () => {
+  it('reports why listening failed, and the call continues', async () => {
     const refusals: [string, (call: Talk) => void][] = [
       [
         'SHUTTING_DOWN',
@@ -260,13 +302,13 @@ describe('a transcript that fails', () => {
     }
   });
 
-  it('stops when the wallet does not cover what was said, once, and the call goes on', async () => {
-    // 135 s of the call are held; 0.00015 USD are left for 1.5 s of speech.
+  it('stops once when the wallet runs dry, and the call continues', async () => {
+    // The call holds 135 s, which leaves 0.00015 USD for 1.5 s of speech.
     const call = await talk({ balanceNano: 135_150_000n });
-    call.recognition.tell('agent', recognised(1, 'paid'));
+    call.recognition.emit('agent', recognised(1, 'paid'));
     await call.until('transcript.final');
-    call.recognition.tell('agent', recognised(2, 'unpaid'));
-    call.recognition.tell('agent', recognised(3, 'unpaid too'));
+    call.recognition.emit('agent', recognised(2, 'unpaid'));
+    call.recognition.emit('agent', recognised(3, 'unpaid too'));
     await call.until('transcript.failed');
     await eventually(() => expect(call.recognition.streams.every(({ options }) => options.signal.aborted)).toBe(true));
     const events = (await call.events()).slice(7);
@@ -284,7 +326,7 @@ describe('a transcript that fails', () => {
     expect((await call.events()).filter(({ event }) => event === 'transcript.failed')).toHaveLength(1);
   });
 
-  it('is stored as interrupted when the server stops, and when it was killed', async () => {
+  it('becomes interrupted when the server stops or dies', async () => {
     const stopped = await talk();
     await stopped.transcripts.close();
     await stopped.until('transcript.failed');
@@ -308,19 +350,19 @@ describe('a transcript that fails', () => {
   });
 });
 
-describe('what was said while storage is away', () => {
-  it('is told once, charged once, in order, when it is back', async () => {
+describe('utterances during a storage failure', () => {
+  it('arrive, count and cost once, in order, when storage returns', async () => {
     let isAway = false;
     const actorsSql = sqlWithFaults(database.sql, async (run) => {
       const result = await run();
-      // The answer is lost: it was stored all the same.
+      // The commit succeeded, only its response is lost.
       if (isAway) throw new Error('storage is away');
       return result;
     });
     const call = await talk({ actorsSql });
     isAway = true;
-    call.recognition.tell('agent', recognised(1, 'one'));
-    call.recognition.tell('agent', recognised(2, 'two'));
+    call.recognition.emit('agent', recognised(1, 'one'));
+    call.recognition.emit('agent', recognised(2, 'two'));
     await eventually(() => expect(call.clock.waiting()).toContain(50));
     isAway = false;
     call.clock.advance(50);
@@ -334,7 +376,7 @@ describe('what was said while storage is away', () => {
 
 type Talk = Awaited<ReturnType<typeof placeCallOn>>;
 
-/** A bridged call whose legs are both listened to. */
+/** A bridged call with listeners on both legs. */
 async function talk(options: Partial<DialerOptions> = {}) {
   const call = await placeCallOn({ sql: database.sql, ...options }, { transcribe: true });
   await call.bridge();
@@ -345,7 +387,7 @@ async function talk(options: Partial<DialerOptions> = {}) {
     events,
     until: (name: string, times = 1) =>
       eventually(async () => expect((await events()).filter(({ event }) => event === name)).toHaveLength(times)),
-    /** Hung up, and nothing more was said. */
+    /** Hangs up without further utterances. */
     async end() {
       await call.hangup();
       for (const { options: stream } of call.recognition.streams) {
@@ -356,7 +398,7 @@ async function talk(options: Partial<DialerOptions> = {}) {
   };
 }
 
-/** A third party has joined ten seconds after the bridge, and is listened to. */
+/** A call whose third party joined ten seconds after the bridge. */
 async function talkWithThirdParty() {
   const call = await talk();
   call.clock.advance(10_000);
@@ -365,6 +407,6 @@ async function talkWithThirdParty() {
   return { ...call, thirdParty };
 }
 
-function tellAgent(event: Parameters<Talk['recognition']['tell']>[1]) {
-  return (call: Talk) => call.recognition.tell('agent', event);
+function emitForAgent(event: Parameters<Talk['recognition']['emit']>[1]) {
+  return (call: Talk) => call.recognition.emit('agent', event);
 }

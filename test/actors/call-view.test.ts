@@ -4,7 +4,7 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { NOW } from '../storage/seed.ts';
 import { callRow } from './fakes.ts';
 
-/** The Call table of the specification, in its order. */
+/** Fields of the Call table of the specification, in order. */
 const SPECIFIED = [
   ...['call_id', 'reference_id', 'outbound_trunk_id', 'did', 'agent_number', 'customer_number', 'state', 'call_done'],
   ...['terminal_event', 'hangup_cause', 'leg', 'error', 'error_detail', 'talk_seconds', 'total_seconds', 'start_time'],
@@ -50,8 +50,8 @@ const FINISHED: CallRow = callRow({
   createdByUserId: 5,
 });
 
-describe('the call as the API shows it', () => {
-  it('shows a leg as plain that was measured before legs could be encrypted', () => {
+describe('presentCall', () => {
+  it('reports legs measured before encryption existed as unencrypted', () => {
     const old = { codec: 'PCMU', packets_received: 9, packets_lost: 0, jitter_ms: 1, mos: 4.4, snr_db: null };
     const encrypted = { ...old, encryption: 'AEAD_AES_128_GCM' };
     const quality = { agent: old, customer: encrypted } as unknown as CallRow['quality'];
@@ -61,13 +61,13 @@ describe('the call as the API shows it', () => {
     });
   });
 
-  it('has every field of the specification, and beyond those only what is ours', () => {
+  it('returns every specified field, and only documented extensions', () => {
     for (const row of [FINISHED, callRow()]) {
       expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, ...BEYOND].sort());
     }
   });
 
-  it('shows each field of a finished call', () => {
+  it('returns each field of a finished call', () => {
     expect(presentCall(FINISHED)).toEqual({
       call_id: 'call_1',
       reference_id: 'reference-1',
@@ -112,14 +112,14 @@ describe('the call as the API shows it', () => {
     });
   });
 
-  it('shows null, never an absent field, for what is not known yet', () => {
+  it('returns null for unknown values and omits no field', () => {
     const call = presentCall(callRow());
     for (const field of ['terminal_event', 'answer_time', 'end_time', 'talk_seconds', 'cost_usd', 'recording_id']) {
       expect(call, field).toHaveProperty(field, null);
     }
   });
 
-  it('keeps the sealed secret, the workspace and the owner to itself', () => {
+  it('omits the sealed secret, the workspace and the owner', () => {
     const shown = JSON.stringify(presentCall({ ...FINISHED, workspaceId: 'workspace-x', ownerNode: 'node-x' }));
     for (const inner of ['sealed', 'workspace-x', 'node-x', FINISHED.ownerBoot]) expect(shown).not.toContain(inner);
   });
@@ -133,19 +133,19 @@ describe('the call as the API shows it', () => {
     failed: true,
     rejected: true,
   })) {
-    it(`is ${done ? '' : 'not '}done when ${state}`, () => {
+    it(`sets call_done to ${done} when ${state}`, () => {
       expect(presentCall(callRow({ state: state as CallRow['state'] })).call_done).toBe(done);
     });
   }
 
-  it('offers a recording only once it is uploaded', () => {
+  it('offers a recording only after its upload', () => {
     for (const recordingStatus of ['recording', 'processing', 'failed', null] as const) {
       expect(presentCall({ ...FINISHED, recordingStatus }).recording_available, String(recordingStatus)).toBe(false);
     }
   });
 });
 
-describe('an event as the API shows it', () => {
+describe('presentCallEvent', () => {
   const event = {
     callId: 'call_1',
     sequence: 3,
@@ -159,7 +159,7 @@ describe('an event as the API shows it', () => {
     at: NOW,
   };
 
-  it('has no delivery when it was just stored', () => {
+  it('reports no delivery for a newly stored event', () => {
     expect(presentCallEvent(event)).toEqual({
       sequence: 3,
       event: 'agent.ringing',
@@ -175,7 +175,7 @@ describe('an event as the API shows it', () => {
     });
   });
 
-  it('tells what became of its callback', () => {
+  it('reports the state of the callback', () => {
     const delivery = { status: 'pending' as const, attempts: 2, lastHttpStatus: 503, nextAttemptAt: NOW };
     expect(presentCallEvent({ ...event, delivery }).delivery).toEqual({
       status: 'pending',

@@ -1,4 +1,5 @@
 import { createCallActors } from '../../actors/call.actor.ts';
+import type { EarHypothesis } from '../../actors/call-ear.ts';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { createCallSoundDesk } from '../../actors/call-sound.ts';
@@ -34,19 +35,19 @@ import { FakeListening, FakeRecognition } from './transcript-fakes.ts';
 
 export interface DialerOptions {
   sql: Sql;
-  /** What the dialer itself uses; default `sql`. */
+  /** For the dialer; default `sql`. */
   dialerSql?: Sql;
-  /** What the call actors use; default `sql`. */
+  /** For the call actors; default `sql`. */
   actorsSql?: Sql;
   sip?: FakeSip;
   speech?: FakeSpeech;
   resolve?: Resolve;
   callingLimits?: CallingLimits;
-  /** What the workspace can spend; default 10 USD. */
+  /** Funds of the workspace; default 10 USD. */
   balanceNano?: bigint;
 }
 
-/** Click-to-call over a real database with a workspace that may call, and fakes of SIP and media. */
+/** Click-to-call over a real database with a provisioned workspace and fake SIP and media. */
 export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...options }: DialerOptions) {
   const { balanceNano } = options;
   const caller: Caller = await seedCaller(sql, balanceNano === undefined ? {} : { balanceNano });
@@ -62,7 +63,11 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const listening = new FakeListening();
   const recognition = new FakeRecognition();
   const speech = options.speech ?? new FakeSpeech();
-  const transcripts = createTranscriptDesk({ sql: actorsSql, listening, recognition, clock, logger });
+  const hypotheses: EarHypothesis[] = [];
+  const transcripts = createTranscriptDesk({
+    ...{ sql: actorsSql, listening, recognition, clock, logger },
+    onHypothesis: (_, hypothesis) => hypotheses.push(hypothesis),
+  });
   const speeches = createCallSpeechDesk({ synthesis: speech, voices: speech, readScript, clock, logger });
   const downTrunks = new Set<string>();
   const sounds = createCallSoundDesk({
@@ -70,7 +75,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     ...(options.resolve && { resolve: options.resolve }),
   });
   const webRtc = new FakeWebRtc();
-  const phones = createPhoneDesk({ webRtc, clock, logger });
+  const phones = createPhoneDesk({ boot: 'boot-1', webRtc, clock, logger });
   const parts = {
     callingLimits: options.callingLimits ?? NO_CALLING_LIMITS,
     sip,
@@ -86,17 +91,20 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     sounds,
     onReferral: async () => 603,
     readDialedNumber: () => null,
+    quality: { watch: () => ({ end: async () => {} }) },
     clock,
     logger,
   };
   const dialer = createDialer({
     ...parts,
+    recognition,
     sql: dialerSql,
     actors: createCallActors({
       ...parts,
       sql: actorsSql,
       deliverer,
       trunks: { dialing: everyGateway },
+      onMeasured() {},
       recordingsDir: '/recordings',
       sealingKeys: createSealingKeys(null),
     }),
@@ -105,6 +113,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
       dialing: everyGateway,
       registering: () => () => {},
       probeAll: async () => {},
+      probe: async () => [],
       close() {},
     },
     allowCidrs: [],
@@ -120,6 +129,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     dialer,
     deliverer,
     downTrunks,
+    hypotheses,
     listening,
     recognition,
     speech,
@@ -135,8 +145,8 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
 
 export type TestDialer = Awaited<ReturnType<typeof openDialer>>;
 
-/** Plays a peer that ends the leg as soon as it is asked to. */
-export function endsWhenAsked(leg: FakeLeg): void {
+/** Simulates a peer that accepts every hang-up at once. */
+export function acceptsHangup(leg: FakeLeg): void {
   leg.onHangup = () =>
-    queueMicrotask(() => leg.tell({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' }));
+    queueMicrotask(() => leg.emit({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' }));
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Fragment } from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getCallById } from '../../storage/queries/calls.ts';
 import { createRecording, type RecordingPatch, updateRecording } from '../../storage/queries/recordings.ts';
@@ -6,7 +7,7 @@ import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { type DialerOptions, endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
+import { acceptsHangup, type DialerOptions, openDialer, type TestDialer } from './dialer-fixture.ts';
 import { FakeSip, quiet, sqlWithFaults } from './fakes.ts';
 
 const CALLBACK = { callbackUrl: 'https://example.com/hook', callbackSecret: 'sixteen characters' };
@@ -17,10 +18,25 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
+async function waitingForLocks(): Promise<number> {
+  return await activity(database.sql`wait_event_type = 'Lock'`);
+}
+
+async function openTransactions(): Promise<number> {
+  return await activity(database.sql`xact_start is not null and pid <> pg_backend_pid()`);
+}
+
+async function activity(condition: Fragment): Promise<number> {
+  const [row] = await database.sql<{ count: number }[]>`
+    select count(*)::int from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend' and ${condition}`;
+  return row!.count;
+}
+
 const open = (options: Partial<DialerOptions> = {}) => openDialer({ sql: database.sql, ...options });
 
-describe('an inbound call', () => {
-  it('is traced only once it is stored, because messages of unknown calls are not kept', async () => {
+describe('inbound call', () => {
+  it('gets traced only after it is stored, because the trace drops unknown calls', async () => {
     const { dialer, request, caller, clock } = await open();
     const { promise: traced, resolve } = Promise.withResolvers<{ callId: string; wasStored: Promise<boolean> }>();
     const { apiKeyId, apiKeyName, userId, referenceId, metadata, placedVia, ...asked } = request();
@@ -48,8 +64,8 @@ describe('an inbound call', () => {
   });
 });
 
-describe('placing a call', () => {
-  it('admits it, dials the agent and answers with the initiated call', async () => {
+describe('placement of a call', () => {
+  it('admits it, dials the agent and returns the initiated call', async () => {
     const { dialer, request, sip, caller, rows } = await open();
     const placed = await dialer.place(request({ metadata: { order: 7 } }));
     expect(placed).toMatchObject({
@@ -73,7 +89,7 @@ describe('placing a call', () => {
     expect(await rows()).toMatchObject([{ ownerNode: 'node-1', ownerBoot: 'boot-1' }]);
   });
 
-  it('answers with the live call when its reference is bound to one, and dials nobody', async () => {
+  it('returns the live call of its reference without dialing', async () => {
     const { dialer, request, registry } = await open();
     const first = await dialer.place(request({ referenceId: 'order-7' }));
     const again = await dialer.place(request({ referenceId: 'order-7' }));
@@ -81,7 +97,7 @@ describe('placing a call', () => {
     expect(registry.list()).toHaveLength(1);
   });
 
-  it('repeats a live reference for the same fields in any order, whoever sends them', async () => {
+  it('repeats a live reference for the same fields in any order, from any client', async () => {
     const { dialer, request, registry } = await open();
     const metadata = { order: 7, items: [{ a: 1, b: 2 }] };
     const first = await dialer.place(request({ referenceId: 'order-7', metadata }));
@@ -108,7 +124,7 @@ describe('placing a call', () => {
     expect(registry.list()).toHaveLength(1);
   });
 
-  it('seals the callback secret, keeps its last four characters and the normalised URL', async () => {
+  it('encrypts the callback secret, and keeps its last four characters and the normalised URL', async () => {
     const { dialer, request, rows, secrets, caller } = await open();
     const { call } = await dialer.place(
       request({ ...CALLBACK, callbackUrl: 'https://EXAMPLE.com:443/a/../hook#part' }),
@@ -123,7 +139,7 @@ describe('placing a call', () => {
     expect(opened).toBe('sixteen characters');
   });
 
-  it('is refused without a free media port; nobody was dialed and the same reference works afterwards', async () => {
+  it('fails without a free media port, dials nothing and keeps the reference available', async () => {
     const { dialer, request, mediaPlane, sip, registry } = await open();
     mediaPlane.refuse();
     await expect(dialer.place(request({ referenceId: 'order-7' }))).rejects.toMatchObject({
@@ -137,7 +153,7 @@ describe('placing a call', () => {
     expect([placed, call.state, call.reference_id]).toEqual([true, 'initiated', 'order-7']);
   });
 
-  it('is refused while the media workers are fully loaded, before anything is stored', async () => {
+  it('fails while the media workers are fully loaded, and stores nothing', async () => {
     const { dialer, request, mediaPlane, rows } = await open();
     mediaPlane.load = 1;
     const placing = dialer.place(request({ referenceId: 'order-8' }));
@@ -147,7 +163,18 @@ describe('placing a call', () => {
     expect(await dialer.place(request({ referenceId: 'order-8' }))).toMatchObject({ placed: true });
   });
 
-  it('passes a refusal of the admission on and starts nothing', async () => {
+  it('fails without capacity for transcription, counting ringing calls', async () => {
+    const { dialer, request, recognition, rows } = await open();
+    recognition.loadPerStream = 0.25;
+    await dialer.place(request({ transcribe: true }));
+    await dialer.place(request({ transcribe: true }));
+    const placing = dialer.place(request({ transcribe: true, referenceId: 'order-9' }));
+    await expect(placing).rejects.toMatchObject({ code: 'no_free_channel', retryAfterS: 10 });
+    expect(await rows()).toHaveLength(2);
+    expect(await dialer.place(request({ referenceId: 'order-9' }))).toMatchObject({ placed: true });
+  });
+
+  it('forwards a refused admission and starts nothing', async () => {
     const { dialer, request, registry } = await open();
     await expect(dialer.place(request({ did: '+911199999999' }))).rejects.toMatchObject({
       code: 'CALLER_ID_NOT_OWNED',
@@ -155,11 +182,71 @@ describe('placing a call', () => {
     expect(registry.list()).toEqual([]);
   });
 
-  it('answers that the outcome is not known when the call is not confirmed within ten seconds', async () => {
-    const { dialer, request, clock, logger, rows } = await open({
+  it('returns the initiated call after ten seconds when its first move is still unstored', async () => {
+    const { dialer, request, clock, logger, sip, rows } = await open({
       actorsSql: sqlWithFaults(database.sql, () => new Promise(() => {})),
     });
     const placing = dialer.place(request({ referenceId: 'order-7' }));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    clock.advance(9_999);
+    await quiet();
+    expect(logger.messages('warn')).toEqual([]);
+    clock.advance(1);
+    const [row] = await rows();
+    const call = { call_id: row?.callId, state: 'initiated' };
+    expect(await placing).toMatchObject({ placed: true, replayed: false, call });
+    expect(logger.messages('warn')).toEqual(['call placed before its first move was stored']);
+  });
+
+  it('fails as overloaded after five seconds behind locks of other placements, and stores nothing', async () => {
+    const { dialer, request, clock, caller, rows, sip } = await open();
+    const other = await database.sql.reserve();
+    try {
+      await other`begin`;
+      await other`select 1 from workspaces where id = ${caller.workspaceId} for update`;
+      const placing = dialer.place(request({ referenceId: 'order-8' }));
+      const answer = expect(placing).rejects.toMatchObject({ code: 'PLACEMENTS_OVERLOADED', retryAfterS: 1 });
+      await eventually(async () => expect(await waitingForLocks()).toBe(1));
+      clock.advance(5_000);
+      await answer;
+      await other`commit`;
+    } finally {
+      other.release();
+    }
+    await eventually(async () => expect(await openTransactions()).toBe(0));
+    expect(await rows()).toEqual([]);
+    expect(sip.legs).toEqual([]);
+    expect(await dialer.place(request({ referenceId: 'order-8' }))).toMatchObject({ placed: true });
+  });
+
+  it('fails as overloaded after five seconds without a database connection, and stores nothing', async () => {
+    const connected = Promise.withResolvers<void>();
+    const outcome = Promise.withResolvers<unknown>();
+    const { dialer, request, clock, rows } = await open({
+      dialerSql: sqlWithFaults(database.sql, async (run) => {
+        await connected.promise;
+        const running = run();
+        outcome.resolve(running.catch((error) => error));
+        return await running;
+      }),
+    });
+    const answer = expect(dialer.place(request())).rejects.toMatchObject({ code: 'PLACEMENTS_OVERLOADED' });
+    await eventually(() => expect(clock.waiting()).toContain(5_000));
+    clock.advance(5_000);
+    await answer;
+    connected.resolve();
+    expect(await outcome.promise).toMatchObject({ code: 'PLACEMENTS_OVERLOADED' });
+    expect(await rows()).toEqual([]);
+  });
+
+  it('reports an unknown outcome when storage hangs during the admission', async () => {
+    const { dialer, request, clock, logger, rows } = await open({
+      dialerSql: sqlWithFaults(database.sql, async (run) => {
+        await run();
+        return await new Promise(() => {});
+      }),
+    });
+    const placing = dialer.place(request());
     const answer = expect(placing).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN', retryAfterS: null });
     await eventually(async () => expect(await rows()).toHaveLength(1));
     clock.advance(9_999);
@@ -172,21 +259,7 @@ describe('placing a call', () => {
     expect(logger.messages('error')).toEqual(['call placement not confirmed in time']);
   });
 
-  it('answers that the outcome is not known when storage hangs at the admission', async () => {
-    let asked = 0;
-    const { dialer, request, clock } = await open({
-      dialerSql: sqlWithFaults(database.sql, () => {
-        asked += 1;
-        return new Promise(() => {});
-      }),
-    });
-    const answer = expect(dialer.place(request())).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN' });
-    await eventually(() => expect(asked).toBe(1));
-    clock.advance(10_000);
-    await answer;
-  });
-
-  it('goes on with a call whose admission was stored although the answer was lost', async () => {
+  it('continues with a call whose admission committed although the response was lost', async () => {
     const { dialer, request, rows, registry } = await open({
       dialerSql: sqlWithFaults(database.sql, async (run) => {
         await run();
@@ -199,7 +272,7 @@ describe('placing a call', () => {
     expect(await rows()).toHaveLength(1);
   });
 
-  it('fails, and starts nothing, when storage did not take the admission', async () => {
+  it('fails and starts nothing when storage rejects the admission', async () => {
     const { dialer, request, rows, registry } = await open({
       dialerSql: sqlWithFaults(database.sql, async () => {
         throw new Error('storage is away');
@@ -210,16 +283,17 @@ describe('placing a call', () => {
     expect(registry.list()).toEqual([]);
   });
 
-  it('rings no phone when the admission comes after the caller was told that the outcome is not known', async () => {
+  it('dials nothing when the admission commits after the caller got an unknown outcome', async () => {
     const stored = Promise.withResolvers<void>();
     const { dialer, request, clock, sip, rows } = await open({
       dialerSql: sqlWithFaults(database.sql, async (run) => {
+        const admitted = await run();
         await stored.promise;
-        return await run();
+        return admitted;
       }),
     });
     const answer = expect(dialer.place(request())).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN' });
-    await eventually(() => expect(clock.waiting()).toContain(10_000));
+    await eventually(async () => expect(await rows()).toHaveLength(1));
     clock.advance(10_000);
     await answer;
     stored.resolve();
@@ -229,7 +303,7 @@ describe('placing a call', () => {
     expect(sip.legs).toEqual([]);
   });
 
-  it('starts an admitted call although its answer was lost and what was held for it cannot be read', async () => {
+  it('starts an admitted call whose response was lost and whose hold cannot be read', async () => {
     const lossy = sqlWithFaults(database.sql, async (run) => {
       await run();
       throw new Error('the connection was lost after the commit');
@@ -246,21 +320,21 @@ describe('placing a call', () => {
     expect(registry.get(call.call_id)?.actor.getSnapshot().context.fundedForMs).toBe(0);
   });
 
-  it('leaves no timer behind once it has answered', async () => {
+  it('leaves no timer after its response', async () => {
     const { dialer, request, clock } = await open();
     await dialer.place(request());
-    expect(clock.waiting()).not.toContain(10_000);
+    for (const ms of [5_000, 10_000]) expect(clock.waiting()).not.toContain(ms);
   });
 });
 
-describe('placing a call while a line is down', () => {
-  it('is refused as not configured when the SIP server was never reached', async () => {
+describe('placement during an outage', () => {
+  it('fails as not configured before the first contact with the SIP server', async () => {
     const { dialer, request, rows } = await open({ sip: new FakeSip('disconnected') });
     await expect(dialer.place(request())).rejects.toMatchObject({ code: 'C2C_NOT_CONFIGURED', retryAfterS: 10 });
     expect(await rows()).toEqual([]);
   });
 
-  it('is refused as a line down when the SIP server was there before, and works when it is back', async () => {
+  it('fails as line down while the SIP server is away, and works when it returns', async () => {
     const { dialer, request, rows, sip } = await open({ sip: new FakeSip('disconnected') });
     sip.become('connected');
     sip.become('disconnected');
@@ -270,7 +344,7 @@ describe('placing a call while a line is down', () => {
     expect((await dialer.place(request())).placed).toBe(true);
   });
 
-  it('is refused when the carrier of the trunk does not answer, and consumes no reference', async () => {
+  it("fails when the trunk's carrier is down, and keeps the reference available", async () => {
     const { dialer, request, rows, downTrunks, caller } = await open();
     downTrunks.add(caller.trunkId);
     for (const trunkId of [null, caller.trunkId]) {
@@ -284,7 +358,7 @@ describe('placing a call while a line is down', () => {
     expect((await dialer.place(request({ referenceId: 'order-7' }))).placed).toBe(true);
   });
 
-  it('still answers with the live call of a reference', async () => {
+  it('still returns the live call of a reference', async () => {
     const { dialer, request, downTrunks, caller } = await open();
     const { call } = await dialer.place(request({ referenceId: 'order-7' }));
     downTrunks.add(caller.trunkId);
@@ -292,7 +366,7 @@ describe('placing a call while a line is down', () => {
     expect(again).toMatchObject({ replayed: true, call: { call_id: call.call_id } });
   });
 
-  it('is refused, too, under a reference that a rejected call has given back', async () => {
+  it('fails even with a reference freed by a rejected call', async () => {
     const { dialer, request, downTrunks, caller, mediaPlane, rows } = await open();
     mediaPlane.refuse();
     await expect(dialer.place(request({ referenceId: 'order-7' }))).rejects.toMatchObject({ code: 'no_free_channel' });
@@ -304,7 +378,7 @@ describe('placing a call while a line is down', () => {
     expect(await rows()).toMatchObject([{ state: 'rejected' }]);
   });
 
-  it('leaves a trunk the workspace does not have to the admission', async () => {
+  it('leaves an unknown trunk to the admission', async () => {
     const { dialer, request } = await open();
     await expect(dialer.place(request({ trunkId: randomUUID() }))).rejects.toMatchObject({
       code: 'DIALER_NOT_PROVISIONED',
@@ -312,14 +386,14 @@ describe('placing a call while a line is down', () => {
   });
 });
 
-describe('the callback URL of a placement', () => {
+describe('callback URL of a placement', () => {
   for (const [what, callbackUrl, addresses] of [
     ['plain http', 'http://example.com/hook', ['93.184.216.34']],
     ['a private address', 'https://10.0.0.1/hook', []],
     ['a name that resolves to a private address', 'https://example.com/hook', ['93.184.216.34', '192.168.1.1']],
-    ['no URL at all', 'nonsense', []],
+    ['an invalid URL', 'nonsense', []],
   ] as const) {
-    it(`is refused when it is ${what}`, async () => {
+    it(`fails for ${what}`, async () => {
       const { dialer, request, rows } = await open({ resolve: async () => addresses });
       await expect(dialer.place(request({ ...CALLBACK, callbackUrl }))).rejects.toMatchObject({
         code: 'INVALID_CALLBACK_URL',
@@ -329,14 +403,14 @@ describe('the callback URL of a placement', () => {
   }
 
   for (const code of ['ENOTFOUND', 'ENODATA']) {
-    it(`is refused when its name does not exist (${code})`, async () => {
+    it(`fails for an unknown host name (${code})`, async () => {
       const { dialer, request } = await open({ resolve: failingWith(code) });
       await expect(dialer.place(request(CALLBACK))).rejects.toMatchObject({ code: 'INVALID_CALLBACK_URL' });
     });
   }
 
   for (const code of ['ETIMEOUT', 'ESERVFAIL', 'ECONNREFUSED', 'ECANCELLED', 'EREFUSED']) {
-    it(`may be tried again when it is our look-up that failed (${code}), under the same reference`, async () => {
+    it(`can be retried with the same reference after a failed DNS lookup (${code})`, async () => {
       let broken = true;
       const { dialer, request, rows } = await open({
         resolve: async (name, signal) => (broken ? await failingWith(code)(name, signal) : ['93.184.216.34']),
@@ -350,15 +424,15 @@ describe('the callback URL of a placement', () => {
   }
 });
 
-describe('a drain', () => {
-  it('refuses placements with the time to come back, and stores nothing of them', async () => {
+describe('drain of the dialer', () => {
+  it('rejects placements with Retry-After, and stores nothing', async () => {
     const { dialer, request, rows } = await open();
     await dialer.drain(1_000);
     await expect(dialer.place(request())).rejects.toMatchObject({ code: 'SHUTTING_DOWN', retryAfterS: 5 });
     expect(await rows()).toEqual([]);
   });
 
-  it('refuses a placement that was still looking up its callback host when the drain began', async () => {
+  it('rejects a placement that is still resolving its callback host', async () => {
     const lookUp = Promise.withResolvers<string[]>();
     let asked = 0;
     const { dialer, request, rows } = await open({
@@ -375,7 +449,7 @@ describe('a drain', () => {
     expect(await rows()).toEqual([]);
   });
 
-  it('waits for a placement that was being admitted when it began, and for its call', async () => {
+  it('waits for a placement in admission, and for its call', async () => {
     const gate = Promise.withResolvers<void>();
     let asked = 0;
     const { dialer, request, registry, sip } = await open({
@@ -398,14 +472,14 @@ describe('a drain', () => {
     await eventually(() => expect(sip.legs).toHaveLength(1));
     await quiet();
     expect(drained).toBe(false);
-    sip.legs[0]?.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
+    sip.legs[0]?.emit({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
     await draining;
     expect(registry.list()).toEqual([]);
   });
 
-  it('lets live calls talk on for the grace, then hangs them up, and ends when they are settled', async () => {
+  it('lets live calls continue for the grace period, then hangs up and waits for settlement', async () => {
     const { dialer, request, sip, clock, rows } = await open();
-    sip.onDial = endsWhenAsked;
+    sip.onDial = acceptsHangup;
     await dialer.place(request());
     await eventually(() => expect(sip.legs).toHaveLength(1));
     const draining = dialer.drain(20_000);
@@ -422,10 +496,10 @@ describe('a drain', () => {
   });
 });
 
-describe('hanging up', () => {
-  it('ends a live call and answers with it', async () => {
+describe('hang-up of a call', () => {
+  it('ends a live call and returns it', async () => {
     const { dialer, request, sip, caller } = await open();
-    sip.onDial = endsWhenAsked;
+    sip.onDial = acceptsHangup;
     const { call } = await dialer.place(request());
     await eventually(() => expect(sip.legs).toHaveLength(1));
     const ended = await dialer.hangup({ workspaceId: caller.workspaceId, callId: call.call_id });
@@ -439,9 +513,9 @@ describe('hanging up', () => {
     expect(sip.legs[0]?.hangups).toEqual(['ORIGINATOR_CANCEL']);
   });
 
-  it('takes the reference for a name of the call as well', async () => {
+  it('accepts the reference instead of the id', async () => {
     const { dialer, request, sip, caller } = await open();
-    sip.onDial = endsWhenAsked;
+    sip.onDial = acceptsHangup;
     await dialer.place(request({ referenceId: 'order-7' }));
     const ended = await dialer.hangup({ workspaceId: caller.workspaceId, callId: 'order-7' });
     expect(ended).toMatchObject({ reference_id: 'order-7', call_done: true });
@@ -449,25 +523,25 @@ describe('hanging up', () => {
 
   it('returns a finished call unchanged', async () => {
     const { dialer, request, sip, caller } = await open();
-    sip.onDial = endsWhenAsked;
+    sip.onDial = acceptsHangup;
     const { call } = await dialer.place(request());
     const target = { workspaceId: caller.workspaceId, callId: call.call_id };
     const ended = await dialer.hangup(target);
     expect(await dialer.hangup(target)).toEqual(ended);
   });
 
-  it('answers with the call as it is when it takes too long to end', async () => {
+  it('returns the unfinished call when ending takes too long', async () => {
     const { dialer, request, clock, caller, sip } = await open({});
     const { call } = await dialer.place(request());
     await eventually(() => expect(sip.legs).toHaveLength(1));
     const answer = dialer.hangup({ workspaceId: caller.workspaceId, callId: call.call_id });
-    // Both legs stay silent: the machine gives them up after some seconds, the answer does not wait that long twice.
+    // The silent legs time out after some seconds; the response must not wait for both in turn.
     await eventually(() => expect(clock.waiting()).toContain(8_000));
     clock.advance(8_000);
     expect((await answer).call_id).toBe(call.call_id);
   });
 
-  it('does not know a call of another workspace, nor one that never was', async () => {
+  it('fails for calls of other workspaces and unknown calls', async () => {
     const { dialer, request } = await open();
     const { call } = await dialer.place(request());
     const stranger = await open();
@@ -478,7 +552,7 @@ describe('hanging up', () => {
     expect((await getCallById(database.sql, call.call_id))?.state).toBe('initiated');
   });
 
-  it('returns a live call of another node as it is', async () => {
+  it('returns a live call of another node unchanged', async () => {
     const { dialer, caller } = await open();
     const call = await caller.admit({ ownerNode: 'node-2' });
     const target = { workspaceId: caller.workspaceId, callId: call.callId };
@@ -486,8 +560,8 @@ describe('hanging up', () => {
   });
 });
 
-describe('looking again for a recording', () => {
-  it('tries to store it and tells when something changed', async () => {
+describe('refresh of a recording', () => {
+  it('retries the storage and reports a change', async () => {
     const dialer = await open();
     const recording = await recordedCall(dialer);
     dialer.recordings.onRetry = async ({ recordingId }) => {
@@ -497,14 +571,14 @@ describe('looking again for a recording', () => {
     expect(dialer.recordings.retried).toEqual([recording]);
   });
 
-  it('tells when nothing changed', async () => {
+  it('reports when nothing changed', async () => {
     const dialer = await open();
     const { callId } = await recordedCall(dialer, { status: 'failed' });
     expect(await dialer.dialer.refreshRecording(callId)).toBe(false);
     expect(dialer.recordings.retried).toHaveLength(1);
   });
 
-  it('does nothing for a recording that is stored already, for a live call, or without a recording', async () => {
+  it('does nothing for a stored recording, a live call and a call without recording', async () => {
     const dialer = await open();
     const uploaded = await recordedCall(dialer, { status: 'uploaded' });
     const live = await recordedCall(dialer, { status: 'recording' }, { state: 'bridged' });
@@ -515,7 +589,7 @@ describe('looking again for a recording', () => {
     expect(dialer.recordings.retried).toEqual([]);
   });
 
-  it('leaves a recording to the node that has its file', async () => {
+  it('leaves a recording to the node that holds its file', async () => {
     const dialer = await open();
     const { callId } = await recordedCall(dialer, {}, { ownerNode: 'node-2' });
     expect(await dialer.dialer.refreshRecording(callId)).toBe(false);
@@ -529,7 +603,7 @@ function failingWith(code: string) {
   };
 }
 
-/** A call that was recorded and is over, unless told otherwise. */
+/** By default a finished, recorded call. */
 async function recordedCall(
   { caller }: TestDialer,
   patch: RecordingPatch = {},

@@ -4,18 +4,18 @@ import * as fc from '../properties.ts';
 
 const section = (text: string, heading: string | null = null) => ({ heading, page: null, text });
 
-describe('the parts of a document', () => {
-  it('of an ordinary one are one, with its headings', () => {
+describe('documentParts', () => {
+  it('keeps an ordinary document whole, with its headings', () => {
     expect(documentParts([section('a,b', 'Prices'), section('The rest.')])).toEqual(['## Prices\n\na,b\n\nThe rest.']);
   });
 
-  it('of a long one end between sections', () => {
+  it('splits a long document between sections', () => {
     const page = 'Lantern. '.repeat(4_000);
     const parts = documentParts(Array.from({ length: 7 }, () => section(page)));
     expect(parts.map((part) => part.split('\n\n').length)).toEqual([2, 2, 2, 1]);
   });
 
-  it('are cut between paragraphs where a section is too long, and each has its heading', () => {
+  it('splits a long section between paragraphs, and repeats its heading', () => {
     const paragraph = `${'Lantern. '.repeat(100)}end.`;
     const parts = documentParts([section(Array.from({ length: 400 }, () => paragraph).join('\n\n'), 'Lamps')]);
     expect(parts.length).toBeGreaterThan(3);
@@ -25,7 +25,7 @@ describe('the parts of a document', () => {
     }
   });
 
-  it('have all of it, and are never too long', () => {
+  it('preserves all text within the length limit', () => {
     const text = fc.tuple(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
       fc.integer({ min: 1, max: 12_000 }),

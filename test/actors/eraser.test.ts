@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A node with a folder of its own, which has swept once. */
+/** A node with a separate folder, after its first sweep. */
 async function startNode(node: string, clock = createTestClock()) {
   const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
   const objects = await openObjectStore({ folder: await mkdtemp(join(folder, 'objects-')) });
@@ -50,7 +50,7 @@ async function put(objects: ObjectStore, key: string): Promise<void> {
 const left = async (objects: ObjectStore, key: string) =>
   (await Promise.all(keysOfRecording(key).map((each) => objects.stat(each)))).filter((stat) => stat !== null).length;
 
-/** A finished call whose recording failed after it was uploaded, so that no key is known. */
+/** A finished call whose recording failed after the upload, so that its key is unknown. */
 async function seedDeletedCall(caller: Caller, ownerNode: string): Promise<{ id: string; key: string }> {
   const { callId, workspaceId } = await caller.admit({ ownerNode });
   const id = randomUUID();
@@ -61,8 +61,8 @@ async function seedDeletedCall(caller: Caller, ownerNode: string): Promise<{ id:
   return { id, key: `recordings/${workspaceId}/${id}.wav` };
 }
 
-describe('the files of deleted calls', () => {
-  it('are deleted by the node that has them, in every form, and once more after an hour', async () => {
+describe('files of deleted calls', () => {
+  it('disappear in every form from the node that holds them, and again after an hour', async () => {
     const caller = await seedCaller(sql);
     using mine = await startNode('node-1');
     using other = await startNode('node-2');
@@ -76,7 +76,7 @@ describe('the files of deleted calls', () => {
     expect([await left(mine.objects, key), await left(mine.objects, `${key}.sealed`)]).toEqual([0, 0]);
     expect(await readdir(mine.recordingsDir)).toEqual([]);
 
-    // An encoding that was under way.
+    // A pending encoding.
     await put(mine.objects, keysOfRecording(key)[1]!);
     mine.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS - 1));
     await mine.eraser.work();
@@ -88,8 +88,8 @@ describe('the files of deleted calls', () => {
   });
 });
 
-describe('an erasure', () => {
-  it('is done once by two nodes, and taken over from one that died with it', async () => {
+describe('erasure', () => {
+  it('runs once across two nodes, and moves from a dead node to a live one', async () => {
     const caller = await seedCaller(sql, { channels: 500 });
     const { workspaceId } = caller;
     for (let count = 0; count < 15; count += 1) await caller.admit({ customerNumber: NUMBER });

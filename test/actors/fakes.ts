@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
-import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
+import { type AnyActorLogic, createActor, type EventFromLogic, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
 import { routingOf } from '../../actors/call-routing.ts';
@@ -14,6 +14,7 @@ import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/
 import type { RecordingInput } from '../../machines/recording.machine.ts';
 import type {
   KeyPresses,
+  LegSample,
   LocalAddress,
   MediaPlane,
   MediaSession,
@@ -44,18 +45,18 @@ import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
 import type { TrunkRow } from '../../storage/queries/trunks.ts';
 import { NOW } from '../storage/seed.ts';
 
-/** Time that stands still until `advance`, which runs what becomes due on the way. */
+/** Time stands still until `advance`, which runs timers as they become due. */
 export interface TestClock extends Clock {
   advance(byMs: number): void;
-  /** Steps the wall clock: timers and durations do not notice. */
+  /** Steps the wall clock without affecting timers and durations. */
   jumpTo(time: Date): void;
-  /** Delays of the timers that wait, from now. */
+  /** Remaining delays of the pending timers. */
   waiting(): number[];
 }
 
 export function createTestClock(startAt: Date = NOW): TestClock {
   let nowMs = 0;
-  /** Between the wall clock and the one that never steps. */
+  /** Offset between the wall clock and the monotonic clock. */
   let wallMs = startAt.getTime();
   const timers = new Set<{ atMs: number; run: () => void }>();
   return {
@@ -91,7 +92,6 @@ export interface LogLine {
   message: string;
 }
 
-/** Keeps what was logged. */
 export function createTestLogger(): Logger & { lines: LogLine[]; messages(level?: LogLine['level']): string[] } {
   const lines: LogLine[] = [];
   const at = (level: LogLine['level']) => (fields: object, message: string) =>
@@ -126,12 +126,12 @@ export function remoteMedia(rtpPort = 20_000): RemoteMedia {
   };
 }
 
-/** A media plane without sockets: sessions write down what they are told, and fail where they are asked to. */
+/** A media plane without sockets: its sessions record commands, and fail where the test says so. */
 export class FakeMediaPlane implements MediaPlane {
   readonly sessions: FakeMediaSession[] = [];
   workers = 1;
   load = 0;
-  /** Runs before a session opens; throws or waits to make that fail or take long. */
+  /** Runs before a session opens; may throw or wait. */
   onOpen: (options: OpenSessionOptions) => void | Promise<void> = () => undefined;
 
   async openSession(options: OpenSessionOptions): Promise<MediaSession> {
@@ -147,7 +147,6 @@ export class FakeMediaPlane implements MediaPlane {
     };
   }
 
-  /** The only session. */
   get session(): FakeMediaSession {
     if (this.sessions.length !== 1) throw new Error(`${this.sessions.length} sessions are open, not one`);
     return this.sessions[0] as FakeMediaSession;
@@ -155,7 +154,7 @@ export class FakeMediaPlane implements MediaPlane {
 
   capacity() {
     const { workers, load } = this;
-    return { sessions: this.sessions.length, maxSessions: 100, workers, load, utilization: [load] };
+    return { sessions: this.sessions.length, maxSessions: 100, workers, load, utilization: [load], latenessMs: [0] };
   }
 
   async dump(): Promise<unknown> {
@@ -169,10 +168,10 @@ const PATHS = ['idle', 'ringback', 'early-media', 'bridged'] as const;
 
 export class FakeMediaSession implements MediaSession {
   readonly options: OpenSessionOptions;
-  /** Each command when it begins and when it is done. */
+  /** Start and end of each command. */
   readonly log: string[] = [];
   recordingPath: string | null = null;
-  /** Runs within each command; throws or waits to make it fail or take long. */
+  /** Runs within each command; may throw or wait. */
   onCommand: (command: string) => void | Promise<void> = () => undefined;
   measured: Record<LegName, LegQuality | null> = { agent: null, customer: null };
   closed = 0;
@@ -205,13 +204,12 @@ export class FakeMediaSession implements MediaSession {
     await this.#run(`path ${path}`);
   }
 
-  stopsOfPlaying = 0;
+  playStops = 0;
 
   async stopPlaying(): Promise<void> {
-    this.stopsOfPlaying += 1;
+    this.playStops += 1;
   }
 
-  /** When the key presses are sent. */
   onDigits: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
 
   async sendDigits(party: string, { digits }: KeyPresses): Promise<PlaybackEnd> {
@@ -223,7 +221,6 @@ export class FakeMediaSession implements MediaSession {
     await this.#run(isPaused ? 'pause recording' : 'resume recording');
   }
 
-  /** When what is played is over. */
   onPlay: () => SendingEnd | Promise<SendingEnd> = () => 'played';
 
   async play(leg: string, { samples, over, playbackId }: PlayedSound): Promise<SendingEnd> {
@@ -246,7 +243,7 @@ export class FakeMediaSession implements MediaSession {
     return this.recordingPath === null ? null : { filePath: this.recordingPath, bytes: 3_244, durationMs: 100 };
   }
 
-  /** Ends of the taps, by party. */
+  /** Ports of the taps, by party. */
   taps: Record<string, MessagePort> = {};
 
   async startTap(ports: Readonly<Record<string, MessagePort>>): Promise<void> {
@@ -263,9 +260,21 @@ export class FakeMediaSession implements MediaSession {
     await this.#run(`detect machine at ${party}`);
   }
 
+  isMeasured = false;
+
+  async setMeasured(isMeasured: boolean): Promise<void> {
+    this.isMeasured = isMeasured;
+  }
+
   async quality(): Promise<Record<LegName, LegQuality | null>> {
     await this.#run('measure');
     return this.measured;
+  }
+
+  sampled: Record<string, LegSample | null> = {};
+
+  async sampleQuality(): Promise<Record<string, LegSample | null>> {
+    return this.sampled;
   }
 
   async close(): Promise<void> {
@@ -282,16 +291,14 @@ export class FakeMediaSession implements MediaSession {
 export interface FakeLeg {
   request: DialRequest;
   hangups: string[];
-  /** What it was asked to offer after the answer. */
   holds: (boolean | 'again')[];
-  tell(event: LegEvent): void;
-  /** Runs when the leg is asked to hang up. */
+  emit(event: LegEvent): void;
   onHangup: () => void;
 }
 
-/** A gateway that sends nothing: it keeps the INVITEs it was asked for, and the test plays the peers. */
+/** A gateway that sends nothing: records INVITEs, and the test plays the peers. */
 export class FakeSip implements SipGateway {
-  /** Legs of an earlier process that were to be ended. */
+  /** Legs of an earlier process that had to be ended. */
   readonly ended: LegHandle[] = [];
 
   endLegs(handles: readonly LegHandle[]): void {
@@ -300,9 +307,8 @@ export class FakeSip implements SipGateway {
 
   readonly legs: FakeLeg[] = [];
   readonly probed: { trunk: TrunkEndpoint; signal: AbortSignal }[] = [];
-  /** Answers a probe. */
   onProbe: (trunk: TrunkEndpoint) => boolean | Promise<boolean> = () => true;
-  /** Plays the peer of a leg as soon as it is dialed. */
+  /** Simulates the peer of a leg when it is dialed. */
   onDial: (leg: FakeLeg) => void = () => undefined;
   #state: SipGateway['state'];
   readonly #listeners = new Set<(state: SipGateway['state']) => void>();
@@ -325,7 +331,7 @@ export class FakeSip implements SipGateway {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Brings a call of a peer, once somebody takes calls. */
+  /** Delivers an inbound call, once a handler exists. */
   bring: (call: InboundCall) => void = () => undefined;
 
   onCall(listener: (call: InboundCall) => void): void {
@@ -333,7 +339,7 @@ export class FakeSip implements SipGateway {
   }
 
   dial(request: DialRequest) {
-    const leg: FakeLeg = { request, hangups: [], holds: [], tell: request.onEvent, onHangup: () => undefined };
+    const leg: FakeLeg = { request, hangups: [], holds: [], emit: request.onEvent, onHangup: () => undefined };
     this.legs.push(leg);
     this.onDial(leg);
     return {
@@ -356,9 +362,8 @@ export class FakeSip implements SipGateway {
     return { reachable, silence: reachable ? null : 'no_response', sipStatus: reachable ? 200 : null, roundTripMs: 1 };
   }
 
-  /** REGISTERs, with the account they are for. */
+  /** REGISTER requests with their account. */
   readonly registers: { trunk: TrunkEndpoint; expiresS: number }[] = [];
-  /** Answers a REGISTER. */
   onRegister: (expiresS: number, trunk: TrunkEndpoint) => RegisterOutcome | Promise<RegisterOutcome> = (expiresS) => ({
     type: 'registered',
     expiresS,
@@ -380,9 +385,8 @@ export class FakeSip implements SipGateway {
   async close(): Promise<void> {}
 }
 
-/** Keeps what it was asked to deliver. */
-/** Lets every trunk be dialed as it is. */
-/** The gateways of a trunk in their order. */
+/** Allows every trunk at its configured address. */
+/** The gateways of a trunk in order. */
 export function everyGateway(
   trunk: TrunkRow,
   onSign: (sign: TrunkSign) => void = () => {},
@@ -409,11 +413,9 @@ export function createFakeDeliverer(): Deliverer & { enqueued: string[] } {
   };
 }
 
-/** Keeps what it was asked to store. */
 export function createFakeDesk(): RecordingDesk & {
   asked: RecordingInput[];
   retried: RecordingInput[];
-  /** What a retry does. */
   onRetry: (recording: RecordingInput) => Promise<void>;
 } {
   const asked: RecordingInput[] = [];
@@ -432,7 +434,7 @@ export function createFakeDesk(): RecordingDesk & {
   return desk;
 }
 
-/** A database whose transactions go through `begin`: it may fail before, wait, or lose the answer of `run`. */
+/** A database whose transactions pass through `begin`, which may fail first, wait, or lose the response of `run`. */
 export function sqlWithFaults(sql: Sql, begin: (run: () => Promise<unknown>) => Promise<unknown>): Sql {
   return new Proxy(sql, {
     get(target, key, receiver) {
@@ -442,9 +444,9 @@ export function sqlWithFaults(sql: Sql, begin: (run: () => Promise<unknown>) => 
   });
 }
 
-/** Runs one port of a machine under a parent that keeps everything the port says. */
+/** Runs one port of a machine under a parent that records the events from the port. */
 export function runPort<Port extends AnyActorLogic>(port: Port, input: InputFrom<Port>) {
-  const told: EventObject[] = [];
+  const received: EventObject[] = [];
   const failed: unknown[] = [];
   const parent = setup({ actors: { port: port as AnyActorLogic } }).createMachine({
     invoke: {
@@ -454,21 +456,20 @@ export function runPort<Port extends AnyActorLogic>(port: Port, input: InputFrom
       onError: { actions: ({ event }) => failed.push(event.error) },
     },
     on: {
-      '*': { actions: ({ event }) => told.push(event) },
+      '*': { actions: ({ event }) => received.push(event) },
     },
   });
   const actor = createActor(parent);
   actor.start();
   return {
-    /** What it told its machine. */
-    told,
+    received,
     failed,
-    send: (event: EventObject) => actor.getSnapshot().children.port?.send(event),
+    send: (event: EventFromLogic<Port>) => actor.getSnapshot().children.port?.send(event),
     stop: () => void actor.stop(),
   };
 }
 
-/** A row as it was admitted, without a database behind it. */
+/** A newly admitted row without a database. */
 export function callRow(overrides: Partial<CallRow> = {}): CallRow {
   return {
     callId: `call_${randomUUID()}`,
@@ -531,7 +532,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
   };
 }
 
-/** An entry of the registry without a machine: what a port sees of its call. */
+/** A registry entry without a machine: the part of a call that a port sees. */
 export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): LiveCall {
   return {
     row,
@@ -559,12 +560,12 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
   };
 }
 
-/** Lets promises that are already due settle. */
+/** Lets pending promises settle. */
 export function quiet(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A node that has the database for itself. */
+/** A node that is alone on its database. */
 export const noOtherNodes = {
   onLost: () => undefined,
   renew: async () => undefined,

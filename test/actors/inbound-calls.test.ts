@@ -29,7 +29,7 @@ interface Received {
 interface Options {
   sipUri?: string;
   rule?: InboundRule | ((caller: Caller) => InboundRule);
-  /** Code of the refusal of each admission. */
+  /** Error code of every admission. */
   refusal?: ErrorCode;
 }
 
@@ -61,12 +61,11 @@ async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, re
     }),
     secrets,
     allowCidrs: [],
-    // Questions are never answered.
     resolve: () => new Promise(() => {}),
     readAnswer: () => ({ action: 'reject' }),
     logger: createTestLogger(),
   });
-  /** The cause that the call is refused with; never resolves unless it is. */
+  /** Resolves with the cause of the refusal, or never. */
   const bring = (host: string) => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const call: InboundCall = {
@@ -97,7 +96,7 @@ function forwardTo(number: string): InboundRule & { action: 'forward' } {
   };
 }
 
-describe('the source of an inbound call', () => {
+describe('source of an inbound call', () => {
   it.each([
     { sipUri: 'sip:192.0.2.7', host: '192.0.2.7' },
     { sipUri: 'sip:192.0.2.7', host: '::ffff:192.0.2.7' },
@@ -119,7 +118,7 @@ describe('the source of an inbound call', () => {
   });
 });
 
-it('uses the fallback of the rule while 50 questions of a workspace wait for an answer', async () => {
+it('a rule falls back while 50 requests of its workspace await an answer', async () => {
   const fallback = forwardTo('+919800000009');
   const { bring, received } = await start({
     rule: ({ workspaceId }) => ({
@@ -137,7 +136,7 @@ it.each([
   { code: 'DESTINATION_BLOCKED', cause: 'FACILITY_REJECTED' },
   { code: 'no_free_channel', cause: 'SWITCH_CONGESTION' },
   { code: 'INTERNAL', cause: 'NORMAL_TEMPORARY_FAILURE' },
-] as const)('refuses the caller with $cause after $code', async ({ code, cause }) => {
+] as const)('a refused caller gets $cause after $code', async ({ code, cause }) => {
   const { bring } = await start({ rule: forwardTo('+919800000009'), refusal: code });
   expect(await bring('192.0.2.7')).toBe(cause);
 });

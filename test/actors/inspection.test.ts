@@ -18,8 +18,8 @@ const machine = setup({
   onDone: {},
 });
 
-describe('the log of transitions', () => {
-  it('tells which event led to which state, at debug level, in constant words', () => {
+describe('log of transitions', () => {
+  it('names event and state at debug level with constant messages', () => {
     const { lines } = runInspected();
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
       ['debug', 'actor transition'],
@@ -29,13 +29,13 @@ describe('the log of transitions', () => {
     expect(Object.keys(lines[1]?.fields ?? {}).sort()).toEqual(['actor', 'event', 'state', 'status']);
   });
 
-  it('never tells the payload of an event nor the context of a machine', () => {
+  it('contains neither payloads nor contexts', () => {
     const { lines } = runInspected();
     expect(lines).toHaveLength(2);
     expect(JSON.stringify(lines)).not.toContain('98100');
   });
 
-  it('leaves out actors without states', () => {
+  it('omits actors without states', () => {
     const { lines, root, inspected } = runInspected();
     expect(inspected.size).toBe(2);
     expect(new Set(lines.map(({ fields }) => fields.actor))).toEqual(new Set([root]));
@@ -45,7 +45,6 @@ describe('the log of transitions', () => {
 function runInspected() {
   const logger = createTestLogger();
   const log = inspectTransitions(logger);
-  /** The actors of which there was anything to log. */
   const inspected = new Set<string>();
   const actor = createActor(machine, {
     input: { number: '+919810000001' },

@@ -3,8 +3,8 @@ import { LineHealth } from '../../actors/line-health.ts';
 
 const UNKNOWN = { state: 'unknown', reason: 'not_checked', answersOptions: null } as const;
 
-describe('the health of a line', () => {
-  it('becomes up with the first answer to any request, and keeps that reason', () => {
+describe('LineHealth', () => {
+  it('becomes up with the first response to any request, and keeps that reason', () => {
     for (const by of ['options', 'call', 'register'] as const) {
       const line = new LineHealth(UNKNOWN);
       expect(line.answered(by)).toBe(true);
@@ -14,7 +14,7 @@ describe('the health of a line', () => {
     }
   });
 
-  it('becomes down after two missed OPTIONS of a carrier that used to answer them', () => {
+  it('becomes down after two missed OPTIONS of a carrier that answered them before', () => {
     const line = new LineHealth(UNKNOWN);
     line.answered('options');
     expect(line.missed('options', 'no_response')).toBe(false);
@@ -23,7 +23,7 @@ describe('the health of a line', () => {
     expect(line.missed('options', 'no_response')).toBe(false);
   });
 
-  it('starts again with two misses after an answer in between', () => {
+  it('restarts the count of misses after a response', () => {
     const line = new LineHealth(UNKNOWN);
     line.answered('options');
     line.missed('options', 'no_response');
@@ -32,20 +32,20 @@ describe('the health of a line', () => {
     expect(line.current.state).toBe('up');
   });
 
-  it('does not count OPTIONS against a carrier that never answered them', () => {
+  it('ignores missed OPTIONS of a carrier that never answered them', () => {
     const line = new LineHealth(UNKNOWN);
     for (let miss = 0; miss < 5; miss += 1) line.missed('options', 'no_response');
     expect(line.current).toEqual({ state: 'unknown', reason: 'options_not_answered', answersOptions: null });
   });
 
-  it('counts an address that cannot be reached against every carrier', () => {
+  it('counts an unreachable address against every carrier', () => {
     const line = new LineHealth(UNKNOWN);
     line.missed('options', 'transport_error');
     line.missed('options', 'transport_error');
     expect(line.current).toMatchObject({ state: 'down', reason: 'transport_error' });
   });
 
-  it('learns from an answered call that the carrier ignores OPTIONS, and unlearns it', () => {
+  it('marks a carrier as ignoring OPTIONS when it answers a call, until it answers OPTIONS', () => {
     const line = new LineHealth(UNKNOWN);
     line.answered('options');
     line.missed('options', 'no_response');
@@ -57,7 +57,7 @@ describe('the health of a line', () => {
     expect(line.current.answersOptions).toBe(true);
   });
 
-  it('becomes down by calls alone where no OPTIONS are sent', () => {
+  it('becomes down by calls alone when no OPTIONS are sent', () => {
     const line = new LineHealth(UNKNOWN);
     line.missed('call', 'no_response');
     expect(line.current.state).toBe('unknown');
@@ -65,7 +65,7 @@ describe('the health of a line', () => {
     expect(line.current.state).toBe('down');
   });
 
-  it('stays up however many calls are missed while OPTIONS are answered', () => {
+  it('stays up despite missed calls while OPTIONS are answered', () => {
     const line = new LineHealth(UNKNOWN);
     line.answered('options');
     for (let miss = 0; miss < 5; miss += 1) line.missed('call', 'no_response');

@@ -27,7 +27,7 @@ const STEPS: Step[] = [
   'queue away',
 ];
 
-/** Once left the second memory in the middle of its attempt: `sweep` did not wait for attempts that it had not begun. */
+/** Regression: `sweep` did not wait for attempts that others had started. */
 const SWEPT_WHILE_ANOTHER_ARRIVES: [Step, number][] = [
   ['ingest', 0],
   ['sweep', 0],
@@ -35,7 +35,7 @@ const SWEPT_WHILE_ANOTHER_ARRIVES: [Step, number][] = [
   ['ingest', 10],
 ];
 
-it('whatever happens to memories, each that is ready is there once and paid for once, and each that failed is free', async () => {
+it('random faults leave each ready memory stored and paid once, and each failed one free', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom(...STEPS), fc.nat(50)), { maxLength: 40 }), async (steps) => {
       await using fixture = await createMemoryFixture();
@@ -100,7 +100,7 @@ it('whatever happens to memories, each that is ready is there once and paid for 
       let paidNano = 0n;
       for (const memory of memories) {
         paidNano += memory.paidNano;
-        // What could not be queued was given back before it was processed.
+        // An unqueued memory was refunded before processing.
         expect([0n, 900n, 1_000n]).toContain(memory.paidNano);
         expect(memory.isDeleted || memory.status === 'ready' || memory.status === 'failed').toBe(true);
         expect(memory.units).toBe(memory.isDeleted ? 0 : 1);

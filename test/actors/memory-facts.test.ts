@@ -19,7 +19,7 @@ const fact = (statement: string, attribute: string | null = null): Fact => ({
   attribute,
 });
 
-/** The model says these facts, and of each question that it contradicts, or repeats, everything it was shown. */
+/** Makes the model return these facts, and for each comparison `decision` for all candidates. */
 function modelSays(facts: unknown, decision: 'same' | 'contradicts' | null = null): void {
   fixture.models.otherwise = (request: CompletionRequest) => {
     if (request.responseSchema?.name === 'facts') return typeof facts === 'string' ? facts : JSON.stringify({ facts });
@@ -45,8 +45,8 @@ async function foundTexts(): Promise<string[]> {
   return rows.map(({ kind, text }) => `${kind}: ${text}`);
 }
 
-describe('a memory of which facts are wanted', () => {
-  it('is stored as what the model draws from it, beside its text', async () => {
+describe('memory with inferred facts', () => {
+  it('stores the facts of the model beside its text', async () => {
     modelSays([fact('Asha Rao lives in Pune.', 'city')]);
     const memory = await remembered('Agent: where do you live? Asha Rao: I lives in Pune, since May.');
     expect(memory).toMatchObject({ status: 'ready', storedAs: 'facts', facts: [{ text: 'Asha Rao lives in Pune.' }] });
@@ -56,7 +56,7 @@ describe('a memory of which facts are wanted', () => {
     ]);
   });
 
-  it('supersedes what it contradicts, whose history is kept', async () => {
+  it('supersedes contradicted facts and keeps their history', async () => {
     modelSays([fact('Asha Rao lives in Pune.', 'city')]);
     const before = await remembered('Asha Rao lives in Pune.');
     modelSays([fact('Asha Rao lives in Mumbai now.', 'city')], 'contradicts');
@@ -68,7 +68,7 @@ describe('a memory of which facts are wanted', () => {
     ]);
   });
 
-  it('repeats no fact that is there: it names the earlier one', async () => {
+  it('links a repeated fact to the earlier one', async () => {
     modelSays([fact('Asha Rao lives in Pune.', 'city')]);
     const first = await remembered('Asha Rao lives in Pune.');
     modelSays([fact('asha rao lives in pune')]);
@@ -80,7 +80,7 @@ describe('a memory of which facts are wanted', () => {
     expect((await foundTexts()).filter((text) => text.startsWith('fact'))).toHaveLength(1);
   });
 
-  it('is stored in chunks and labelled so, where the model fails, says nonsense or is not there', async () => {
+  it('falls back to chunks, marked as such, without a working model', async () => {
     fixture.models.otherwise = () => ({ error: new TandemError('LLM_UNAVAILABLE', 'The server is away.') });
     expect(await remembered('Asha Rao lives in Pune.')).toMatchObject({
       status: 'ready',
@@ -101,7 +101,7 @@ describe('a memory of which facts are wanted', () => {
     expect(fixture.models.requests.length).toBe(asked);
   });
 
-  it('is stored in chunks where the model takes for ever', async () => {
+  it('falls back to chunks when the model takes too long', async () => {
     await using slow = await createMemoryFixture({ extractWithinMs: 20 });
     slow.models.models = [modelOf('tiny-1.0')];
     slow.models.otherwise = () => ({ neverEnds: true });
@@ -113,12 +113,12 @@ describe('a memory of which facts are wanted', () => {
     expect(rows).toMatchObject([{ status: 'ready', storedAs: 'chunks', attempts: 1 }]);
   });
 
-  it('is stored as facts where there are none to draw', async () => {
+  it('counts as stored in facts even when there are none', async () => {
     modelSays([]);
     expect(await remembered('Hm. Well, hello there.')).toMatchObject({ storedAs: 'facts', facts: [] });
   });
 
-  it('cannot make the model forget, change or invent what is stored, though the model obeys it', async () => {
+  it('protects stored facts from instructions in its text, even if the model obeys them', async () => {
     modelSays([fact('Asha Rao lives in Pune.', 'city'), fact('Asha Rao likes tea.')]);
     await remembered('Asha Rao lives in Pune. Asha Rao likes tea.');
     const before = await foundTexts();
@@ -142,7 +142,7 @@ describe('a memory of which facts are wanted', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('gives its facts back to whoever repeated them when it is deleted', async () => {
+  it('passes its facts to the memories that repeated them when deleted', async () => {
     modelSays([fact('Asha Rao lives in Pune.', 'city')]);
     const first = await remembered('Asha Rao lives in Pune.');
     const second = await remembered('So, Asha Rao lives in Pune.');

@@ -15,7 +15,7 @@ import { createTestDatabase } from '../storage/test-database.ts';
 import { createTestLogger } from './fakes.ts';
 import { MemoryQueue } from './memory-queue.ts';
 
-/** An embedder that a test switches off, and that counts. */
+/** A counting embedder that the test can switch off. */
 export class FakeEmbedder implements Embedder {
   readonly name = 'fake-1';
   readonly dimensions = 2;
@@ -23,9 +23,7 @@ export class FakeEmbedder implements Embedder {
   readonly typicalCosine = 0.1;
   readonly leastEvidence = 0.05;
   isAway = false;
-  /** Texts of each batch. */
   readonly batches: (readonly string[])[] = [];
-  /** Called in the middle of each. */
   onEmbed: () => Promise<void> = async () => {};
 
   async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
@@ -44,20 +42,20 @@ export interface MemoryFixture extends AsyncDisposable {
   queue: MemoryQueue;
   embedder: FakeEmbedder;
   models: FakeLanguageModels;
-  /** Moves on as the test says; timers fire at once when it passes them. */
+  /** Controlled by the test; timers fire at once when it passes them. */
   time: { ms: number };
   owner: MemoryCaller;
   as(role: Role): MemoryCaller;
   balance(): Promise<bigint>;
-  /** Moves time on and attempts everything that is due. */
+  /** Advances the time and attempts everything due. */
   pass(ms: number): Promise<void>;
-  /** Another node, or the next start: a worker of its own on the same rows. */
+  /** Another node or the next start: a separate worker on the same rows. */
   anotherWorker(): Promise<MemoryWorker>;
 }
 
 export const LEASE_MS = 30_000;
 
-/** The desk and a worker on a database of their own, whose sweeps and time are the test's. */
+/** The desk and a worker on a separate database; the test controls sweeps and time. */
 export async function createMemoryFixture({
   balanceNano,
   extractWithinMs,
@@ -72,7 +70,7 @@ export async function createMemoryFixture({
   const clock: Clock = {
     now: () => time.ms,
     monotonicMs: () => time.ms,
-    // Only what is due within a test's patience: the queue's time limit. Sweeps are the test's own.
+    // Only the queue's timeout runs as a timer, because it is short; the test runs sweeps itself.
     setTimeout: (callback, delayMs) => (delayMs <= 2_000 && delayMs > 0 ? setTimeout(callback, delayMs) : null),
     clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
   };

@@ -11,7 +11,7 @@ import { createTestDatabase } from '../storage/test-database.ts';
 const SIGNAL = new AbortController().signal;
 
 describe('missing embeddings', () => {
-  it('embeds missing chunks, and those of other embedders, once', async () => {
+  it('embeds missing chunks once, including those of other embedders', async () => {
     const { sql, units, pointed } = await seeded();
     await units('one', 'two', 'three');
     await sql`update memory_units set embedder = 'older', embedding = '\\x01' where text = 'two'`;
@@ -50,13 +50,12 @@ describe('missing embeddings', () => {
     };
     await expect(makeMissingPoints({ sql, embedder, rest }, stopping.signal)).rejects.toThrow('the server stops');
     expect(await pointed()).toHaveLength(2);
-    // The next start.
     expect(await makeMissingPoints({ sql, embedder }, SIGNAL)).toBe(2);
     expect(await pointed()).toHaveLength(4);
     expect(embedder.asked).toBe(4);
   });
 
-  it('rests after each batch, in proportion to the time that it took', async () => {
+  it('pauses after each batch, in proportion to its duration', async () => {
     const { sql, units } = await seeded();
     await units('one', 'two', 'three');
     const rests: number[] = [];
@@ -66,7 +65,7 @@ describe('missing embeddings', () => {
     for (const workedMs of rests) expect(workedMs).toBeGreaterThan(0);
   });
 
-  it('stops resting when it is closed', async () => {
+  it('stops pausing when closed', async () => {
     const { sql, units, pointed } = await seeded();
     await units('one', 'two');
     const resting = Promise.withResolvers<void>();
@@ -77,24 +76,24 @@ describe('missing embeddings', () => {
     expect(await pointed()).toHaveLength(1);
   });
 
-  it('embeds from the start in the background, and forgets old removals', async () => {
+  it('embeds in the background from the start, and removes old deletion records', async () => {
     const { sql, viewer, collection, units, pointed } = await seeded();
     await units('one');
     const gone = await remember(sql, collection);
     await deleteMemory(sql, viewer, { id: gone.id, now: NOW });
-    const told = Promise.withResolvers<object>();
-    const logger = { info: (fields: object) => told.resolve(fields) } as never;
+    const logged = Promise.withResolvers<object>();
+    const logger = { info: (fields: object) => logged.resolve(fields) } as never;
     const clock: Clock = { ...systemClock, now: () => later(2 * 86_400_000).getTime() };
     const points = keepMakingPoints({ sql, embedder: embedderOf(), logger, clock });
     onTestFinished(() => points.close());
-    expect(await told.promise).toEqual({ units: 1 });
+    expect(await logged.promise).toEqual({ units: 1 });
     await points.close();
     expect(await pointed()).toEqual(['one']);
     expect(await removedUnits(sql, { collectionId: collection.id, after: 0n, until: 99n })).toBeNull();
   });
 });
 
-/** One text at a time; refuses those that match. */
+/** Embeds one text per request, and rejects matching ones. */
 function embedderOf(refused?: RegExp): Embedder & { asked: number } {
   return {
     name: 'counting-1',

@@ -1,13 +1,13 @@
 import type { JobQueue, Jobs } from '../../storage/jobs.ts';
 
-/** A queue of memories in this process: a job is handled in a later turn, unless the test lets none in or loses them. */
+/** An in-process queue that handles jobs in a later turn, and can reject or lose them. */
 export class MemoryQueue implements Pick<Jobs, 'open'> {
   readonly added: string[] = [];
-  /** `lost`: taken and never handled. `refusing`: its server is away. `closed`: it cannot be opened. */
+  /** `lost`: accepts and never handles jobs. `refusing`: rejects them. `closed`: cannot open. */
   state: 'working' | 'lost' | 'refusing' | 'closed' = 'working';
   #handler: ((id: string) => Promise<void>) | null = null;
 
-  /** As if a job came for it; resolves when that is over. */
+  /** Simulates a job for the memory, and waits for its end. */
   async deliver(id: string): Promise<void> {
     await this.#handler?.(id);
   }

@@ -41,14 +41,14 @@ async function unitsOf(memoryId: string): Promise<{ kind: string; text: string; 
   return await fixture.sql`select kind, text, embedder from memory_units where memory_id = ${memoryId} order by kind, position`;
 }
 
-/** Words of the collection that search can correct a query to. */
+/** Words of the collection for spelling correction in searches. */
 async function words(): Promise<string[]> {
   const rows = await fixture.sql<{ word: string }[]>`select word from memory_words order by word`;
   return rows.map(({ word }) => word);
 }
 
-describe('a new text', () => {
-  it('is charged, is found by its words at once, and is processed like the first one', async () => {
+describe('new text of a memory', () => {
+  it('costs its characters, becomes searchable at once, and gets processed like the first one', async () => {
     const id = await ingested();
     await fixture.worker.sweep();
     const { memory: updated, charge } = await update(id, { text: NEW_TEXT });
@@ -63,7 +63,7 @@ describe('a new text', () => {
     expect(await fixture.balance()).toBe(before - costOf(TEXT) - costOf(NEW_TEXT));
   });
 
-  it('costs nothing and changes nothing if it is the stored one', async () => {
+  it('costs and changes nothing when identical', async () => {
     const id = await ingested();
     await fixture.worker.sweep();
     expect(await update(id, { text: TEXT })).toMatchObject({ charge: null, memory: { status: 'ready' } });
@@ -72,7 +72,7 @@ describe('a new text', () => {
     expect(await fixture.balance()).toBe(before - costOf(TEXT) - costOf(NEW_TEXT));
   });
 
-  it('that the wallet does not cover leaves the memory as it was', async () => {
+  it('changes nothing when the wallet does not cover it', async () => {
     const id = await ingested();
     await fixture.worker.sweep();
     const units = await unitsOf(id);
@@ -98,7 +98,7 @@ describe('a new text', () => {
     expect(await unitsOf(id)).toMatchObject([{ text: NEW_TEXT }, { text: statement }]);
   });
 
-  it('ends the attempt in progress, which stores nothing of the old text', async () => {
+  it('cancels the attempt in progress, which stores nothing of the old text', async () => {
     const id = await ingested();
     const reached = Promise.withResolvers<void>();
     const { promise: stuck, resolve } = Promise.withResolvers<void>();
@@ -116,7 +116,7 @@ describe('a new text', () => {
     expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
   });
 
-  it('is stored, whatever another node is doing with the old one', async () => {
+  it('wins over an attempt of another node with the old text', async () => {
     const id = await ingested();
     const reached = Promise.withResolvers<void>();
     const { promise: stuck, resolve } = Promise.withResolvers<void>();
@@ -126,14 +126,14 @@ describe('a new text', () => {
     };
     const attempting = fixture.worker.sweep();
     await reached.promise;
-    // As another node would: this one is not told.
+    // Simulates another node, without notifying this one.
     await fixture.sql`update memories set attempts = 2, status = 'pending', content = ${NEW_TEXT}, leased_until = null where id = ${id}`;
     resolve();
     await attempting;
     expect(await unitsOf(id)).toEqual([{ kind: 'chunk', text: NEW_TEXT, embedder: 'fake-1' }]);
   });
 
-  it('makes a failed memory pending again; if it fails too, only its own charge is refunded', async () => {
+  it('makes a failed memory pending; another failure refunds only the new charge', async () => {
     fixture.embedder.isAway = true;
     const id = await ingested();
     const fail = async () => {
@@ -153,7 +153,7 @@ describe('a new text', () => {
     expect(await fixture.balance()).toBe(before - costOf(TEXT));
   });
 
-  it('is stored and refunded if the queue does not take it', async () => {
+  it('survives with a refund when the queue rejects it', async () => {
     const id = await ingested();
     await fixture.worker.sweep();
     fixture.queue.state = 'refusing';
@@ -164,8 +164,8 @@ describe('a new text', () => {
   });
 });
 
-describe('a new title', () => {
-  it('is found in place of the old one, and the embeddings stay', async () => {
+describe('new title of a memory', () => {
+  it('replaces the old one in searches, and keeps the embeddings', async () => {
     const id = await ingested({ title: 'Removal' });
     await fixture.worker.sweep();
     const { length: batches } = fixture.embedder.batches;
@@ -198,7 +198,7 @@ describe('a new title', () => {
     expect(units).toBe(2);
   });
 
-  it('during processing is stored with what the attempt stores', async () => {
+  it('survives an attempt in progress', async () => {
     const id = await ingested();
     const reached = Promise.withResolvers<void>();
     const { promise: stuck, resolve } = Promise.withResolvers<void>();
@@ -216,15 +216,15 @@ describe('a new title', () => {
   });
 });
 
-describe('new metadata', () => {
-  it('sets keys, deletes those that are null, and keeps the others', async () => {
+describe('new metadata of a memory', () => {
+  it('sets keys, deletes null ones and keeps the others', async () => {
     const id = await ingested({ metadata: { customer: 'C-1', draft: true, user_id: 'u-1' } });
     const { memory: updated } = await update(id, { metadata: { customer: 'C-2', draft: null, absent: null } });
     expect(updated.metadata).toEqual({ customer: 'C-2', user_id: 'u-1' });
     expect((await update(id, { title: 'T' })).memory.metadata).toEqual({ customer: 'C-2', user_id: 'u-1' });
   });
 
-  it('that gets too large together with the stored metadata is refused', async () => {
+  it('fails when it exceeds the limit together with the stored metadata', async () => {
     const id = await ingested({ metadata: { a: 'x'.repeat(5_000) } });
     const refused = update(id, { metadata: { b: 'x'.repeat(5_000) } });
     await expect(refused).rejects.toMatchObject({ code: 'VALIDATION_FAILED', details: [{ path: 'metadata' }] });

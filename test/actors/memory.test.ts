@@ -32,13 +32,13 @@ async function ledgerOf(): Promise<string[]> {
   return rows.map(({ operation, direction }) => `${direction} ${operation}`).toReversed();
 }
 
-/** Takes far longer than a sweep that finds nothing due. */
+/** Takes far longer than an empty sweep. */
 async function severalQueries(): Promise<void> {
   for (let query = 0; query < 20; query += 1) await fixture.sql`select 1`;
 }
 
-describe('a memory', () => {
-  it('is charged and found by its words at once, and is ready after an attempt', async () => {
+describe('processing of a memory', () => {
+  it('charges at once, finds by words at once, and completes in one attempt', async () => {
     const before = await fixture.balance();
     const id = await ingested();
     expect(await memory(id)).toMatchObject({ status: 'pending', text: TEXT, storedAs: null, attempts: 0 });
@@ -56,7 +56,7 @@ describe('a memory', () => {
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
 
-  it('whose embeddings cannot be made is tried again, twice as late each time, and its words are found meanwhile', async () => {
+  it('retries failed embeddings with doubling delays, and finds by words meanwhile', async () => {
     fixture.embedder.isAway = true;
     const id = await ingested();
     await fixture.worker.sweep();
@@ -82,7 +82,7 @@ describe('a memory', () => {
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
 
-  it('that fails for good is paid back with that, and says nothing of the server', async () => {
+  it('refunds a final failure, without details of the server', async () => {
     const before = await fixture.balance();
     fixture.embedder.isAway = true;
     const id = await ingested();
@@ -101,7 +101,7 @@ describe('a memory', () => {
     expect(await unitsOf(id)).toHaveLength(1);
   });
 
-  it('that failed is charged and attempted anew when it is retried, as often as it fails', async () => {
+  it('charges and attempts a failed memory again on each retry', async () => {
     const before = await fixture.balance();
     fixture.embedder.isAway = true;
     const id = await ingested();
@@ -126,7 +126,7 @@ describe('a memory', () => {
     expect(await ledgerOf()).toEqual(['debit ingest', 'refund ingest', 'debit retry', 'refund retry', 'debit retry']);
   });
 
-  it('is not retried by whom the wallet does not cover, and stays failed', async () => {
+  it('rejects a retry that the wallet does not cover', async () => {
     fixture.embedder.isAway = true;
     const id = await ingested();
     for (let attempt = 0; attempt <= MOST_MEMORY_ATTEMPTS; attempt += 1) await fixture.pass(600_000);
@@ -137,7 +137,7 @@ describe('a memory', () => {
     expect((await memory(id)).status).toBe('failed');
   });
 
-  it('whose node died is attempted by another when its lease is over, and nothing of it is there twice', async () => {
+  it('moves from a dead node to another one when the lease expires, without duplicates', async () => {
     const id = await ingested();
     const { promise: stuck, resolve } = Promise.withResolvers<void>();
     fixture.embedder.onEmbed = () => stuck;
@@ -155,7 +155,7 @@ describe('a memory', () => {
     fixture.embedder.onEmbed = async () => {};
     await another.sweep();
     expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 2 });
-    // The first one comes back to life, and is told that it is not its memory any more.
+    // The first node revives, but no longer owns the memory.
     resolve();
     await dying;
     expect(await unitsOf(id)).toHaveLength(1);
@@ -163,7 +163,7 @@ describe('a memory', () => {
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
 
-  it('that ends the process each time fails in the end, and is paid back', async () => {
+  it('gives up and refunds a memory that crashes the process each time', async () => {
     const before = await fixture.balance();
     const id = await ingested();
     await fixture.sql`
@@ -174,7 +174,7 @@ describe('a memory', () => {
     expect(fixture.embedder.batches).toEqual([]);
   });
 
-  it('that is deleted while it is processed leaves nothing behind but its cost', async () => {
+  it('leaves only the charge of a memory deleted during an attempt', async () => {
     const id = await ingested();
     const reached = Promise.withResolvers<void>();
     const { promise: stuck, resolve } = Promise.withResolvers<void>();
@@ -194,7 +194,7 @@ describe('a memory', () => {
     expect(await ledgerOf()).toEqual(['debit ingest']);
   });
 
-  it('that the server stops working on is due at once for whoever starts next', async () => {
+  it('hands an attempt of a closing server to the next one at once', async () => {
     const id = await ingested();
     const reached = Promise.withResolvers<void>();
     fixture.embedder.onEmbed = () => {
@@ -210,7 +210,7 @@ describe('a memory', () => {
     expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 2 });
   });
 
-  it('is attempted when its job comes, and no more than a few at a time', async () => {
+  it('starts when its job arrives, with four attempts at a time', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 12; index += 1) ids.push(await ingested(`Memory ${index} of twelve.`));
     let running = 0;
@@ -221,7 +221,7 @@ describe('a memory', () => {
       most = Math.max(most, running);
       if (running === 4) room.resolve();
       await room.promise;
-      // A fifth would arrive meanwhile, if one might.
+      // Time for a fifth attempt to start, if one could.
       await severalQueries();
       running -= 1;
     };
@@ -233,8 +233,8 @@ describe('a memory', () => {
   });
 });
 
-describe('a sweep', () => {
-  it('attempts everything that is due, a few at a time', async () => {
+describe('sweep of memories', () => {
+  it('attempts everything due, a few at a time', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 9; index += 1) ids.push(await ingested(`Memory ${index} of nine.`));
     fixture.embedder.onEmbed = severalQueries;
@@ -242,7 +242,7 @@ describe('a sweep', () => {
     for (const id of ids) expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 1 });
   });
 
-  it('waits for an attempt that an earlier sweep began', async () => {
+  it('waits for an attempt that an earlier sweep started', async () => {
     const reached = Promise.withResolvers<void>();
     const first = await ingested('The first memory.');
     fixture.embedder.onEmbed = async () => {
@@ -257,8 +257,8 @@ describe('a sweep', () => {
   });
 });
 
-describe('a queue that is away', () => {
-  it('pays back, keeps the memory to be processed, and says so', async () => {
+describe('unavailable memory queue', () => {
+  it('leads to an error and a refund, and processes the memory later', async () => {
     const before = await fixture.balance();
     fixture.queue.state = 'refusing';
     await expect(ingested()).rejects.toMatchObject({ code: 'MEMORY_UNREACHABLE', status: 503 });
@@ -283,7 +283,7 @@ describe('a queue that is away', () => {
     });
   });
 
-  it('pays a retry back too, once, whatever happens to the memory later', async () => {
+  it('leads to one refund of a retry, whatever happens to the memory later', async () => {
     const before = await fixture.balance();
     fixture.embedder.isAway = true;
     const id = await ingested();

@@ -18,7 +18,7 @@ let caller: Caller;
 const open: NumberRent[] = [];
 beforeEach(async () => {
   database = await createTestDatabase();
-  // Rented when numbers were free.
+  // Rented while numbers were free.
   caller = await seedCaller(database.sql, { balanceNano: 5n * USD });
   const price = { scope: { workspaceId: caller.workspaceId }, item: 'number', value: 2n * USD } as const;
   await setPrice(database.sql, { ...price, now: NOW });
@@ -38,7 +38,7 @@ function start() {
 
 const balance = async () => (await walletOf(database.sql, caller.workspaceId)).balanceNano;
 
-it('collects the rent of a month in the hour in which it begins', async () => {
+it('rent is collected in the first hour of each month', async () => {
   const { clock } = start();
   await eventually(() => expect(clock.waiting()).toEqual([HOUR_MS]));
   expect(await balance()).toBe(5n * USD);
@@ -57,7 +57,7 @@ it('collects the rent of a month in the hour in which it begins', async () => {
   ]);
 });
 
-it('makes up for the months that passed while no node ran', async () => {
+it('rent of months without a running node is collected later', async () => {
   const { clock, rent } = start();
   clock.jumpTo(new Date('2026-03-15T00:00:00Z'));
   await rent.collectAll();
@@ -65,7 +65,7 @@ it('makes up for the months that passed while no node ran', async () => {
   expect(await balance()).toBe(1n * USD);
 });
 
-it('keeps a number whose wallet is empty, and collects once it has money again', async () => {
+it('an unpaid number stays rented, and its rent is collected once money arrives', async () => {
   const { clock, logger, rent } = start();
   clock.jumpTo(new Date('2026-04-15T00:00:00Z'));
   await rent.collectAll();
@@ -78,7 +78,7 @@ it('keeps a number whose wallet is empty, and collects once it has money again',
   expect(await balance()).toBe(9n * USD);
 });
 
-it('collects nothing for a number that was released', async () => {
+it('a released number costs no more rent', async () => {
   const { clock, rent } = start();
   await releaseNumber(database.sql, { workspaceId: caller.workspaceId, e164: caller.did, now: NOW });
   clock.jumpTo(new Date(NOW.getTime() + 90 * DAY_MS));
@@ -86,7 +86,7 @@ it('collects nothing for a number that was released', async () => {
   expect(await balance()).toBe(5n * USD);
 });
 
-it('charges a month once when several nodes collect at the same moment', async () => {
+it('rent of a month is charged once when several nodes collect together', async () => {
   const nodes = [start(), start(), start()];
   for (const { clock } of nodes) clock.jumpTo(new Date('2026-02-20T00:00:00Z'));
   await Promise.all(nodes.map(({ rent }) => rent.collectAll()));

@@ -45,8 +45,8 @@ function opened(queue: MemoryQueue, embeddingsBaseUrl: string | null = null): Op
   return memory;
 }
 
-describe('memory', () => {
-  it('is being set up until its queue can be opened, and then takes what is asked of it', async () => {
+describe('memory service', () => {
+  it('answers MEMORY_INFRA_NOT_READY until its queue opens, and works afterwards', async () => {
     const queue = new MemoryQueue();
     queue.state = 'closed';
     const memory = opened(queue);
@@ -61,8 +61,8 @@ describe('memory', () => {
     expect((await ingest()).results).toMatchObject([{ outcome: 'queued' }]);
   });
 
-  it('finds by words alone while the embeddings server is away, says so and charges nothing', async () => {
-    // Nobody listens there any more.
+  it('finds by words only, marked as degraded and free, while the embeddings server is away', async () => {
+    // A port without a listener.
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as AddressInfo;
@@ -89,7 +89,7 @@ describe('memory', () => {
     expect(await walletOf(database.sql, by.workspaceId)).toEqual(before);
   }, 60_000);
 
-  it('embeds the memories of an older version again after a start, and finds them by keyword until then', async () => {
+  it('embeds memories of an older embedder again after a start, and finds them by keyword until then', async () => {
     const before = opened(new MemoryQueue());
     await before.ready({ withinMs: 30_000 });
     const { results } = await before.ingest({ memories: [textOf('The elevator is out of order.')], by });
@@ -109,7 +109,7 @@ describe('memory', () => {
     expect(await database.sql`select distinct embedder from memory_units`).toEqual([{ embedder: 'glove-ngrams-1' }]);
   }, 60_000);
 
-  it('can be closed while its queue does not answer, and begins nothing when that answers later', async () => {
+  it('closes while its queue hangs, and starts nothing when it opens later', async () => {
     const queue = new MemoryQueue();
     const answered = Promise.withResolvers<void>();
     const isWorking = { current: false };
@@ -137,7 +137,7 @@ describe('memory', () => {
     expect(isWorking.current).toBe(false);
   });
 
-  it('takes nothing more once it is closed', async () => {
+  it('rejects requests once closed', async () => {
     const memory = opened(new MemoryQueue());
     await memory.ready({ withinMs: 30_000 });
     await memory.close();

@@ -26,30 +26,30 @@ afterEach(async () => {
 });
 
 function opened(sql: Sql, choice: MemoryIndexChoice, waitMs = 60_000) {
-  const told: string[] = [];
-  const tell = (_: object, message: string) => void told.push(message);
-  const logger = { info: tell, warn: (_: object, message: string) => void told.push(`warning: ${message}`) };
+  const logged: string[] = [];
+  const log = (_: object, message: string) => void logged.push(message);
+  const logger = { info: log, warn: (_: object, message: string) => void logged.push(`warning: ${message}`) };
   const index = openVectorIndex({ sql, embedder: EMBEDDER, choice, fromUnits: 1, waitMs, logger });
   open.push(index);
-  return { index, told };
+  return { index, logged };
 }
 
-describe('the index of memories, where there is no pgvector', () => {
-  it('compares all points, and says so once', async () => {
+describe('vector index without pgvector', () => {
+  it('compares all points, and logs that once', async () => {
     const server = await openEmbeddedServer();
     open.push(server);
     const database = await server.createDatabase();
     open.push({ close: () => database.drop() });
     const auto = opened(database.sql, 'auto');
     expect(await auto.index.chosen).toBe('exact');
-    expect(auto.told).toEqual(['vector search is exact']);
+    expect(auto.logged).toEqual(['vector search is exact']);
     const wanted = opened(database.sql, 'pgvector');
     expect(await wanted.index.chosen).toBe('exact');
-    expect(wanted.told).toEqual(['warning: there is no pgvector: vector search is exact']);
+    expect(wanted.logged).toEqual(['warning: there is no pgvector: vector search is exact']);
   });
 });
 
-describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', () => {
+describe.skipIf(!hasPgvector)('vector index with pgvector', () => {
   let database: TestDatabase;
   let sql: Sql;
   let viewer: MemoryViewer;
@@ -61,38 +61,38 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     ({ sql, viewer, collection: own } = await seedMemories(database.sql));
   });
 
-  it('uses it, unless the settings say otherwise', async () => {
+  it('uses pgvector unless the settings say otherwise', async () => {
     const exact = opened(sql, 'exact');
     expect(await exact.index.chosen).toBe('exact');
     expect(await tables()).toEqual([]);
     const auto = opened(sql, 'auto');
     expect(await auto.index.chosen).toBe('pgvector');
-    expect(auto.told).toEqual(['vector search of large collections uses pgvector']);
+    expect(auto.logged).toEqual(['vector search of large collections uses pgvector']);
     await put(own);
     expect(await found(auto.index)).toBe(1);
     expect(await tables()).toEqual(['memory_vector_copies', 'memory_vectors_2']);
   });
 
-  it('is set up once by many nodes that start together, and search together', async () => {
+  it('initialises once when many nodes start and search together', async () => {
     await put(own);
     const pools = Array.from({ length: 6 }, () => connect({ url: database.url, max: 3 }));
     for (const pool of pools) open.push({ close: () => pool.end({ timeout: 5 }) });
     const nodes = pools.map((pool) => opened(pool, 'auto'));
     expect(await Promise.all(nodes.map(({ index }) => index.chosen))).toEqual(nodes.map(() => 'pgvector'));
     expect(await Promise.all(nodes.map(({ index }) => found(index)))).toEqual(nodes.map(() => 1));
-    expect(nodes.flatMap(({ told }) => told.filter((message) => message.startsWith('warning')))).toEqual([]);
+    expect(nodes.flatMap(({ logged }) => logged.filter((message) => message.startsWith('warning')))).toEqual([]);
   });
 
-  it('compares all points when the role may not create the extension, and starts', async () => {
+  it('falls back to exact search when the role may not create the extension', async () => {
     const role = `tandem_test_${randomBytes(4).toString('hex')}`;
     await sql.unsafe(`create role ${role} login password 'test'; grant all on all tables in schema public to ${role}`);
     const url = new URL(database.url);
     [url.username, url.password] = [role, 'test'];
     const limited = connect({ url: url.href, max: 2 });
     try {
-      const { index, told } = opened(limited, 'auto');
+      const { index, logged } = opened(limited, 'auto');
       expect(await index.chosen).toBe('exact');
-      expect(told).toEqual(['vector search is exact']);
+      expect(logged).toEqual(['vector search is exact']);
       await put(own);
       expect(await found(index)).toBe(1);
       await index.close();
@@ -102,23 +102,23 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     }
   });
 
-  it('goes on when somebody drops the extension with all that is in it, and begins anew at the next start', async () => {
+  it('survives a dropped extension, and rebuilds at the next start', async () => {
     await put(own);
-    const { index, told } = opened(sql, 'auto');
+    const { index, logged } = opened(sql, 'auto');
     expect(await found(index)).toBe(1);
     await sql.unsafe('drop extension vector cascade');
     await put(own);
     expect(await found(index)).toBe(2);
-    expect(told.some((message) => message.startsWith('warning'))).toBe(true);
+    expect(logged.some((message) => message.startsWith('warning'))).toBe(true);
     const pool = connect({ url: database.url, max: 2 });
     open.push({ close: () => pool.end({ timeout: 5 }) });
     const next = opened(pool, 'auto');
     expect(await found(next.index)).toBe(2);
-    expect(next.told).toEqual(['vector search of large collections uses pgvector']);
+    expect(next.logged).toEqual(['vector search of large collections uses pgvector']);
     expect(await sql`select 1 from memory_vectors_2`).toHaveLength(2);
   });
 
-  it('compares points of more than 4,000 dimensions', async () => {
+  it('compares points of more than 4,000 dimensions exactly', async () => {
     const long = pointOf(Float32Array.from({ length: 4_001 }, (_, at) => at % 7));
     await put(own, long);
     const { index } = opened(sql, 'auto');
@@ -126,7 +126,7 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     expect(await tables()).toEqual(['memory_vector_copies']);
   });
 
-  it('keeps no point of what is deleted, nor the index of a collection that is', async () => {
+  it('deletes points with their memories, and indexes with their collections', async () => {
     const { workspaceId, userId: createdByUserId } = viewer;
     const team = await createMemoryCollection(sql, {
       workspaceId,
@@ -145,10 +145,10 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     expect(await indexes()).toEqual([]);
   });
 
-  it('makes an index anew of which the making was broken off, and ends one with the node that makes it', async () => {
+  it('rebuilds an interrupted index, and cancels a build when its node closes', async () => {
     await put(own);
     const held = await sql.reserve();
-    // Whoever makes an index without holding others up waits for transactions that are older.
+    // `create index concurrently` waits for older transactions.
     await held.unsafe('begin isolation level repeatable read; select 1');
     const first = opened(sql, 'auto', 100);
     await first.index.chosen;

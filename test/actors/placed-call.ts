@@ -2,13 +2,13 @@ import { expect } from 'vitest';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
-import { type DialerOptions, endsWhenAsked, openDialer } from './dialer-fixture.ts';
+import { acceptsHangup, type DialerOptions, openDialer } from './dialer-fixture.ts';
 import { quiet, remoteMedia } from './fakes.ts';
 
-/** A call whose agent was dialed, with peers to play. */
+/** A call with a dialed agent; the test plays the peers. */
 export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceCallRequest> = {}) {
   const dialer = await openDialer(options);
-  dialer.sip.onDial = endsWhenAsked;
+  dialer.sip.onDial = acceptsHangup;
   const { call } = await dialer.dialer.place(dialer.request(wanted));
   await eventually(() => expect(dialer.sip.legs).toHaveLength(1));
   const live = dialer.registry.get(call.call_id)!;
@@ -23,15 +23,15 @@ export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceC
     agent: () => leg(0),
     customer: () => leg(1),
     async bridge() {
-      leg(0).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-      leg(0).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      leg(0).emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg(0).emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
       await eventually(() => expect(dialer.sip.legs).toHaveLength(2));
-      leg(1).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-      leg(1).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
+      leg(1).emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg(1).emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
       await live.journal.drained();
       expect(live.journal.bridgedAt()?.at).toEqual(NOW);
     },
-    /** Resolves with its leg_id once it has answered and the event is stored. */
+    /** Resolves with the leg_id once the leg answered and its event is stored. */
     async addThirdParty(): Promise<string> {
       const { callId } = live.row;
       const added = await dialer.dialer.addLeg(
@@ -39,15 +39,15 @@ export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceC
         { role: 'party', mode: null, endpoint: { type: 'phone', number: '+919833333333' } },
       );
       await eventually(() => expect(dialer.sip.legs).toHaveLength(3));
-      leg(2).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(40_000) });
+      leg(2).emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(40_000) });
       await live.journal.drained();
       return added.leg_id;
     },
     async hangup() {
-      leg(0).tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+      leg(0).emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
       await quiet();
     },
-    /** Settled, and gone from this process. */
+    /** Waits until the call is settled and removed from this process. */
     async over() {
       await live.settled;
       expect(dialer.registry.list()).toEqual([]);

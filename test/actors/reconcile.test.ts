@@ -30,9 +30,9 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('what an earlier boot left behind', () => {
+describe('reconciliation after an earlier boot', () => {
   for (const state of ['pending', 'initiated'] as const) {
-    it(`makes a call that was ${state} a temporary failure that costs nothing`, async () => {
+    it(`fails a ${state} call temporarily and free of charge`, async () => {
       const node = await openNode();
       const call = await node.orphan(state, { admit: CALLBACK });
       await node.reconcile({ seenAt: later(8_000), now: later(60_000) });
@@ -55,11 +55,11 @@ describe('what an earlier boot left behind', () => {
     });
   }
 
-  it('has the legs of its calls ended, once', async () => {
+  it('ends the legs of its calls once', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { boot: 'boot-before' });
     const other = await node.orphan('initiated', { boot: 'boot-before' });
-    const handle = (transactionId: string) => ({ kind: 'invite', transactionId }) as const;
+    const handle = (transactionId: string) => ({ kind: 'invite', transactionId, dialogId: 'd' }) as const;
     const store = (callId: string, leg: string, id: string, boot = 'boot-before') =>
       storeLegHandle(database.sql, { callId, boot, leg, handle: handle(id) });
     await store(call.callId, 'agent', 'rung');
@@ -75,10 +75,10 @@ describe('what an earlier boot left behind', () => {
     expect(node.sip.ended).toHaveLength(3);
   });
 
-  it('has the legs of its calls ended again when it died before the calls were settled', async () => {
+  it('ends the legs again when it died before settling the calls', async () => {
     const node = await openNode();
     const { callId } = await node.orphan('bridged', { boot: 'boot-before' });
-    const handle = { kind: 'invite', transactionId: 'a' } as const;
+    const handle = { kind: 'invite', transactionId: 'a', dialogId: 'd' } as const;
     await storeLegHandle(database.sql, { callId, boot: 'boot-before', leg: 'agent', handle });
     node.sip.endLegs = () => {
       throw new Error('killed');
@@ -90,7 +90,7 @@ describe('what an earlier boot left behind', () => {
     expect(ended).toEqual([handle]);
   });
 
-  it('settles a call also when the attempt before failed after it had been taken over', async () => {
+  it('settles a call whose first attempt failed after the takeover', async () => {
     const node = await openNode();
     const { callId } = await node.orphan('bridged');
     const { endLegs } = node.sip;
@@ -103,7 +103,7 @@ describe('what an earlier boot left behind', () => {
     expect(await getCallById(database.sql, callId)).toMatchObject({ state: 'completed' });
   });
 
-  it('settles the next call while the queue of callbacks is away', async () => {
+  it('settles the next call while the callback queue is unavailable', async () => {
     const node = await openNode();
     const calls = [
       await node.orphan('bridged', { admit: CALLBACK }),
@@ -115,7 +115,7 @@ describe('what an earlier boot left behind', () => {
     expect(states).toEqual(['completed', 'failed']);
   });
 
-  it('bills a call that was bridged until its server was last known to live', async () => {
+  it('charges a bridged call until its server was last seen', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK });
     await node.reconcile({ seenAt: later(40_400), now: later(600_000) });
@@ -143,11 +143,11 @@ describe('what an earlier boot left behind', () => {
   });
 
   for (const [what, seenAt, talked] of [
-    ['nothing, when nobody knows how long its server lived', null, 0],
-    ['nothing, when its server was last seen before the answer', later(5_000), 0],
-    ['no time that has not come yet', later(900_000), 50],
+    ['nothing when the end of its server is unknown', null, 0],
+    ['nothing when its server was last seen before the answer', later(5_000), 0],
+    ['no time in the future', later(900_000), 50],
   ] as const) {
-    it(`bills ${what}`, async () => {
+    it(`charges ${what}`, async () => {
       const node = await openNode();
       const call = await node.orphan('bridged', { answeredAt: later(10_000) });
       await node.reconcile({ seenAt, now: later(60_000) });
@@ -161,7 +161,7 @@ describe('what an earlier boot left behind', () => {
     });
   }
 
-  it('bills the legs that had joined until the same moment, and ends them with the call', async () => {
+  it('charges joined legs until the same moment, and ends them with the call', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged');
     const leg = { legId: 'leg_1', role: 'party', number: '+919833333333', mode: null, muted: false, leftAt: null };
@@ -176,18 +176,18 @@ describe('what an earlier boot left behind', () => {
     expect(settled.legsCostNano).toBe((settled.costNano! / BigInt(settled.talkSeconds!)) * 4n);
   });
 
-  it('bills no more than the longest talk the call may have', async () => {
+  it('charges at most the maximum duration', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { maxDurationS: 30 } });
     await node.reconcile({ seenAt: later(45_000), now: later(60_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ talkSeconds: 30, costNano: 30_000_000n });
   });
 
-  it('bills no more than the hold paid for when the wall clock stepped forward by an hour during the talk', async () => {
+  it('charges at most the hold when the wall clock stepped forward by an hour', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
     await node.reconcile({ seenAt: later(3_640_000), now: later(3_700_000) });
-    // 30 s and 45 s of ringing and 60 s of talk were held.
+    // The hold covers 30 s and 45 s of ringing and 60 s of talk.
     expect(await getCallById(database.sql, call.callId)).toMatchObject({
       talkSeconds: 135,
       costNano: 135_000_000n,
@@ -196,7 +196,7 @@ describe('what an earlier boot left behind', () => {
     expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({ heldNano: 0n });
   });
 
-  it('bills nothing when the wall clock stepped back by an hour during the talk', async () => {
+  it('charges nothing when the wall clock stepped back by an hour', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
     await node.reconcile({ seenAt: later(-3_560_000), now: later(-3_500_000) });
@@ -207,7 +207,20 @@ describe('what an earlier boot left behind', () => {
     });
   });
 
-  it('fails the transcript of a talk that went with the process, and keeps what was understood', async () => {
+  it('charges nothing when the wall clock was an hour ahead at the answer', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(3_610_000) });
+    await node.reconcile({ seenAt: later(3_620_000), now: later(60_000) });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      state: 'completed',
+      talkSeconds: 0,
+      costNano: null,
+      endTime: later(3_610_000),
+    });
+    expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({ heldNano: 0n });
+  });
+
+  it('marks an interrupted transcript as failed, and keeps its segments', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { transcribe: true } });
     const { callId } = call;
@@ -232,7 +245,7 @@ describe('what an earlier boot left behind', () => {
     });
   });
 
-  it('tells in the event log that the call was lost and what became of it', async () => {
+  it('logs the loss of the call and its outcome as events', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
     await node.reconcile({ seenAt: later(20_000), now: later(60_000) });
@@ -245,7 +258,7 @@ describe('what an earlier boot left behind', () => {
     ]);
   });
 
-  it('resolves a call that an interrupted reconciliation left unknown', async () => {
+  it('settles a call that an interrupted reconciliation left unknown', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000) });
     await database.sql`update calls set state = 'unknown' where call_id = ${call.callId}`;
@@ -255,7 +268,7 @@ describe('what an earlier boot left behind', () => {
     expect(events.filter(({ event }) => event === 'call.unknown')).toEqual([]);
   });
 
-  it('brings the recording of a lost call to the store', async () => {
+  it('uploads the recording of a lost call', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), recorded: true });
     await node.reconcile({ seenAt: later(20_000), now: later(60_000) });
@@ -267,7 +280,7 @@ describe('what an earlier boot left behind', () => {
     ]);
   });
 
-  it('goes on with the recording of a call that was settled, but not one that is stored or failed', async () => {
+  it('continues an unfinished recording of a settled call, but not a stored or failed one', async () => {
     const node = await openNode();
     const ids: string[] = [];
     for (const status of ['processing', 'uploaded', 'failed'] as const) {
@@ -281,7 +294,7 @@ describe('what an earlier boot left behind', () => {
     expect(node.recordings.asked.map(({ recordingId }) => recordingId)).toEqual([ids[0]]);
   });
 
-  it('leaves the calls and the recordings of other nodes alone', async () => {
+  it('ignores calls and recordings of other nodes', async () => {
     const node = await openNode();
     const other = await openNode();
     const theirs = await other.orphan('bridged', { answeredAt: NOW, recorded: true, boot: other.boot });
@@ -296,7 +309,7 @@ describe('what an earlier boot left behind', () => {
     expect(node.logger.lines).toEqual([]);
   });
 
-  it('leaves the live calls of this boot alone, and the recordings that still grow', async () => {
+  it('ignores live calls and growing recordings of this boot', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, recorded: true, boot: node.boot });
     expect(await node.reconcile()).toEqual({ calls: 0, recordings: 0 });
@@ -318,7 +331,7 @@ describe('what an earlier boot left behind', () => {
     expect(node.deliverer.enqueued).toHaveLength(2);
   });
 
-  it('has nothing to do and nothing to say on a first start', async () => {
+  it('does and logs nothing on a first start', async () => {
     const node = await openNode();
     expect(await node.reconcile({ seenAt: null })).toEqual({ calls: 0, recordings: 0 });
     expect(node.logger.lines).toEqual([]);
@@ -335,7 +348,7 @@ async function stored({ callId }: CallRow) {
   };
 }
 
-/** A node that starts, with a way to leave calls behind as its earlier boot would have. */
+/** A starting node, which can leave calls behind as its earlier boot would. */
 async function openNode() {
   const { sql } = database;
   const node = `node-${randomUUID()}`;

@@ -26,7 +26,7 @@ import { seedCaller } from './seeds.ts';
 
 const STEREO = { channels: 2, sampleRateHz: 8000 };
 const WIDEBAND = { channels: 2, sampleRateHz: 16_000 };
-/** A tenth of a second: 800 frames of 4 bytes. */
+/** 0.1 s: 800 frames of 4 bytes. */
 const AUDIO = Buffer.alloc(3_200, 1);
 const WHOLE_WAV = Buffer.concat([wavHeader(STEREO, AUDIO.length), AUDIO]);
 
@@ -41,8 +41,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe('the recording desk', () => {
-  it('moves a finished recording into the store and brings its row and its call up to date', async () => {
+describe('recording desk', () => {
+  it('uploads a finished recording, and updates its row and its call', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(WHOLE_WAV);
     desk.clock.advance(1_000);
@@ -60,7 +60,7 @@ describe('the recording desk', () => {
     await expect(stat(recording.filePath)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  it('repairs the file of a writer that was killed in the middle of a frame', async () => {
+  it('repairs a file whose writer was killed within a frame', async () => {
     const desk = await openDesk();
     const cut = Buffer.concat([wavHeader(STEREO, 0), AUDIO.subarray(0, 1_601)]);
     const recording = await desk.finish(cut);
@@ -72,7 +72,7 @@ describe('the recording desk', () => {
     expect(wav).toMatchObject({ ...STEREO, durationMs: 50 });
   });
 
-  it('leaves alone the file that a frozen node has open, and stores what was in it', async () => {
+  it('stores the content of a file that a frozen node holds open, without later writes', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null);
     const theirs = await mkdtemp(join(folder, 'theirs-'));
@@ -87,7 +87,7 @@ describe('the recording desk', () => {
     expect(await readdir(theirs)).toEqual([]);
   });
 
-  it('does not make a recording failed that another node has stored meanwhile', async () => {
+  it('does not fail a recording that another node has stored', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null, { status: 'uploaded', objectKey: 'theirs' });
     const patch = { status: 'failed' } as const;
@@ -97,7 +97,7 @@ describe('the recording desk', () => {
     expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({ status: 'uploaded' });
   });
 
-  it('makes a recording failed of which there is no file', async () => {
+  it('fails a recording without a file', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null);
     desk.store(recording);
@@ -106,7 +106,7 @@ describe('the recording desk', () => {
     expect(desk.clock.waiting()).toEqual([]);
   });
 
-  it('finds a recording that was moved before its row could say so', async () => {
+  it('finds an uploaded recording whose row was not updated', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(WHOLE_WAV);
     const key = `recordings/${recording.workspaceId}/${recording.recordingId}.wav`;
@@ -116,7 +116,7 @@ describe('the recording desk', () => {
     expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({ objectKey: key, sizeBytes: 3_244 });
   });
 
-  it('leaves a recording alone that is stored already', async () => {
+  it('ignores a stored recording', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null, { status: 'uploaded', objectKey: 'elsewhere.wav', sizeBytes: 9 });
     await desk.retry(recording);
@@ -127,7 +127,7 @@ describe('the recording desk', () => {
     });
   });
 
-  it('tries again after a failure, twice as late each time, until it succeeds', async () => {
+  it('retries with doubling delays until it succeeds', async () => {
     let failuresLeft = 3;
     const desk = await openDesk({
       beforePut: () => {
@@ -146,7 +146,7 @@ describe('the recording desk', () => {
     expect(desk.logger.messages('warn')).toEqual(Array.from({ length: 3 }, () => 'storing a recording failed'));
   });
 
-  it('cuts the wait after a failure short when it is asked to retry', async () => {
+  it('skips the delay on an explicit retry', async () => {
     let broken = true;
     const desk = await openDesk({
       beforePut: () => {
@@ -162,7 +162,7 @@ describe('the recording desk', () => {
     expect(desk.clock.waiting()).toEqual([]);
   });
 
-  it('answers a retry when that attempt is over, also when it failed', async () => {
+  it('completes an explicit retry even if it fails', async () => {
     const desk = await openDesk({
       beforePut: () => {
         throw new Error('the disk is full');
@@ -176,7 +176,7 @@ describe('the recording desk', () => {
     expect(desk.clock.waiting()).toEqual([2_000]);
   });
 
-  it('stores audio that appeared after its recording had failed', async () => {
+  it('stores audio that appears after its recording failed', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null);
     await desk.retry(recording);
@@ -186,7 +186,7 @@ describe('the recording desk', () => {
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
   });
 
-  it('stores a recording once, however often it is asked to while that is under way', async () => {
+  it('stores a recording once for concurrent requests', async () => {
     const gate = Promise.withResolvers<void>();
     let puts = 0;
     const desk = await openDesk({
@@ -205,7 +205,7 @@ describe('the recording desk', () => {
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
   });
 
-  it('stores the peaks of a recording before the recording', async () => {
+  it('stores the peaks before the recording', async () => {
     const asked: unknown[] = [];
     const desk = await openDesk({
       exportPeaks: async (job) => {
@@ -221,7 +221,7 @@ describe('the recording desk', () => {
     expect((await desk.objects.stat(peaks))?.sizeBytes).toBe(5);
   });
 
-  it('stores a recording whose peaks cannot be computed', async () => {
+  it('stores a recording without computable peaks', async () => {
     const desk = await openDesk({
       exportPeaks: async () => {
         throw new Error('the thread is gone');
@@ -233,7 +233,7 @@ describe('the recording desk', () => {
     expect(desk.logger.messages('warn')).toEqual(['computing the peaks of a recording failed']);
   });
 
-  it('completes the encrypted file at 16 kHz of a writer that was killed, and stores it encrypted', async () => {
+  it('completes an encrypted 16 kHz file of a killed writer, and stores it encrypted', async () => {
     const sealingKeys = createSealingKeys(Buffer.alloc(32, 1));
     const desk = await openDesk({ sealingKeys });
     const recording = await desk.finish(null);
@@ -242,7 +242,7 @@ describe('the recording desk', () => {
     await writer.abandon();
     await desk.retry(recording);
     const row = await getRecording(database.sql, recording.recordingId);
-    // Two chunks of 16 KiB were whole.
+    // Two chunks of 16 KiB were complete.
     expect(row).toMatchObject({ status: 'uploaded', sizeBytes: 32_768, durationMs: 511 });
     expect(row?.objectKey).toBe(`recordings/${recording.workspaceId}/${recording.recordingId}.wav.sealed`);
     const object = await createPlayableObjects(desk.objects, sealingKeys).open(row!.objectKey!);
@@ -252,7 +252,7 @@ describe('the recording desk', () => {
     expect(await readFile(join(desk.objectsDir, row!.objectKey!))).not.toContain(Buffer.alloc(8, 1));
   });
 
-  it('keeps an encrypted file whose key is missing until the key is there', async () => {
+  it('keeps an encrypted file until its key is available', async () => {
     const old = createSealingKeys(Buffer.alloc(32, 1));
     const desk = await openDesk({ sealingKeys: createSealingKeys(Buffer.alloc(32, 2)) });
     const recording = await desk.finish(null);
@@ -264,7 +264,7 @@ describe('the recording desk', () => {
     await expect(stat(`${recording.filePath}.sealed`)).resolves.toBeDefined();
   });
 
-  it('makes a recording failed whose encrypted file is damaged, and keeps the file', async () => {
+  it('fails a recording with a damaged encrypted file, and keeps the file', async () => {
     const sealingKeys = createSealingKeys(Buffer.alloc(32, 1));
     const desk = await openDesk({ sealingKeys });
     const recording = await desk.finish(null);
@@ -275,20 +275,20 @@ describe('the recording desk', () => {
     await expect(stat(`${recording.filePath}.sealed`)).resolves.toBeDefined();
   });
 
-  it('leaves a recording alone that was deleted', async () => {
+  it('ignores a deleted recording', async () => {
     const desk = await openDesk();
     const recording = await desk.finish(null, { status: 'deleted' });
     await desk.retry(recording);
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('deleted');
   });
 
-  it('gives up a recording that has no row', async () => {
+  it('abandons a recording without a row', async () => {
     const desk = await openDesk();
     await desk.retry({ recordingId: randomUUID(), callId: 'call_x', workspaceId: randomUUID() });
     expect(desk.clock.waiting()).toEqual([]);
   });
 
-  it('answers who waits for a retry when it is closed, and closes once the attempt under way has ended', async () => {
+  it('resolves waiting retries on close, and closes after the current attempt', async () => {
     const gate = Promise.withResolvers<void>();
     const desk = await openDesk({ beforePut: () => gate.promise });
     const recording = await desk.finish(WHOLE_WAV);
@@ -307,7 +307,6 @@ function sealOf(keys: SealingKeys, { recordingId }: { recordingId: string }) {
 }
 
 interface DeskOptions {
-  /** Before the audio is stored. */
   beforePut?: () => void | Promise<void>;
   sealingKeys?: SealingKeys;
   exportPeaks?: RecordingExporter['export'];
@@ -348,7 +347,7 @@ async function openDesk({
     logger,
     objects: store,
     objectsDir,
-    /** A settled call whose recording is there, or not. */
+    /** A settled call with the given recording file, or with none. */
     async finish(content: Buffer | null, patch: RecordingPatch = {}) {
       const { callId, workspaceId } = await caller.admit();
       const recordingId = randomUUID();

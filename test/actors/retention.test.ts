@@ -9,7 +9,7 @@ import { createTestClock, createTestLogger } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const DAY_MS = 86_400_000;
-const KEPT = { deliveries: 0, call_events: 0, transcripts: 0, sip_messages: 0 };
+const KEPT = { deliveries: 0, call_events: 0, transcripts: 0, sip_messages: 0, quality: 0 };
 let database: TestDatabase;
 let sql: Sql;
 
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-it('deletes each kind after its days, every hour, and keeps those with 0 days for ever', async () => {
+it('retention deletes each kind of data hourly after its days, and keeps it forever with 0 days', async () => {
   const caller = await seedCaller(sql);
   const { callId } = await caller.admit();
   await sql`update calls set state = 'completed', end_time = ${NOW} where call_id = ${callId}`;

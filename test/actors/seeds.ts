@@ -4,7 +4,7 @@ import { type AdmitCallInput, admitCall, type CallRow, recordMoves } from '../..
 import type { CreateTrunkInput } from '../../storage/queries/trunks.ts';
 import { admission, seedTrunk, seedWorkspace, USD } from '../storage/seed.ts';
 
-/** A workspace with money, a trunk at 0.001 USD a second and a number, in a database shared by the tests of a file. */
+/** A workspace with money, a trunk at 0.001 USD per second and a number. */
 export interface Caller {
   workspaceId: string;
   userId: number;
@@ -33,7 +33,7 @@ export async function seedCaller(
   };
 }
 
-/** Moves an admitted call on, as its machine would have done. */
+/** Advances an admitted call as its machine would. */
 export async function moveTo(
   sql: Sql,
   call: CallRow,

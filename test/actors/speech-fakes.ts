@@ -15,13 +15,13 @@ export const VOICE: SpeakableVoice = {
   },
 };
 
-/** One voice, which hums for a while at each word; fails and waits where it is asked to. */
+/** One voice that hums a fixed time per word; the test can make it fail or wait. */
 export class FakeSpeech {
   readonly spoken: string[] = [];
   wordMs = 100;
-  /** What the request says is wrong with the voice: throws. */
+  /** May throw to reject the voice of the request. */
   onResolve: (options: { workspaceId: string; voiceId: string | null }) => void = () => undefined;
-  /** Runs before anything is said; throws or waits. */
+  /** Runs before synthesis; may throw or wait. */
   onSpeak: (text: string, signal: AbortSignal) => void | Promise<void> = () => undefined;
 
   async resolve(options: { workspaceId: string; voiceId: string | null }): Promise<SpeakableVoice> {

@@ -12,13 +12,13 @@ import type {
   SpeechRecognition,
 } from '../../speech/speech-recognition.ts';
 
-/** A recogniser without engines: streams keep what they are told, and say what the test says. */
+/** Recognition without engines: streams record their input and emit the test's events. */
 export class FakeRecognition implements SpeechRecognition {
   readonly isRunning = true;
   readonly streams: FakeRecognitionStream[] = [];
-  /** Of the streams that are opened from now on. */
+  /** Applies to streams opened later. */
   boostsKeywords = true;
-  /** Runs before a stream opens or is configured; throws or waits to make that fail or take long. */
+  /** Runs before a stream opens or changes; may throw or wait. */
   onSettings: (settings: Partial<RecognitionSettings>) => void | Promise<void> = () => undefined;
 
   async open(options: OpenRecognitionOptions): Promise<FakeRecognitionStream> {
@@ -30,14 +30,12 @@ export class FakeRecognition implements SpeechRecognition {
     return stream;
   }
 
-  /** The newest. */
   get stream(): FakeRecognitionStream {
     const stream = this.streams.at(-1);
     if (stream === undefined) throw new Error('no stream was opened');
     return stream;
   }
 
-  /** Streams that nobody has closed. */
   get live(): FakeRecognitionStream[] {
     return this.streams.filter(({ isClosed }) => !isClosed);
   }
@@ -47,6 +45,10 @@ export class FakeRecognition implements SpeechRecognition {
       { code: 'en', engines: ['pocketsphinx' as const] },
       { code: 'hi', engines: ['openai' as const] },
     ];
+  }
+
+  liveLoad() {
+    return 0;
   }
 
   async engines() {
@@ -84,13 +86,13 @@ class FakeRecognitionStream {
     this.utterances.close();
   }
 
-  tell(event: RecognitionEvent): void {
+  emit(event: RecognitionEvent): void {
     if (!this.isClosed) this.options.onEvent(event);
   }
 
-  /** An utterance from its first to its last word, two seconds later. */
+  /** Emits a complete utterance of the given duration. */
   recognise(utteranceId: number, text: string, { durationMs = 2_000 } = {}): void {
-    this.tell({
+    this.emit({
       type: 'utterance.recognised',
       utteranceId,
       summary: { ...SUMMARY, startMs: 1_000, endMs: 1_000 + durationMs },
@@ -107,12 +109,11 @@ class FakeRecognitionStream {
   }
 }
 
-/** Ears without threads. */
+/** Listening without threads. */
 export class FakeListening implements ListeningPlane {
   readonly sessions: FakeListeningSession[] = [];
-  /** Runs before a session opens. */
   onOpen: () => void | Promise<void> = () => undefined;
-  /** What ends once all has been heard. */
+  /** Runs when all audio is processed. */
   onFinish: (session: FakeListeningSession) => void = () => undefined;
 
   async open(options: ListenOptions): Promise<FakeListeningSession> {
@@ -123,7 +124,6 @@ export class FakeListening implements ListeningPlane {
     return session;
   }
 
-  /** The newest. */
   get session(): FakeListeningSession {
     const session = this.sessions.at(-1);
     if (session === undefined) throw new Error('no listener was opened');
@@ -153,7 +153,7 @@ export class FakeListeningSession implements ListeningSession {
   readonly options: ListenOptions;
   readonly changes: Partial<ListeningSettings>[] = [];
   readonly written: Uint8Array[] = [];
-  /** Bytes that were written when each utterance was ended. */
+  /** Bytes written before each end of an utterance. */
   readonly endedAt: number[] = [];
   isFinished = false;
   isClosed = false;
@@ -165,13 +165,12 @@ export class FakeListeningSession implements ListeningSession {
     options.signal.addEventListener('abort', () => void this.close(), { once: true });
   }
 
-  /** All that was written. */
   get bytes(): Buffer {
     return Buffer.concat(this.written);
   }
 
   write(bytes: Uint8Array<ArrayBuffer>): void {
-    // As if it were handed to another thread: whoever wrote it has it no more.
+    // Transfers the buffer as to another thread, so the writer loses it.
     this.written.push(structuredClone(bytes, { transfer: [bytes.buffer] }));
   }
 
@@ -194,13 +193,13 @@ export class FakeListeningSession implements ListeningSession {
   }
 }
 
-/** Both, where the end of listening ends recognition too. */
+/** Both fakes, connected so that the end of listening ends recognition. */
 export function createFakeSpeech(): { recognition: FakeRecognition; listening: FakeListening } {
   const recognition = new FakeRecognition();
   const listening = new FakeListening();
   listening.onFinish = ({ options }) => {
     const stream = recognition.streams.find(({ utterances }) => utterances === options.utterances);
-    stream?.tell({ type: 'recognition.ended' });
+    stream?.emit({ type: 'recognition.ended' });
   };
   return { recognition, listening };
 }

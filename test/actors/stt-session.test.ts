@@ -38,8 +38,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe('a live transcription', () => {
-  it('opens recognition and a listener as the client wants them', async () => {
+describe('live transcription session', () => {
+  it("opens recognition and a listener with the client's settings", async () => {
     const { session, recognition, listening, until } = await openSession();
     const settings = { ...SETTINGS, encoding: 'mulaw', sampleRateHz: 8_000, interimEveryMs: 300 } as const;
     session.send({ type: 'start', settings: { ...settings, diarize: true, maxSpeakers: 3 }, talk: TALK });
@@ -64,38 +64,38 @@ describe('a live transcription', () => {
     expect(listening.session.options.utterances).toBe(recognition.stream.utterances);
   });
 
-  it('warns its client of terms that the model has no use for', async () => {
+  it('warns of terms that the model ignores', async () => {
     for (const { boostsKeywords, talk, warnings } of [
       { boostsKeywords: false, talk: TALK, warnings: ['keywords_not_boosted'] },
       { boostsKeywords: false, talk: null, warnings: [] },
       { boostsKeywords: true, talk: TALK, warnings: [] },
     ]) {
-      const { session, recognition, told, until } = await openSession();
+      const { session, recognition, messages, until } = await openSession();
       recognition.boostsKeywords = boostsKeywords;
       session.send({ type: 'start', settings: SETTINGS, talk });
       await until('session_started');
-      expect(told).toMatchObject([{ warning_codes: warnings }]);
+      expect(messages).toMatchObject([{ warning_codes: warnings }]);
     }
   });
 
-  it('keeps the details of a broken engine from its client, and logs them', async () => {
-    const { session, recognition, told, logger } = await startedSession();
+  it('logs details of an engine failure without sending them to the client', async () => {
+    const { session, recognition, messages, logger } = await startedSession();
     const message = 'cannot open /srv/models/stt/secret-model/encoder.onnx';
-    recognition.stream.tell({ type: 'recognition.failed', code: 'INTERNAL', message, retryAfterS: null });
+    recognition.stream.emit({ type: 'recognition.failed', code: 'INTERNAL', message, retryAfterS: null });
     await session.ended;
-    expect(told).toContainEqual({
+    expect(messages).toContainEqual({
       type: 'error',
       code: 'INTERNAL',
       message: 'Something went wrong here. Connect again.',
     });
-    expect(JSON.stringify(told)).not.toContain('secret-model');
+    expect(JSON.stringify(messages)).not.toContain('secret-model');
     expect(logger.lines).toContainEqual(
       expect.objectContaining({ level: 'error', fields: expect.objectContaining({ err: new Error(message) }) }),
     );
   });
 
-  it('warns its client of terms when a change of the language picks a model that has no use for them', async () => {
-    const { session, recognition, told, until } = await openSession();
+  it('warns when a changed language selects a model that ignores the terms', async () => {
+    const { session, recognition, messages, until } = await openSession();
     session.send({ type: 'start', settings: SETTINGS, talk: TALK });
     await until('session_started');
     recognition.stream.boostsKeywords = false;
@@ -106,7 +106,7 @@ describe('a live transcription', () => {
     recognition.stream.boostsKeywords = true;
     session.send({ type: 'config', change: { languages: ['en'] } });
     await until('config_updated', 3);
-    expect(told).toMatchObject([
+    expect(messages).toMatchObject([
       { type: 'session_started', warning_codes: [] },
       { type: 'config_updated', warning_codes: ['keywords_not_boosted'] },
       { type: 'config_updated', warning_codes: ['keywords_not_boosted'] },
@@ -114,7 +114,7 @@ describe('a live transcription', () => {
     ]);
   });
 
-  it('refuses audio that comes before it was started, and takes it afterwards, in whatever format each comes', async () => {
+  it('rejects audio before its start, and accepts any mix of formats afterwards', async () => {
     const { session, listening, until } = await openSession();
     expect(session.audio(new Uint8Array([1, 2]), LINEAR_16K)).toBe(false);
     session.send({ type: 'start', settings: SETTINGS, talk: null });
@@ -126,10 +126,10 @@ describe('a live transcription', () => {
     expect(listening.session.changes).toEqual([{ format: MULAW_8K }]);
   });
 
-  it('ends the open utterance where the client finalizes, between the audio before and after', async () => {
-    const { session, listening, told, until } = await openSession();
+  it('ends the open utterance at finalise, between the audio before and after', async () => {
+    const { session, listening, messages, until } = await openSession();
     session.send({ type: 'finalize' });
-    expect(told.at(-1)).toMatchObject({ type: 'error', code: 'invalid_state' });
+    expect(messages.at(-1)).toMatchObject({ type: 'error', code: 'invalid_state' });
     session.send({ type: 'start', settings: SETTINGS, talk: null });
     await until('session_started');
     session.audio(new Uint8Array([1, 2]), LINEAR_16K);
@@ -143,9 +143,9 @@ describe('a live transcription', () => {
     expect(listening.session.endedAt).toEqual([2, 4]);
   });
 
-  it('counts to the lag of a text what waits to be heard', async () => {
-    const { session, recognition, listening, told, until } = await startedSession();
-    const finals = () => told.flatMap((message) => ('lag_ms' in message ? [message.lag_ms] : []));
+  it('includes unprocessed audio in lag_ms', async () => {
+    const { session, recognition, listening, messages, until } = await startedSession();
+    const finals = () => messages.flatMap((message) => ('lag_ms' in message ? [message.lag_ms] : []));
     session.audio(new Uint8Array(3 * 32_000), LINEAR_16K);
     recognition.stream.recognise(0, 'hello');
     await until('transcription');
@@ -155,8 +155,8 @@ describe('a live transcription', () => {
     expect(finals()).toEqual([2_600, 100]);
   });
 
-  it('answers each change of the configuration once, and changes nothing when no engine can do it', async () => {
-    const { session, recognition, listening, told, until } = await startedSession();
+  it('answers each configuration change once, and keeps the old one when no engine supports the new', async () => {
+    const { session, recognition, listening, messages, until } = await startedSession();
     recognition.onSettings = ({ languages }) => {
       if (languages?.includes('hi')) throw new TandemError('unsupported_language', 'No engine knows Hindi (hi).');
     };
@@ -165,7 +165,7 @@ describe('a live transcription', () => {
     session.send({ type: 'config', change: { languages: ['ja'] } });
     session.send({ type: 'config', change: { languages: null, utteranceEndMs: 2_000 } });
     await until('config_updated', 2);
-    expect(told.slice(1)).toMatchObject([
+    expect(messages.slice(1)).toMatchObject([
       { type: 'error', code: 'unsupported_language', message: expect.stringContaining('Japanese (ja)') },
       { type: 'error', code: 'unsupported_language', message: 'No engine knows Hindi (hi).' },
       { type: 'config_updated', config: { languages: ['en'], audio_enhancement: 'light', utterance_end_ms: 1_000 } },
@@ -178,8 +178,8 @@ describe('a live transcription', () => {
     ]);
   });
 
-  it('refuses fewer speakers at most than at least, and keeps what was', async () => {
-    const { session, recognition, told, until } = await openSession();
+  it('rejects max_speakers below min_speakers, and keeps the old values', async () => {
+    const { session, recognition, messages, until } = await openSession();
     const settings = { ...SETTINGS, diarize: true, minSpeakers: 3, maxSpeakers: 2 };
     session.send({ type: 'start', settings, talk: null });
     await until('error');
@@ -189,46 +189,46 @@ describe('a live transcription', () => {
     await until('error', 2);
     session.send({ type: 'config', change: { maxSpeakers: 3 } });
     await until('config_updated');
-    expect(told.at(-1)).toMatchObject({ config: { min_speakers: 3, max_speakers: 3 } });
+    expect(messages.at(-1)).toMatchObject({ config: { min_speakers: 3, max_speakers: 3 } });
     expect(recognition.stream.changes).toEqual([{ diarization: { by: 'voice', minSpeakers: 3, maxSpeakers: 3 } }]);
   });
 
-  it('does not read the numbers of speakers without diarisation', async () => {
-    const { session, recognition, told, until } = await openSession();
+  it('ignores speaker counts without diarisation', async () => {
+    const { session, recognition, messages, until } = await openSession();
     session.send({ type: 'start', settings: { ...SETTINGS, diarize: true, minSpeakers: 2 }, talk: null });
     await until('session_started');
     session.send({ type: 'config', change: { diarize: false } });
     session.send({ type: 'config', change: { maxSpeakers: 1 } });
     await until('config_updated', 2);
-    expect(told.at(-1)).toMatchObject({ config: { diarize: false, min_speakers: null, max_speakers: null } });
+    expect(messages.at(-1)).toMatchObject({ config: { diarize: false, min_speakers: null, max_speakers: null } });
     expect(recognition.stream.changes).toEqual([{ diarization: null }, { diarization: null }]);
   });
 
-  it('answers a change that its stop overtakes', async () => {
-    const { session, told } = await startedSession();
+  it('answers a configuration change before a stop that overtakes it', async () => {
+    const { session, messages } = await startedSession();
     session.send({ type: 'config', change: { enhancement: 'light' } });
     session.send({ type: 'stop' });
     await session.ended;
-    expect(told.map(({ type }) => type)).toContain('config_updated');
+    expect(messages.map(({ type }) => type)).toContain('config_updated');
   });
 
-  it('refuses dialects of Arabic, what the catalogue does not have, and what is for files only', async () => {
-    const { session, told } = await openSession();
+  it('rejects Arabic dialects, unknown languages and file-only languages', async () => {
+    const { session, messages } = await openSession();
     for (const language of ['ar-eg', 'xx', 'en-us', 'zh', 'fa']) {
       session.send({ type: 'start', settings: { ...SETTINGS, languages: ['en', language] }, talk: null });
-      expect(told.at(-1)).toMatchObject({ type: 'error', code: 'unsupported_language' });
+      expect(messages.at(-1)).toMatchObject({ type: 'error', code: 'unsupported_language' });
     }
-    expect(told).toHaveLength(5);
+    expect(messages).toHaveLength(5);
   });
 
-  it('charges each canonical final for its duration, once and before it is told', async () => {
-    const { session, recognition, until, sql, workspaceId, told, balance } = await startedSession();
+  it('charges each final transcript by its duration, once and before sending it', async () => {
+    const { session, recognition, until, sql, workspaceId, messages, balance } = await startedSession();
     recognition.stream.recognise(1, 'go forward ten meters', { durationMs: 2_500.4 });
     await until('transcription');
-    // 0.006 USD a minute.
+    // At 0.006 USD per minute.
     const priceNano = 250_100n;
     expect(await balance()).toBe(10n * USD - priceNano);
-    recognition.stream.tell({
+    recognition.stream.emit({
       type: 'utterance.unusable',
       utteranceId: 2,
       summary: SUMMARY,
@@ -239,7 +239,7 @@ describe('a live transcription', () => {
     session.send({ type: 'stop' });
     await session.ended;
     expect(await balance()).toBe(10n * USD - priceNano);
-    expect(told.find(({ type }) => type === 'billing_summary')).toMatchObject({
+    expect(messages.find(({ type }) => type === 'billing_summary')).toMatchObject({
       total_duration_seconds: 2.501,
       amount: 0.0002501,
     });
@@ -249,7 +249,7 @@ describe('a live transcription', () => {
     ]);
   });
 
-  it('charges the surcharge for diarisation, at the prices the session began with', async () => {
+  it("charges the diarisation surcharge at the prices of the session's start", async () => {
     const { recognition, until, sql, workspaceId, balance } = await startedSession({ diarize: true });
     recognition.stream.recognise(1, 'one', { durationMs: 60_000 });
     await until('transcription');
@@ -260,30 +260,33 @@ describe('a live transcription', () => {
     expect(await balance()).toBe(10n * USD - 15_600_000n);
   });
 
-  it('ends when the wallet does not cover a final, without having told it', async () => {
-    const { session, recognition, told, closed, until, balance } = await startedSession({}, { balanceNano: 300_000n });
+  it('ends when the wallet does not cover a final transcript, without sending it', async () => {
+    const { session, recognition, messages, closed, until, balance } = await startedSession(
+      {},
+      { balanceNano: 300_000n },
+    );
     recognition.stream.recognise(1, 'this is covered');
     await until('transcription');
     recognition.stream.recognise(2, 'this is not');
     await session.ended;
     expect(await balance()).toBe(100_000n);
-    expect(told.map(({ type }) => type)).toEqual([
+    expect(messages.map(({ type }) => type)).toEqual([
       'session_started',
       'transcription',
       'error',
       'billing_summary',
       'connection_closed',
     ]);
-    expect(told[2]).toMatchObject({
+    expect(messages[2]).toMatchObject({
       error: { code: 'INSUFFICIENT_CREDITS', details: { required: 0.0002, available: 0.0001, shortfall: 0.0001 } },
     });
     expect(closed()).toEqual({ code: 1008, reason: 'INSUFFICIENT_CREDITS' });
   });
 
-  it('charges nothing for a final that was given up, also when storage comes back afterwards', async () => {
+  it('charges nothing for an abandoned transcript, even if storage returns later', async () => {
     const isBack = Promise.withResolvers<void>();
     const attempts: Promise<unknown>[] = [];
-    const { session, recognition, clock, told, closed, balance } = await startedSession(
+    const { session, recognition, clock, messages, closed, balance } = await startedSession(
       {},
       {
         begin: (run) => {
@@ -301,11 +304,16 @@ describe('a live transcription', () => {
     await session.ended;
     isBack.resolve();
     await Promise.allSettled(attempts);
-    expect(told.map(({ type }) => type)).toEqual(['session_started', 'error', 'billing_summary', 'connection_closed']);
+    expect(messages.map(({ type }) => type)).toEqual([
+      'session_started',
+      'error',
+      'billing_summary',
+      'connection_closed',
+    ]);
     expect(await balance()).toBe(10n * USD);
   });
 
-  it('charges once although the answer of storage was lost', async () => {
+  it('charges once when the response of storage is lost', async () => {
     let isLost = false;
     const { recognition, until, clock, balance } = await startedSession(
       {},
@@ -327,8 +335,8 @@ describe('a live transcription', () => {
   });
 });
 
-describe('a transcription with context', () => {
-  it('is refined by the model, without fillers if wanted', async () => {
+describe('live transcription with context', () => {
+  it('gets refined by the model, without fillers on request', async () => {
     const asked: string[] = [];
     const refine: Refine = async ({ text }) => {
       asked.push(text);
@@ -348,7 +356,7 @@ describe('a transcription with context', () => {
     expect(transcriptions()[1]?.words.map(({ word }) => word)).toEqual(['go', 'forward', 'ten', 'meters']);
   });
 
-  it('is told again as it was when the model drops words, is late or is not there', async () => {
+  it('repeats the original when the model drops words, is late or is missing', async () => {
     const models: [string, Refine | null][] = [
       ['dropped_too_many_words', async () => 'Ten.'],
       ['llm_timeout', () => new Promise(() => {})],
@@ -365,7 +373,7 @@ describe('a transcription with context', () => {
     }
   });
 
-  it('keeps an utterance that is nothing but a filler', async () => {
+  it('keeps an utterance that is only a filler', async () => {
     const { recognition, until, transcriptions } = await startedSession({ removeFillers: true }, { talk: TALK });
     recognition.stream.recognise(1, 'um');
     await until('transcription', 2);
@@ -373,9 +381,12 @@ describe('a transcription with context', () => {
   });
 });
 
-describe('the end of a live transcription', () => {
-  it('comes after everything was told, and tells webhooks what was said', async () => {
-    const { session, recognition, listening, told, closed, deliveries } = await startedSession({}, { webhook: true });
+describe('end of a live transcription', () => {
+  it('follows all messages, and sends the transcript to webhooks', async () => {
+    const { session, recognition, listening, messages, closed, deliveries } = await startedSession(
+      {},
+      { webhook: true },
+    );
     session.audio(new Uint8Array(64_000), LINEAR_16K);
     session.send({ type: 'stop' });
     session.audio(new Uint8Array(64_000), LINEAR_16K);
@@ -383,14 +394,14 @@ describe('the end of a live transcription', () => {
     await session.ended;
     expect(listening.session).toMatchObject({ isFinished: true, isClosed: true });
     expect(listening.session.bytes).toHaveLength(64_000);
-    expect(told.map(({ type }) => type)).toEqual([
+    expect(messages.map(({ type }) => type)).toEqual([
       'session_started',
       'transcription',
       'billing_summary',
       'session_stopped',
       'connection_closed',
     ]);
-    expect(told[2]).toMatchObject({ client_estimated_seconds: 2 });
+    expect(messages[2]).toMatchObject({ client_estimated_seconds: 2 });
     expect(closed()).toEqual({ code: 1000, reason: 'session stopped' });
     expect(await deliveries()).toMatchObject([
       {
@@ -400,7 +411,7 @@ describe('the end of a live transcription', () => {
     ]);
   });
 
-  it('tells webhooks why it failed', async () => {
+  it('sends the failure to webhooks', async () => {
     const { session, listening, closed, deliveries, until } = await startedSession({}, { webhook: true });
     listening.session.options.onEvent({ type: 'listening.lost', detail: 'the worker died' });
     await until('error');
@@ -410,34 +421,34 @@ describe('the end of a live transcription', () => {
     expect(await deliveries()).toMatchObject([{ event: 'stt.failed', data }]);
   });
 
-  it('counts what was sent although webhooks cannot be stored, or storage does not answer', async () => {
+  it('reports received audio even when storage fails or hangs', async () => {
     const storages = { broken: () => Promise.reject(new Error('gone')), silent: () => new Promise<never>(() => {}) };
     for (const [storage, begin] of Object.entries(storages)) {
-      const { session, listening, clock, told, until } = await startedSession({}, { webhook: true, begin });
+      const { session, listening, clock, messages, until } = await startedSession({}, { webhook: true, begin });
       session.audio(new Uint8Array(64_000), LINEAR_16K);
       listening.session.options.onEvent({ type: 'listening.lost', detail: 'the worker died' });
       await until('error');
       if (storage === 'silent') clock.advance(4_000);
       await session.ended;
-      expect(told.find(({ type }) => type === 'billing_summary')).toMatchObject({ client_estimated_seconds: 2 });
+      expect(messages.find(({ type }) => type === 'billing_summary')).toMatchObject({ client_estimated_seconds: 2 });
     }
   });
 
-  it('comes with 1013 when audio is sent far faster than it could be kept', async () => {
-    const { session, clock, told, closed } = await startedSession();
+  it('comes with 1013 when audio arrives far faster than real time', async () => {
+    const { session, clock, messages, closed } = await startedSession();
     const second = () => session.audio(new Uint8Array(32_000), LINEAR_16K);
     for (let sent = 0; sent < 60; sent += 1) second();
-    expect(told).toHaveLength(1);
+    expect(messages).toHaveLength(1);
     clock.advance(1_000);
     second();
-    expect(told).toHaveLength(1);
+    expect(messages).toHaveLength(1);
     second();
-    expect(told.at(-1)).toMatchObject({ type: 'error', code: 'overloaded' });
+    expect(messages.at(-1)).toMatchObject({ type: 'error', code: 'overloaded' });
     await session.ended;
     expect(closed()).toMatchObject({ code: 1013 });
   });
 
-  it('leaves nothing behind, whenever the client goes', async () => {
+  it('leaves nothing behind, whenever the client disconnects', async () => {
     const wait = Promise.withResolvers<void>();
     const steps: ((opened: Awaited<ReturnType<typeof openSession>>) => Promise<unknown>)[] = [
       async () => {},
@@ -478,11 +489,11 @@ describe('the end of a live transcription', () => {
     }
   });
 
-  it('is told to everybody when the process goes down, and to whoever comes after', async () => {
-    const { stt, session, closed, told, open } = await startedSession();
+  it('reaches all clients on shutdown, and later ones at once', async () => {
+    const { stt, session, closed, messages, open } = await startedSession();
     await stt.close();
     await session.ended;
-    expect(told[1]).toMatchObject({ type: 'error', code: 'SHUTTING_DOWN' });
+    expect(messages[1]).toMatchObject({ type: 'error', code: 'SHUTTING_DOWN' });
     expect(closed()).toMatchObject({ code: 1012 });
     const late = open();
     await late.session.ended;
@@ -532,21 +543,21 @@ async function openSession({ balanceNano = 10n * USD, refine = null, webhook = f
     logger,
   });
   const open = () => {
-    const told: SttMessage[] = [];
+    const messages: SttMessage[] = [];
     let closed: { code: number; reason: string } | null = null;
     const session = stt.open({
       workspaceId,
       userId: user.id,
       apiKeyId: null,
       mayRefine: true,
-      onMessage: (message) => void told.push(message),
+      onMessage: (message) => void messages.push(message),
       onClosed: (close) => {
         closed = close;
       },
     });
-    return { session, told, closed: () => closed };
+    return { session, messages, closed: () => closed };
   };
-  const { session, told, closed } = open();
+  const { session, messages, closed } = open();
   return {
     ...speech,
     stt,
@@ -556,13 +567,12 @@ async function openSession({ balanceNano = 10n * USD, refine = null, webhook = f
     workspaceId,
     open,
     session,
-    told,
+    messages,
     closed,
-    transcriptions: () => told.filter((message) => message.type === 'transcription'),
+    transcriptions: () => messages.filter((message) => message.type === 'transcription'),
     until: (type: SttMessage['type'], count = 1) =>
-      eventually(() => expect(told.filter((message) => message.type === type)).toHaveLength(count)),
+      eventually(() => expect(messages.filter((message) => message.type === type)).toHaveLength(count)),
     balance: async () => (await walletOf(sql, workspaceId)).balanceNano,
-    /** Bodies of the deliveries that the deliverer was asked to make. */
     async deliveries() {
       const rows = await sql<{ id: string; body: string }[]>`
         select id, body from deliveries where workspace_id = ${workspaceId}`;

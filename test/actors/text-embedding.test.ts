@@ -17,7 +17,7 @@ function embeddingWith(embedder: Parameters<typeof createTextEmbedding>[0]['embe
 const request = (texts: string[], dimensions: number | null = null) => ({ texts, dimensions, by: fixture.owner });
 const { signal } = new AbortController();
 
-it('embeds in batches as large as the embedder takes, and charges once for all characters', async () => {
+it('text embedding uses full batches, and charges once for all characters', async () => {
   const embedder = new FakeEmbedder();
   const before = await fixture.balance();
   const texts = ['one', 'two', 'three', 'four', 'five'];
@@ -27,7 +27,7 @@ it('embeds in batches as large as the embedder takes, and charges once for all c
   expect(before - (await fixture.balance())).toBe(1900n);
 });
 
-it('charges nothing when the embeddings server fails, or the client leaves', async () => {
+it('text embedding costs nothing when the server fails or the client disconnects', async () => {
   const before = await fixture.balance();
   const embedder = Object.assign(new FakeEmbedder(), { isAway: true });
   const embedding = embeddingWith(embedder);
@@ -38,7 +38,7 @@ it('charges nothing when the embeddings server fails, or the client leaves', asy
   expect(await fixture.balance()).toBe(before);
 });
 
-it('asks no embedder when the wallet does not cover the texts, or the server closes', async () => {
+it('text embedding sends no request without credit or during shutdown', async () => {
   const embedder = new FakeEmbedder();
   const expensive = request(['x'.repeat(20_000)]);
   await expect(embeddingWith(embedder).embedTexts(expensive, signal)).rejects.toMatchObject({
@@ -49,7 +49,7 @@ it('asks no embedder when the wallet does not cover the texts, or the server clo
   expect(embedder.batches).toEqual([]);
 });
 
-it('rejects other dimensions than those of the server, once they are known, without a charge', async () => {
+it('text embedding rejects wrong dimensions, once known, free of charge', async () => {
   const before = await fixture.balance();
   const fake = new FakeEmbedder();
   const unknown = { name: 'server', dimensions: null, batchSize: 4, embed: fake.embed.bind(fake) };

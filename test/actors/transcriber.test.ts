@@ -32,14 +32,14 @@ afterAll(async () => {
   await rm(tempDir, { recursive: true });
 });
 
-/** A second and a half. */
+/** 1.5 s. */
 const AUDIO = wavFile(Int16Array.from({ length: 24_000 }, (_, i) => Math.round(8_000 * Math.sin(i / 5))));
 const HEARD: FileHeard = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
 
-describe('a file that is transcribed', () => {
-  it('is opened, recognised, charged by its length, told to webhooks, and leaves nothing behind', async () => {
-    const { transcribe, hear, recognition, usage, webhooks, wallet, deliverer } = await setUp({ webhook: true });
-    hear(({ tell }) => tell(recognised('go forward ten meters')));
+describe('transcription of a file', () => {
+  it('opens, recognises and charges the file, notifies webhooks and leaves nothing behind', async () => {
+    const { transcribe, onListen, recognition, usage, webhooks, wallet, deliverer } = await setUp({ webhook: true });
+    onListen(({ emit }) => emit(recognised('go forward ten meters')));
     const { transcript, charge } = await transcribe({ languages: ['en'] });
     expect(transcript).toMatchObject({
       text: 'go forward ten meters',
@@ -69,8 +69,8 @@ describe('a file that is transcribed', () => {
     expect(await usage()).toMatchObject([
       { id: charge?.entryId, operation: 'transcription', resourceId: 'request-1', quantity: 0.025, unit: 'minute' },
     ]);
-    const [told] = await webhooks();
-    expect(told).toEqual({
+    const [payload] = await webhooks();
+    expect(payload).toEqual({
       event: 'stt.completed',
       data: {
         id: 'request-1',
@@ -86,9 +86,9 @@ describe('a file that is transcribed', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('has words with their times only when they are asked for, and confidence likewise', async () => {
-    const { transcribe, hear } = await setUp();
-    hear(({ tell }) => tell(recognised('ten')));
+  it('contains word times and confidence only on request', async () => {
+    const { transcribe, onListen } = await setUp();
+    onListen(({ emit }) => emit(recognised('ten')));
     const word = { word: 'ten', start: 1, end: 1.3 };
     expect((await transcribe({ includeConfidence: true })).transcript.words).toEqual([]);
     expect((await transcribe({ includeWords: true })).transcript.words).toEqual([word]);
@@ -96,14 +96,14 @@ describe('a file that is transcribed', () => {
     expect(both.transcript.words).toEqual([{ ...word, confidence: 0.9 }]);
   });
 
-  it('is detected unless one language was asked for, and chunked when it was cut', async () => {
-    const { transcribe, hear } = await setUp();
-    hear(({ tell }) => tell(recognised('ten')));
+  it('reports a detected language unless one was given, and chunking when the file was cut', async () => {
+    const { transcribe, onListen } = await setUp();
+    onListen(({ emit }) => emit(recognised('ten')));
     expect((await transcribe()).transcript.language_source).toBe('detected');
     expect((await transcribe({ languages: ['en', 'hi'] })).transcript.language_source).toBe('detected');
-    hear(({ tell }) => {
-      tell(recognised('and three', { utteranceId: 1, startMs: 31_000, language: 'hi' }));
-      tell(recognised('one two', { utteranceId: 0, startMs: 1_000 }));
+    onListen(({ emit }) => {
+      emit(recognised('and three', { utteranceId: 1, startMs: 31_000, language: 'hi' }));
+      emit(recognised('one two', { utteranceId: 0, startMs: 1_000 }));
     });
     const { transcript } = await transcribe({ languages: ['en', 'hi'] });
     expect(transcript).toMatchObject({
@@ -117,15 +117,15 @@ describe('a file that is transcribed', () => {
     ]);
   });
 
-  it('begins a segment with each speaker and after each pause', async () => {
-    const { transcribe, hear, recognition } = await setUp();
+  it('starts a segment with each speaker and after each pause', async () => {
+    const { transcribe, onListen, recognition } = await setUp();
     const words = [
       spoken('yes', 1_000, 'speaker_1'),
       spoken('please', 1_400, 'speaker_1'),
       spoken('which', 1_700, 'speaker_2'),
       spoken('one', 4_000, 'speaker_2'),
     ];
-    hear(({ tell }) => tell(recognised('yes please which one', { words })));
+    onListen(({ emit }) => emit(recognised('yes please which one', { words })));
     const { transcript, charge } = await transcribe({ diarize: true, minSpeakers: 2, maxSpeakers: 3 });
     expect(transcript.segments.map(({ text, speaker }) => [text, speaker])).toEqual([
       ['yes please', 'speaker_1'],
@@ -138,30 +138,30 @@ describe('a file that is transcribed', () => {
     expect(charge?.chargedNano).toBe(195_000n);
   });
 
-  it('of two parties on two channels is told apart by channel', async () => {
-    const { transcribe, hear, heardFiles, recognition } = await setUp();
-    hear(({ tell }) => {
-      tell(recognised('hello', { utteranceId: 0, channel: 0, startMs: 0 }));
-      tell(recognised('yes', { utteranceId: 1, channel: 1, startMs: 500 }));
+  it('separates two parties by channel', async () => {
+    const { transcribe, onListen, listenedFiles, recognition } = await setUp();
+    onListen(({ emit }) => {
+      emit(recognised('hello', { utteranceId: 0, channel: 0, startMs: 0 }));
+      emit(recognised('yes', { utteranceId: 1, channel: 1, startMs: 500 }));
     });
     const left = Int16Array.from({ length: 24_000 }, (_, i) => (i < 12_000 ? 8_000 * Math.sin(i / 5) : 0));
     const right = left.toReversed();
     const { transcript } = await transcribe({ diarize: true }, wavFile(left, right));
-    expect(heardFiles.at(-1)?.channels).toBe('separate');
+    expect(listenedFiles.at(-1)?.channels).toBe('separate');
     expect(recognition.stream.options.diarization?.by).toBe('channel');
-    // One chunk each is a whole file, not one that was cut.
+    // One chunk per channel counts as uncut.
     expect(transcript.language_source).toBe('detected');
     await transcribe({ diarize: false }, wavFile(left, right));
-    expect(heardFiles.at(-1)?.channels).toBe('mixed');
+    expect(listenedFiles.at(-1)?.channels).toBe('mixed');
     await transcribe({ diarize: true }, wavFile(left, left));
-    expect(heardFiles.at(-1)?.channels).toBe('mixed');
+    expect(listenedFiles.at(-1)?.channels).toBe('mixed');
   });
 
-  it('is written in the script of each language when that is asked for', async () => {
-    const { transcribe, hear } = await setUp();
+  it('writes each language in its script on request', async () => {
+    const { transcribe, onListen } = await setUp();
     const text = 'मुझे ऑर्डर चाहिए';
-    hear(({ tell }) =>
-      tell(recognised(text, { words: text.split(' ').map((word, i) => spoken(word, 1_000 + i * 400)) })),
+    onListen(({ emit }) =>
+      emit(recognised(text, { words: text.split(' ').map((word, i) => spoken(word, 1_000 + i * 400)) })),
     );
     expect((await transcribe({ languages: ['hi', 'en'] })).transcript.text).toBe(text);
     const corrected = await transcribe({ languages: ['hi', 'en'], scriptCorrection: true, includeWords: true });
@@ -170,16 +170,16 @@ describe('a file that is transcribed', () => {
   });
 });
 
-describe('audio without a text', () => {
+describe('transcription without text', () => {
   it.each([
     { reason: 'low_snr_dropped', warning: 'low_snr_dropped', isCharged: false },
     { reason: 'speech_end_no_result', warning: 'no_speech_detected', isCharged: true },
     { reason: 'hallucination_rejected', warning: 'hallucination_rejected', isCharged: true },
   ] as const)(
-    'has the warning $warning, and is charged by its length: $isCharged',
+    'returns the warning $warning, and charges by length: $isCharged',
     async ({ reason, warning, isCharged }) => {
-      const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
-      hear(({ tell }) => tell(unusable(reason)));
+      const { transcribe, onListen, wallet, webhooks } = await setUp({ webhook: true });
+      onListen(({ emit }) => emit(unusable(reason)));
       const { transcript, charge } = await transcribe();
       expect(transcript).toMatchObject({ text: '', language: null, warning_codes: [warning], segments: [] });
       expect(transcript.cost_usd > 0).toBe(isCharged);
@@ -189,21 +189,21 @@ describe('audio without a text', () => {
     },
   );
 
-  it('a part of a file that was dropped has a warning of its own', async () => {
-    const { transcribe, hear } = await setUp();
-    hear(({ tell }) => {
-      tell(recognised('ten'));
-      tell(unusable('low_snr_dropped', 1));
+  it('reports a partially dropped file by a separate warning', async () => {
+    const { transcribe, onListen } = await setUp();
+    onListen(({ emit }) => {
+      emit(recognised('ten'));
+      emit(unusable('low_snr_dropped', 1));
     });
     expect((await transcribe()).transcript).toMatchObject({ text: 'ten', warning_codes: ['low_snr_partial'] });
   });
 });
 
-describe('refinement', () => {
-  it('mends the text once a context was given, with the keywords as terms', async () => {
+describe('refinement of a transcript', () => {
+  it('corrects the text when a context is given, with the keywords as terms', async () => {
     const refine = vi.fn(async () => 'Go forward, ten metres.');
-    const { transcribe, hear, webhooks } = await setUp({ refine, webhook: true });
-    hear(({ tell }) => tell(recognised('go forward ten metres')));
+    const { transcribe, onListen, webhooks } = await setUp({ refine, webhook: true });
+    onListen(({ emit }) => emit(recognised('go forward ten metres')));
     const { transcript } = await transcribe({ context: 'A robot.', keywords: [{ term: 'metres', weight: 2 }] });
     expect(transcript).toMatchObject({ text: 'Go forward, ten metres.', llm_applied: true, llm_reason: null });
     expect(refine).toHaveBeenCalledWith(
@@ -212,22 +212,22 @@ describe('refinement', () => {
     expect(await webhooks()).toMatchObject([{ data: { text: 'Go forward, ten metres.' } }]);
   });
 
-  it('keeps the original when too little of it is left, and when no model is configured', async () => {
+  it('keeps the original when too little of it remains or no model is configured', async () => {
     const lossy = await setUp({ refine: async () => 'Nothing of that.' });
-    lossy.hear(({ tell }) => tell(recognised('go forward ten metres')));
+    lossy.onListen(({ emit }) => emit(recognised('go forward ten metres')));
     expect((await lossy.transcribe({ context: 'x' })).transcript).toMatchObject({
       text: 'go forward ten metres',
       llm_applied: false,
       llm_reason: 'dropped_too_many_words',
     });
     const without = await setUp();
-    without.hear(({ tell }) => tell(recognised('ten')));
+    without.onListen(({ emit }) => emit(recognised('ten')));
     expect((await without.transcribe({ context: 'x' })).transcript.llm_reason).toBe('llm_not_configured');
   });
 
-  it('warns of keywords that the model has no use for', async () => {
-    const { transcribe, hear, recognition } = await setUp();
-    hear(({ tell }) => tell(recognised('ten')));
+  it('warns of keywords that the model ignores', async () => {
+    const { transcribe, onListen, recognition } = await setUp();
+    onListen(({ emit }) => emit(recognised('ten')));
     const warningsFor = async (weight: number) =>
       (await transcribe({ keywords: [{ term: 'ten', weight }] })).transcript.warning_codes;
     expect(await warningsFor(1)).toEqual([]);
@@ -237,10 +237,10 @@ describe('refinement', () => {
     expect((await transcribe()).transcript.warning_codes).toEqual([]);
   });
 
-  it('is not in the free plan: the context is dropped with a warning', async () => {
+  it('drops the context with a warning on the free plan', async () => {
     const refine = vi.fn(async () => 'x');
-    const { transcribe, hear } = await setUp({ refine });
-    hear(({ tell }) => tell(recognised('ten')));
+    const { transcribe, onListen } = await setUp({ refine });
+    onListen(({ emit }) => emit(recognised('ten')));
     expect((await transcribe({ context: 'x', plan: 'free' })).transcript).toMatchObject({
       text: 'ten',
       warning_codes: ['llm_refinement_not_in_plan'],
@@ -250,65 +250,68 @@ describe('refinement', () => {
   });
 });
 
-describe('money', () => {
-  it('an empty wallet is ZERO_BALANCE before anything is looked at, unless nothing is charged', async () => {
-    const { transcribe, hear, heardFiles, workspaceId, webhooks } = await setUp({ balanceNano: 0n, webhook: true });
-    hear(({ tell }) => tell(recognised('ten')));
+describe('charge of a transcription', () => {
+  it('fails with ZERO_BALANCE before reading the file, unless transcription is free', async () => {
+    const { transcribe, onListen, listenedFiles, workspaceId, webhooks } = await setUp({
+      balanceNano: 0n,
+      webhook: true,
+    });
+    onListen(({ emit }) => emit(recognised('ten')));
     await expect(transcribe({}, Buffer.from('no audio'))).rejects.toMatchObject({ code: 'ZERO_BALANCE' });
-    expect(heardFiles).toEqual([]);
+    expect(listenedFiles).toEqual([]);
     expect(await webhooks()).toEqual([]);
     await setPrice(database.sql, { scope: { workspaceId }, item: 'stt', value: 0n, now: NOW });
     expect((await transcribe()).transcript.cost_usd).toBe(0);
   });
 
-  it('a wallet that does not cover the length of the file is told so before it is recognised', async () => {
-    const { transcribe, heardFiles } = await setUp({ balanceNano: 100_000n });
+  it("fails before recognition when the wallet does not cover the file's length", async () => {
+    const { transcribe, listenedFiles } = await setUp({ balanceNano: 100_000n });
     await expect(transcribe()).rejects.toMatchObject({
       code: 'INSUFFICIENT_CREDITS',
       details: { required: 0.00015, available: 0.0001, shortfall: 0.00005 },
     });
-    expect(heardFiles).toEqual([]);
+    expect(listenedFiles).toEqual([]);
   });
 
-  it('a wallet that was emptied meanwhile gives no text away', async () => {
-    const { transcribe, hear, workspaceId, webhooks } = await setUp({ webhook: true });
-    hear(async ({ tell }) => {
+  it('fails without a transcript when the wallet was emptied meanwhile', async () => {
+    const { transcribe, onListen, workspaceId, webhooks } = await setUp({ webhook: true });
+    onListen(async ({ emit }) => {
       await setPrice(database.sql, { scope: { workspaceId }, item: 'stt', value: 1_000n * USD, now: NOW });
-      tell(recognised('ten'));
+      emit(recognised('ten'));
     });
     await expect(transcribe()).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
     expect(await webhooks()).toMatchObject([{ event: 'stt.failed', data: { error: 'INSUFFICIENT_CREDITS' } }]);
   });
 });
 
-describe('what fails', () => {
+describe('failed transcription', () => {
   it.each<[string, RecognitionEvent, object]>([
-    ['an upstream that is busy', failed('STT_UPSTREAM_RATE_LIMIT', 17), { status: 429, retryAfterS: 17 }],
-    ['an upstream that is down', failed('STT_UPSTREAM_UNAVAILABLE', null), { status: 503 }],
-    ['a language nobody understands', failed('unsupported_language', null), { status: 400 }],
-    ['an engine that broke', failed('crashed', null), { code: 'INTERNAL', message: 'Speech recognition failed.' }],
-  ])('%s costs nothing and is told', async (_what, event, refusal) => {
-    const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
-    hear(({ tell }) => tell(event));
+    ['a busy engine', failed('STT_UPSTREAM_RATE_LIMIT', 17), { status: 429, retryAfterS: 17 }],
+    ['an unreachable engine', failed('STT_UPSTREAM_UNAVAILABLE', null), { status: 503 }],
+    ['an unsupported language', failed('unsupported_language', null), { status: 400 }],
+    ['a crashed engine', failed('crashed', null), { code: 'INTERNAL', message: 'Speech recognition failed.' }],
+  ])('costs nothing and notifies webhooks: %s', async (_what, event, refusal) => {
+    const { transcribe, onListen, wallet, webhooks } = await setUp({ webhook: true });
+    onListen(({ emit }) => emit(event));
     await expect(transcribe()).rejects.toMatchObject(refusal);
     expect(await wallet()).toBe(10n * USD);
     expect(await webhooks()).toMatchObject([{ event: 'stt.failed', data: { id: 'request-1' } }]);
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('no audio is refused and told, a listener that is lost is our fault', async () => {
-    const { transcribe, hear, webhooks, recognition } = await setUp({ webhook: true });
+  it('reports unreadable audio as a client error and a lost listener as internal', async () => {
+    const { transcribe, onListen, webhooks, recognition } = await setUp({ webhook: true });
     await expect(transcribe({}, Buffer.from('no audio'))).rejects.toMatchObject({ code: 'AUDIO_NOT_READABLE' });
-    hear(() => {
+    onListen(() => {
       throw new TandemError('INTERNAL', 'The listening worker ended.');
     });
     await expect(transcribe()).rejects.toMatchObject({ code: 'INTERNAL' });
-    const told = (await webhooks()).map(({ data }) => data.error);
-    expect(told.toSorted()).toEqual(['AUDIO_NOT_READABLE', 'INTERNAL']);
+    const errors = (await webhooks()).map(({ data }) => data.error);
+    expect(errors.toSorted()).toEqual(['AUDIO_NOT_READABLE', 'INTERNAL']);
     expect(recognition.live).toEqual([]);
   });
 
-  it('storage that cannot be reached is told as it was thrown', async () => {
+  it('forwards storage errors unchanged', async () => {
     const { transcriber, userId, request } = await setUp();
     const pending = await transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
     await writeFile(pending.uploadPath, AUDIO);
@@ -318,8 +321,8 @@ describe('what fails', () => {
   });
 });
 
-describe('the slot and the files of an upload', () => {
-  it('are had before the upload and given back at its end, whatever came of it', async () => {
+describe('slot and files of an upload', () => {
+  it('exist from the start of the upload until its end', async () => {
     const { transcriber, userId } = await setUp();
     const begin = () => transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
     const pending = await Promise.all(Array.from({ length: 8 }, begin));
@@ -332,21 +335,21 @@ describe('the slot and the files of an upload', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('a client that leaves takes everything with it and pays nothing', async () => {
-    const { transcriber, userId, request, hear, heardFiles, recognition, wallet, webhooks } = await setUp({
+  it('disappear free of charge when the client disconnects', async () => {
+    const { transcriber, userId, request, onListen, listenedFiles, recognition, wallet, webhooks } = await setUp({
       webhook: true,
     });
-    hear(() => new Promise(() => undefined));
+    onListen(() => new Promise(() => undefined));
     const client = new AbortController();
     const pending = await transcriber.begin({ userId, requestId: 'r', signal: client.signal });
     await writeFile(pending.uploadPath, AUDIO);
     const transcribing = pending.transcribe(request);
     transcribing.catch(() => undefined);
-    await eventually(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(listenedFiles).toHaveLength(1));
     client.abort(new TandemError('STT_CLIENT_CANCELLED', 'Gone.'));
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
     expect(pending.signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
-    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    expect(listenedFiles[0]!.signal.aborted).toBe(true);
     expect(recognition.live).toEqual([]);
     await pending.end();
     expect(await wallet()).toBe(10n * USD);
@@ -354,21 +357,21 @@ describe('the slot and the files of an upload', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('an end in the middle of it ends the waiting too', async () => {
-    const { transcriber, userId, request, hear, heardFiles } = await setUp();
-    hear(() => new Promise(() => undefined));
+  it('disappear when the upload ends during transcription', async () => {
+    const { transcriber, userId, request, onListen, listenedFiles } = await setUp();
+    onListen(() => new Promise(() => undefined));
     const pending = await transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
     await writeFile(pending.uploadPath, AUDIO);
     const transcribing = pending.transcribe(request);
     transcribing.catch(() => undefined);
-    await eventually(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(listenedFiles).toHaveLength(1));
     await pending.end();
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
-    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    expect(listenedFiles[0]!.signal.aborted).toBe(true);
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('a server that shuts down says so', async () => {
+  it('disappear with SHUTTING_DOWN on shutdown', async () => {
     const { transcriber, userId, request } = await setUp();
     const server = new AbortController();
     const pending = await transcriber.begin({ userId, requestId: 'r', signal: server.signal });
@@ -378,26 +381,26 @@ describe('the slot and the files of an upload', () => {
     await pending.end();
   });
 
-  it('ten minutes after its begin a request is refused, in the middle of its upload or of anything else', async () => {
-    const { transcriber, userId, clock, request, hear, heardFiles, wallet } = await setUp();
+  it('disappear after ten minutes, during the upload or later', async () => {
+    const { transcriber, userId, clock, request, onListen, listenedFiles, wallet } = await setUp();
     const begin = () => transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
     const uploading = await begin();
-    hear(() => new Promise(() => undefined));
+    onListen(() => new Promise(() => undefined));
     const listening = await begin();
     await writeFile(listening.uploadPath, AUDIO);
     const transcribing = listening.transcribe(request);
     transcribing.catch(() => undefined);
-    await eventually(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(listenedFiles).toHaveLength(1));
     clock.advance(600_000);
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_TIMEOUT', status: 504 });
     await eventually(() => expect(uploading.signal.reason).toMatchObject({ code: 'STT_TIMEOUT' }));
-    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    expect(listenedFiles[0]!.signal.aborted).toBe(true);
     await Promise.all([uploading.end(), listening.end()]);
     expect(await wallet()).toBe(10n * USD);
   });
 });
 
-it('lists the 39 languages of the catalogue and auto, which live sessions do not take', async () => {
+it('the language list contains the 39 languages of the catalogue, and auto for files only', async () => {
   const languages = (await setUp()).transcriber.languages();
   expect(languages).toHaveLength(40);
   expect(languages[0]).toMatchObject({ language_id: 'auto', auto: true, websocket: false });
@@ -405,7 +408,7 @@ it('lists the 39 languages of the catalogue and auto, which live sessions do not
   expect(languages.every(({ rest }) => rest)).toBe(true);
 });
 
-type Hear = (file: { tell: (event: RecognitionEvent) => void }) => void | Promise<void>;
+type Hear = (file: { emit: (event: RecognitionEvent) => void }) => void | Promise<void>;
 
 async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?: TranscriberOptions['refine'] } = {}) {
   const { sql } = database;
@@ -422,14 +425,14 @@ async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?
     });
   }
   const recognition = new FakeRecognition();
-  const heardFiles: ListenToFileOptions[] = [];
+  const listenedFiles: ListenToFileOptions[] = [];
   let onHear: Hear = () => undefined;
   const listening = {
     async listenToFile(file: ListenToFileOptions): Promise<FileHeard> {
-      heardFiles.push(file);
+      listenedFiles.push(file);
       const { stream } = recognition;
-      await onHear({ tell: (event) => stream.tell(event) });
-      stream.tell({ type: 'recognition.ended' });
+      await onHear({ emit: (event) => stream.emit(event) });
+      stream.emit({ type: 'recognition.ended' });
       return HEARD;
     },
   };
@@ -471,10 +474,10 @@ async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?
     workspaceId,
     request,
     recognition,
-    heardFiles,
+    listenedFiles,
     clock,
     deliverer,
-    hear(run: Hear) {
+    onListen(run: Hear) {
       onHear = run;
     },
     async transcribe(more: Partial<TranscribeRequest> = {}, audio = AUDIO) {

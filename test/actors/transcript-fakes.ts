@@ -3,10 +3,10 @@ import type { RecognitionEvent } from '../../machines/utterances.ts';
 import type { ListeningPlane, ListeningSession, ListenOptions, StreamHeard } from '../../media/listening-plane.ts';
 import type { OpenRecognitionOptions, RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
 
-/** Listeners that hear nothing: they keep what they were given, and whether they were finished. */
+/** Listening without audio: records its input and whether it was finished. */
 export class FakeListening implements ListeningPlane {
   readonly sessions: { options: ListenOptions; finished: number }[] = [];
-  /** Runs before a session opens; throws to make that fail. */
+  /** Runs before a session opens; may throw. */
   onOpen: () => void = () => undefined;
 
   async open(options: ListenOptions): Promise<ListeningSession> {
@@ -40,29 +40,30 @@ export class FakeListening implements ListeningPlane {
   async close(): Promise<void> {}
 }
 
-/** Recognition that the test plays: it tells what was understood. */
+/** Recognition that emits the test's events. */
 export class FakeRecognition implements SpeechRecognition {
   readonly isRunning = true;
-  readonly streams: { options: OpenRecognitionOptions; utterances: MessagePort }[] = [];
-  /** Runs before a stream opens; throws to make that fail. */
+  readonly streams: { options: OpenRecognitionOptions; utterances: MessagePort; changes: object[] }[] = [];
+  /** Runs before a stream opens; may throw. */
   onOpen: () => void = () => undefined;
 
   async open(options: OpenRecognitionOptions): Promise<RecognitionStream> {
     this.onOpen();
     const { port1: utterances, port2 } = new MessageChannel();
     options.signal.addEventListener('abort', () => port2.close(), { once: true });
-    this.streams.push({ options, utterances });
+    const changes: object[] = [];
+    this.streams.push({ options, utterances, changes });
     return {
       utterances,
       model: 'fake/en',
       boostsKeywords: true,
-      configure: async () => {},
+      configure: async (change) => void changes.push(change),
       close: () => port2.close(),
     };
   }
 
-  /** As the recogniser of a leg of the only call. */
-  tell(leg: string, event: RecognitionEvent): void {
+  /** Emits an event of the recogniser of a leg of the only call. */
+  emit(leg: string, event: RecognitionEvent): void {
     const stream = this.streams.find(({ options }) => options.streamId.endsWith(`/${leg}`));
     if (!stream) throw new Error(`no stream recognises what ${leg} says`);
     if (!stream.options.signal.aborted) stream.options.onEvent(event);
@@ -72,6 +73,12 @@ export class FakeRecognition implements SpeechRecognition {
     return [];
   }
 
+  loadPerStream = 0;
+
+  liveLoad(more: number) {
+    return (this.streams.length + more) * this.loadPerStream;
+  }
+
   async engines() {
     return [];
   }
@@ -79,7 +86,7 @@ export class FakeRecognition implements SpeechRecognition {
   async close(): Promise<void> {}
 }
 
-/** An utterance of one second, whose number tells when it was. */
+/** An utterance of one second, whose number determines its start. */
 export function recognised(utteranceId: number, text: string): RecognitionEvent {
   const startMs = utteranceId * 1_000;
   const words = text

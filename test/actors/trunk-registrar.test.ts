@@ -43,7 +43,7 @@ function startRegistrar({ sip = new FakeSip(), boot = 'boot-1', trunkTargets = a
   return { registrar, sip, clock, logger, signs };
 }
 
-/** Until the registrar waits for its next attempt, and for its next look at the trunks. */
+/** Waits until the next attempt and the next trunk poll are scheduled. */
 async function untilWaiting({ clock }: ReturnType<typeof startRegistrar>, delayMs: number) {
   await eventually(() => {
     expect(clock.waiting()).toHaveLength(2);
@@ -51,7 +51,7 @@ async function untilWaiting({ clock }: ReturnType<typeof startRegistrar>, delayM
   });
 }
 
-describe('the registrar', () => {
+describe('trunk registrar', () => {
   it('registers a trunk, stores it, and refreshes it before it expires', async () => {
     const started = startRegistrar();
     const { sip, clock, signs } = started;
@@ -72,14 +72,14 @@ describe('the registrar', () => {
     expect(signs).toEqual([{ type: 'answered' }, { type: 'answered' }]);
   });
 
-  it('leaves trunks alone that do not register', async () => {
+  it('ignores trunks without registration', async () => {
     await change({ register: false });
     const { registrar, sip } = startRegistrar();
     await registrar.sync();
     expect(sip.registers).toEqual([]);
   });
 
-  it('waits longer after each failure, and reports why', async () => {
+  it('waits longer after each failure, and stores the reason', async () => {
     const started = startRegistrar();
     const { sip, clock, logger, signs } = started;
     sip.onRegister = () => ({ type: 'unanswered', reason: 'no_response' });
@@ -99,7 +99,7 @@ describe('the registrar', () => {
     expect(signs[0]).toEqual({ type: 'unanswered', reason: 'no_response' });
   });
 
-  it('registers at the next gateway while the first says nothing or is overloaded, and leaves there', async () => {
+  it('registers at the next gateway while the first is silent or overloaded, and unregisters there', async () => {
     const sipUris = ['sip:one.example', 'sip:two.example'];
     const gateways = sipUris.map((sipUri, priority) => ({ sipUri, transport: null, priority, weight: 1 }));
     await change({ gateways });
@@ -119,7 +119,7 @@ describe('the registrar', () => {
     expect(asked().at(-1)).toEqual(['sip:two.example', 0]);
   });
 
-  it('leaves where it is registered, although that gateway no longer responds', async () => {
+  it('unregisters where it is registered, even if that gateway no longer responds', async () => {
     const gateways = ['sip:one.example', 'sip:two.example'].map((sipUri, priority) => ({
       ...{ sipUri, transport: null, priority, weight: 1 },
     }));
@@ -136,7 +136,7 @@ describe('the registrar', () => {
     expect(sip.registers.at(-1)).toMatchObject({ expiresS: 0, trunk: { sipUri: 'sip:one.example' } });
   });
 
-  it('does not go on to the next gateway when the first refuses the password', async () => {
+  it('does not try the next gateway when the first rejects the password', async () => {
     const gateways = ['sip:one.example', 'sip:two.example'].map((sipUri) => ({
       ...{ sipUri, transport: null, priority: 0, weight: 1 },
     }));
@@ -147,7 +147,7 @@ describe('the registrar', () => {
     expect(started.sip.registers).toHaveLength(1);
   });
 
-  it('waits a minute after a refused password, and as long as Retry-After says', async () => {
+  it('waits a minute after a rejected password, and for the duration of Retry-After', async () => {
     const refused = startRegistrar();
     refused.sip.onRegister = () => ({ type: 'refused', sipStatus: 403, reason: 'Forbidden', retryAfterS: null });
     await untilWaiting(refused, 60_000);
@@ -158,7 +158,7 @@ describe('the registrar', () => {
     await untilWaiting(busy, 900_000);
   });
 
-  it('counts as registered until the carrier forgets it, although a refresh fails', async () => {
+  it('stays registered until the registration expires, although a refresh fails', async () => {
     const started = startRegistrar();
     const { sip, clock } = started;
     sip.onRegister = () => ({ type: 'registered', expiresS: 100 });
@@ -179,8 +179,8 @@ describe('the registrar', () => {
 
   it.each([
     { when: 'disabled', patch: { status: 'disabled' as const } },
-    { when: 'told not to register', patch: { register: false } },
-  ])('removes the registration when the trunk is $when', async ({ patch }) => {
+    { when: 'configured not to register', patch: { register: false } },
+  ])('unregisters when the trunk is $when', async ({ patch }) => {
     const started = startRegistrar();
     await untilWaiting(started, 480_000);
     await change(patch);
@@ -203,7 +203,7 @@ describe('the registrar', () => {
     );
   });
 
-  it('removes the registration at shutdown', async () => {
+  it('unregisters at shutdown', async () => {
     const started = startRegistrar();
     await untilWaiting(started, 480_000);
     await started.registrar.close();
@@ -211,7 +211,7 @@ describe('the registrar', () => {
     expect(await trunk()).toMatchObject({ registrationState: null });
   });
 
-  it('leaves a trunk to the server that keeps it, until that one is gone', async () => {
+  it('leaves a trunk to its registrar on another server until that one dies', async () => {
     const first = startRegistrar();
     await untilWaiting(first, 480_000);
     const second = startRegistrar({ boot: 'boot-2' });
@@ -234,7 +234,7 @@ describe('the registrar', () => {
     await eventually(() => expect(started.sip.registers).toHaveLength(1));
   });
 
-  it('sends nothing to a host that the trunk may not lead to', async () => {
+  it('sends nothing to a forbidden host', async () => {
     const locate = async () => {
       throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
     };

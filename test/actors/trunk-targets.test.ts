@@ -26,7 +26,7 @@ interface Case {
   by?: string | null;
 }
 
-/** `address`, or `address:port` of an SRV record, or `refused`. */
+/** `address`, `address:port` from an SRV record, or `refused`. */
 async function check(sipUri: string, { addresses, srv = [], allow = [], by = tenant }: Case = {}): Promise<string> {
   const resolve = async () => {
     if (addresses === undefined) throw Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' });
@@ -46,8 +46,8 @@ async function check(sipUri: string, { addresses, srv = [], allow = [], by = ten
   }
 }
 
-describe('a trunk of a workspace that is not the first', () => {
-  it('leads to public addresses, IPv4 first', async () => {
+describe('trunk target of a tenant workspace', () => {
+  it('can be a public address, IPv4 first', async () => {
     expect(await check('sip:8.8.8.8:5060')).toBe('8.8.8.8');
     expect(await check('sip:[2606:4700::1111]')).toBe('2606:4700::1111');
     const both = await check('sip:carrier.example', { addresses: ['2606:4700::1111', '8.8.8.8'] });
@@ -70,24 +70,24 @@ describe('a trunk of a workspace that is not the first', () => {
     '127.1',
     'x.0x7f',
     '999.999.999.999',
-  ])('does not lead to %s', async (host) => {
+  ])('cannot be %s', async (host) => {
     expect(await check(`sip:${host}`, { addresses: ['8.8.8.8'] })).toBe('refused');
   });
 
-  it('does not lead to a name with one private address, or with none at all', async () => {
+  it('cannot be a name with a private address, or without addresses', async () => {
     expect(await check('sip:carrier.example', { addresses: ['8.8.8.8', '10.0.0.1'] })).toBe('refused');
     expect(await check('sip:carrier.example', { addresses: [] })).toBe('refused');
     expect(await check('sip:carrier.example')).toBe('refused');
   });
 
-  it('does not lead to a private address by way of SRV records', async () => {
-    const srv = [[5070, 'a.example']] as const;
-    const asked = (addresses: string[]) => check('sip:carrier.example', { srv: [...srv] as never, addresses });
+  it('cannot be a private address behind SRV records', async () => {
+    const srv: [number, string][] = [[5070, 'a.example']];
+    const asked = (addresses: string[]) => check('sip:carrier.example', { srv, addresses });
     expect(await asked(['8.8.8.8'])).toBe('8.8.8.8:5070');
     expect(await asked(['10.0.0.1'])).toBe('refused');
   });
 
-  it('leads to a private network that TRUNK_ALLOW_CIDRS has', async () => {
+  it('can be in a private network listed in TRUNK_ALLOW_CIDRS', async () => {
     const allow = ['10.20.0.0/16', 'fd12::/16'];
     expect(await check('sip:10.20.3.4', { allow })).toBe('10.20.3.4');
     expect(await check('sip:pbx.example', { allow, addresses: ['10.20.3.4'] })).toBe('10.20.3.4');
@@ -96,8 +96,8 @@ describe('a trunk of a workspace that is not the first', () => {
   });
 });
 
-describe('a trunk of the operator', () => {
-  it('leads to private networks, and nowhere by a name without addresses', async () => {
+describe('trunk target of the operator', () => {
+  it('can be in private networks, but not a name without addresses', async () => {
     for (const by of [operator, null]) {
       for (const host of ['127.0.0.1', '10.0.0.1', '[::1]', '8.8.8.8']) {
         expect(await check(`sip:${host}`, { by })).toBe(host.replace(/[[\]]/g, ''));
@@ -109,7 +109,7 @@ describe('a trunk of the operator', () => {
   });
 });
 
-it('finds names of the operator without any DNS server, and none of others', async () => {
+it("the operator's local names work without a DNS server, and not for tenants", async () => {
   const refuse = async () => {
     throw Object.assign(new Error('querySrv ECONNREFUSED'), { code: 'ECONNREFUSED' });
   };
@@ -137,7 +137,7 @@ it.each([
   '192.0.0.192',
   '0.0.0.0',
   '224.0.0.1',
-])('no trunk leads to %s, whatever is allowed', async (host) => {
+])('no trunk may use %s, whatever is allowed', async (host) => {
   const allow = ['0.0.0.0/0', '::/0'];
   for (const by of [tenant, operator, null]) {
     expect(await check(`sip:${host}`, { by, allow })).toBe('refused');

@@ -4,6 +4,7 @@ import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { type TrunkWatch, watchTrunks } from '../../actors/trunk-watch.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { Sql } from '../../storage/database.ts';
+import { recentProbesOf } from '../../storage/queries/trunk-probes.ts';
 import { deleteTrunk, getTrunkById, updateTrunk } from '../../storage/queries/trunks.ts';
 import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
@@ -37,14 +38,14 @@ afterEach(async () => {
   await database.drop();
 });
 
-describe('the watch over the trunks', () => {
-  it('counts a trunk that was never asked as up', () => {
+describe('trunk watch', () => {
+  it('considers an unchecked trunk up', () => {
     const { watch } = startWatch({ sip: new FakeSip('disconnected') });
     expect(watch.isDown(caller.trunkId)).toBe(false);
     expect(watch.isDown('no such trunk')).toBe(false);
   });
 
-  it('takes a trunk for down after two missed probes in a row, and says so once', async () => {
+  it('marks a trunk down after two successive missed probes, and logs that once', async () => {
     const { watch, sip, logger } = await startedWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
@@ -55,7 +56,7 @@ describe('the watch over the trunks', () => {
     expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
 
-  it('takes it for up again with the first answer', async () => {
+  it('marks it up again at the first response', async () => {
     const { watch, sip, logger } = await startedWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
@@ -66,7 +67,7 @@ describe('the watch over the trunks', () => {
     expect(logger.messages('info')).toEqual(['trunk reachable again']);
   });
 
-  it('probes the address that was checked, and never one that is not allowed', async () => {
+  it('probes only the checked address, and never a forbidden one', async () => {
     const sip = new FakeSip();
     let address: string | null = '192.0.2.7';
     const locate = async () => {
@@ -84,7 +85,7 @@ describe('the watch over the trunks', () => {
     expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
 
-  it('forgets a single miss with the next answer', async () => {
+  it('resets a single miss with the next response', async () => {
     const { watch, sip } = await startedWatch();
     for (const reachable of [false, true, false]) {
       sip.onProbe = () => reachable;
@@ -93,7 +94,7 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
-  it('judges each trunk by its own answers', async () => {
+  it('evaluates each trunk separately', async () => {
     const other = await seedCaller(database.sql, { sipUri: 'sip:two.example' });
     const { watch, sip } = await startedWatch();
     sip.onProbe = ({ sipUri }) => sipUri === 'sip:two.example';
@@ -102,7 +103,7 @@ describe('the watch over the trunks', () => {
     expect([watch.isDown(caller.trunkId), watch.isDown(other.trunkId)]).toEqual([true, false]);
   });
 
-  it('asks at once and then at intervals', async () => {
+  it('probes at once and then periodically', async () => {
     const { sip, clock } = await startedWatch();
     expect(sip.probed).toHaveLength(1);
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
@@ -113,7 +114,7 @@ describe('the watch over the trunks', () => {
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
   });
 
-  it('asks nobody while the SIP server is away, and blames no carrier for it', async () => {
+  it('pauses while the SIP server is away, without counting misses', async () => {
     const sip = new FakeSip('disconnected');
     sip.onProbe = () => false;
     const { watch } = startWatch({ sip });
@@ -123,7 +124,7 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
-  it('blames no carrier for a SIP server that is lost while it asks', async () => {
+  it('ignores misses when the SIP server disappears during a probe', async () => {
     const { watch, sip } = await startedWatch();
     for (let round = 0; round < 2; round += 1) {
       sip.become('connected');
@@ -136,14 +137,14 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
-  it('goes on when the trunks cannot be read', async () => {
+  it('continues when the trunks cannot be read', async () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { clock, logger } = startWatch({ sql: away });
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
     expect(logger.messages('warn')).toEqual(['probing trunks failed']);
   });
 
-  it('asks the other trunks although the password of one cannot be opened, and says so', async () => {
+  it('probes other trunks when the password of one cannot be decrypted, and logs that', async () => {
     const other = await seedCaller(database.sql, { sipUri: 'sip:two.example' });
     const sealed = secrets.seal('s3cret', trunkPasswordContext('another trunk'));
     await database.sql`update trunks set password_encrypted = ${sealed} where id = ${caller.trunkId}`;
@@ -153,7 +154,7 @@ describe('the watch over the trunks', () => {
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { trunkId: caller.trunkId } }]);
   });
 
-  it('forgets a trunk that is gone', async () => {
+  it('removes a deleted trunk', async () => {
     const { watch, sip } = await startedWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
@@ -178,7 +179,7 @@ describe('the watch over the trunks', () => {
     expect(await trunk()).toMatchObject({ reachability: 'up', gatewayHealth: [{ answersOptions: false }] });
   });
 
-  it('takes a carrier that ignores OPTIONS for down when a call stays unanswered too', async () => {
+  it('marks a carrier down that ignores OPTIONS and a call', async () => {
     const { watch, sip } = startWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
@@ -186,7 +187,7 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(true);
   });
 
-  it('lets one call a minute try a carrier that is down', async () => {
+  it('allows one trial call a minute over a carrier that is down', async () => {
     const { watch, sip, clock } = await startedWatch();
     sip.onProbe = () => false;
     await watch.probeAll();
@@ -202,7 +203,7 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
-  it('probes at once when a carrier that answers OPTIONS leaves a call unanswered', async () => {
+  it('probes at once when a carrier that answers OPTIONS ignores a call', async () => {
     const { watch, sip } = await startedWatch();
     sip.onProbe = () => false;
     watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'transport_error' });
@@ -211,7 +212,7 @@ describe('the watch over the trunks', () => {
     expect(sip.probed).toHaveLength(2);
   });
 
-  it('is not misled by calls that stay unanswered while OPTIONS are answered', async () => {
+  it('ignores unanswered calls while OPTIONS are answered', async () => {
     const { watch, sip } = await startedWatch();
     for (let call = 0; call < 3; call += 1) {
       watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'no_response' });
@@ -220,7 +221,7 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
-  it('neither probes nor refuses calls with the mode none, and still shows what calls find out', async () => {
+  it('neither probes nor blocks with the mode none, and still shows the results of calls', async () => {
     await database.sql`update trunks set health_mode = 'none'`;
     const { watch, sip } = startWatch();
     await watch.probeAll();
@@ -242,7 +243,7 @@ describe('the watch over the trunks', () => {
     await eventually(() => expect(sip.probed).toHaveLength(2));
   });
 
-  it('stores each change with one webhook event, also when two servers see it', async () => {
+  it('stores each change with one webhook event, even if two servers detect it', async () => {
     await subscribe();
     const first = await startedWatch();
     const second = await startedWatch();
@@ -251,25 +252,25 @@ describe('the watch over the trunks', () => {
       await Promise.all([first.watch.probeAll(), second.watch.probeAll()]);
     }
     const down = { trunk_id: caller.trunkId, name: 'Carrier', reason: 'no_response', since: NOW.toISOString() };
-    expect(await told()).toMatchObject([{ event: 'trunk.down', data: down }]);
+    expect(await webhookEvents()).toMatchObject([{ event: 'trunk.down', data: down }]);
     expect(await trunk()).toMatchObject({ reachability: 'down', reachabilitySince: NOW });
     for (const { sip } of [first, second]) sip.onProbe = () => true;
     await Promise.all([first.watch.probeAll(), second.watch.probeAll()]);
     const up = { ...down, reason: 'options_answered' };
-    const events = (await told()) as { event: string }[];
+    const events = (await webhookEvents()) as { event: string }[];
     expect(events).toHaveLength(2);
     expect(events).toContainEqual(expect.objectContaining({ event: 'trunk.up', data: up }));
     expect([...first.deliverer.enqueued, ...second.deliverer.enqueued]).toHaveLength(2);
   });
 
-  it('emits no event for the first answer of a carrier', async () => {
+  it("emits no event for a carrier's first response", async () => {
     await subscribe();
     await startedWatch();
     await eventually(async () => expect(await trunk()).toMatchObject({ reachability: 'up' }));
-    expect(await told()).toEqual([]);
+    expect(await webhookEvents()).toEqual([]);
   });
 
-  it('continues where the last server left off', async () => {
+  it("continues from the last server's state", async () => {
     await subscribe();
     const first = await startedWatch();
     first.sip.onProbe = () => false;
@@ -278,10 +279,10 @@ describe('the watch over the trunks', () => {
     first.watch.close();
     await startedWatch();
     await eventually(async () => expect(await trunk()).toMatchObject({ reachability: 'up' }));
-    expect(await told()).toHaveLength(2);
+    expect(await webhookEvents()).toHaveLength(2);
   });
 
-  it('knows nothing of a trunk that has moved or was disabled', async () => {
+  it('resets the state of a moved or disabled trunk', async () => {
     const { watch } = await startedWatch();
     expect(await trunk()).toMatchObject({ reachability: 'up', gatewayHealth: [{ answersOptions: true }] });
     const id = { id: caller.trunkId, workspaceId: caller.workspaceId, now: NOW };
@@ -294,7 +295,7 @@ describe('the watch over the trunks', () => {
     expect(await trunk()).toMatchObject(unknown);
   });
 
-  it('stores a change later when it could not be stored at once', async () => {
+  it('stores a change later when storage fails', async () => {
     let isAway = false;
     const sql = sqlWithFaults(database.sql, (run) =>
       isAway ? Promise.reject(new Error('storage is away')) : (run() as Promise<unknown>),
@@ -324,7 +325,7 @@ describe('the watch over the trunks', () => {
       return watch.dialing(await trunk()).map(({ gateway }) => gateway.sipUri.replace(/^sip:|\.example$/g, ''));
     }
 
-    it('is up while one responds and down when none does', async () => {
+    it('reports up while one responds, and down when none does', async () => {
       await subscribe();
       const { watch, sip } = await startedWatch();
       expect(sip.probed.map(({ trunk: { sipUri, transport } }) => `${sipUri} ${transport}`)).toEqual([
@@ -338,21 +339,21 @@ describe('the watch over the trunks', () => {
         reachability: 'up',
         gatewayHealth: [{ state: 'down', reason: 'no_response' }, { state: 'up' }, { state: 'down' }],
       });
-      expect(await told()).toEqual([]);
+      expect(await webhookEvents()).toEqual([]);
       sip.onProbe = () => false;
       for (let round = 0; round < 2; round += 1) await watch.probeAll();
       expect(watch.isDown(caller.trunkId)).toBe(true);
-      expect(await told()).toMatchObject([{ event: 'trunk.down' }]);
+      expect(await webhookEvents()).toMatchObject([{ event: 'trunk.down' }]);
     });
 
-    it('tries them by priority, shared by weight', async () => {
+    it('orders them by priority, then by weight', async () => {
       const { watch } = startWatch({ random: () => 0 });
       expect(await order(watch)).toEqual(['one', 'two', 'three']);
       const { watch: other } = startWatch({ random: () => 0.25 });
       expect(await order(other)).toEqual(['one', 'three', 'two']);
     });
 
-    it('asks a gateway that a call finds silent, and believes only those that used to answer', async () => {
+    it('probes a gateway that is silent on a call, and trusts misses only of responsive ones', async () => {
       const { watch, sip } = await startedWatch({ random: () => 0 });
       const [one, two] = watch.dialing(await trunk());
       sip.onProbe = ({ sipUri }) => sipUri !== 'sip:one.example';
@@ -362,14 +363,14 @@ describe('the watch over the trunks', () => {
       expect(await fresh.dialing({ ...(await trunk()), gatewayHealth: [] })[0]!.isGone(HOP)).toBe(false);
     });
 
-    it('tries those last that are down', async () => {
+    it('puts unreachable ones last', async () => {
       const { watch, sip } = await startedWatch({ random: () => 0 });
       sip.onProbe = ({ sipUri }) => sipUri !== 'sip:one.example';
       for (let round = 0; round < 2; round += 1) await watch.probeAll();
       expect(await order(watch)).toEqual(['two', 'three', 'one']);
     });
 
-    it('leaves out those that asked for a pause until it ends', async () => {
+    it('omits those that requested a pause until it ends', async () => {
       const { watch, clock } = startWatch({ random: () => 0 });
       const pause = async (index: number, retryAfterS: number) =>
         watch
@@ -385,7 +386,7 @@ describe('the watch over the trunks', () => {
       expect(await order(watch)).toEqual(['one', 'two', 'three']);
     });
 
-    it('forgets what it knows when the gateways change', async () => {
+    it('resets the state when the gateways change', async () => {
       const { watch, sip } = await startedWatch();
       const patch = { gateways: GATEWAYS.slice(0, 2) };
       await updateTrunk(database.sql, { id: caller.trunkId, workspaceId: caller.workspaceId, patch, now: NOW });
@@ -396,7 +397,55 @@ describe('the watch over the trunks', () => {
     });
   });
 
-  it('ends its probes and its timer when it is closed', async () => {
+  describe('trunk probe on request', () => {
+    it('returns the outcome for each gateway, counts, and is stored', async () => {
+      const { watch, sip } = await startedWatch();
+      await eventually(async () => expect(await recentProbesOf(database.sql, caller.trunkId)).toHaveLength(1));
+      sip.onProbe = () => false;
+      const silent = { sipStatus: null, roundTripMs: null, silence: 'no_response' };
+      expect(await watch.probe(caller.trunkId)).toEqual([
+        { sipUri: 'sip:one.example', transport: 'udp', at: expect.any(Date), ...silent },
+      ]);
+      await watch.probe(caller.trunkId);
+      expect(watch.isDown(caller.trunkId)).toBe(true);
+      sip.onProbe = () => true;
+      expect(await watch.probe(caller.trunkId)).toMatchObject([{ sipStatus: 200, roundTripMs: 1, silence: null }]);
+      expect(await recentProbesOf(database.sql, caller.trunkId)).toMatchObject([
+        { node: 'node-1', sipStatus: 200, roundTripMs: 1, silence: null },
+        silent,
+        silent,
+        { sipStatus: 200 },
+      ]);
+    });
+
+    it('joins a running probe, and keeps the last 20', async () => {
+      const { watch, sip } = await startedWatch();
+      const gate = Promise.withResolvers<boolean>();
+      sip.onProbe = () => gate.promise;
+      const both = [watch.probe(caller.trunkId), watch.probe(caller.trunkId)];
+      await eventually(() => expect(sip.probed).toHaveLength(2));
+      gate.resolve(true);
+      const [one, two] = await Promise.all(both);
+      expect(one).toEqual(two);
+      for (let i = 0; i < 25; i++) await watch.probe(caller.trunkId);
+      expect(await recentProbesOf(database.sql, caller.trunkId)).toHaveLength(20);
+      expect(await database.sql`select 1 from trunk_probes`).toHaveLength(20);
+    });
+
+    it('changes nothing for a trunk without probes, and fails for an unknown one or without a SIP server', async () => {
+      const patch = { healthMode: 'none' as const };
+      await updateTrunk(database.sql, { id: caller.trunkId, workspaceId: caller.workspaceId, patch, now: NOW });
+      const { watch, sip } = startWatch();
+      sip.onProbe = () => false;
+      for (let i = 0; i < 3; i++) await watch.probe(caller.trunkId);
+      expect(await trunk()).toMatchObject({ reachability: 'unknown' });
+      await expect(watch.probe(randomUUID())).rejects.toMatchObject({ code: 'TRUNK_NOT_FOUND' });
+      sip.become('disconnected');
+      await expect(watch.probe(caller.trunkId)).rejects.toMatchObject({ code: 'CARRIER_LINE_DOWN' });
+    });
+  });
+
+  it('cancels its probes and its timer when closed', async () => {
     const { watch, sip, clock } = await startedWatch();
     const gate = Promise.withResolvers<boolean>();
     sip.onProbe = () => gate.promise;
@@ -409,7 +458,7 @@ describe('the watch over the trunks', () => {
     expect(clock.waiting()).toEqual([]);
   });
 
-  it('starts no timer when it is closed during its first round', async () => {
+  it('starts no timer when closed during its first round', async () => {
     const sip = new FakeSip();
     const gate = Promise.withResolvers<boolean>();
     sip.onProbe = () => gate.promise;
@@ -426,8 +475,7 @@ function trunk() {
   return getTrunkById(database.sql, caller.trunkId).then((row) => row!);
 }
 
-/** The events that were stored for the webhooks of the workspace. */
-async function told(): Promise<unknown[]> {
+async function webhookEvents(): Promise<unknown[]> {
   const rows = await database.sql<{ body: string }[]>`select body from deliveries order by created_at, id`;
   return rows.map(({ body }) => JSON.parse(body));
 }
@@ -457,12 +505,11 @@ function startWatch({
   const clock = createTestClock();
   const logger = createTestLogger();
   const deliverer = createFakeDeliverer();
-  const watch = watchTrunks({ sip, sql, secrets, trunkTargets, deliverer, clock, logger, random });
+  const watch = watchTrunks({ sip, sql, secrets, trunkTargets, deliverer, clock, logger, random, node: 'node-1' });
   open.push(watch);
   return { watch, sip, clock, logger, deliverer };
 }
 
-/** After its first round. */
 async function startedWatch(options: Parameters<typeof startWatch>[0] = {}) {
   const started = startWatch(options);
   await eventually(() => expect(started.clock.waiting()).toEqual([30_000]));

@@ -9,9 +9,9 @@ import { openObjectStore } from '../../storage/objects.ts';
 import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestClock, createTestLogger } from './fakes.ts';
-import { createTtsDeskFixture, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
+import { createTtsDeskFixture, drain, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
-describe('audio that is kept', () => {
+describe('stored synthesis audio', () => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tandem-kept-'));
@@ -31,7 +31,7 @@ describe('audio that is kept', () => {
   it.each([
     ['MULAW', 7],
     ['ALAW', 6],
-  ] as const)('as %s is a WAV file that says so, with all its samples', async (encoding, code) => {
+  ] as const)('becomes a valid WAV file with all samples from %s', async (encoding, code) => {
     const { audio, stored } = await keep(encoding, ['abc', '', 'de']);
     expect(await audio.store()).toBe(true);
     const file = await stored();
@@ -42,11 +42,11 @@ describe('audio that is kept', () => {
     expect([file.readUInt16LE(32), file.readUInt16LE(34), file.readUInt16LE(36)]).toEqual([1, 8, 0]);
     expect([file.toString('latin1', 38, 42), file.readUInt32LE(42), file.readUInt32LE(46)]).toEqual(['fact', 4, 5]);
     expect([file.toString('latin1', 50, 54), file.readUInt32LE(54)]).toEqual(['data', 5]);
-    // Chunks begin at even offsets: five bytes, and one of padding.
+    // Chunks start at even offsets: five bytes and one of padding.
     expect(file.subarray(58)).toEqual(Buffer.from('abcde\0'));
   });
 
-  it('is stored once, and nothing is left behind', async () => {
+  it('gets stored once, without leaving temporary files', async () => {
     const { audio, stored, files } = await keep('MP3', ['abc', 'de']);
     expect(await files()).toEqual(['a.wav']);
     expect([await audio.store(), await audio.store()]).toEqual([true, true]);
@@ -56,7 +56,7 @@ describe('audio that is kept', () => {
     expect(await files()).toEqual([]);
   });
 
-  it('is given up when it grows beyond its bound', async () => {
+  it('gets discarded when it exceeds its limit', async () => {
     const { audio, files } = await keep('MP3', ['abc', 'de'], 5);
     await expect(audio.append(Buffer.from('f'))).rejects.toThrow(RangeError);
     expect(await files()).toEqual([]);
@@ -65,20 +65,20 @@ describe('audio that is kept', () => {
     expect(await files()).toEqual([]);
   });
 
-  it('is no more once it was discarded, also while it is written', async () => {
+  it('disappears when discarded, even during a write', async () => {
     const { audio, files } = await keep('LINEAR16', ['ab']);
     const [, , stored] = await Promise.all([audio.append(Buffer.from('cd')), audio.discard(), audio.store()]);
     expect(stored).toBe(false);
     expect(await files()).toEqual([]);
   });
 
-  it('of which there is nothing is not stored', async () => {
+  it('gets discarded when empty', async () => {
     const { audio } = await keep('LINEAR16', []);
     expect(await audio.store()).toBe(false);
   });
 });
 
-describe('audio that has expired', () => {
+describe('expired synthesis audio', () => {
   let fixture: TtsDeskFixture;
   const open: AudioExpiry[] = [];
   beforeAll(async () => {
@@ -106,13 +106,13 @@ describe('audio that has expired', () => {
       yield part('one!');
     }, options);
     const { streamId, parts } = await desk.speak(fixture.request, new AbortController().signal);
-    await heard(parts);
+    await drain(parts);
     await desk.close();
     return `speech/${fixture.request.workspaceId}/${streamId}.wav`;
   }
   const isThere = async (key: string) => (await fixture.objects.stat(key)) !== null;
 
-  it('is deleted with its key a day after it was spoken, and not before', async () => {
+  it('disappears with its key a day after the synthesis', async () => {
     const key = await speak();
     const { clock } = start(later(DAY_MS - 1));
     await eventually(() => expect(clock.waiting()).toEqual([600_000]));
@@ -124,13 +124,13 @@ describe('audio that has expired', () => {
     });
   });
 
-  it('while no server ran is deleted at the start', async () => {
+  it('disappears at the next start after a downtime', async () => {
     const key = await speak();
     start(later(30 * DAY_MS));
     await eventually(async () => expect(await isThere(key)).toBe(false));
   });
 
-  it('and cannot be deleted keeps no other from being deleted, and is tried again', async () => {
+  it('gets retried after a failed deletion, without delaying other deletions', async () => {
     const stuck = await speak();
     const key = await speak();
     let isStuck = true;
@@ -151,7 +151,7 @@ describe('audio that has expired', () => {
     expect(await isThere(stuck)).toBe(false);
   });
 
-  it('is left to the node whose store has it', async () => {
+  it('stays with the node whose store contains it', async () => {
     const key = await speak({ node: 'node-2' });
     const { clock } = start(later(DAY_MS));
     await eventually(() => expect(clock.waiting()).toEqual([600_000]));
@@ -159,7 +159,7 @@ describe('audio that has expired', () => {
     expect(await fixture.rows()).toMatchObject([{ audioKey: key }]);
   });
 
-  it('is deleted a hundred at a time until none is left', async () => {
+  it('disappears in batches of a hundred', async () => {
     const { sql } = fixture.database;
     const key = await speak();
     await sql`insert into tts_streams (id, workspace_id, voice_id, characters, state, error, audio_key, audio_expires_at,

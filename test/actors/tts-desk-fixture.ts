@@ -28,7 +28,7 @@ export const HINDI: VoiceRecipe = {
 
 export type Speak = (signal: AbortSignal, request: SpeakRequest) => AsyncGenerator<SpokenPart, void>;
 
-/** A desk on a database, a store and a folder of its own, with voices and an engine that are ours. */
+/** A desk with a separate database, store and folder, and a fake engine. */
 export interface TtsDeskFixture extends AsyncDisposable {
   database: TestDatabase;
   objects: ObjectStore;
@@ -36,15 +36,14 @@ export interface TtsDeskFixture extends AsyncDisposable {
   boot: string;
   request: SpeakTextRequest;
   deliverer: ReturnType<typeof createFakeDeliverer>;
-  /** Another workspace, for which `request` is from now on. */
+  /** Creates a workspace and uses it in `request`. */
   fund(balanceNano: bigint): Promise<void>;
-  /** Of a webhook that is told of both events. */
+  /** Creates a webhook for both events. */
   subscribe(): Promise<void>;
   deskOf(speak: Speak, options?: Partial<TtsDeskOptions>): ReturnType<typeof openDesk>;
   balance(): Promise<bigint>;
   rows(): Promise<TtsStreamRow[]>;
-  /** What webhooks were told, in order. */
-  told(): Promise<{ event: string; data: Record<string, unknown> }[]>;
+  webhookEvents(): Promise<{ event: string; data: Record<string, unknown> }[]>;
   tempFiles(): Promise<string[]>;
 }
 
@@ -88,9 +87,9 @@ export async function createTtsDeskFixture(): Promise<TtsDeskFixture> {
     deliverer: createFakeDeliverer(),
     async fund(balanceNano) {
       const { workspace, user } = await seedWorkspace(sql, { balanceNano });
-      const whose = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
+      const owner = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
       const format = { encoding: 'LINEAR16', sampleRateHz: 24_000 } as const;
-      fixture.request = { ...whose, text: 'नमस्ते 😀.', voiceId: 'hi', style: USUAL_STYLE, format };
+      fixture.request = { ...owner, text: 'नमस्ते 😀.', voiceId: 'hi', style: USUAL_STYLE, format };
     },
     async subscribe() {
       const { workspaceId } = fixture.request;
@@ -107,7 +106,7 @@ export async function createTtsDeskFixture(): Promise<TtsDeskFixture> {
     rows: async () =>
       await sql<TtsStreamRow[]>`
       select * from tts_streams where workspace_id = ${fixture.request.workspaceId} order by created_at`,
-    async told() {
+    async webhookEvents() {
       const rows = await sql<{ body: string }[]>`
         select body from deliveries where workspace_id = ${fixture.request.workspaceId} order by created_at, id`;
       return rows.map(({ body }) => JSON.parse(body));
@@ -122,7 +121,7 @@ export async function createTtsDeskFixture(): Promise<TtsDeskFixture> {
   return fixture;
 }
 
-/** Each character is billed; `<` is refused and `-` is nothing to say. */
+/** Charges each character, rejects `<`, and finds nothing to pronounce in `-`. */
 function readScript(text: string): Script {
   if (text.startsWith('<')) throw new ScriptError('<voice> in line 1 is none of the elements there are.');
   const written = text.split(' ').map((word) => ({ written: word, spoken: word === '-' ? '' : word, phonemes: null }));
@@ -132,18 +131,17 @@ function readScript(text: string): Script {
   };
 }
 
-/** A tenth of a second each. */
+/** Lasts 0.1 s. */
 export function part(text: string, index = 1): SpokenPart {
   return { audio: Buffer.from(text), durationMs: 100 * index, words: [] };
 }
 
-export async function heard(parts: AsyncIterable<SpokenPart>): Promise<string[]> {
+export async function drain(parts: AsyncIterable<SpokenPart>): Promise<string[]> {
   const texts: string[] = [];
   for await (const { audio } of parts) texts.push(Buffer.from(audio).toString());
   return texts;
 }
 
-/** Until it is aborted. */
 export function aborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   signal.addEventListener('abort', () => reject(signal.reason), { once: true });

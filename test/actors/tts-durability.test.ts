@@ -8,7 +8,7 @@ import { connect } from '../../storage/database.ts';
 import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestLogger, sqlWithFaults } from './fakes.ts';
-import { aborted, createTtsDeskFixture, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
+import { aborted, createTtsDeskFixture, drain, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
 let fixture: TtsDeskFixture;
 
@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 const listening = () => new AbortController().signal;
-/** Nine characters at 15 USD a million. */
+/** Nine characters at 15 USD per million. */
 const COST = 135_000n;
 const IN_A_DAY = later(24 * 3_600_000);
 
@@ -39,8 +39,8 @@ async function* endless(signal: AbortSignal) {
   await aborted(signal);
 }
 
-describe('what is stored of a text', () => {
-  it('is whose it is, what it cost and who speaks it, while it is spoken, and not what it says', async () => {
+describe('stored synthesis request', () => {
+  it('contains owner, cost and voice during synthesis, but not the text', async () => {
     const { desk } = fixture.deskOf(twoParts);
     const { streamId, parts } = await desk.speak(fixture.request, listening());
     const { workspaceId, userId } = fixture.request;
@@ -52,18 +52,18 @@ describe('what is stored of a text', () => {
       ...{ ownerNode: 'node-1', ownerBoot: 'boot-2', createdAt: NOW },
     });
     expect(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain('नमस्ते');
-    await heard(parts);
+    await drain(parts);
     expect(await fixture.rows()).toMatchObject([{ state: 'completed', durationMs: 200, endedAt: NOW, audioKey: null }]);
-    expect(await fixture.told()).toEqual([]);
+    expect(await fixture.webhookEvents()).toEqual([]);
     await desk.close();
   });
 
   it.each([
     ['engine fails', null, { state: 'failed', error: 'TTS_UNAVAILABLE' }, 0n],
-    ['server ends', new TandemError('SHUTTING_DOWN', 'bye'), { state: 'failed', error: 'SHUTTING_DOWN' }, 0n],
-    ['listener leaves', new Error('gone'), { state: 'abandoned', error: null }, COST],
-    ['listener’s key is revoked', new TandemError('UNAUTHORIZED', 'ended'), { state: 'abandoned', error: null }, COST],
-  ] as const)('when its %s, is how it ended, with the money, and webhooks hear of failures only', async (...row) => {
+    ['server stops', new TandemError('SHUTTING_DOWN', 'bye'), { state: 'failed', error: 'SHUTTING_DOWN' }, 0n],
+    ['client disconnects', new Error('gone'), { state: 'abandoned', error: null }, COST],
+    ['client’s key is revoked', new TandemError('UNAUTHORIZED', 'ended'), { state: 'abandoned', error: null }, COST],
+  ] as const)('contains outcome and charge when its %s, and webhooks receive failures only', async (...row) => {
     const [, reason, ending, owed] = row;
     await fixture.subscribe();
     const left = new AbortController();
@@ -75,25 +75,25 @@ describe('what is stored of a text', () => {
     await desk.close();
     expect(await fixture.rows()).toMatchObject([{ ...ending, endedAt: NOW, audioExpiresAt: NOW }]);
     expect(await fixture.balance()).toBe(USD - owed);
-    const told = await fixture.told();
-    if (ending.state === 'abandoned') expect(told).toEqual([]);
+    const webhookEvents = await fixture.webhookEvents();
+    if (ending.state === 'abandoned') expect(webhookEvents).toEqual([]);
     else {
       const data = { id: streamId, voice_id: 'voice-hi', error: ending.error };
-      expect(told).toEqual([{ event: 'tts.failed', timestamp: NOW.toISOString(), data }]);
+      expect(webhookEvents).toEqual([{ event: 'tts.failed', timestamp: NOW.toISOString(), data }]);
       expect(fixture.deliverer.enqueued).toHaveLength(1);
     }
     expect(await fixture.tempFiles()).toEqual([]);
   });
 });
 
-describe('audio for webhooks', () => {
-  it('is stored as a file that plays, and its address told with the text', async () => {
+describe('synthesis audio for webhooks', () => {
+  it('becomes a playable file, with a URL in the event', async () => {
     await fixture.subscribe();
     const { desk } = fixture.deskOf(twoParts);
     const { streamId, parts } = await desk.speak(fixture.request, listening());
-    await heard(parts);
+    await drain(parts);
     const key = `speech/${fixture.request.workspaceId}/${streamId}.wav`;
-    expect(await fixture.told()).toEqual([
+    expect(await fixture.webhookEvents()).toEqual([
       {
         event: 'tts.completed',
         timestamp: NOW.toISOString(),
@@ -115,18 +115,18 @@ describe('audio for webhooks', () => {
   it.each([
     ['MP3', 'mp3'],
     ['OGG_OPUS', 'ogg'],
-  ] as const)('is stored as it is when it is %s', async (encoding, extension) => {
+  ] as const)('keeps its encoding as %s', async (encoding, extension) => {
     await fixture.subscribe();
     const { desk } = fixture.deskOf(twoParts);
     const format = { encoding, sampleRateHz: 24_000 };
     const { streamId, parts } = await desk.speak({ ...fixture.request, format }, listening());
-    await heard(parts);
+    await drain(parts);
     const key = `speech/${fixture.request.workspaceId}/${streamId}.${extension}`;
     expect((await objectAt(key)).toString()).toBe('one!two!');
     await desk.close();
   });
 
-  it('that cannot be kept keeps nobody from hearing, and the event says that there is none', async () => {
+  it('may be missing: clients still receive it and the event contains no URL', async () => {
     await fixture.subscribe();
     for (const options of [
       { tempDir: '/nowhere' },
@@ -134,29 +134,29 @@ describe('audio for webhooks', () => {
     ]) {
       const { desk, logger } = fixture.deskOf(twoParts, options);
       const { parts } = await desk.speak(fixture.request, listening());
-      expect(await heard(parts)).toEqual(['one!', 'two!']);
+      expect(await drain(parts)).toEqual(['one!', 'two!']);
       expect(logger.messages('warn')).toEqual(['synthesised audio could not be stored']);
       await desk.close();
     }
     const data = { audio_url: null, duration: 0.2 };
-    expect(await fixture.told()).toMatchObject([{ event: 'tts.completed', data }, { data }]);
+    expect(await fixture.webhookEvents()).toMatchObject([{ event: 'tts.completed', data }, { data }]);
     expect(await fixture.tempFiles()).toEqual([]);
   });
 
-  it('leaves a body under 20 kB: the text is cut', async () => {
+  it('comes in a payload below 20 kB, with a truncated text', async () => {
     await fixture.subscribe();
     const { desk } = fixture.deskOf(twoParts);
     const { parts } = await desk.speak({ ...fixture.request, text: '\u{1F600}'.repeat(5000) }, listening());
-    await heard(parts);
+    await drain(parts);
     await desk.close();
-    const [event] = await fixture.told();
+    const [event] = await fixture.webhookEvents();
     expect(Buffer.byteLength(JSON.stringify(event))).toBeLessThan(20_000);
     expect(event).toMatchObject({ data: { truncated: true, audio_url: expect.stringMatching(/^https:/) } });
   });
 });
 
-describe('storage that fails', () => {
-  it('before the charge is stored refuses the text, which is not charged nor ever told of', async () => {
+describe('synthesis with failing storage', () => {
+  it('fails free of charge and without an event when the charge cannot be stored', async () => {
     await fixture.subscribe();
     let faults = 1;
     const sql = sqlWithFaults(fixture.database.sql, async (run) => {
@@ -171,10 +171,10 @@ describe('storage that fails', () => {
     await desk.close();
     expect(await fixture.balance()).toBe(USD);
     expect(await fixture.rows()).toEqual([]);
-    expect(await fixture.told()).toEqual([]);
+    expect(await fixture.webhookEvents()).toEqual([]);
   });
 
-  it('as it answers that the charge is stored refuses the text, pays back and tells', async () => {
+  it('fails with a refund and an event when the response to the charge is lost', async () => {
     await fixture.subscribe();
     let faults = 1;
     const sql = sqlWithFaults(fixture.database.sql, async (run) => {
@@ -188,43 +188,46 @@ describe('storage that fails', () => {
     await desk.close();
     expect(await fixture.balance()).toBe(USD);
     expect(await fixture.rows()).toMatchObject([{ state: 'failed' }]);
-    expect(await fixture.told()).toMatchObject([{ event: 'tts.failed' }]);
+    expect(await fixture.webhookEvents()).toMatchObject([{ event: 'tts.failed' }]);
   });
 
-  it.each(['before', 'after'])('%s the end is stored is asked again, and webhooks are told once', async (when) => {
-    await fixture.subscribe();
-    let faults = 0;
-    let failures = 0;
-    let successes = 0;
-    const sql = sqlWithFaults(fixture.database.sql, async (run) => {
-      if (failures === faults) return await run().finally(() => (successes += 1));
-      failures += 1;
-      if (when === 'after') await run();
-      throw new Error('connection lost');
-    });
-    const { desk, clock, logger } = fixture.deskOf(
-      async function* () {
-        yield part('one!');
-        faults = 2;
-      },
-      { sql },
-    );
-    const { parts } = await desk.speak(fixture.request, listening());
-    const hearing = heard(parts);
-    await eventually(() => {
-      clock.advance(100);
-      // The charge, and the third attempt.
-      expect({ failures, successes }).toEqual({ failures: 2, successes: 2 });
-    });
-    await hearing;
-    await desk.close();
-    expect(logger.messages('warn')).toEqual(Array(2).fill('synthesis result could not be stored'));
-    expect(await fixture.rows()).toMatchObject([{ state: 'completed' }]);
-    expect(await fixture.told()).toHaveLength(1);
-    expect(await fixture.balance()).toBe(USD - COST);
-  });
+  it.each(['before', 'after'])(
+    'retries storing the end, and sends one event, when storage fails %s the end is stored',
+    async (when) => {
+      await fixture.subscribe();
+      let faults = 0;
+      let failures = 0;
+      let successes = 0;
+      const sql = sqlWithFaults(fixture.database.sql, async (run) => {
+        if (failures === faults) return await run().finally(() => (successes += 1));
+        failures += 1;
+        if (when === 'after') await run();
+        throw new Error('connection lost');
+      });
+      const { desk, clock, logger } = fixture.deskOf(
+        async function* () {
+          yield part('one!');
+          faults = 2;
+        },
+        { sql },
+      );
+      const { parts } = await desk.speak(fixture.request, listening());
+      const draining = drain(parts);
+      await eventually(() => {
+        clock.advance(100);
+        // The charge, and the third attempt.
+        expect({ failures, successes }).toEqual({ failures: 2, successes: 2 });
+      });
+      await draining;
+      await desk.close();
+      expect(logger.messages('warn')).toEqual(Array(2).fill('synthesis result could not be stored'));
+      expect(await fixture.rows()).toMatchObject([{ state: 'completed' }]);
+      expect(await fixture.webhookEvents()).toHaveLength(1);
+      expect(await fixture.balance()).toBe(USD - COST);
+    },
+  );
 
-  it('for long does not keep whoever waits: they hear that they are paid back, and the next start does it', async () => {
+  it('does not block its client: the refund happens at the next start', async () => {
     await fixture.subscribe();
     let isLost = false;
     const sql = sqlWithFaults(fixture.database.sql, async (run) => {
@@ -242,13 +245,13 @@ describe('storage that fails', () => {
       { sql, boot: 'boot-1' },
     );
     const { streamId, parts } = await desk.speak(fixture.request, listening());
-    const hearing = heard(parts);
-    hearing.catch(() => undefined);
+    const draining = drain(parts);
+    draining.catch(() => undefined);
     await failed.promise;
     const closing = desk.close();
     await eventually(() => expect(clock.waiting()).toContain(4_000));
     clock.advance(4_000);
-    await expect(hearing).rejects.toThrow('The charge will be refunded');
+    await expect(draining).rejects.toThrow('The charge will be refunded');
     clock.advance(1_000);
     await closing;
     expect(logger.lines).toContainEqual({
@@ -261,7 +264,7 @@ describe('storage that fails', () => {
     expect(await fixture.balance()).toBe(USD);
   });
 
-  it('because all its connections were cut is asked again until it has stored everything', async () => {
+  it('retries until everything is stored when all connections break', async () => {
     await fixture.subscribe();
     const killer = connect({ url: fixture.database.url, max: 1 });
     const cut = () => killer`
@@ -275,7 +278,7 @@ describe('storage that fails', () => {
         if (isFailing) throw new SynthesizerError('crashed', 'died');
       });
       const { parts } = await desk.speak(fixture.request, listening());
-      const hearing = heard(parts).then(
+      const draining = drain(parts).then(
         () => outcomes.push('all'),
         () => outcomes.push('failed'),
       );
@@ -286,20 +289,20 @@ describe('storage that fails', () => {
         expect(rows.every(({ state }) => state !== 'speaking')).toBe(true);
       });
       clock.advance(10_000);
-      await hearing;
+      await draining;
       await desk.close();
     }
     await killer.end();
     expect(outcomes).toEqual(['failed', 'all']);
-    expect((await fixture.told()).map(({ event }) => event).sort()).toEqual(['tts.completed', 'tts.failed']);
+    expect((await fixture.webhookEvents()).map(({ event }) => event).sort()).toEqual(['tts.completed', 'tts.failed']);
     expect(await fixture.balance()).toBe(USD - COST);
   });
 });
 
-describe('the next start', () => {
-  it('pays back what an earlier run of this node was speaking, and tells it once', async () => {
+describe('next start after an interrupted synthesis', () => {
+  it('refunds requests of an earlier run of this node, with one event', async () => {
     await fixture.subscribe();
-    const { streamId } = await spokenBy({ boot: 'boot-1' });
+    const { streamId } = await startedBy({ boot: 'boot-1' });
     expect(await fixture.balance()).toBe(USD - COST);
     expect(await nextStart()).toBe(1);
     expect(await nextStart()).toBe(0);
@@ -308,14 +311,16 @@ describe('the next start', () => {
       { state: 'failed', error: 'INTERRUPTED', audioExpiresAt: later(1000) },
     ]);
     const data = { id: streamId, voice_id: 'voice-hi', error: 'INTERRUPTED' };
-    expect(await fixture.told()).toEqual([{ event: 'tts.failed', timestamp: later(1000).toISOString(), data }]);
+    expect(await fixture.webhookEvents()).toEqual([
+      { event: 'tts.failed', timestamp: later(1000).toISOString(), data },
+    ]);
     expect(fixture.deliverer.enqueued).toHaveLength(1);
   });
 
-  it('refunds of a text the characters that its listener had not received', async () => {
+  it('refunds the characters that the client did not receive', async () => {
     const { desk, clock } = fixture.deskOf(
       async function* (signal) {
-        // The text has nine characters: six of a word, a space, and two.
+        // The text has nine characters: a word of six, a space and two more.
         yield { ...part('one!'), words: [{ word: 'नमस्ते', startMs: 0, endMs: 100 }] };
         yield part('two!', 2);
         yield part('three!', 3);
@@ -335,35 +340,35 @@ describe('the next start', () => {
     expect(await fixture.balance()).toBe(USD - 7n * (COST / 9n));
   });
 
-  it('refunds nothing of a text that was delivered whole', async () => {
-    const { streamId } = await spokenBy({ boot: 'boot-1' });
+  it('refunds nothing of a delivered text', async () => {
+    const { streamId } = await startedBy({ boot: 'boot-1' });
     await fixture.database.sql`update tts_streams set delivered_characters = characters where id = ${streamId}`;
     expect(await nextStart()).toBe(1);
     expect(await fixture.balance()).toBe(USD - COST);
     expect(await fixture.rows()).toMatchObject([{ state: 'failed', error: 'INTERRUPTED' }]);
   });
 
-  it('leaves alone what this run and other nodes are speaking, and what ended', async () => {
-    await spokenBy({ boot: 'boot-2' });
-    await spokenBy({ node: 'node-2', boot: 'boot-1' });
+  it('ignores requests of this run and of other nodes, and finished ones', async () => {
+    await startedBy({ boot: 'boot-2' });
+    await startedBy({ node: 'node-2', boot: 'boot-1' });
     const { desk } = fixture.deskOf(twoParts, { boot: 'boot-1' });
-    await heard((await desk.speak(fixture.request, listening())).parts);
+    await drain((await desk.speak(fixture.request, listening())).parts);
     expect(await nextStart()).toBe(0);
     expect(await fixture.balance()).toBe(USD - 3n * COST);
   });
 
-  it('pays back once although two look at the same time', async () => {
+  it('refunds once for simultaneous starts', async () => {
     await fixture.subscribe();
-    for (let text = 0; text < 5; text += 1) await spokenBy({ boot: 'boot-1' });
+    for (let text = 0; text < 5; text += 1) await startedBy({ boot: 'boot-1' });
     await Promise.all([nextStart(), nextStart(), nextStart()]);
     expect(await fixture.balance()).toBe(USD);
-    expect(await fixture.told()).toHaveLength(5);
+    expect(await fixture.webhookEvents()).toHaveLength(5);
   });
 
-  it('goes on with the others when one cannot be paid back', async () => {
-    const { streamId } = await spokenBy({ boot: 'boot-1' });
-    await spokenBy({ boot: 'boot-1' });
-    // As if its charge had never been.
+  it('continues with the other requests when a refund fails', async () => {
+    const { streamId } = await startedBy({ boot: 'boot-1' });
+    await startedBy({ boot: 'boot-1' });
+    // Makes the charge impossible to find.
     await fixture.database.sql`update tts_streams set id = 'tts_lost' where id = ${streamId}`;
     const logger = createTestLogger();
     expect(await nextStart(logger)).toBe(1);
@@ -373,8 +378,8 @@ describe('the next start', () => {
   });
 });
 
-/** The start of a text by a run that dies then. */
-async function spokenBy(owner: { node?: string; boot: string }) {
+/** Starts a synthesis request of a run that then dies. */
+async function startedBy(owner: { node?: string; boot: string }) {
   const { desk } = fixture.deskOf(endless, owner);
   const spoken = await desk.speak(fixture.request, listening());
   await spoken.parts.next();

@@ -3,7 +3,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
 import { eventually } from '../eventually.ts';
 import { USD } from '../storage/seed.ts';
-import { aborted, createTtsDeskFixture, HINDI, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
+import { aborted, createTtsDeskFixture, drain, HINDI, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
 let fixture: TtsDeskFixture;
 
@@ -14,11 +14,11 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => fixture.fund(USD));
 
 const listening = () => new AbortController().signal;
-/** Nine characters at 15 USD a million. */
+/** Nine characters at 15 USD per million. */
 const COST = 135_000n;
 
-describe('a text', () => {
-  it('is charged by the character before it is spoken, in the usage log too', async () => {
+describe('synthesis request', () => {
+  it('charges each character before synthesis, and appears in the usage log', async () => {
     const { desk } = fixture.deskOf(async function* () {
       expect(await fixture.balance()).toBe(USD - COST);
       yield part('one', 1);
@@ -30,7 +30,7 @@ describe('a text', () => {
       characters: 9,
       charge: { chargedNano: COST, balanceAfterNano: USD - COST },
     });
-    expect(await heard(spoken.parts)).toEqual(['one', 'two']);
+    expect(await drain(spoken.parts)).toEqual(['one', 'two']);
     const usage = await fixture.database.sql`select service, operation, resource_id, unit from usage_logs
       where workspace_id = ${fixture.request.workspaceId}`;
     expect(usage).toMatchObject([
@@ -40,13 +40,13 @@ describe('a text', () => {
     expect(await fixture.balance()).toBe(USD - COST);
   });
 
-  it('is spoken as it was read, with the recipe of its voice, as it was asked for', async () => {
+  it('passes script, voice recipe and style to the engine', async () => {
     const speak = vi.fn(async function* () {
       yield part('one');
     });
     const { desk } = fixture.deskOf((signal, request) => speak.call(null, ...([request, signal] as unknown as [])));
     const style = { wordsPerMinute: 90, speed: 2, stability: 1, similarity: 2, enhance: false };
-    await heard((await desk.speak({ ...fixture.request, style }, listening())).parts);
+    await drain((await desk.speak({ ...fixture.request, style }, listening())).parts);
     const [[asked]] = speak.mock.calls as unknown as [[object]];
     expect(asked).toMatchObject({ recipe: HINDI, style, format: fixture.request.format });
     expect(asked).toMatchObject({ script: { characters: 9, clauses: [{ words: [{ written: 'नमस्ते' }, {}] }] } });
@@ -56,7 +56,7 @@ describe('a text', () => {
     [{ voiceId: 'nobody' }, 'VOICE_NOT_FOUND', /no such voice/],
     [{ text: '<voice>a' }, 'INVALID_SSML', /^<voice> in line 1 is none/],
     [{ text: '- -' }, 'VALIDATION_FAILED', /^Nothing of the text can be said/],
-  ])('with %j is refused with %s, and nothing is charged', async (wrong, code, message) => {
+  ])('with %j fails with %s, free of charge', async (wrong, code, message) => {
     const { desk } = fixture.deskOf(async function* () {
       yield part('never');
     });
@@ -66,7 +66,7 @@ describe('a text', () => {
     expect(await fixture.rows()).toEqual([]);
   });
 
-  it('is refused when the wallet does not cover it, and nothing is said', async () => {
+  it('fails before synthesis when the wallet does not cover it', async () => {
     const said = vi.fn();
     const { desk } = fixture.deskOf(async function* () {
       said();
@@ -81,25 +81,22 @@ describe('a text', () => {
   it.each([
     ['crashed', 'TTS_UNAVAILABLE', 503],
     ['too_long', 'VALIDATION_FAILED', 400],
-  ] as const)(
-    'that cannot be begun (%s) is a refusal, and the charge is given back first',
-    async (why, code, status) => {
-      const { desk } = fixture.deskOf(async function* () {
-        // The header of a file is no speech yet.
-        yield { audio: Buffer.from('OggS'), durationMs: 0, words: [] };
-        throw new SynthesizerError(why, 'died');
-      });
-      const asking = desk.speak(fixture.request, listening());
-      await expect(asking).rejects.toMatchObject({
-        code,
-        status,
-        message: expect.stringContaining('You were not charged'),
-      });
-      expect(await fixture.balance()).toBe(USD);
-    },
-  );
+  ] as const)('fails with a refund when synthesis cannot start (%s)', async (why, code, status) => {
+    const { desk } = fixture.deskOf(async function* () {
+      // A file header is not yet speech.
+      yield { audio: Buffer.from('OggS'), durationMs: 0, words: [] };
+      throw new SynthesizerError(why, 'died');
+    });
+    const asking = desk.speak(fixture.request, listening());
+    await expect(asking).rejects.toMatchObject({
+      code,
+      status,
+      message: expect.stringContaining('You were not charged'),
+    });
+    expect(await fixture.balance()).toBe(USD);
+  });
 
-  it('that breaks off half-way tells so after what was said, and the charge is given back first', async () => {
+  it('fails after its audio with a prior refund when synthesis breaks off', async () => {
     const { desk } = fixture.deskOf(async function* () {
       yield part('one');
       throw new SynthesizerError('crashed', 'died');
@@ -114,7 +111,7 @@ describe('a text', () => {
   });
 
   it.each([[[]], [[{ audio: Buffer.from('OggS'), durationMs: 0, words: [] }]]])(
-    'of which the engine says nothing (%j) is refused, and the charge is given back first',
+    'fails with a refund when the engine returns no audio (%j)',
     async (parts) => {
       const { desk } = fixture.deskOf(async function* () {
         yield* parts;
@@ -124,7 +121,7 @@ describe('a text', () => {
     },
   );
 
-  it('is spoken no faster than it is listened to', async () => {
+  it('stays at most three chunks ahead of its client', async () => {
     let made = 0;
     const { desk } = fixture.deskOf(async function* () {
       for (made = 1; made <= 100; made += 1) yield part(`${made}`, made);
@@ -138,7 +135,7 @@ describe('a text', () => {
     expect(made).toBe(101);
   });
 
-  it('stops when its listener leaves, and stays charged', async () => {
+  it('stops when its client disconnects, and stays charged', async () => {
     const left = new AbortController();
     const stopped = Promise.withResolvers<void>();
     const { desk } = fixture.deskOf(async function* (signal) {
@@ -150,11 +147,11 @@ describe('a text', () => {
     left.abort(new Error('gone'));
     await stopped.promise;
     await desk.close();
-    await expect(heard(parts)).rejects.toThrow('gone');
+    await expect(drain(parts)).rejects.toThrow('gone');
     expect(await fixture.balance()).toBe(USD - COST);
   });
 
-  it('that is cut off by us is paid back before that is told', async () => {
+  it('refunds its charge before it reports a shutdown', async () => {
     const left = new AbortController();
     const asked = Promise.withResolvers<void>();
     const { desk } = fixture.deskOf(async function* (signal) {
@@ -163,16 +160,16 @@ describe('a text', () => {
       await aborted(signal);
     });
     const { parts } = await desk.speak(fixture.request, left.signal);
-    const hearing = heard(parts);
-    hearing.catch(() => undefined);
+    const draining = drain(parts);
+    draining.catch(() => undefined);
     await asked.promise;
     const reason = new TandemError('SHUTTING_DOWN', 'The server is shutting down.');
     left.abort(reason);
-    await expect(hearing).rejects.toBe(reason);
+    await expect(draining).rejects.toBe(reason);
     expect(await fixture.balance()).toBe(USD);
   });
 
-  it('that is left before a word of it was heard is paid back', async () => {
+  it('refunds its charge when the client disconnects before the first audio', async () => {
     const left = new AbortController();
     const asked = Promise.withResolvers<void>();
     const { desk, logger } = fixture.deskOf(async function* (signal) {
@@ -191,7 +188,7 @@ describe('a text', () => {
     expect(logger.lines).toEqual([]);
   });
 
-  it('whose listener left before it began is not charged', async () => {
+  it('costs nothing when the client disconnects before the start', async () => {
     const { desk } = fixture.deskOf(async function* () {
       yield part('one');
     });
@@ -200,7 +197,7 @@ describe('a text', () => {
   });
 });
 
-it('takes no text any more once it closes', async () => {
+it('a closed synthesis desk rejects requests', async () => {
   const { desk } = fixture.deskOf(async function* () {
     yield part('one');
   });
@@ -208,12 +205,12 @@ it('takes no text any more once it closes', async () => {
   await expect(desk.speak(fixture.request, listening())).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
 });
 
-it('has the languages of the catalogue', () => {
+it('the synthesis desk lists the languages of the catalogue', () => {
   const { desk } = fixture.deskOf(async function* () {});
   expect(desk.languages()).toEqual([{ language: 'hi', name: 'Hindi' }]);
 });
 
-it('forgets two hundred listeners who leave at every stage, and owes no more than what was heard', async () => {
+it('two hundred clients that disconnect at every stage pay for at most what they received', async () => {
   const { desk, logger } = fixture.deskOf(async function* (signal) {
     for (;;) {
       signal.throwIfAborted();

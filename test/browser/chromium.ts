@@ -6,20 +6,18 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { pathOf } from '../peers/programs.ts';
 
-/** Debian's browser; null where it is not installed. */
+/** Debian's Chromium; null if not installed. */
 export const CHROMIUM = pathOf('chromium');
 
-/** A page of a browser, driven over the DevTools protocol. */
 export interface Page {
-  /** Runs an expression in the page and resolves with its value, awaited. */
+  /** Evaluates an expression in the page and awaits its value. */
   evaluate<T = unknown>(expression: string): Promise<T>;
-  /** Loads the page again, as its user may. */
   reload(): Promise<void>;
 }
 
 /**
- * Headless Chromium with a microphone that says a WAV file. Driven over the pipe of its DevTools protocol, which takes one
- * page of code; the usual drivers are large, and fetch browsers of their own.
+ * Headless Chromium whose microphone plays a WAV file. Controlled over the DevTools pipe in one page of code, since the
+ * usual drivers are large and download browsers.
  */
 export class Chromium implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -45,7 +43,7 @@ export class Chromium implements AsyncDisposable {
     const profile = await mkdtemp(join(tmpdir(), 'tandem-chromium-'));
     const flags = [
       ...['--headless', '--no-sandbox', '--disable-gpu', '--mute-audio', '--no-first-run', '--disable-extensions'],
-      // The page of a second phone hides the first.
+      // A second phone hides the page of the first.
       ...['--disable-background-timer-throttling', '--disable-renderer-backgrounding'],
       ...[
         '--disable-background-networking',
@@ -125,14 +123,13 @@ export class Chromium implements AsyncDisposable {
   }
 }
 
-/** A little less than a test may take. */
+/** Slightly below the timeout of a test. */
 const PATIENCE_MS = 60_000;
 
 interface Received {
   id?: number;
   result?: unknown;
   error?: { message: string };
-  /** Of an event. */
   method?: string;
   sessionId?: string;
 }

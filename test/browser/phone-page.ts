@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
-/** Serves the page of a phone at the address it returns. */
 export async function servePhonePage(): Promise<{ url: string; close: () => void }> {
   const bundle = await rolldown({ input: join(import.meta.dirname, 'page/phone.js'), platform: 'browser' });
   const { output } = await bundle.generate({ format: 'esm' });
@@ -25,7 +24,7 @@ export async function servePhonePage(): Promise<{ url: string; close: () => void
 
 const SAMPLE_RATE_HZ = 48_000;
 
-/** A WAV file with one second of a tone, for a microphone that repeats it. */
+/** Writes one second of a tone as a WAV file, which the microphone repeats. */
 export async function writeTone(path: string, frequencyHz: number): Promise<void> {
   const bytes = Buffer.alloc(44 + SAMPLE_RATE_HZ * 2);
   bytes.write('RIFF');

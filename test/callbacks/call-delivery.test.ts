@@ -52,7 +52,7 @@ const event = {
 };
 const secretEncrypted = Buffer.from('sealed');
 
-test('the body has exactly the fields of the contract, and is due at the time of the event', () => {
+test('a call delivery contains exactly the specified fields, and is due at the time of its event', () => {
   const delivery = buildCallDelivery({ call, event, secretEncrypted, id: 'd1' });
   expect(delivery).toMatchObject({
     id: 'd1',
@@ -74,17 +74,17 @@ test('the body has exactly the fields of the contract, and is due at the time of
   expect(body).toContain('"metadata":{"z":1,"a":["é",null],"nested":{"order":7}}');
 });
 
-test('a call that asked for no callback has none to deliver', () => {
+test('a call without callback gets no delivery', () => {
   expect(buildCallDelivery({ call: { ...call, callback_url: null }, event, secretEncrypted })).toBeNull();
   expect(buildCallDelivery({ call, event, secretEncrypted: null })).toBeNull();
 });
 
-test('a finished call is announced by its terminal event, whatever its last move was called', () => {
+test('a call delivery is named after the terminal event', () => {
   const delivery = buildCallDelivery({ call, event: { ...event, event: 'call.ended' }, secretEncrypted });
   expect(JSON.parse(delivery?.body ?? '')).toMatchObject({ event: 'call.completed' });
 });
 
-test('every delivery has an id of its own unless one is given', () => {
+test('a call delivery gets a unique id unless one is given', () => {
   const ids = [1, 2].map(() => buildCallDelivery({ call, event, secretEncrypted })?.id);
   expect(new Set(ids).size).toBe(2);
 });

@@ -1,9 +1,6 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 
-/**
- * A self-signed TLS certificate for a few names and IPv4 addresses, written as DER by hand (RFC 5280), since
- * node:crypto reads certificates but makes none. Its PEM is its own authority.
- */
+/** A self-signed TLS certificate, encoded as DER (RFC 5280) because node:crypto cannot create one. */
 export function selfSignedCertificate(names: {
   dns?: string[];
   ipv4?: string[];

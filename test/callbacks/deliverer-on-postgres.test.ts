@@ -72,7 +72,7 @@ async function openReceiver(respond: (request: Received, count: number) => void)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, requests };
 }
 
-/** A deliverer whose log tells when an attempt has been recorded. */
+/** A deliverer; `recorded` waits until an attempt is stored. */
 function openDeliverer(changes: Partial<DelivererOptions> = {}) {
   const recorded = new Map<string, PromiseWithResolvers<void>>();
   const after = (id: string) => {
@@ -110,7 +110,7 @@ async function insert(url: string): Promise<string> {
   return id;
 }
 
-test('a job wakes the deliverer, the callback verifies, and row and attempt log say so', async () => {
+test('a job starts a delivery, whose signature verifies and whose attempt is stored', async () => {
   const receiver = await openReceiver(({ response }) => response.end());
   const { deliverer, recorded } = openDeliverer({ sweepIntervalMs: 3_600_000 });
   await deliverer.start();
@@ -127,7 +127,7 @@ test('a job wakes the deliverer, the callback verifies, and row and attempt log 
   });
 });
 
-test('a failed attempt is due again in 5 s and a lost job is made up for by a sweep', async () => {
+test('a failed attempt is due again after 5 s, and a sweep replaces its lost job', async () => {
   const receiver = await openReceiver(({ response }, count) => response.writeHead(count === 1 ? 503 : 200).end());
   const delays: number[] = [];
   const forgetful = {
@@ -153,7 +153,7 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
   expect(receiver.requests[1]?.webhookId).toBe(receiver.requests[0]?.webhookId);
 });
 
-test('many deliverers on one table send each delivery once', async () => {
+test('several deliverers on one table send each delivery once', async () => {
   const receiver = await openReceiver(({ response }) => response.end());
   const ids = await Promise.all(Array.from({ length: 20 }, () => insert(receiver.url)));
   const deliverers = [1, 2, 3].map(() => openDeliverer({ perLane: 50 }).deliverer);
@@ -162,7 +162,7 @@ test('many deliverers on one table send each delivery once', async () => {
   expect(seen).toEqual([...ids].sort());
 });
 
-test('an aborted attempt gives its lease back', async () => {
+test('an aborted attempt releases its lease', async () => {
   const arrived = Promise.withResolvers<void>();
   const receiver = await openReceiver(() => arrived.resolve());
   const { deliverer } = openDeliverer();
@@ -174,7 +174,7 @@ test('an aborted attempt gives its lease back', async () => {
   await database.sql`delete from deliveries where id = ${id}`;
 });
 
-test('kill -9 in the middle of an attempt: the next process sends it again under the same id', async () => {
+test('the next process repeats an attempt interrupted by kill -9 with the same id', async () => {
   const first = Promise.withResolvers<Received>();
   const receiver = await openReceiver((request, count) =>
     count === 1 ? first.resolve(request) : request.response.end(),

@@ -6,7 +6,7 @@ import { openDatabase } from '../../storage/database.ts';
 import { openJobs } from '../../storage/jobs.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 
-/** A process of its own that delivers callbacks until somebody kills it. Arguments: database URL, master key (hex). */
+/** Delivers callbacks until killed. Arguments: database URL, master key (hex). */
 const [databaseUrl = '', masterKey = ''] = process.argv.slice(2);
 const { sql } = await openDatabase({ url: databaseUrl });
 const silent = { info: () => {}, warn: () => {}, error: () => {} };

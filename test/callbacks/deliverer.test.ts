@@ -19,7 +19,7 @@ interface Received {
   response: http.ServerResponse;
 }
 
-/** A receiver that answers when told to: `next()` waits for a request, `respond` is what it does by itself. */
+/** A receiver: `next()` waits for a request, `respond` answers automatically. */
 async function openReceiver(respond?: (request: Received, count: number) => void) {
   const requests: Received[] = [];
   const unread: Received[] = [];
@@ -89,7 +89,7 @@ const insert = (id: string, url: string, changes: Parameters<MemoryStore['insert
     ...changes,
   });
 
-test('a delivery that was enqueued arrives signed, and its row says so', async () => {
+test('an enqueued delivery arrives signed, and its row becomes delivered', async () => {
   const receiver = await openReceiver(({ response }) => response.writeHead(200).end('thanks'));
   const deliverer = openDeliverer();
   await deliverer.start();
@@ -107,7 +107,7 @@ test('a delivery that was enqueued arrives signed, and its row says so', async (
   expect(webhook.verify(body, request?.headers as Record<string, string>)).toEqual(JSON.parse(body));
 });
 
-test('a retry repeats body and id to the byte under a fresh timestamp, when the row says and not before', async () => {
+test('a retry repeats body and id byte for byte with a new timestamp, exactly when due', async () => {
   const receiver = await openReceiver(({ response }, count) => response.writeHead(count < 3 ? 500 : 200).end());
   const deliverer = openDeliverer();
   await deliverer.start();
@@ -144,11 +144,21 @@ test('a retry repeats body and id to the byte under a fresh timestamp, when the 
   expect(timestamps).toEqual([0, 5, 305].map((s) => Math.floor(startedMs / 1000 + s)));
 });
 
-describe('the answer decides', () => {
+describe('attempt of the deliverer', () => {
   test.each([
-    ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, { status: 'pending', lastError: 'redirect_refused' }],
-    ['410', 410, {}, { status: 'failed', lastError: 'disabled_by_receiver', nextAttemptAt: null }],
-    ['404', 404, {}, { status: 'pending', lastError: 'status_not_2xx' }],
+    [
+      'retries after a redirect',
+      302,
+      { location: 'http://127.0.0.1:1/' },
+      { status: 'pending', lastError: 'redirect_refused' },
+    ],
+    [
+      'fails the delivery on 410',
+      410,
+      {},
+      { status: 'failed', lastError: 'disabled_by_receiver', nextAttemptAt: null },
+    ],
+    ['retries after 404', 404, {}, { status: 'pending', lastError: 'status_not_2xx' }],
   ])('%s', async (_name, status, headers, expected) => {
     const receiver = await openReceiver(({ response }) => response.writeHead(status, headers).end());
     const deliverer = openDeliverer();
@@ -157,7 +167,7 @@ describe('the answer decides', () => {
     expect(store.rows.get('d1')).toMatchObject({ ...expected, attempts: 1, lastHttpStatus: status });
   });
 
-  test('Retry-After in seconds and as a date puts the next attempt off', async () => {
+  test('postpones the next attempt by Retry-After, in seconds or as a date', async () => {
     const dateMs = Math.ceil(clock.now() / 1000) * 1000 + 90_000;
     const inSeconds = await openReceiver(({ response }) => response.writeHead(429, { 'retry-after': '60' }).end());
     const asDate = await openReceiver(({ response }) =>
@@ -171,7 +181,7 @@ describe('the answer decides', () => {
     expect(store.rows.get('d2')?.nextAttemptAt?.getTime()).toBe(dateMs);
   });
 
-  test('the eighth failure is the last', async () => {
+  test('fails the delivery at the eighth failure', async () => {
     const receiver = await openReceiver(({ response }) => response.writeHead(500).end());
     const deliverer = openDeliverer();
     insert('d1', receiver.url, { attempts: 7 });
@@ -180,7 +190,7 @@ describe('the answer decides', () => {
     expect(jobs.added).toEqual([]);
   });
 
-  test('a host that became private since placement is not called, and may be public again later', async () => {
+  test('skips a host that became private, and checks it again later', async () => {
     const receiver = await openReceiver();
     const deliverer = openDeliverer({ allowCidrs: [], resolve: async () => ['127.0.0.1'] });
     insert('d1', receiver.url.replace('http://127.0.0.1', 'https://hooks.example.com'));
@@ -189,7 +199,7 @@ describe('the answer decides', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test('a receiver that hangs is a timeout', async () => {
+  test('counts a hanging receiver as a timeout', async () => {
     const receiver = await openReceiver();
     const deliverer = openDeliverer({ timeoutMs: 50 });
     insert('d1', receiver.url);
@@ -197,7 +207,7 @@ describe('the answer decides', () => {
     expect(store.rows.get('d1')).toMatchObject({ status: 'pending', lastError: 'timeout', lastHttpStatus: null });
   });
 
-  test('a secret that does not open is counted and reported, and nothing is sent', async () => {
+  test('counts a secret that cannot be decrypted as a failure, and sends nothing', async () => {
     const receiver = await openReceiver();
     const secrets = {
       open: () => {
@@ -213,8 +223,8 @@ describe('the answer decides', () => {
   });
 });
 
-describe('what was forgotten', () => {
-  test('a delivery whose job was lost is attempted by the next sweep', async () => {
+describe('recovery of the deliverer', () => {
+  test('attempts a delivery without a job in the next sweep', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     jobs.forgetful = true;
     const deliverer = openDeliverer({ sweepIntervalMs: 1_000 });
@@ -228,7 +238,7 @@ describe('what was forgotten', () => {
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
   });
 
-  test('a start picks up what an earlier process left due', async () => {
+  test('attempts deliveries of an earlier process at the start', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     insert('d1', receiver.url, { attempts: 2, nextAttemptAt: new Date(clock.now() - 86_400_000) });
     const deliverer = openDeliverer();
@@ -237,7 +247,7 @@ describe('what was forgotten', () => {
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 3 });
   });
 
-  test('what a killed process had in hand is tried again once its lease has run out, with the same id', async () => {
+  test('repeats an attempt of a killed process with the same id after its lease', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     insert('d1', receiver.url, { leasedUntil: new Date(clock.now() + 30_000) });
     const deliverer = openDeliverer();
@@ -249,7 +259,7 @@ describe('what was forgotten', () => {
     expect(receiver.requests[0]?.headers['webhook-id']).toBe('event-of-d1');
   });
 
-  test('an outcome that could not be written down leaves the delivery to be tried again', async () => {
+  test('repeats a delivery when its outcome could not be stored', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     const record = store.record;
     store.record = async () => {
@@ -266,7 +276,7 @@ describe('what was forgotten', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('a database that is away for one sweep is asked again by the next', async () => {
+  test('attempts the deliveries of a failed sweep in the next one', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     const due = store.due;
     const failed = Promise.withResolvers<void>();
@@ -280,14 +290,14 @@ describe('what was forgotten', () => {
     await deliverer.start();
     clock.advance(0);
     await failed.promise;
-    // Joins the failed look, if that is not over yet.
+    // Joins the failed query if it is still running.
     await deliverer.sweep();
     clock.advance(1_000);
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
     expect(logs.map(({ message }) => message)).toContain('delivery sweep failed');
   });
 
-  test('a queue that refuses jobs does not fail the caller', async () => {
+  test('tolerates a queue that rejects jobs', async () => {
     const deliverer = openDeliverer();
     jobs.add = async () => {
       throw new Error('the queue is gone');
@@ -297,8 +307,8 @@ describe('what was forgotten', () => {
   });
 });
 
-describe('concurrency', () => {
-  test('two deliverers on one row, and a job beside a sweep, make one attempt', async () => {
+describe('concurrency of the deliverer', () => {
+  test('allows one attempt per row across deliverers, jobs and sweeps', async () => {
     const receiver = await openReceiver();
     const one = openDeliverer();
     const two = openDeliverer();
@@ -315,7 +325,7 @@ describe('concurrency', () => {
     expect(store.attempts).toHaveLength(1);
   });
 
-  test('a receiver that is slow about many delays nobody else, and is called by so many at once and no more', async () => {
+  test('limits requests per receiver, so that a slow one delays no other', async () => {
     const slow = await openReceiver();
     const quick = await openReceiver(({ response }) => response.end());
     const deliverer = openDeliverer({ perLane: 2, inAll: 3 });
@@ -338,8 +348,8 @@ describe('concurrency', () => {
   });
 });
 
-describe('closing', () => {
-  test('an attempt under way may end within the drain time', async () => {
+describe('closing deliverer', () => {
+  test('lets a running attempt finish within the drain time', async () => {
     const receiver = await openReceiver();
     const deliverer = openDeliverer();
     insert('d1', receiver.url);
@@ -351,7 +361,7 @@ describe('closing', () => {
     expect(store.rows.get('d1')).toMatchObject({ status: 'delivered', attempts: 1 });
   });
 
-  test('after it the attempt is aborted, and the row is free and due as if nobody had tried', async () => {
+  test('aborts later attempts, and leaves their rows due and uncounted', async () => {
     const receiver = await openReceiver();
     const deliverer = openDeliverer();
     const before = insert('d1', receiver.url);
@@ -373,7 +383,7 @@ describe('closing', () => {
     expect(repeated.body).toBe(request.body);
   });
 
-  test('what was waiting for its receiver is left in its row', async () => {
+  test('leaves queued deliveries in their rows', async () => {
     const receiver = await openReceiver();
     const deliverer = openDeliverer({ perLane: 1 });
     insert('d1', receiver.url);
@@ -387,7 +397,7 @@ describe('closing', () => {
     expect(receiver.requests).toHaveLength(1);
   });
 
-  test('it starts nothing more', async () => {
+  test('starts no further attempt', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     const deliverer = openDeliverer();
     await deliverer.start();
@@ -402,7 +412,7 @@ describe('closing', () => {
   });
 });
 
-test('logs name neither the query of the URL, nor the secret, nor the body', async () => {
+test("logs contain neither the URL's query, nor the secret, nor the body", async () => {
   const good = await openReceiver(({ response }) => response.end());
   const bad = await openReceiver(({ response }) => response.writeHead(500).end('+919876543210'));
   const deliverer = openDeliverer();

@@ -2,14 +2,13 @@ import type { DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.t
 import type { Clock } from '../../runtime/clock.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 
-/** The rules of `storage/queries/deliveries.ts` over a Map. */
+/** Implements `storage/queries/deliveries.ts` over a Map. */
 export interface MemoryStore extends DeliveryStore {
   rows: Map<string, DeliveryRow>;
   attempts: DeliveryAttempt[];
-  /** Sealed, by webhook. */
   secrets: Map<string, Buffer[]>;
   insert(row: Pick<DeliveryRow, 'id' | 'url' | 'body' | 'nextAttemptAt'> & Partial<DeliveryRow>): DeliveryRow;
-  /** Resolves when `isTrue` holds for a row, looking at it after each change. */
+  /** Resolves when `isTrue` holds for the row after a change. */
   until(id: string, isTrue: (row: DeliveryRow) => boolean): Promise<DeliveryRow>;
 }
 
@@ -104,7 +103,7 @@ export function createMemoryStore(): MemoryStore {
   };
 }
 
-/** A queue on a manual clock. `forgetful` loses every job, as a queue that crashed would. */
+/** A queue on a manual clock. `forgetful` loses every job, like a crashed queue. */
 export interface MemoryJobs extends DeliveryJobs {
   added: { deliveryId: string; delayMs: number; attempt: number }[];
   forgetful: boolean;

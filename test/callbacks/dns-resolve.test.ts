@@ -14,7 +14,7 @@ afterEach(() => {
   for (const socket of opened.splice(0)) socket.close();
 });
 
-/** A name server (RFC 1035 §4) that answers by record type alone; an empty list is NODATA, null is silence. */
+/** A name server (RFC 1035 §4) that answers by record type only; an empty list is NODATA, null no answer. */
 async function openNameServer(answer: (type: number) => Buffer[] | null): Promise<string> {
   const socket = createSocket('udp4');
   opened.push(socket);
@@ -38,13 +38,13 @@ async function openNameServer(answer: (type: number) => Buffer[] | null): Promis
 const ipv4 = (...octets: number[]) => Buffer.from(octets);
 const loopback6 = Buffer.from('00000000000000000000000000000001', 'hex');
 
-test('both families are asked for and put together', async () => {
+test('both address families are queried and combined', async () => {
   const server = await openNameServer((type) => (type === A ? [ipv4(8, 8, 8, 8), ipv4(8, 8, 4, 4)] : [loopback6]));
   const resolve = createDnsResolve({ servers: [server] });
   expect([...(await resolve('hooks.example.com'))].sort()).toEqual(['8.8.4.4', '8.8.8.8', '::1']);
 });
 
-test('a private address in the other family is enough to refuse a host', async () => {
+test('a private address in either family rejects the host', async () => {
   const server = await openNameServer((type) => (type === A ? [ipv4(8, 8, 8, 8)] : [loopback6]));
   const resolve = createDnsResolve({ servers: [server] });
   await expect(checkCallbackUrl('https://hooks.example.com/', { allowCidrs: [], resolve })).rejects.toMatchObject({
@@ -52,7 +52,7 @@ test('a private address in the other family is enough to refuse a host', async (
   });
 });
 
-test('a name with one family only resolves, one with neither does not', async () => {
+test('a name with one family resolves, and one without addresses fails', async () => {
   const onlyIpv4 = await openNameServer((type) => (type === A ? [ipv4(8, 8, 8, 8)] : []));
   expect(await createDnsResolve({ servers: [onlyIpv4] })('hooks.example.com')).toEqual(['8.8.8.8']);
   const neither = await openNameServer(() => []);
@@ -61,7 +61,7 @@ test('a name with one family only resolves, one with neither does not', async ()
   });
 });
 
-test('a silent name server is given up on when the owner aborts', async () => {
+test('an abort cancels a query to a silent name server', async () => {
   const owner = new AbortController();
   const asked = new Set<number>();
   const server = await openNameServer((type) => {
@@ -82,7 +82,7 @@ function characterString(text: string): Buffer {
   return Buffer.concat([Buffer.from([text.length]), Buffer.from(text, 'latin1')]);
 }
 
-test('SRV and NAPTR records are read, and a name without them has none', async () => {
+test('SRV and NAPTR records are parsed, and missing ones give empty lists', async () => {
   const srv = Buffer.concat([Buffer.from([0, 10, 0, 70, 0x13, 0xce]), domainName('sip1.carrier.example')]);
   const naptr = Buffer.concat([
     Buffer.from([0, 50, 0, 20]),
@@ -100,7 +100,7 @@ test('SRV and NAPTR records are read, and a name without them has none', async (
   expect([await empty.srv('carrier.example'), await empty.naptr('carrier.example')]).toEqual([[], []]);
 });
 
-test('a query for services that is not answered fails, and ends when it is aborted', async () => {
+test('an unanswered service query fails when aborted', async () => {
   const silent = createServiceDns({ servers: [await openNameServer(() => null)] });
   const controller = new AbortController();
   const asked = silent.srv('carrier.example', controller.signal);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createOriginLanes } from '../../actors/callbacks/origin-lanes.ts';
 
-/** A task that runs until it is told to end. */
+/** A task that runs until the test ends it. */
 function heldTask() {
   const started = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
@@ -17,7 +17,7 @@ function heldTask() {
 }
 
 describe('origin lanes', () => {
-  test('a full lane parks its tasks and runs them in order as room appears', async () => {
+  test('queue the tasks of a full lane, and run them in order', async () => {
     const lanes = createOriginLanes({ perLane: 1, inAll: 10, maxWaitingPerLane: 10 });
     const [first, second, third] = [heldTask(), heldTask(), heldTask()];
     const done = lanes.run({ lane: 'a', key: '1', task: first.task });
@@ -35,7 +35,7 @@ describe('origin lanes', () => {
     expect(lanes.counts()).toEqual({ running: 0, waiting: 0, lanes: 0 });
   });
 
-  test('lanes that wait for room in all are served in turns', async () => {
+  test('take turns when the total is limited', async () => {
     const lanes = createOriginLanes({ perLane: 5, inAll: 1, maxWaitingPerLane: 10 });
     const order: string[] = [];
     const blocker = heldTask();
@@ -50,7 +50,7 @@ describe('origin lanes', () => {
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2']);
   });
 
-  test('a key is taken once, and again after it has ended', async () => {
+  test('reject a running key, and accept it after its end', async () => {
     const lanes = createOriginLanes({ perLane: 1, inAll: 10, maxWaitingPerLane: 10 });
     const held = heldTask();
     const done = lanes.run({ lane: 'a', key: '1', task: held.task });
@@ -62,7 +62,7 @@ describe('origin lanes', () => {
     expect(await lanes.run({ lane: 'a', key: '1', task: async () => {} })).toBe('done');
   });
 
-  test('a full waiting room refuses, and forgets the refused key', async () => {
+  test('reject tasks beyond the queue, and free their keys', async () => {
     const lanes = createOriginLanes({ perLane: 1, inAll: 10, maxWaitingPerLane: 0 });
     const held = heldTask();
     const done = lanes.run({ lane: 'a', key: '1', task: held.task });
@@ -72,7 +72,7 @@ describe('origin lanes', () => {
     await done;
   });
 
-  test('a task that fails gives its room back', async () => {
+  test('free the slot of a failed task', async () => {
     const lanes = createOriginLanes({ perLane: 1, inAll: 1, maxWaitingPerLane: 10 });
     const failing = heldTask();
     const next = heldTask();
@@ -86,7 +86,7 @@ describe('origin lanes', () => {
     expect(lanes.counts()).toEqual({ running: 0, waiting: 0, lanes: 0 });
   });
 
-  test('closing forgets what waits, lets run what runs, and takes no more', async () => {
+  test('drop queued tasks on close, finish running ones and reject new ones', async () => {
     const lanes = createOriginLanes({ perLane: 1, inAll: 10, maxWaitingPerLane: 10 });
     const held = heldTask();
     const done = lanes.run({ lane: 'a', key: '1', task: held.task });

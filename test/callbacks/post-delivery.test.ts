@@ -19,11 +19,11 @@ test.each([
   ['soon', null],
   ['', null],
   [null, null],
-])('Retry-After %j is %j ms', (value, expected) => {
+])('Retry-After %j means %j ms', (value, expected) => {
   expect(parseRetryAfter(value, NOW_MS)).toBe(expected);
 });
 
-test('whatever a receiver asks for is a time to come or nothing', () => {
+test('any Retry-After gives a non-negative delay or null', () => {
   fc.assert(
     fc.property(fc.string(), (value) => {
       const ms = parseRetryAfter(value, NOW_MS);

@@ -40,8 +40,8 @@ async function received(request: http.IncomingMessage): Promise<string> {
   return text;
 }
 
-describe('a plain receiver on an opened address', () => {
-  test('gets the exact body with its length, the given headers, the name as Host, and one connection only', async () => {
+describe('request to a plain receiver on an allowed address', () => {
+  test('sends exact body, length and headers, the name as Host, over a single connection', async () => {
     const requests: { headers: http.IncomingHttpHeaders; body: string; url: string | undefined }[] = [];
     const server = http.createServer(async (request, response) => {
       requests.push({ headers: request.headers, body: await received(request), url: request.url });
@@ -68,31 +68,34 @@ describe('a plain receiver on an opened address', () => {
     });
   });
 
-  test.each([200, 201, 299, 300, 400, 404, 410, 429, 500, 503])('answers %i and that is reported', async (status) => {
+  test.each([200, 201, 299, 300, 400, 404, 410, 429, 500, 503])('reports the status %i', async (status) => {
     const port = await listen(
       http.createServer((_request, response) => response.writeHead(status, { 'retry-after': '7' }).end('x')),
     );
     expect(await post({ url: `http://127.0.0.1:${port}/` })).toEqual({ kind: 'answered', status, retryAfter: '7' });
   });
 
-  test.each([301, 302, 303, 307, 308])('a %i to the inside is reported and not followed', async (status) => {
-    let insideHits = 0;
-    const inside = await listen(
-      http.createServer((_request, response) => {
-        insideHits += 1;
-        response.end();
-      }),
-    );
-    const port = await listen(
-      http.createServer((_request, response) =>
-        response.writeHead(status, { location: `http://127.0.0.1:${inside}/` }).end(),
-      ),
-    );
-    expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({ kind: 'answered', status });
-    expect(insideHits).toBe(0);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    'reports a redirect %i to an internal address without following it',
+    async (status) => {
+      let insideHits = 0;
+      const inside = await listen(
+        http.createServer((_request, response) => {
+          insideHits += 1;
+          response.end();
+        }),
+      );
+      const port = await listen(
+        http.createServer((_request, response) =>
+          response.writeHead(status, { location: `http://127.0.0.1:${inside}/` }).end(),
+        ),
+      );
+      expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({ kind: 'answered', status });
+      expect(insideHits).toBe(0);
+    },
+  );
 
-  test('an upgrade is an answer like any other and its socket is closed', async () => {
+  test('treats an upgrade like any other response, and closes its socket', async () => {
     const server = net.createServer((socket) => {
       socket.once('data', () => {
         socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
@@ -106,11 +109,11 @@ describe('a plain receiver on an opened address', () => {
   });
 });
 
-describe('a receiver that misbehaves', () => {
+describe('request to a misbehaving receiver', () => {
   const raw = (answer: (socket: net.Socket) => void) =>
     listen(net.createServer((socket) => void socket.once('data', () => answer(socket))));
 
-  test('one that never answers costs no more than the timeout', async () => {
+  test('times out without a response', async () => {
     const port = await raw(() => {});
     expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 50 })).toMatchObject({
       kind: 'failed',
@@ -118,7 +121,7 @@ describe('a receiver that misbehaves', () => {
     });
   });
 
-  test('one that drips its headers costs no more than the timeout', async () => {
+  test('times out while headers trickle in', async () => {
     const port = await raw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-drip: ');
       const timer = setInterval(() => socket.write('a'), 5);
@@ -127,7 +130,7 @@ describe('a receiver that misbehaves', () => {
     expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ failure: 'timeout' });
   });
 
-  test('endless informational answers cost no more than the timeout', async () => {
+  test('times out during endless informational responses', async () => {
     const port = await raw((socket) => {
       const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'), 5);
       socket.on('close', () => clearInterval(timer));
@@ -135,16 +138,16 @@ describe('a receiver that misbehaves', () => {
     expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ failure: 'timeout' });
   });
 
-  test('one that drips its body has answered all the same', async () => {
+  test('succeeds while the body trickles in', async () => {
     const port = await raw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
       const timer = setInterval(() => socket.write('a'), 20);
       socket.on('close', () => clearInterval(timer));
     });
-    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ status: 200 });
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 1_000 })).toMatchObject({ status: 200 });
   });
 
-  test('an endless body is cut off', async () => {
+  test('stops reading an endless body', async () => {
     const ended = Promise.withResolvers<number>();
     const port = await raw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -160,7 +163,7 @@ describe('a receiver that misbehaves', () => {
     expect(await ended.promise).toBeLessThan(64 * 1024 * 1024);
   });
 
-  test('a compressed body is never unpacked', async () => {
+  test('does not decompress a body', async () => {
     const port = await listen(
       http.createServer((_request, response) => {
         response.writeHead(200, { 'content-encoding': 'gzip' }).end('this is not gzip');
@@ -171,11 +174,11 @@ describe('a receiver that misbehaves', () => {
 
   test.each([
     ['headers of 64 kB', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(65_536)}\r\n\r\n`, 'protocol_error'],
-    ['no HTTP at all', 'SSH-2.0-OpenSSH_9.9\r\n', 'protocol_error'],
+    ['a non-HTTP response', 'SSH-2.0-OpenSSH_9.9\r\n', 'protocol_error'],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na', 'protocol_error'],
     ['half a head', 'HTTP/1.1 200 OK\r\n', 'connection_lost'],
     ['nothing', '', 'connection_lost'],
-  ])('%s is a failure', async (_name, answer, failure) => {
+  ])('fails with %s', async (_name, answer, failure) => {
     const port = await raw((socket) => void socket.end(answer));
     expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 5_000 })).toMatchObject({
       kind: 'failed',
@@ -183,19 +186,19 @@ describe('a receiver that misbehaves', () => {
     });
   });
 
-  test('a reset in the middle of the body has answered all the same', async () => {
+  test('succeeds when the connection resets within the body', async () => {
     const port = await raw((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab', () => socket.resetAndDestroy());
     });
     const result = await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 5_000 });
-    // Which of the two reaches us first is up to the kernel; neither may hang or throw.
+    // The kernel decides which of the two arrives first; neither may hang or throw.
     expect([
       { kind: 'answered', status: 200, retryAfter: null },
       { kind: 'failed', failure: 'connection_lost', detail: 'ECONNRESET' },
     ]).toContainEqual(result);
   });
 
-  test('a closed port is a failed connection', async () => {
+  test('fails at a closed port', async () => {
     const server = net.createServer();
     const port = await listen(server);
     server.close();
@@ -206,7 +209,7 @@ describe('a receiver that misbehaves', () => {
     });
   });
 
-  test('the owner can abort, before and during', async () => {
+  test('can be aborted before and during the request', async () => {
     const gone = AbortSignal.abort();
     expect(await post({ url: 'http://127.0.0.1:1/', signal: gone })).toMatchObject({ failure: 'aborted' });
     const owner = new AbortController();
@@ -217,7 +220,7 @@ describe('a receiver that misbehaves', () => {
   });
 });
 
-test('a proxy in the environment is not used', async () => {
+test('ignores a proxy in the environment', async () => {
   let proxied = 0;
   const proxy = await listen(
     http.createServer((_request, response) => {
@@ -246,8 +249,8 @@ test('a proxy in the environment is not used', async () => {
   expect(proxied).toBe(0);
 });
 
-describe('names that lie', () => {
-  test('a name that turned private since placement is not connected to', async () => {
+describe('request to a deceptive name', () => {
+  test('refuses a name that became private', async () => {
     let hits = 0;
     const port = await listen(
       http.createServer((_request, response) => {
@@ -264,7 +267,7 @@ describe('names that lie', () => {
     expect(hits).toBe(0);
   });
 
-  test('a name that changes between two look-ups is looked up once, and only its checked address is used', async () => {
+  test('resolves a name once and connects only to the checked address', async () => {
     let lookups = 0;
     const good = http.createServer((_request, response) => response.end());
     const port = await listen(good);
@@ -277,14 +280,14 @@ describe('names that lie', () => {
     expect(await post({ url: `http://rebind.example:${port}/`, resolve })).toMatchObject({ failure: 'url_refused' });
   });
 
-  test('the next address is tried when the first is dead', async () => {
+  test('tries the next address when the first is dead', async () => {
     const port = await listen(http.createServer((_request, response) => response.end()));
     // Nothing listens on 127.0.0.9.
     const resolve = async () => ['127.0.0.9', '127.0.0.1'];
     expect(await post({ url: `http://two.example:${port}/`, resolve })).toMatchObject({ status: 200 });
   });
 
-  test('a name server that never answers costs no more than the timeout', async () => {
+  test('times out while the name server is silent', async () => {
     const resolve = () => new Promise<string[]>(() => {});
     expect(await post({ url: 'https://slow.example.com/', resolve, timeoutMs: 50 })).toMatchObject({
       failure: 'timeout',
@@ -292,7 +295,7 @@ describe('names that lie', () => {
   });
 });
 
-describe('over TLS', () => {
+describe('request over TLS', () => {
   const named = selfSignedCertificate({ dns: ['receiver.example'], ipv4: ['127.0.0.1'] });
   const resolve = async () => ['127.0.0.1'];
 
@@ -305,20 +308,20 @@ describe('over TLS', () => {
     return { seen, port: await listen(server) };
   }
 
-  test('the original name is the SNI, the Host and what the certificate must be for', async () => {
+  test('uses the original name for SNI, Host and certificate', async () => {
     const { seen, port } = await tlsReceiver();
     const result = await post({ url: `https://receiver.example:${port}/`, resolve, ca: named.cert });
     expect(result).toMatchObject({ status: 200 });
     expect(seen).toEqual([{ servername: 'receiver.example', host: `receiver.example:${port}` }]);
   });
 
-  test('an address is checked against the addresses in the certificate', async () => {
+  test("checks an IP address against the certificate's addresses", async () => {
     const { port } = await tlsReceiver();
     expect(await post({ url: `https://127.0.0.1:${port}/`, ca: named.cert })).toMatchObject({ status: 200 });
     expect(await post({ url: `https://127.0.0.2:${port}/`, ca: named.cert })).toMatchObject({ kind: 'failed' });
   });
 
-  test('a certificate for another name, or from nobody we trust, gets nothing', async () => {
+  test('sends nothing to a certificate for another name or from an unknown CA', async () => {
     const { seen, port } = await tlsReceiver();
     expect(await post({ url: `https://other.example:${port}/`, resolve, ca: named.cert })).toMatchObject({
       failure: 'tls_failed',
@@ -328,7 +331,7 @@ describe('over TLS', () => {
     expect(seen).toEqual([]);
   });
 
-  test('a receiver that speaks no TLS is a failed handshake', async () => {
+  test('fails the handshake with a receiver without TLS', async () => {
     const port = await listen(http.createServer((_request, response) => response.end()));
     expect(await post({ url: `https://127.0.0.1:${port}/`, timeoutMs: 5_000 })).toMatchObject({
       failure: 'tls_failed',

@@ -8,11 +8,11 @@ import { AGENT, CUSTOMER, SECRET, startPlatform } from './platform.ts';
 
 const PLACEMENT = { agent_number: AGENT, customer_number: CUSTOMER };
 
-describe('one reference', () => {
-  it('dials once, however many placements arrive at the same time', async () => {
+describe('reference of a placement', () => {
+  it('dials once for simultaneous placements', async () => {
     await using platform = await startPlatform();
     await platform.parties({ agent: { answer: 'manual' } });
-    // As clients do: a busy server asks them to repeat what waited too long.
+    // Repeats a placement that a busy server rejected.
     const place = async () => {
       for (;;) {
         const answer = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-1' });
@@ -30,7 +30,7 @@ describe('one reference', () => {
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
   });
 
-  it('is spent once its call is over, also when the call failed', async () => {
+  it('stays used after its call, even a failed one', async () => {
     await using platform = await startPlatform();
     await platform.parties({ agent: { answer: { status: 486 } } });
     const call = await platform.place({ reference_id: 'order-2' });
@@ -40,7 +40,7 @@ describe('one reference', () => {
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
   });
 
-  it('is not consumed by a refusal: no channel, then admitted under the same reference', async () => {
+  it('stays available after a refusal for lack of channels', async () => {
     await using platform = await startPlatform({ trunk: { channels: 1 } });
     await platform.parties({ agent: { answer: 'manual' } });
     const first = await platform.place();
@@ -54,14 +54,14 @@ describe('one reference', () => {
     });
   });
 
-  it('is free again when no media port was left', async () => {
-    // Four ports are one session.
+  it('becomes available again after a refusal for lack of media ports', async () => {
+    // Four ports serve one session.
     await using platform = await startPlatform({ env: { RTP_PORT_MIN: '39990', RTP_PORT_MAX: '39993' } });
     await platform.parties({ agent: { answer: 'manual' } });
     const first = await platform.place();
     const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-4' });
     expect(refused).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
-    // The INVITE of the first one is on its way when the second is refused.
+    // The first INVITE may still be on its way.
     await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
     await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
@@ -70,8 +70,8 @@ describe('one reference', () => {
   });
 });
 
-describe('a placement is refused', () => {
-  it('by the limits that the operator set, with the time to wait, and is free to try again', async () => {
+describe('refused placement', () => {
+  it('names the operator limit and when to retry', async () => {
     const env = { BLOCKED_PREFIXES: '+9197', DESTINATION_LIMITS: '+9198:1', DAILY_SPEND_CAP_USD: '100' };
     await using platform = await startPlatform({ env });
     await platform.parties({ agent: { answer: 'manual' } });
@@ -88,7 +88,7 @@ describe('a placement is refused', () => {
     });
   });
 
-  it('with C2C_RATE_LIMITED and the time to wait after 20 calls in a minute', async () => {
+  it('fails with C2C_RATE_LIMITED and Retry-After after 20 calls in a minute', async () => {
     await using platform = await startPlatform();
     await platform.phone(AGENT, { answer: { status: 486 } });
     for (let calls = 0; calls < 20; calls += 1) await platform.place();
@@ -99,19 +99,18 @@ describe('a placement is refused', () => {
     expect(retryAfterS).toBeLessThanOrEqual(60);
   });
 
-  it('with RECHARGE_REQUIRED when the wallet is empty, and nobody is dialed', async () => {
+  it('fails with RECHARGE_REQUIRED without dialing when the wallet is empty', async () => {
     await using platform = await startPlatform({ balanceNano: 1n });
     await platform.parties({ agent: { answer: 'manual' } });
-    // The last nano-dollar is held for the first call.
+    // Holds the last nano-dollar.
     await platform.place();
     const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
     expect(refused).toMatchObject({ status: 402, body: { code: 'RECHARGE_REQUIRED', success: false } });
-    // The INVITE of the first one is on its way when the second is refused.
     await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
   });
 
-  it('with CARRIER_LINE_DOWN while the carrier answers nothing, and admitted again once it does', async () => {
+  it('fails with CARRIER_LINE_DOWN while the carrier is silent, and succeeds when it returns', async () => {
     await using platform = await startPlatform();
     await platform.parties({ agent: { answer: 'manual' } });
     await platform.tandem.probeTrunks();
@@ -125,7 +124,7 @@ describe('a placement is refused', () => {
     expect(await platform.place({ reference_id: 'order-5' })).toMatchObject({ reference_id: 'order-5' });
   });
 
-  it('never because the carrier ignores OPTIONS, as long as it answers calls', async () => {
+  it('does not result from ignored OPTIONS while the carrier answers calls', async () => {
     await using platform = await startPlatform({ carrier: { ignoresOptions: true } });
     await platform.phone(AGENT, { answer: { status: 486 } });
     for (let round = 0; round < 2; round += 1) await platform.tandem.probeTrunks();
@@ -143,7 +142,7 @@ describe('a placement is refused', () => {
     expect(await platform.place()).toMatchObject({ state: 'initiated' });
   });
 
-  it('with INVALID_CALLBACK_URL when the callback would go inside, beyond what the operator allowed', async () => {
+  it('fails with INVALID_CALLBACK_URL for an internal callback outside CALLBACK_ALLOW_CIDRS', async () => {
     await using platform = await startPlatform({ env: { CALLBACK_ALLOW_CIDRS: '' } });
     const refused = await platform.ask('POST', '/dialer/click2call', {
       ...PLACEMENT,
@@ -153,7 +152,7 @@ describe('a placement is refused', () => {
     expect(refused).toMatchObject({ status: 400, body: { code: 'INVALID_CALLBACK_URL' } });
   });
 
-  it('with SHUTTING_DOWN during a drain, which lets the live call finish', async () => {
+  it('fails with SHUTTING_DOWN during a drain, which lets the live call finish', async () => {
     await using platform = await startPlatform();
     const { agent } = await platform.parties();
     const call = await platform.place();
@@ -170,8 +169,8 @@ describe('a placement is refused', () => {
   });
 });
 
-describe('a SIP server that is not there yet', () => {
-  it('leaves placements at C2C_NOT_CONFIGURED and health at 503, until it comes', async () => {
+describe('missing SIP server', () => {
+  it('causes C2C_NOT_CONFIGURED and health status 503 until it appears', async () => {
     const secret = 'the-secret-of-a-later-server';
     const controlPort = await freePort();
     await using platform = await startPlatform({
@@ -193,9 +192,9 @@ describe('a SIP server that is not there yet', () => {
   });
 });
 
-describe('money', () => {
-  it('ends a talk with INSUFFICIENT_FUNDS when the wallet runs dry, and charges exactly what there was', async () => {
-    // One dollar a second; three dollars.
+describe('money of a call', () => {
+  it('ends the call with INSUFFICIENT_FUNDS when it runs out, and is charged exactly', async () => {
+    // One dollar per second; three dollars.
     await using platform = await startPlatform({ pricePerMinuteUsd: 60, balanceNano: 3_000_000_000n });
     await platform.parties();
     const call = await platform.place();
@@ -213,8 +212,8 @@ describe('money', () => {
   });
 });
 
-describe('the loss of a part', () => {
-  it('ends live calls when the SIP server is lost, and settles them', async () => {
+describe('loss of the SIP server', () => {
+  it('ends and settles live calls', async () => {
     const secret = 'the-secret-of-a-separate-server';
     const server = await startSipServer(secret);
     await using platform = await startPlatform({
@@ -253,7 +252,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The embedded server chooses its control port; this makes it answer at one that was promised. */
+/** Forwards a fixed port to the one that the embedded server chose. */
 async function forwardPort(from: number, to: number): Promise<Server> {
   const server = createServer((client) => {
     const upstream = connect(to, '127.0.0.1');

@@ -41,8 +41,8 @@ async function answeredBy(audio: SoftphoneAudio, onMachine: 'continue' | 'hangup
 const found = (events: readonly CallEvent[]) =>
   events.flatMap(({ event, data }) => (event === 'machine.detected' ? [data?.result] : []));
 
-describe('a call with machine detection', () => {
-  it('goes on when a person answers, whom the agent hears from the first word on', async () => {
+describe('call with machine detection', () => {
+  it('continues when a person answers, with audio from the first word on', async () => {
     const { agent, customer, callId } = await answeredBy(await person(), 'hangup');
     const detected = await platform.until(callId, 'machine.detected');
     expect(detected).toMatchObject({ state: 'bridged', leg: 'customer', data: { result: 'human' } });
@@ -55,7 +55,7 @@ describe('a call with machine detection', () => {
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', leg: 'agent', detail: null });
   });
 
-  it('reports a machine and its beep, and lets the agent speak', async () => {
+  it('reports a machine and its beep, and continues', async () => {
     const { agent, callId } = await answeredBy(await machine(), 'continue');
     await platform.until(callId, 'machine.detected', ({ data }) => data?.result === 'beep');
     agent.hangup();
@@ -64,7 +64,7 @@ describe('a call with machine detection', () => {
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING', detail: null });
   });
 
-  it('hangs both up when a machine answers, and reports why', async () => {
+  it('hangs up when a machine answers, and reports why', async () => {
     const { agent, customer, callId } = await answeredBy(await machine(), 'hangup', { record: true });
     const detected = await platform.until(callId, 'machine.detected');
     expect(detected.data?.result).toBe('machine');
@@ -91,7 +91,7 @@ describe('a call with machine detection', () => {
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', detail: 'a fax machine answered' });
   });
 
-  it('goes on with a phone that sends nothing, as unknown; its reference returns the same call', async () => {
+  it('continues as unknown with a silent phone, and repeats for its reference', async () => {
     const { agent, callId, request } = await answeredBy({ kind: 'none' }, 'hangup', { reference_id: 'silent-phone' });
     await platform.until(callId, 'machine.detected', ({ data }) => data?.result === 'unknown');
     const again = await platform.ask('POST', '/dialer/click2call', {
@@ -104,7 +104,7 @@ describe('a call with machine detection', () => {
     expect(found(await platform.ended(callId))).toEqual(['unknown']);
   });
 
-  it('detects nothing unless that was asked for', async () => {
+  it('detects nothing unless requested', async () => {
     const { agent } = await platform.parties({ customer: { audio: await machine() } });
     const { call_id: callId } = await platform.place();
     await agent.untilHeard(({ packets }) => packets > 200);

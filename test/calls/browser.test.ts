@@ -15,8 +15,8 @@ const WHISPERER_HZ = 1250;
 
 const isPossible = findWorker().path !== null && CHROMIUM !== null;
 
-/** Needs Debian's chromium, and mediasoup's worker, which `npm ci` fetches where the network allows it. */
-describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
+/** Requires Debian's chromium, and mediasoup's worker from `npm ci`. */
+describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
   let platform: Platform;
   let chromium: Chromium;
   let page: Page;
@@ -59,7 +59,6 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     return call.call_id;
   }
 
-  /** A browser that has answered, and a customer who has. */
   async function talk(request: Record<string, unknown> = {}) {
     const audio = { kind: 'tone', frequencyHz: CUSTOMER_HZ } as const;
     const customer = await platform.phone(CUSTOMER, { audio });
@@ -77,22 +76,22 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     return { customer, callId, control };
   }
 
-  const hears = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, true)`, on);
-  const hearsNo = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, false)`, on);
+  const untilTone = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, true)`, on);
+  const untilNoTone = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, false)`, on);
   const levelAt = (customer: Softphone, frequencyHz: number) => nextLevel(customer, frequencyHz);
 
-  it('connects both, holds and resumes, and reports the keys of the browser', async () => {
+  it('connects both, holds and resumes, and reports keys from the browser', async () => {
     const { customer, callId, control } = await talk();
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
 
     expect((await control('POST', 'hold', { leg: 'agent' })).status).toBe(200);
     await run("until('held')");
-    await hearsNo(CUSTOMER_HZ);
+    await untilNoTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeLessThan(-60);
     expect((await control('POST', 'resume', { leg: 'agent' })).status).toBe(200);
     await run("until('resumed')");
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
 
     await run("request('dtmf', { digit: '7' })");
@@ -107,28 +106,28 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     expect(customer.heard().continuity.foreign).toBe(0);
   });
 
-  it('keeps the call while the browser loses its socket and comes back', async () => {
+  it('survives a lost and resumed socket', async () => {
     const { customer, callId } = await talk();
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     await run('dropSocket()');
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
     await run('comeBack()');
     expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
     customer.hangup();
     expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
     await platform.ended(callId);
   });
 
-  it('keeps the call while the page is loaded again', async () => {
+  it('survives a page reload', async () => {
     const { customer, callId } = await talk();
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     await page.reload();
     await run('connect(tests.resumeUrl())');
     expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
     await run(`answer(${JSON.stringify(callId)})`);
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
     await run("request('hangup')");
     const events = await platform.ended(callId);
@@ -136,22 +135,22 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     expect(customer.heard().continuity.foreign).toBe(0);
   });
 
-  it('keeps the call while the browser changes to other ports', async () => {
+  it("survives a change of the browser's ports", async () => {
     const { customer, callId } = await talk();
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     const before = await run<number[]>('ports()');
     await run('restartIce()');
     await eventually(async () => {
       const ports = await run<(number | null)[]>('ports()');
       return ports.every((port, i) => port !== null && port !== before[i]);
     }, 'the browser uses other ports');
-    await hears(CUSTOMER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
     customer.hangup();
     await platform.ended(callId);
   });
 
-  it('lets one supervisor listen in another page, and one whisper to the agent alone by phone', async () => {
+  it('lets one supervisor listen in another page, and one whisper by phone', async () => {
     const { customer, callId, control } = await talk();
     const other = await chromium.open(pageUrl);
     await connect('supervise', other);
@@ -160,16 +159,16 @@ describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
     const { supervision } = body.data as unknown as { supervision: { id: string } };
     await answer(other);
     await platform.until(callId, 'supervision.started');
-    await hears(CUSTOMER_HZ, other);
-    await hears(AGENT_HZ, other);
-    // The microphone of the listener says the same, and the agent does not hear it.
-    await hearsNo(AGENT_HZ);
+    await untilTone(CUSTOMER_HZ, other);
+    await untilTone(AGENT_HZ, other);
+    // The listener's microphone has the same tone, and must stay inaudible to the agent.
+    await untilNoTone(AGENT_HZ);
 
     await platform.phone(WHISPERER, { audio: { kind: 'tone', frequencyHz: WHISPERER_HZ } });
     const whisper = { mode: 'whisper', endpoint: { type: 'phone', number: WHISPERER } };
     expect((await control('POST', 'supervise', whisper)).status).toBe(201);
-    await hears(WHISPERER_HZ);
-    await hears(CUSTOMER_HZ);
+    await untilTone(WHISPERER_HZ);
+    await untilTone(CUSTOMER_HZ);
     expect(await levelAt(customer, WHISPERER_HZ)).toBeLessThan(-60);
     expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
 

@@ -7,7 +7,7 @@ import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from '.
 
 /** Whole calls over a trunk that offers G.722. */
 
-/** Above what 8 kHz can carry. */
+/** Above the range of 8 kHz audio. */
 const WIDEBAND_HZ = 5500;
 
 const clean: (() => PromiseLike<unknown>)[] = [];
@@ -25,9 +25,9 @@ async function platformWith(codecs: readonly string[]): Promise<Platform> {
 async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>): Promise<void> {
   await agent.untilHeard((hearing) => hearing.packets > 100);
   await customer.untilHeard((hearing) => hearing.packets > 60);
-  // A change of the playout's delay turns the phase of the tone, so that a part of it cancels out.
-  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-24);
-  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-24);
+  // A change of the playout delay shifts the phase of the tone and cancels a part of it.
+  await agent.untilTone(CUSTOMER_HZ, -24);
+  await customer.untilTone(AGENT_HZ, -24);
 }
 
 async function hangUp(platform: Platform, callId: string) {
@@ -36,8 +36,8 @@ async function hangUp(platform: Platform, callId: string) {
   return await platform.call(callId);
 }
 
-describe('a call over a trunk that prefers G.722', () => {
-  it('joins an agent who speaks G.722 and a customer who speaks G.711, and records both at 16 kHz', async () => {
+describe('call over a trunk that prefers G.722', () => {
+  it('connects a G.722 agent with a G.711 customer, and records both at 16 kHz', async () => {
     const platform = await platformWith(['G722', 'PCMU', 'PCMA']);
     const parties = await platform.parties({ agent: { codecs: ['G722'] }, customer: { codecs: ['PCMA'] } });
     const placed = await platform.place({ record: true });
@@ -54,11 +54,11 @@ describe('a call over a trunk that prefers G.722', () => {
     expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
     const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
     expect(sampleRateHz).toBe(16_000);
-    expect(toneLevelDbov(left.subarray(-8000, -3200), AGENT_HZ, 16_000)).toBeGreaterThan(-16);
-    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(left.subarray(-8000, -3200), AGENT_HZ, 16_000)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-20);
   });
 
-  it('uses G.722 on both legs where both have it, and records what is above 4 kHz', async () => {
+  it('uses G.722 on both legs where possible, and records frequencies above 4 kHz', async () => {
     const platform = await platformWith(['G722', 'PCMU']);
     const codecs = ['PCMU', 'G722'] as const;
     const parties = await platform.parties({
@@ -68,19 +68,19 @@ describe('a call over a trunk that prefers G.722', () => {
     const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
     await parties.customer.untilHeard((hearing) => hearing.packets > 60);
-    expect(parties.customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
+    await parties.customer.untilTone(AGENT_HZ);
     expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
       agent: { codec: 'G722' },
       customer: { codec: 'G722' },
     });
     const { right, sampleRateHz } = await platform.recordingOf(placed.call_id);
     expect(sampleRateHz).toBe(16_000);
-    expect(toneLevelDbov(right.subarray(-8000, -1600), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-20);
   });
 });
 
-describe('a call over a trunk that prefers Opus', () => {
-  it('joins an agent who speaks Opus and a customer who speaks G.711, and records what is above 4 kHz', async () => {
+describe('call over a trunk that prefers Opus', () => {
+  it('connects an Opus agent with a G.711 customer, and records frequencies above 4 kHz', async () => {
     const platform = await platformWith(['OPUS', 'PCMU']);
     const { agent, customer } = await platform.parties({
       agent: { codecs: ['OPUS'], audio: { kind: 'tone', frequencyHz: WIDEBAND_HZ } },
@@ -90,7 +90,7 @@ describe('a call over a trunk that prefers Opus', () => {
     await platform.until(placed.call_id, 'call.bridged');
     await agent.untilHeard((hearing) => hearing.packets > 100);
     await customer.untilHeard((hearing) => hearing.packets > 60);
-    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-24);
+    await agent.untilTone(CUSTOMER_HZ, -24);
     agent.sendDtmf('7');
     await customer.untilHeard(({ digits }) => digits === '7');
     const { quality } = await hangUp(platform, placed.call_id);
@@ -98,8 +98,8 @@ describe('a call over a trunk that prefers Opus', () => {
     expect(agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [111] });
     const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
     expect(sampleRateHz).toBe(16_000);
-    expect(toneLevelDbov(left.subarray(-12_000, -6400), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-19);
-    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(left.subarray(-12_000, -6400), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-20);
   });
 });
 
@@ -108,7 +108,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
     ['G722', 16_000],
     ['OPUS', 48_000],
   ] as const) {
-    it(`with ${codec} hears an agent who speaks G.711, and is heard`, async () => {
+    it(`exchanges audio in ${codec} with a G.711 agent`, async () => {
       const platform = await platformWith(['PCMU', codec]);
       const { agent } = await platform.parties({ agent: { codecs: ['PCMU'] } });
       const peer = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, codecs: [codec] });
@@ -117,7 +117,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
       const placed = await platform.place();
       await platform.until(placed.call_id, 'call.bridged');
       await platform.untilRelayed(placed.call_id, 100);
-      expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+      await agent.untilTone(CUSTOMER_HZ);
       expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
         agent: { codec: 'PCMU' },
         customer: { codec, packets_lost: 0 },

@@ -16,7 +16,6 @@ afterAll(async () => {
 
 const SAMPLES_PER_S = 8000;
 
-/** Places a call, and controls it when both talk. */
 async function talk(request: Record<string, unknown> = {}) {
   const phones = await platform.parties();
   const { call_id: callId } = await platform.place(request);
@@ -27,8 +26,8 @@ async function talk(request: Record<string, unknown> = {}) {
 
 const named = (events: readonly CallEvent[], prefix: string) => events.filter(({ event }) => event.startsWith(prefix));
 
-describe('a call that is controlled while both talk', () => {
-  it('presses keys for the customer, who is heard pressing others', async () => {
+describe('control of a live call', () => {
+  it("sends digits to the customer, and receives the customer's own", async () => {
     const { agent, customer, callId, control } = await talk();
     const sent = await control('dtmf', { leg: 'customer', digits: '12w#', duration_ms: 100 });
     expect(sent.status).toBe(200);
@@ -46,7 +45,7 @@ describe('a call that is controlled while both talk', () => {
     expect(customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
   });
 
-  it('receives keys as tones and as INFO from phones without telephone events, each once', async () => {
+  it('receives tones and INFO from phones without telephone events, each once', async () => {
     const { promise: talking, resolve: startPressing } = Promise.withResolvers<void>();
     const withoutEvents = (sdp: string) =>
       sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
@@ -62,7 +61,7 @@ describe('a call that is controlled while both talk', () => {
     await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '#');
     const relay = [['Content-Type', 'application/dtmf-relay']] as const;
     expect(await agent.call.send('INFO', relay, 'Signal=7\r\nDuration=160\r\n')).toBe(200);
-    // The customer's phone sends its last key as INFO, too.
+    // The customer's phone also sends its last key as INFO.
     expect(await customer.call.send('INFO', relay, 'Signal=11\r\nDuration=160\r\n')).toBe(200);
     await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '7');
     agent.hangup();
@@ -75,12 +74,12 @@ describe('a call that is controlled while both talk', () => {
     ]);
   });
 
-  it('mutes the agent for the customer alone, and lets the customer hear the agent again', async () => {
+  it('mutes the agent towards the customer only, and unmutes again', async () => {
     const { agent, customer, callId, control } = await talk();
     await customer.untilHeard(({ packets }) => packets > 30);
     expect((await control('mute', { leg: 'agent' })).status).toBe(200);
     expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
-    // Silence keeps coming: phones end a call without packets.
+    // Silence packets continue, because phones end a call without packets.
     expect(await nextLevel(customer, AGENT_HZ)).toBeLessThan(-60);
     expect((await control('unmute', { leg: 'agent' })).status).toBe(200);
     expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-20);
@@ -92,7 +91,7 @@ describe('a call that is controlled while both talk', () => {
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
   });
 
-  it('puts the customer on hold with music, which the phone is told, and takes them off again', async () => {
+  it('holds the customer with music and a re-INVITE, and resumes', async () => {
     const { agent, customer, callId, control } = await talk();
     await agent.untilHeard(({ packets }) => packets > 30);
     expect((await control('hold', { leg: 'customer' })).status).toBe(200);
@@ -115,7 +114,7 @@ describe('a call that is controlled while both talk', () => {
     expect(customer.heard().continuity.foreign).toBe(0);
   });
 
-  it('leaves what is said out of the recording while that is paused, which keeps its length', async () => {
+  it('pauses the recording, which keeps its length', async () => {
     const { agent, callId, control } = await talk({ record: true });
     await platform.until(callId, 'recording.started');
     expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
@@ -143,7 +142,7 @@ describe('a call that is controlled while both talk', () => {
     expect(Math.abs(recording.durationMs - talkMs)).toBeLessThan(1000);
   });
 
-  it('refuses what cannot be done: a recording that is not there, and anything after the end', async () => {
+  it('rejects controls of a missing recording and of an ended call', async () => {
     const { agent, callId, control } = await talk();
     expect(await control('recording/pause')).toMatchObject({ status: 404, body: { code: 'RECORDING_UNAVAILABLE' } });
     agent.hangup();

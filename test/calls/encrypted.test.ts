@@ -21,7 +21,7 @@ afterAll(async () => {
   for (const platform of platforms.values()) await (await platform)[Symbol.asyncDispose]();
 });
 
-/** Shared by all tests with this encryption. */
+/** Shared by all tests of one encryption mode. */
 function platformWith(mediaEncryption: string): Promise<Platform> {
   let platform = platforms.get(mediaEncryption);
   platform ??= startPlatform({ trunk: { media_encryption: mediaEncryption } });
@@ -35,12 +35,11 @@ async function hangUp(platform: Platform, callId: string) {
   return await platform.call(callId);
 }
 
-/** Until each heard the other, with what else one does meanwhile. */
 async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>, packets = 60) {
   await agent.untilHeard((hearing) => hearing.packets > packets);
   await customer.untilHeard((hearing) => hearing.packets > packets);
-  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
-  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
+  await agent.untilTone(CUSTOMER_HZ);
+  await customer.untilTone(AGENT_HZ);
 }
 
 function keysOffered(phone: Softphone): string[] {
@@ -49,8 +48,8 @@ function keysOffered(phone: Softphone): string[] {
   return readCrypto(values).map(({ masterKey }) => masterKey.toString('base64'));
 }
 
-describe('a call over a trunk that requires encryption', () => {
-  it('keeps its keys over a hold, whose music is encrypted, and both hear each other after it', async () => {
+describe('call over a trunk that requires encryption', () => {
+  it('keeps its keys over a hold with encrypted music, and resumes audio in both directions', async () => {
     const platform = await platformWith('required');
     const parties = await platform.parties({
       agent: { encryption: 'required' },
@@ -95,8 +94,8 @@ describe('a call over a trunk that requires encryption', () => {
       quality: { agent: { encryption: SUITE }, customer: { encryption: SUITE } },
     });
     const { left, right } = await platform.recordingOf(placed.call_id);
-    expect(toneLevelDbov(left.subarray(-4000, -800), AGENT_HZ)).toBeGreaterThan(-16);
-    expect(toneLevelDbov(right.subarray(-4000, -800), CUSTOMER_HZ)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(left.subarray(-4000, -800), AGENT_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right.subarray(-4000, -800), CUSTOMER_HZ)).toBeGreaterThan(-20);
 
     const keys = [...keysOffered(parties.agent), ...keysOffered(parties.customer)];
     expect(new Set(keys).size).toBe(8);
@@ -110,7 +109,7 @@ describe('a call over a trunk that requires encryption', () => {
     }
   });
 
-  it('fails with an error of its own when the customer answers in the clear', async () => {
+  it('fails with a specific error when the customer answers without encryption', async () => {
     const platform = await platformWith('required');
     const strip = (sdp: string) => sdp.replace(/a=crypto:.*\r\n/g, '');
     const { customer } = await platform.parties({
@@ -130,7 +129,7 @@ describe('a call over a trunk that requires encryption', () => {
     expect(customer.heard().packets).toBe(0);
   });
 
-  it('fails when the agent has no SRTP', async () => {
+  it('fails when the agent does not support SRTP', async () => {
     const platform = await platformWith('required');
     await platform.parties();
     const placed = await platform.place();
@@ -142,7 +141,7 @@ describe('a call over a trunk that requires encryption', () => {
     });
   });
 
-  it('lets nothing through that is sent with another key', async () => {
+  it('drops packets with a wrong key', async () => {
     const platform = await platformWith('required');
     const otherKey = (sdp: string) => sdp.replace(/inline:.{8}/, 'inline:AAAAAAAA');
     const { agent, customer } = await platform.parties({
@@ -156,11 +155,11 @@ describe('a call over a trunk that requires encryption', () => {
     const { quality } = await hangUp(platform, placed.call_id);
     expect(quality).toMatchObject({ customer: { packets_received: 0, encryption: SUITE } });
     expect(agent.heard().packets).toBe(packets);
-    // The ringing tone before the answer has a little of that frequency.
+    // The ringback tone before the answer contains a little of that frequency.
     expect(agent.heard().toneLevels([CUSTOMER_HZ])[0]).toBeLessThan(-40);
   });
 
-  it('goes on when a party re-keys, holds and resumes', async () => {
+  it('continues when a party re-keys, holds and resumes', async () => {
     const platform = await platformWith('required');
     const parties = await platform.parties({
       agent: { encryption: 'required' },
@@ -183,8 +182,8 @@ describe('a call over a trunk that requires encryption', () => {
   });
 });
 
-describe('a call over a trunk with optional encryption', () => {
-  it('joins an encrypted agent and a plain customer, with early media', async () => {
+describe('call over a trunk with optional encryption', () => {
+  it('connects an encrypted agent with a plain customer, with early media', async () => {
     const platform = await platformWith('optional');
     const parties = await platform.parties({
       agent: { encryption: 'required' },
@@ -207,7 +206,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
     ['AEAD_AES_128_GCM', ['AES_CM_128_HMAC_SHA1_80', 'AEAD_AES_256_GCM']],
     ['AES_CM_128_HMAC_SHA1_32', ['AES_CM_128_HMAC_SHA1_80', 'AEAD_AES_256_GCM', 'AEAD_AES_128_GCM']],
   ] as const) {
-    it(`hears and is heard with ${suite}, on both legs`, async () => {
+    it(`exchanges audio with ${suite} on both legs`, async () => {
       const lines = new RegExp(`a=crypto:\\d (${skip.join('|')}) .*\\r\\n`, 'g');
       const alterOffer = (sdp: string) => (skip.length === 0 ? sdp : sdp.replace(lines, ''));
       await using platform = await startPlatform({ trunk: { media_encryption: 'required' }, carrier: { alterOffer } });
@@ -231,7 +230,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
     });
   }
 
-  it('hears and is heard again after it held and resumed the call', async () => {
+  it('exchanges audio again after it held and resumed the call', async () => {
     const platform = await platformWith('required');
     const { agent } = await platform.parties({ agent: { encryption: 'required' } });
     const peer = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, mediaEncryption: 'srtp-mand' });
@@ -248,13 +247,13 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
     }
     const { packets } = agent.heard();
     await agent.untilHeard((hearing) => hearing.packets > packets + 60);
-    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+    await agent.untilTone(CUSTOMER_HZ);
     expect(agent.call.voice.droppedPackets).toBe(0);
     await hangUp(platform, placed.call_id);
     expect(toneLevelDbov((await peer.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
   });
 
-  it('takes optional encryption where it can, and speaks with a plain baresip', async () => {
+  it('uses optional encryption where possible, and plain audio otherwise', async () => {
     const platform = await platformWith('optional');
     for (const [user, mediaEncryption] of [
       [AGENT, 'srtp'],

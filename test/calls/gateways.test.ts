@@ -7,7 +7,7 @@ interface Gateways {
   second: LoopbackCarrier;
 }
 
-/** A trunk over two carriers; the phones are at both. */
+/** A trunk over two carriers with the same phones. */
 async function startGateways(): Promise<Gateways> {
   const second = await startLoopbackCarrier({ recordRoute: true });
   onTestFinished(() => second.stop());
@@ -31,15 +31,15 @@ async function talk({ platform }: Gateways) {
   await platform.ask('POST', `/dialer/click2call/${call_id}/hangup`);
 }
 
-describe('a trunk with two gateways', () => {
-  it('places its calls over the first', async () => {
+describe('trunk with two gateways', () => {
+  it('uses the first gateway', async () => {
     const gateways = await startGateways();
     await talk(gateways);
     expect(gateways.platform.carrier.inviteCounts.get(AGENT)).toBe(1);
     expect(gateways.second.inviteCounts.size).toBe(0);
   });
 
-  it('fails over to the second on 503, and spares the first until its Retry-After has passed', async () => {
+  it('fails over on 503, and skips the first gateway until its Retry-After has passed', async () => {
     const gateways = await startGateways();
     const { carrier } = gateways.platform;
     for (const number of [AGENT, CUSTOMER]) carrier.failures.set(number, 503);
@@ -49,7 +49,7 @@ describe('a trunk with two gateways', () => {
     expect([...gateways.second.inviteCounts.values()]).toEqual([1, 1]);
   });
 
-  it('fails over to the second when the first has fallen silent', async () => {
+  it('fails over when the first gateway is silent', async () => {
     const gateways = await startGateways();
     await gateways.platform.tandem.probeTrunks();
     gateways.platform.carrier.isSilent = true;
@@ -57,7 +57,7 @@ describe('a trunk with two gateways', () => {
     expect([...gateways.second.inviteCounts.values()]).toEqual([1, 1]);
   });
 
-  it('fails over to the second when nothing listens at the first', async () => {
+  it('fails over when the first gateway does not listen', async () => {
     const gateways = await startGateways();
     await gateways.platform.carrier.stop();
     await talk(gateways);
@@ -65,12 +65,12 @@ describe('a trunk with two gateways', () => {
   });
 });
 
-describe('a trunk whose carrier has SRV records', () => {
-  it('calls the first server that responds', async () => {
+describe('trunk whose carrier uses SRV records', () => {
+  it('calls the first responding server', async () => {
     const second = await startLoopbackCarrier({ recordRoute: true, domain: 'carrier.example' });
     onTestFinished(() => second.stop());
     const [, port] = /:(\d+)$/.exec(second.sipUri)!;
-    // Nothing listens at port 9 of the first one.
+    // Nothing listens at port 9 of the first server.
     const servers = [
       { priority: 10, weight: 1, port: 9, name: 'one.carrier.example' },
       { priority: 20, weight: 1, port: Number(port), name: 'two.carrier.example' },

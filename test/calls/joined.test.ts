@@ -6,11 +6,8 @@ import type { Softphone } from '../softphone/softphone.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
-/** Whole calls that a third party or a supervisor joins. */
-
 const THIRD = '+919833333333';
 const THIRD_HZ = 880;
-/** A tone that is heard, and one that is not. */
 const HEARD_DBOV = -25;
 const UNHEARD_DBOV = -60;
 
@@ -34,7 +31,7 @@ async function talk(request: Record<string, unknown> = {}, third: Parameters<Pla
 
 const ENDPOINT = { type: 'phone', number: THIRD };
 
-async function hears(phone: Softphone) {
+async function audibleTo(phone: Softphone) {
   const levels: string[] = [];
   const tones = [
     ['agent', AGENT_HZ],
@@ -55,8 +52,8 @@ async function hears(phone: Softphone) {
 const legOf = async (callId: string, role: string): Promise<PublicLeg | undefined> =>
   (await platform.call(callId)).legs.find((leg) => leg.role === role);
 
-describe('a third party', () => {
-  it('is not dialed when it is on the do-not-call list, and the talk goes on', async () => {
+describe('third party of a call', () => {
+  it('must not be on the do-not-call list, and a refusal leaves the call intact', async () => {
     const { callId, ask } = await talk();
     const list = await platform.ask('POST', '/dialer/do-not-call', { numbers: [THIRD] });
     expect(list.status).toBe(200);
@@ -75,7 +72,7 @@ describe('a third party', () => {
     await platform.ended(callId);
   });
 
-  it('is dialed, hears and is heard by both, is recorded with the customer, leaves, and is billed by the second', async () => {
+  it("joins with audio, appears on the customer's recording channel, leaves, and costs per second", async () => {
     const { agent, customer, guest, callId, ask } = await talk({ record: true });
     await platform.until(callId, 'recording.started');
     const { status, body } = await ask('POST', 'legs', { endpoint: ENDPOINT });
@@ -83,9 +80,9 @@ describe('a third party', () => {
     expect({ status, leg }).toMatchObject({ status: 202, leg: { role: 'party', endpoint: ENDPOINT, left_at: null } });
     const joined = await platform.until(callId, 'leg.joined');
     expect(joined).toMatchObject({ leg: null, data: { leg_id: leg.leg_id } });
-    expect(await hears(agent)).toEqual(['customer', 'third']);
-    expect(await hears(customer)).toEqual(['agent', 'third']);
-    expect(await hears(guest)).toEqual(['agent', 'customer']);
+    expect(await audibleTo(agent)).toEqual(['customer', 'third']);
+    expect(await audibleTo(customer)).toEqual(['agent', 'third']);
+    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'answered', joined_at: expect.any(String) });
 
     expect((await ask('POST', 'mute', { leg: leg.leg_id })).status).toBe(200);
@@ -94,11 +91,11 @@ describe('a third party', () => {
 
     expect((await ask('DELETE', `legs/${leg.leg_id}`)).status).toBe(200);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'ended', hangup_cause: 'NORMAL_CLEARING' });
-    expect(await hears(agent)).toEqual(['customer']);
+    expect(await audibleTo(agent)).toEqual(['customer']);
     agent.hangup();
     const events = await platform.ended(callId);
-    const told = events.filter(({ event }) => event.startsWith('leg.')).map(({ event }) => event);
-    expect(told).toEqual(['leg.dialing', 'leg.ringing', 'leg.joined', 'leg.left']);
+    const legEvents = events.filter(({ event }) => event.startsWith('leg.')).map(({ event }) => event);
+    expect(legEvents).toEqual(['leg.dialing', 'leg.ringing', 'leg.joined', 'leg.left']);
 
     const call = await platform.call(callId);
     expect(call.legs.map(({ role, state }) => `${role} ${state}`)).toEqual([
@@ -128,24 +125,24 @@ describe('a third party', () => {
     expect(toneLevelDbov(recording.left.subarray(at, at + 2000), THIRD_HZ)).toBeLessThan(UNHEARD_DBOV);
   });
 
-  it('that is busy fails alone, and the call goes on', async () => {
+  it('fails alone when busy', async () => {
     const { agent, callId, ask } = await talk({}, { answer: { status: 486 } });
     expect((await ask('POST', 'legs', { endpoint: ENDPOINT })).status).toBe(202);
     const failed = await platform.until(callId, 'leg.failed');
     expect(failed).toMatchObject({ sip_status: 486, hangup_cause: 'USER_BUSY' });
-    expect(await hears(agent)).toEqual(['customer']);
+    expect(await audibleTo(agent)).toEqual(['customer']);
     agent.hangup();
     await platform.ended(callId);
     expect((await platform.call(callId)).legs_cost_usd).toBeNull();
   });
 
-  it('that hangs up leaves the two others talking, and is hung up when the customer leaves', async () => {
+  it('leaves the others connected when it hangs up, and ends when the customer leaves', async () => {
     const first = await talk();
     await first.ask('POST', 'legs', { endpoint: ENDPOINT });
     await platform.until(first.callId, 'leg.joined');
     first.guest.hangup();
     await platform.until(first.callId, 'leg.left');
-    expect(await hears(first.customer)).toEqual(['agent']);
+    expect(await audibleTo(first.customer)).toEqual(['agent']);
     await first.ask('POST', 'legs', { endpoint: ENDPOINT });
     await first.guest.log.until('invite');
     await platform.until(first.callId, 'leg.joined', ({ sequence }) => sequence > 8);
@@ -155,7 +152,7 @@ describe('a third party', () => {
     expect((await platform.call(first.callId)).legs.every(({ state }) => state === 'ended')).toBe(true);
   });
 
-  it('needs a free channel of the trunk and an allowed prefix, as a call does', async () => {
+  it('requires a free channel and an allowed prefix, like a call', async () => {
     await using small = await startPlatform({ trunk: { channels: 2, allowed_prefixes: ['+9198'] } });
     const { agent } = await small.parties();
     const { call_id: callId } = await small.place();
@@ -174,7 +171,7 @@ describe('a third party', () => {
     await small.ended(callId);
   });
 
-  it('is refused where it cannot be: a number that may not be called, a leg that is not there, a call that is over', async () => {
+  it('fails for a forbidden number, an unknown leg and an ended call', async () => {
     const { agent, callId, ask } = await talk();
     const wrong = await ask('POST', 'legs', { endpoint: { type: 'phone', number: '+15551234567' } });
     expect(wrong).toMatchObject({ status: 400, body: { code: 'VALIDATION_FAILED' } });
@@ -190,29 +187,29 @@ describe('a third party', () => {
   });
 });
 
-describe('a supervisor', () => {
-  it('listens, whispers to the agent and barges in, each change told, and leaves the call as it was', async () => {
+describe('supervisor of a call', () => {
+  it('listens, whispers and barges in, with an event per change, and leaves the call intact', async () => {
     const { agent, customer, guest, callId, ask } = await talk();
     const { status, body } = await ask('POST', 'supervise', { mode: 'listen', endpoint: ENDPOINT });
     const { supervision } = body.data as unknown as { supervision: { id: string; mode: string } };
     expect({ status, supervision }).toMatchObject({ status: 201, supervision: { mode: 'listen' } });
     await platform.until(callId, 'supervision.started');
-    expect(await hears(guest)).toEqual(['agent', 'customer']);
-    expect([await hears(agent), await hears(customer)]).toEqual([['customer'], ['agent']]);
+    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
+    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer'], ['agent']]);
 
     const change = (mode: string) => ask('PATCH', `supervise/${supervision.id}`, { mode });
     expect((await change('whisper')).status).toBe(200);
-    expect([await hears(agent), await hears(customer)]).toEqual([['customer', 'third'], ['agent']]);
+    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer', 'third'], ['agent']]);
 
     const barged = await change('barge');
     expect(barged.body.data).toMatchObject({ supervision: { mode: 'barge' } });
-    expect([await hears(agent), await hears(customer)]).toEqual([
+    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([
       ['customer', 'third'],
       ['agent', 'third'],
     ]);
     expect(await ask('DELETE', `legs/${supervision.id}`)).toMatchObject({ status: 404 });
     expect((await ask('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
-    expect([await hears(agent), await hears(customer)]).toEqual([['customer'], ['agent']]);
+    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer'], ['agent']]);
     agent.hangup();
     const events = await platform.ended(callId);
     expect(
@@ -228,16 +225,16 @@ describe('a supervisor', () => {
     expect(audited.map(({ details }) => details.mode)).toEqual(['listen', 'whisper', 'barge', undefined]);
   });
 
-  it('hears nothing of a customer on hold, who hears music', async () => {
+  it('does not hear a customer on hold, who hears music', async () => {
     const { agent, customer, guest, callId, ask } = await talk();
     await ask('POST', 'supervise', { mode: 'barge', endpoint: ENDPOINT });
     await platform.until(callId, 'supervision.started');
     expect((await ask('POST', 'hold', { leg: 'customer' })).status).toBe(200);
-    expect(await hears(guest)).toEqual(['agent']);
-    expect(await hears(agent)).toEqual(['third']);
-    expect(await hears(customer)).toEqual([]);
+    expect(await audibleTo(guest)).toEqual(['agent']);
+    expect(await audibleTo(agent)).toEqual(['third']);
+    expect(await audibleTo(customer)).toEqual([]);
     expect((await ask('POST', 'resume', { leg: 'customer' })).status).toBe(200);
-    expect(await hears(guest)).toEqual(['agent', 'customer']);
+    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
     agent.hangup();
     await platform.ended(callId);
   });

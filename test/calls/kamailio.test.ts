@@ -12,7 +12,7 @@ const ACCOUNT = { username: 'tandem', password: 's3cret' };
 
 const TRANSPORTS = (['udp', 'tcp', 'tls'] as const).filter((name) => name !== 'tls' || !differs('certificates'));
 
-describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('kamailio as a carrier', () => {
+describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('Kamailio as a carrier', () => {
   let kamailio: Kamailio;
   let platform: Platform;
   let agent: Softphone;
@@ -49,7 +49,7 @@ describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('kamai
   }
 
   it.each(TRANSPORTS)(
-    'authenticates a call over %s, stays in its path, and passes on hold and hang-up',
+    'authenticates a call over %s, stays in its path, and relays hold and hang-up',
     async (transport) => {
       await change({ sip_uri: transport === 'tls' ? kamailio.tlsUri : kamailio.sipUri, transport });
       const { call_id: callId } = await platform.place();
@@ -65,7 +65,7 @@ describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('kamai
     },
   );
 
-  it.each(['udp', 'tls'] as const)('takes a registration over %s, and routes calls to it', async (transport) => {
+  it.each(['udp', 'tls'] as const)('accepts a registration over %s, and routes calls to it', async (transport) => {
     const sip_uri = transport === 'tls' ? kamailio.tlsUri : kamailio.sipUri;
     const changedAtMs = Date.now();
     await change({ sip_uri, transport, register: true });
@@ -92,7 +92,7 @@ describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('kamai
     await change({ register: false });
   });
 
-  it('reports a wrong password as a refusal of the registration', async () => {
+  it('rejects a registration with a wrong password', async () => {
     await change({ sip_uri: kamailio.sipUri, transport: 'udp', register: true, password: 'wrong' });
     await eventually(async () => {
       const { body } = await platform.ask('GET', `/dialer/trunks/${platform.trunkId}`);

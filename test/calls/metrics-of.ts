@@ -1,6 +1,6 @@
 import type { Platform } from './platform.ts';
 
-/** What `/metrics` serves now, and the value of a series, such as `tandem_calls{state="bridged"}`; NaN if it is absent. */
+/** Reads `/metrics`; `value` returns a series such as `tandem_calls{state="bridged"}`, or NaN if absent. */
 export async function metricsOf({ tandem }: Pick<Platform, 'tandem'>) {
   const text = await (await fetch(`${tandem.url}/metrics`)).text();
   const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));

@@ -3,7 +3,7 @@ import type { Softphone } from '../softphone/softphone.ts';
 
 const SAMPLES_PER_S = 8000;
 
-/** Waits until a phone has heard another half second, and returns the level of a tone in its second half. */
+/** Waits for another half second of audio, and returns the level of a tone in its second half. */
 export async function nextLevel(phone: Softphone, frequencyHz: number): Promise<number> {
   const { packets } = phone.heard();
   await phone.untilHeard((heard) => heard.packets >= packets + 25);

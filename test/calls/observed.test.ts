@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { openGate } from '../storage/gate.ts';
-import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { createTestRedis, redisIsReachable } from '../storage/test-redis.ts';
 import { metricsOf } from './metrics-of.ts';
 import { startOtlpReceiver, treeOf } from './otlp-receiver.ts';
 import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from './platform.ts';
@@ -9,7 +9,7 @@ import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from './pl
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const CLIENT_SPAN = 'b7ad6b7169203331';
 
-/** Numbers of the call, however they are written. */
+/** Numbers of the call in any notation. */
 const NUMBERS = [AGENT, CUSTOMER, DID].map((number) => number.slice(-10));
 
 async function placeTraced(platform: Platform, body: Record<string, unknown> = {}): Promise<string> {
@@ -35,8 +35,8 @@ async function talkAndHangUp(platform: Platform, body: Record<string, unknown> =
   await platform.ended(callId);
 }
 
-describe('the metrics of a call', () => {
-  it('count it, measure its legs and name neither numbers nor ids', async () => {
+describe('metrics of a call', () => {
+  it('count it, measure its legs and contain neither numbers nor ids', async () => {
     await using platform = await startPlatform();
     const { agent } = await platform.parties();
     const callback = { callback_url: platform.receiver.url, callback_secret: SECRET };
@@ -51,6 +51,7 @@ describe('the metrics of a call', () => {
     expect(during.value('tandem_wallet_holds')).toBe(1);
     expect(during.value('tandem_wallet_held_usd')).toBeGreaterThan(0);
     expect(during.value('tandem_media_worker_busy_ratio{worker="0"}')).toBeGreaterThanOrEqual(0);
+    expect(during.value('tandem_media_worker_late_seconds{worker="0"}')).toBeGreaterThanOrEqual(0);
     expect(during.value('tandem_call_first_invite_seconds_count')).toBe(1);
     expect(during.value('tandem_call_answer_seconds_count')).toBe(1);
 
@@ -86,7 +87,7 @@ describe('the metrics of a call', () => {
     for (const secret of [...NUMBERS, callId, platform.tandem.workspaceId]) expect(after.text).not.toContain(secret);
   });
 
-  it('begin at zero for all that the alerts look for, so that the first event counts', async () => {
+  it('start at zero for every series that alerts use, so that the first event counts', async () => {
     await using platform = await startPlatform();
     const { value } = await metricsOf(platform);
     for (const kind of ['callback', 'webhook']) {
@@ -98,7 +99,7 @@ describe('the metrics of a call', () => {
     expect(value('tandem_call_attempts_total{direction="inbound"}')).toBe(0);
   });
 
-  it('count a placement that is refused by its code, and not as an attempt', async () => {
+  it('count a refused placement by its code, and not as an attempt', async () => {
     await using platform = await startPlatform();
     const refused = await platform.ask('POST', '/dialer/click2call', {
       agent_number: AGENT,
@@ -112,10 +113,10 @@ describe('the metrics of a call', () => {
   });
 });
 
-describe.skipIf(!(await redisIsReachable()))('a platform whose Redis is away', () => {
-  it('stays alive, reports that it is not ready until Redis is back, and serves the other metrics', async () => {
-    // A database of its own, so that no other platform takes its jobs.
-    const gate = await openGate(`${REDIS_URL}/13`);
+describe.skipIf(!(await redisIsReachable()))('platform without Redis', () => {
+  it('stays alive, reports not ready until Redis returns, and serves the other metrics', async () => {
+    await using redis = await createTestRedis();
+    const gate = await openGate(redis.url);
     await using platform = await startPlatform({ env: { REDIS_URL: gate.url } });
     const readiness = async () => await platform.ask('GET', '/readyz');
     expect((await readiness()).status).toBe(200);
@@ -138,8 +139,8 @@ describe.skipIf(!(await redisIsReachable()))('a platform whose Redis is away', (
   });
 });
 
-describe('the trace of a call', () => {
-  it('covers request, admission, legs, media and settlement below the span of the client', async () => {
+describe('trace of a call', () => {
+  it("covers request, admission, legs, media and settlement below the client's span", async () => {
     await using receiver = await startOtlpReceiver();
     await using platform = await startPlatform({
       env: {
@@ -192,10 +193,10 @@ describe('the trace of a call', () => {
     for (const secret of [...NUMBERS, platform.tandem.mintedApiKey!]) expect(sent).not.toContain(secret);
   });
 
-  it('marks the leg that was refused', async () => {
+  it('marks the refused leg', async () => {
     await using receiver = await startOtlpReceiver();
     await using platform = await startPlatform({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } });
-    // The carrier has no phone under either number.
+    // The carrier has no phone for either number.
     const callId = await placeTraced(platform);
     await platform.ended(callId);
     await platform.tandem.stop();
@@ -208,7 +209,7 @@ describe('the trace of a call', () => {
     expect(leg.attributes.find(({ key }) => key === 'tandem.sip.status')?.value.intValue).toBeGreaterThanOrEqual(400);
   });
 
-  it('follows the decision of the client not to record it', async () => {
+  it("follows the client's decision not to sample it", async () => {
     await using receiver = await startOtlpReceiver();
     await using platform = await startPlatform({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } });
     const traceparent = `00-${TRACE}-${CLIENT_SPAN}-00`;
@@ -218,7 +219,7 @@ describe('the trace of a call', () => {
     expect(receiver.spans.filter(({ traceId }) => traceId === TRACE)).toEqual([]);
   });
 
-  it('costs no call when the collector is away', async () => {
+  it('does not affect calls when the collector is away', async () => {
     await using platform = await startPlatform({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
     await talkAndHangUp(platform);
     const { value } = await metricsOf(platform);

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as OTLP/JSON has it. */
+/** A span in OTLP/JSON. */
 export interface ReceivedSpan {
   traceId: string;
   spanId: string;
@@ -18,11 +18,8 @@ export interface ReceivedSpan {
 export interface OtlpReceiver extends AsyncDisposable {
   url: string;
   spans: ReceivedSpan[];
-  /** Bodies as they came. */
   bodies: string[];
-  /** Headers of the last request. */
   headers: Record<string, unknown>;
-  /** Status of its responses. */
   status: number;
 }
 
@@ -58,7 +55,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   });
 }
 
-/** Names of the spans of a trace, indented below their parent, siblings in the order of their start. */
+/** Names of the spans of a trace, indented below their parents, siblings by start time. */
 export function treeOf(spans: readonly ReceivedSpan[], parent: string | undefined, depth = 0): string[] {
   return spans
     .filter((span) => (span.parentSpanId ?? '') === (parent ?? ''))

@@ -15,8 +15,8 @@ afterAll(async () => {
   await platform[Symbol.asyncDispose]();
 });
 
-describe('a call that is answered on both sides', () => {
-  it('is bridged, heard by both, recorded on both channels, billed and told to the integrator', async () => {
+describe('call answered on both sides', () => {
+  it('carries audio both ways, gets recorded on two channels, charged and reported to the integrator', async () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place({
       record: true,
@@ -38,8 +38,8 @@ describe('a call that is answered on both sides', () => {
     const [customerHeardAgent = 0, customerHeardItself = 0] = customer
       .heard()
       .toneLevels([AGENT_HZ, CUSTOMER_HZ], 1_000);
-    expect(agentHeardCustomer).toBeGreaterThan(-16);
-    expect(customerHeardAgent).toBeGreaterThan(-16);
+    expect(agentHeardCustomer).toBeGreaterThan(-20);
+    expect(customerHeardAgent).toBeGreaterThan(-20);
     expect(agentHeardItself).toBeLessThan(-60);
     expect(customerHeardItself).toBeLessThan(-60);
 
@@ -95,7 +95,7 @@ describe('a call that is answered on both sides', () => {
   });
 
   for (const party of ['agent', 'customer'] as const) {
-    it(`ends when the ${party} hangs up, and hangs up the other`, async () => {
+    it(`ends when the ${party} hangs up, and hangs up the other party`, async () => {
       const parties = await platform.parties();
       const placed = await platform.place();
       await platform.until(placed.call_id, 'call.bridged');
@@ -112,7 +112,7 @@ describe('a call that is answered on both sides', () => {
     });
   }
 
-  it('tells the same events live and afterwards, in order and without a gap', async () => {
+  it('emits the same events live and afterwards, in order without gaps', async () => {
     await platform.parties();
     const placed = await platform.place();
     const live = platform.ended(placed.call_id);
@@ -136,7 +136,7 @@ describe('a call that is answered on both sides', () => {
     ]);
   });
 
-  it('lets the agent hear ringback while the customer rings', async () => {
+  it('plays ringback to the agent while the customer rings', async () => {
     const { agent, customer } = await platform.parties({ customer: { answer: 'manual' } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'customer.ringing');
@@ -149,23 +149,23 @@ describe('a call that is answered on both sides', () => {
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
   });
 
-  it("lets the agent hear the customer's early media before the answer", async () => {
+  it("plays the customer's early media to the agent", async () => {
     const { agent } = await platform.parties({ customer: { answer: 'manual', earlyMedia: true } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'customer.early_media');
     await agent.untilHeard(({ packets }) => packets > 60);
-    expect(agent.heard().toneLevels([CUSTOMER_HZ], 1_000)[0]).toBeGreaterThan(-20);
+    await agent.untilTone(CUSTOMER_HZ, -20);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
   });
 
-  it('transcodes between an agent who speaks only PCMA and a customer who speaks only PCMU', async () => {
+  it('transcodes between a PCMA agent and a PCMU customer', async () => {
     const { agent, customer } = await platform.parties({ agent: { codecs: ['PCMA'] }, customer: { codecs: ['PCMU'] } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
     await agent.untilHeard(({ packets }) => packets > 120);
     await customer.untilHeard(({ packets }) => packets > 120);
-    expect(agent.heard().toneLevels([CUSTOMER_HZ], 1_000)[0]).toBeGreaterThan(-16);
-    expect(customer.heard().toneLevels([AGENT_HZ], 1_000)[0]).toBeGreaterThan(-16);
+    await agent.untilTone(CUSTOMER_HZ);
+    await customer.untilTone(AGENT_HZ);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     expect((await platform.call(placed.call_id)).quality).toMatchObject({
       agent: { codec: 'PCMA' },
@@ -173,7 +173,7 @@ describe('a call that is answered on both sides', () => {
     });
   });
 
-  it('passes DTMF from the customer to the agent', async () => {
+  it('forwards DTMF from the customer to the agent', async () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');

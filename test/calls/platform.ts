@@ -23,10 +23,10 @@ export const SECRET = 'a-callback-secret-of-the-tests';
 export const AGENT_HZ = 440;
 export const CUSTOMER_HZ = 660;
 
-/** The test connects a SIP server of its own. */
+/** The test connects its own SIP server. */
 const ELSEWHERE = { host: '127.0.0.1', port: 0 };
 
-/** A whole server with a trunk to a carrier on loopback, a number, a funded wallet and a receiver of callbacks. */
+/** A server with a trunk to a loopback carrier, a number, a funded wallet and a callback receiver. */
 export interface Platform extends AsyncDisposable {
   tandem: Tandem;
   sql: Sql;
@@ -36,22 +36,21 @@ export interface Platform extends AsyncDisposable {
   receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
   trunkId: string;
   ask(method: string, path: string, body?: unknown): Promise<Answer>;
-  /** Places a call and expects it to be admitted. */
+  /** Places a call and expects admission. */
   place(request?: Record<string, unknown>): Promise<PublicCall>;
   call(callId: string): Promise<PublicCall>;
-  /** Resolves with all events once the terminal one is in. */
+  /** Resolves with all events after the terminal one. */
   ended(callId: string): Promise<CallEvent[]>;
-  /** Resolves when an event of that name, and that matches, is in. */
   until(callId: string, event: string, matches?: (event: CallEvent) => boolean): Promise<CallEvent>;
-  /** Resolves once the relay has taken that many packets from each leg of the call. */
+  /** Resolves once the relay received that many packets from each leg. */
   untilRelayed(callId: string, packets: number): Promise<void>;
-  /** What the playback URL of a finished call plays: agent left, customer right. */
+  /** Downloads the recording of a finished call: agent left, customer right. */
   recordingOf(
     callId: string,
   ): Promise<{ left: Int16Array; right: Int16Array; durationMs: number; sampleRateHz: number }>;
-  /** A phone under a number, which the carrier routes to; stopped with the platform. */
+  /** A phone that the carrier routes a number to; stopped with the platform. */
   phone(number: string, options?: Partial<SoftphoneOptions>): Promise<Softphone>;
-  /** An agent with a tone and a customer with another, both answering at once. */
+  /** An agent and a customer with different tones, both answering at once. */
   parties(options?: { agent?: Partial<SoftphoneOptions>; customer?: Partial<SoftphoneOptions> }): Promise<{
     agent: Softphone;
     customer: Softphone;
@@ -70,15 +69,14 @@ export interface PlatformOptions {
   pricePerMinuteUsd?: number;
   trunk?: Record<string, unknown>;
   carrier?: Parameters<typeof startLoopbackCarrier>[0];
-  /** Default: nothing is logged. */
+  /** Default: no log. */
   logger?: Parameters<typeof startTandem>[1]['logger'];
-  /** Answer DNS queries in place of the DNS servers of this machine. */
   dns?: Pick<Parameters<typeof startTandem>[1], 'resolve' | 'services'>;
 }
 
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
   const clean: (() => Promise<unknown>)[] = [];
-  /** Closed after the server, which hangs up what is still live. */
+  /** Closed after the server, which hangs up live calls. */
   const peers: (() => Promise<unknown>)[] = [];
   const database = await createTestDatabase();
   clean.push(() => database.drop());
@@ -198,7 +196,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
   return platform;
 }
 
-/** Test files run side by side: each process takes RTP ports of its own. */
+/** Test files run in parallel, so each process uses its own RTP ports. */
 function rtpRange(): Record<string, string> {
   const slot = Number(process.env.VITEST_POOL_ID ?? 0) % 10;
   const min = 40_000 + slot * 2_000;

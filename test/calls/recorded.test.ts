@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const run = (...argv: string[]) => tandem(argv, options);
 
-/** Every file of the server that holds a recording, in whatever form. */
+/** Every recording file of the server, in any format. */
 async function filesOnDisk(): Promise<Buffer[]> {
   const root = platform.tandem.dataFolder.path;
   const folders = ['recordings', 'objects', 'tmp'].map((name) => join(root, name));
@@ -37,8 +37,8 @@ async function filesOnDisk(): Promise<Buffer[]> {
   return await Promise.all(files.map((entry) => readFile(join(entry.parentPath, entry.name))));
 }
 
-describe('a call that is recorded with a key and announced by a tone', () => {
-  it('lets both parties hear the tone, keeps no plaintext on disk, and plays in every format', async () => {
+describe('encrypted recording with a beep', () => {
+  it('plays the beep to both parties, leaves no plaintext on disk, and plays in every format', async () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place({ record: true, recording_beep: true, reference_id: 'sealed' });
     await platform.until(placed.call_id, 'recording.started');
@@ -102,18 +102,18 @@ describe('a call that is recorded with a key and announced by a tone', () => {
 /** Only root can mount a file system. */
 const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0;
 
-describe.skipIf(!canMount)('a call whose recording fills the disk (needs root, to mount a small one)', () => {
+describe.skipIf(!canMount)('recording that fills the disk (needs root, to mount a small one)', () => {
   let disk: string;
   beforeAll(() => {
     disk = platform.tandem.dataFolder.recordingsDir;
-    // Three seconds.
+    // Room for three seconds.
     expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', disk]).status).toBe(0);
   });
   afterAll(() => {
     spawnSync('umount', [disk]);
   });
 
-  it('goes on, reports the failure once, and plays as far as it was recorded', async () => {
+  it('leaves the call intact, reports the failure once, and plays up to it', async () => {
     const { agent, customer } = await platform.parties();
     const { call_id: callId } = await platform.place({ record: true });
     const failure = await platform.until(callId, 'recording.failed');
@@ -134,7 +134,7 @@ describe.skipIf(!canMount)('a call whose recording fills the disk (needs root, t
 });
 
 describe('tandem recordings settings', () => {
-  it('shows and changes how long recordings are kept', async () => {
+  it('shows and changes the retention of recordings', async () => {
     expect((await run('recordings', 'settings')).stdout.split('\n')).toEqual(['kept  forever', 'beep  off', '']);
     const changed = await run('recordings', 'settings', '--keep-days', '30', '--beep', 'on');
     expect(changed.stdout.split('\n')).toEqual(['kept  30 days', 'beep  on', '']);

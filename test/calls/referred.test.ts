@@ -6,7 +6,7 @@ import type { SoftphoneCall } from '../softphone/call.ts';
 import type { Softphone, SoftphoneOptions } from '../softphone/softphone.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
-/** Whole calls that a phone transfers with REFER (RFC 3515) */
+/** RFC 3515. */
 
 const TARGET = '+919833333333';
 const TARGET_HZ = 880;
@@ -32,14 +32,14 @@ function refer(call: SoftphoneCall, referTo = `<sip:${TARGET}@carrier.example>`)
   return call.send('REFER', [['Refer-To', referTo]], '');
 }
 
-async function hearsTarget(phone: Softphone): Promise<void> {
+async function untilTargetTone(phone: Softphone): Promise<void> {
   await eventually(() => {
     expect(toneLevelDbov(phone.heard().pcm.subarray(-2000), TARGET_HZ)).toBeGreaterThan(HEARD_DBOV);
   });
 }
 
 /** Waits for a NOTIFY with this status line. */
-async function told(phone: Softphone, line: string): Promise<{ state: string; event: string }> {
+async function notified(phone: Softphone, line: string): Promise<{ state: string; event: string }> {
   const { message } = await phone.until(
     'notified',
     ({ message: { body } }) => body.toString() === `SIP/2.0 ${line}\r\n`,
@@ -48,16 +48,19 @@ async function told(phone: Softphone, line: string): Promise<{ state: string; ev
   return { state: header(message, 'Subscription-State') ?? '', event: header(message, 'Event') ?? '' };
 }
 
-describe('a REFER of the agent', () => {
-  it('transfers the call blindly, reports progress to the phone, and hangs it up once the target answers', async () => {
+describe('REFER of the agent', () => {
+  it('transfers the call blindly, reports progress, and hangs up the phone once the target answers', async () => {
     const { agent, customer, third, callId } = await talk();
     expect(await refer(agent.call)).toBe(202);
-    expect(await told(agent, '100 Trying')).toMatchObject({ state: expect.stringMatching(/^active/), event: 'refer' });
-    expect(await told(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
+    expect(await notified(agent, '100 Trying')).toMatchObject({
+      state: expect.stringMatching(/^active/),
+      event: 'refer',
+    });
+    expect(await notified(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
     await agent.until('bye', ({ by }) => by === 'peer');
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { replaces: 'agent', mode: 'blind', requested_by: 'refer' } });
-    await hearsTarget(customer);
+    await untilTargetTone(customer);
     const names = agent.log.all.map(({ type }) => type);
     expect(names.lastIndexOf('notified')).toBeLessThan(names.indexOf('bye'));
     third.hangup();
@@ -67,44 +70,44 @@ describe('a REFER of the agent', () => {
     expect(call.legs_cost_usd).toBeGreaterThan(0);
   });
 
-  it('with Replaces lets the target put the call in the place of the consultation', async () => {
+  it('with Replaces lets the target replace its consultation call', async () => {
     const { agent, customer, third, callId } = await talk();
     const replaced = 'Replaces=consult%40pbx%3Bto-tag%3Dt1%3Bfrom-tag%3Df1';
     expect(await refer(agent.call, `<sip:${TARGET}@carrier.example?${replaced}>`)).toBe(202);
     const { message } = await third.until('invite');
     expect(header(message, 'Replaces')).toBe('consult@pbx;to-tag=t1;from-tag=f1');
     expect(header(message, 'Require')).toBe('replaces');
-    expect(await told(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
+    expect(await notified(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
     await platform.until(callId, 'transfer.completed');
-    await hearsTarget(customer);
+    await untilTargetTone(customer);
     expect(header((await customer.until('invite')).message, 'Replaces')).toBeUndefined();
     customer.hangup();
     await platform.ended(callId);
   });
 
-  it('goes on when the phone hangs up right after the 202', async () => {
+  it('succeeds when the phone hangs up right after the 202', async () => {
     const { agent, customer, third, callId } = await talk({ answer: 'manual' });
     expect(await refer(agent.call, `<tel:+91-98333-33333>`)).toBe(202);
     agent.hangup();
     await third.until('ringing');
     third.answer();
     await platform.until(callId, 'transfer.completed');
-    await hearsTarget(customer);
+    await untilTargetTone(customer);
     customer.hangup();
     await platform.ended(callId);
   });
 
-  it('leaves both parties talking when the target is busy, and can be repeated', async () => {
+  it('leaves both parties connected when the target is busy, and can be repeated', async () => {
     const { agent, third, callId } = await talk({ answer: { status: 486 } });
     expect(await refer(agent.call)).toBe(202);
-    expect(await told(agent, '486 Busy Here')).toMatchObject({ state: 'terminated;reason=noresource' });
+    expect(await notified(agent, '486 Busy Here')).toMatchObject({ state: 'terminated;reason=noresource' });
     await platform.until(callId, 'transfer.failed');
     const { packets } = agent.heard();
     await agent.untilHeard((heard) => heard.packets > packets + 10);
     await third.stop();
     await platform.phone('+919844444444');
     expect(await refer(agent.call, '<sip:+919844444444@carrier.example>')).toBe(202);
-    expect(await told(agent, '200 OK')).toMatchObject({ event: expect.stringMatching(/^refer;id=\d+$/) });
+    expect(await notified(agent, '200 OK')).toMatchObject({ event: expect.stringMatching(/^refer;id=\d+$/) });
     await agent.until('bye');
     await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
   });
@@ -115,16 +118,16 @@ describe('a REFER of the agent', () => {
     await third.until('ringing');
     expect(await refer(agent.call)).toBe(491);
     customer.hangup();
-    expect(await told(agent, '487 Request Terminated')).toMatchObject({ state: 'terminated;reason=noresource' });
+    expect(await notified(agent, '487 Request Terminated')).toMatchObject({ state: 'terminated;reason=noresource' });
     await third.until('cancelled');
     await platform.ended(callId);
   });
 
   it.each([
     { referTo: '<sip:+14155550100@carrier.example>', status: 484, why: 'outside the number plan' },
-    { referTo: '<sip:alice@carrier.example>', status: 484, why: 'that is no number' },
+    { referTo: '<sip:alice@carrier.example>', status: 484, why: 'without a number' },
     { referTo: `<sip:${TARGET}@carrier.example>`, status: 403, why: 'with a blocked prefix' },
-  ])('rejects a target $why with $status and dials nobody', async ({ referTo, status }) => {
+  ])('rejects a target $why with $status without dialing', async ({ referTo, status }) => {
     const block = (prefixes: string[]) =>
       platform.ask('PATCH', '/dialer/calling-rules', { blocked_prefixes: prefixes });
     const { agent, third, callId } = await talk();
@@ -154,8 +157,8 @@ describe('a REFER of the agent', () => {
   });
 });
 
-describe('the refer setting of a trunk', () => {
-  it('lets nobody, the agent, or both parties transfer', async () => {
+describe('refer setting of a trunk', () => {
+  it('permits transfers by none, the agent, or both parties', async () => {
     const { agent, customer, callId } = await talk();
     expect(await refer(customer.call)).toBe(603);
     agent.hangup();

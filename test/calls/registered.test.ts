@@ -17,8 +17,8 @@ function startRegistered(): Promise<Platform> {
   });
 }
 
-describe('a trunk that registers', () => {
-  it('is registered by the server, places calls, and leaves when it is disabled', async () => {
+describe('registered trunk', () => {
+  it('registers, places calls, and unregisters when disabled', async () => {
     await using platform = await startRegistered();
     const { carrier } = platform;
     await eventually(() => carrier.bindings.has('tandem'), 'the account is registered');
@@ -36,7 +36,7 @@ describe('a trunk that registers', () => {
     expect((await platform.ask('GET', path)).body.data).toMatchObject({ register: true, status: 'disabled' });
   });
 
-  it('leaves when the server stops', async () => {
+  it('unregisters when the server stops', async () => {
     const platform = await startRegistered();
     const { bindings } = platform.carrier;
     await eventually(() => bindings.has('tandem'), 'the account is registered');

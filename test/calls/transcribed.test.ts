@@ -14,7 +14,7 @@ const THIRD = '+919833333333';
 let platform: Platform;
 
 beforeAll(async () => {
-  // What `npm ci` alone brings, wherever the tests run.
+  // The engine that `npm ci` installs everywhere.
   platform = await startPlatform({ env: { STT_ENGINE: 'pocketsphinx' } });
 });
 
@@ -22,10 +22,10 @@ afterAll(async () => {
   await platform[Symbol.asyncDispose]();
 });
 
-describe('a call between people who speak', () => {
-  it('is transcribed while they talk: each leg, in words and in time, charged by what was said', async () => {
+describe('transcribed call between speakers', () => {
+  it('produces text and times for each leg during the call, and charges the spoken duration', async () => {
     const conversation = conversationOf(2);
-    // The agent speaks from its answer on: by then a busy machine has bridged the call too.
+    // The agent speaks after its answer; by then even a busy machine has bridged the call.
     const leadMs = 5_000;
     const speech = (leg: LegName) => ({
       audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs }) },
@@ -57,7 +57,7 @@ describe('a call between people who speak', () => {
       const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/transcript`);
       return body.data as unknown as PublicTranscript;
     };
-    // A slow machine needs longer than the call waits for it.
+    // A slow machine finishes after the call stopped waiting.
     await eventually(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
     const { value } = await metricsOf(platform);
     expect(value('tandem_stt_final_lag_seconds_count')).toBeGreaterThanOrEqual(2);
@@ -76,8 +76,8 @@ describe('a call between people who speak', () => {
   });
 });
 
-describe('a third party that joins a call that is transcribed', () => {
-  it('is transcribed with its leg and its role, and listed among the legs', async () => {
+describe('third party of a transcribed call', () => {
+  it('appears in the transcript with leg and role, and among the legs', async () => {
     const conversation = conversationOf(1);
     const samples = conversation.trackOf('agent', { leadMs: 500 });
     await platform.parties({ agent: { audio: { kind: 'silence' } }, customer: { audio: { kind: 'silence' } } });

@@ -5,8 +5,6 @@ import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
-/** Whole calls that are transferred to a third phone. */
-
 const TARGET = '+919833333333';
 const TARGET_HZ = 880;
 const HEARD_DBOV = -25;
@@ -32,8 +30,8 @@ async function talk(target: Parameters<Platform['phone']>[1] = {}) {
   return { ...phones, third, callId, ask, transfer };
 }
 
-/** Waits until a phone hears this tone and not that one. */
-async function hears(phone: Softphone, wanted: number, unwanted: number): Promise<void> {
+/** Waits until a phone hears one tone and not the other. */
+async function untilTone(phone: Softphone, wanted: number, unwanted: number): Promise<void> {
   await eventually(() => {
     const pcm = phone.heard().pcm.subarray(-2000);
     expect(toneLevelDbov(pcm, wanted)).toBeGreaterThan(HEARD_DBOV);
@@ -41,20 +39,18 @@ async function hears(phone: Softphone, wanted: number, unwanted: number): Promis
   });
 }
 
-/** Waits until a phone has heard another second. */
 async function moreHeard(phone: Softphone): Promise<void> {
   const { packets } = phone.heard();
   await phone.untilHeard((heard) => heard.packets >= packets + 50);
 }
 
-/** Level of a tone in each half second. */
 function levels(pcm: Int16Array, frequencyHz: number): number[] {
   const count = Math.floor(pcm.length / 4000);
   return Array.from({ length: count }, (_, i) => toneLevelDbov(pcm.subarray(i * 4000, (i + 1) * 4000), frequencyHz));
 }
 
-describe('a blind transfer of the agent', () => {
-  it('joins customer and target, hangs up the agent, records the target in its place and bills it as a leg', async () => {
+describe('blind transfer of the agent', () => {
+  it('connects customer and target, hangs up the agent, records the target instead and charges its leg', async () => {
     const { agent, customer, third, callId, transfer } = await talk();
     const asked = await transfer();
     expect(asked.status).toBe(202);
@@ -62,8 +58,8 @@ describe('a blind transfer of the agent', () => {
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { leg_id: legId, replaces: 'agent', mode: 'blind' } });
     await agent.until('bye');
-    await hears(customer, TARGET_HZ, AGENT_HZ);
-    await hears(third, CUSTOMER_HZ, AGENT_HZ);
+    await untilTone(customer, TARGET_HZ, AGENT_HZ);
+    await untilTone(third, CUSTOMER_HZ, AGENT_HZ);
     await moreHeard(customer);
     await platform.until(callId, 'leg.left', ({ leg }) => leg === 'agent');
     const live = await platform.call(callId);
@@ -85,19 +81,19 @@ describe('a blind transfer of the agent', () => {
     expect(Math.max(...levels(right, TARGET_HZ))).toBeLessThan(UNHEARD_DBOV);
   });
 
-  it('to a phone that is busy lets agent and customer talk again', async () => {
+  it('reconnects agent and customer when the target is busy', async () => {
     const { agent, customer, callId, transfer } = await talk({ answer: { status: 486 } });
     expect((await transfer()).status).toBe(202);
     expect(await platform.until(callId, 'transfer.failed')).toMatchObject({ hangup_cause: 'USER_BUSY' });
-    await hears(customer, AGENT_HZ, TARGET_HZ);
+    await untilTone(customer, AGENT_HZ, TARGET_HZ);
     agent.hangup();
     await platform.ended(callId);
     expect((await platform.call(callId)).legs_cost_usd).toBeNull();
   });
 });
 
-describe('a transfer to a number on the do-not-call list', () => {
-  it('may replace the agent, and not the customer', async () => {
+describe('transfer to a number on the do-not-call list', () => {
+  it('can replace the agent, but not the customer', async () => {
     const listed = await platform.ask('POST', '/dialer/do-not-call', { numbers: [TARGET] });
     expect(listed.status).toBe(200);
     const { agent, callId, transfer } = await talk({ answer: { status: 486 } });
@@ -110,30 +106,30 @@ describe('a transfer to a number on the do-not-call list', () => {
   });
 });
 
-describe('an attended transfer of the customer', () => {
-  it('lets customer and target talk alone, then target and agent', async () => {
+describe('attended transfer of the customer', () => {
+  it('connects customer and target alone, then target and agent', async () => {
     const { agent, customer, third, callId, ask, transfer } = await talk();
     expect((await transfer({ leg: 'customer', mode: 'attended' })).status).toBe(202);
     expect((await transfer()).body).toMatchObject({ code: 'TRANSFER_IN_PROGRESS' });
     await platform.until(callId, 'leg.joined');
-    await hears(third, CUSTOMER_HZ, AGENT_HZ);
-    await hears(customer, TARGET_HZ, AGENT_HZ);
+    await untilTone(third, CUSTOMER_HZ, AGENT_HZ);
+    await untilTone(customer, TARGET_HZ, AGENT_HZ);
     expect((await ask('POST', 'transfer/complete')).status).toBe(200);
     await customer.until('bye');
-    await hears(agent, TARGET_HZ, CUSTOMER_HZ);
+    await untilTone(agent, TARGET_HZ, CUSTOMER_HZ);
     agent.hangup();
     await third.until('bye');
     const events = (await platform.ended(callId)).map(({ event }) => event);
     expect(events.filter((event) => event.startsWith('transfer.'))).toEqual(['transfer.started', 'transfer.completed']);
   });
 
-  it('that is cancelled hangs up the target alone', async () => {
+  it('hangs up only the target when cancelled', async () => {
     const { agent, customer, third, callId, ask, transfer } = await talk();
     await transfer({ mode: 'attended' });
     await platform.until(callId, 'leg.joined');
     expect((await ask('DELETE', 'transfer')).status).toBe(200);
     await third.until('bye');
-    await hears(customer, AGENT_HZ, TARGET_HZ);
+    await untilTone(customer, AGENT_HZ, TARGET_HZ);
     expect((await ask('DELETE', 'transfer')).body).toMatchObject({ code: 'TRANSFER_NOT_FOUND' });
     agent.hangup();
     await platform.ended(callId);

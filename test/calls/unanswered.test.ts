@@ -11,7 +11,7 @@ afterAll(async () => {
   await platform[Symbol.asyncDispose]();
 });
 
-describe('a call that is not bridged', () => {
+describe('unbridged call', () => {
   const refusals = [
     { leg: 'agent', status: 486, terminal_event: 'call.not_answered', hangup_cause: 'USER_BUSY', error: 'agent_busy' },
     {
@@ -66,7 +66,7 @@ describe('a call that is not bridged', () => {
     });
   }
 
-  it('gives up an agent who does not answer within the ring timeout, with a CANCEL', async () => {
+  it('cancels an agent who does not answer within the ring timeout', async () => {
     const { agent } = await platform.parties({ agent: { answer: 'manual' } });
     const placed = await platform.place({ agent_ring_timeout: 5 });
     await agent.until('cancelled');
@@ -116,7 +116,7 @@ describe('a call that is not bridged', () => {
     expect(await platform.call(placed.call_id)).toMatchObject({ state: 'failed', hangup_cause: 'ORIGINATOR_CANCEL' });
   });
 
-  it('echoes metadata to the last digit, in the call and in its callback', async () => {
+  it('returns metadata unchanged in the call and its callback', async () => {
     await platform.parties({ agent: { answer: { status: 486 } } });
     const metadata = '{"z":12345678901234567890,"a":1.10,"n":-0,"e":1e2,"t":"✓","nested":[{"k":0.1}]}';
     const response = await fetch(`${platform.tandem.url}/dialer/click2call`, {
@@ -131,7 +131,7 @@ describe('a call that is not bridged', () => {
     expect(rawBody).toContain(`"metadata":${metadata}`);
   });
 
-  it('fails a number that the carrier does not know', async () => {
+  it('fails for a number unknown to the carrier', async () => {
     await platform.phone(AGENT);
     const placed = await platform.place({ customer_number: '+919899999999' });
     await platform.ended(placed.call_id);

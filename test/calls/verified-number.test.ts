@@ -10,7 +10,7 @@ import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { DID, type Platform, startPlatform } from './platform.ts';
 
-/** Numbers that are verified by a call: a softphone takes it for the telephone network, which baresip brings it back from. */
+/** A softphone stands for the telephone network, and baresip calls back from it. */
 
 let platform: Platform;
 beforeAll(async () => {
@@ -71,7 +71,7 @@ async function ended({ api }: Claimant, { id }: Verification): Promise<Verificat
   return await read();
 }
 
-/** The call comes in over the trunk and presses these keys, as often as it takes. */
+/** Calls in over the trunk and sends these digits until the call ends. */
 async function bring(e164: string, keys: string) {
   const caller = await startBaresip({ user: DID });
   clean.push(() => caller.stop());
@@ -82,8 +82,8 @@ async function bring(e164: string, keys: string) {
   return caller;
 }
 
-describe.skipIf(!peerAvailable('baresip'))('the verification of a number', () => {
-  it('succeeds when the code that is pressed to the number comes back over the trunk', async () => {
+describe.skipIf(!peerAvailable('baresip'))('verification of a number', () => {
+  it('succeeds when the code sent to the number returns over the trunk', async () => {
     const e164 = '+911140000077';
     const network = await platform.phone(e164);
     const tenant = await claimant(e164);
@@ -99,7 +99,7 @@ describe.skipIf(!peerAvailable('baresip'))('the verification of a number', () =>
     expect(await tenant.api.post('/dialer/numbers', { e164 })).toMatchObject({ e164, status: 'assigned' });
   });
 
-  it('fails when another code comes back', async () => {
+  it('fails when another code returns', async () => {
     const e164 = '+911140000078';
     const network = await platform.phone(e164);
     const tenant = await claimant(e164);

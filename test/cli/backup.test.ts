@@ -13,7 +13,7 @@ import { type ServerProcess, startServerProcess } from '../process/server-proces
 import { admission } from '../storage/seed.ts';
 import { tandem } from './command-line.ts';
 
-/** A server on its embedded database with a call, its recording and transcript, money and a memory. */
+/** A server with a call, its recording and transcript, money and a memory. */
 const API_KEY = `sk_${'a'.repeat(32)}`;
 const MEMORY = 'Asha prefers calls after six.';
 const REFERENCE = 'order-4711';
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 describe('tandem backup and restore', () => {
-  it('move a platform to an empty folder, where call, recording, balance and memory are as before', async () => {
+  it('move a platform into an empty folder with its call, recording, balance and memory', async () => {
     const running = join(folder, 'running.tar');
     const made = await run(dataDir, 'backup', running, '--with-key');
     expect(made).toMatchObject({ exitCode: 0, stderr: '' });
@@ -59,7 +59,7 @@ describe('tandem backup and restore', () => {
     }
   });
 
-  it('refuses to restore into a folder that a server uses, or that has data', async () => {
+  it('reject a folder in use by a server, and a folder with data', async () => {
     const file = join(folder, 'refused.tar');
     expect((await run(dataDir, 'backup', file)).exitCode).toBe(0);
     const inUse = await run(dataDir, 'restore', file, '--json');
@@ -73,7 +73,7 @@ describe('tandem backup and restore', () => {
     expect((await run(target, 'restore', file, '--replace')).exitCode).toBe(0);
   });
 
-  it('refuses a file that is not a backup, and a data folder without a database', async () => {
+  it('reject a file that is not a backup, and a data folder without a database', async () => {
     const file = join(folder, 'text.tar');
     await writeFile(file, 'not a backup');
     const target = join(folder, 'nothing');
@@ -88,7 +88,7 @@ describe('tandem backup and restore', () => {
     expect(await readdir(target)).toEqual([]);
   });
 
-  it('backs up a stopped server as well, and names the file in a folder', async () => {
+  it('support a stopped server, and choose a file name in a folder', async () => {
     const before = await stateOf(api);
     await stop(server);
     const { file } = await dataOf<{ file: string }>(dataDir, 'backup', folder);
@@ -121,7 +121,6 @@ async function dataOf<T = unknown>(dir: string, ...argv: string[]): Promise<T> {
   return document.data;
 }
 
-/** The parts of the platform that its users see. */
 async function stateOf(from: Api) {
   const { call } = await from.get<{ call: object }>(`/dialer/click2call/${REFERENCE}`);
   const { recording } = await from.post<{ recording: { playback_url: string } }>(
@@ -139,7 +138,7 @@ async function stateOf(from: Api) {
   };
 }
 
-/** A finished call of the owner with a recording, as the server would have stored it. */
+/** A finished, recorded call of the owner, as the server would store it. */
 async function seedCall(): Promise<void> {
   const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
   try {

@@ -31,7 +31,7 @@ afterAll(async () => {
 const run = (...argv: string[]) => tandem(argv, options);
 
 describe('tandem call', () => {
-  it('--follow prints each event as it happens until both have talked, and ends with 0', async () => {
+  it('--follow prints each event until the call completes, and exits with 0', async () => {
     const { customer } = await platform.parties();
     const command = startTandemCommand(
       ['call', AGENT, CUSTOMER, '--did', DID, '--record', '--reference', 'cli-follow', '--max-duration', '600'].concat(
@@ -58,7 +58,7 @@ describe('tandem call', () => {
     expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
   });
 
-  it('mute, unmute, hold, resume, dtmf, play and recording control a call while both talk', async () => {
+  it('mute, unmute, hold, resume, dtmf, play and recording control a live call', async () => {
     const { agent, customer } = await platform.parties();
     const { call_id: callId } = await platform.place({ record: true });
     await platform.until(callId, 'recording.started');
@@ -84,7 +84,7 @@ describe('tandem call', () => {
     await platform.ended(callId);
   });
 
-  it('add, remove and supervise bring others into a call and out of it', async () => {
+  it('add, remove and supervise change the legs of a live call', async () => {
     const third = '+919833333333';
     await platform.phone(third);
     const { agent } = await platform.parties();
@@ -102,7 +102,7 @@ describe('tandem call', () => {
     await platform.ended(callId);
   });
 
-  it('transfer replaces the agent by another party, after a consultation or without', async () => {
+  it('transfer replaces the agent, blind or attended', async () => {
     const third = '+919833333333';
     await platform.phone(third);
     await platform.parties();
@@ -119,7 +119,7 @@ describe('tandem call', () => {
     await platform.ended(callId);
   });
 
-  it('ladder shows the SIP messages of a call', async () => {
+  it('ladder prints the SIP messages of a call', async () => {
     await platform.parties({ customer: { answer: { status: 486 } } });
     const { call_id: callId } = await platform.place();
     await platform.ended(callId);
@@ -137,7 +137,7 @@ describe('tandem call', () => {
     expect(JSON.parse(stdout).data).toMatchObject({ call_id: callId, truncated: false });
   });
 
-  it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
+  it('transcript prints the segments in the order of speech, and the final status', async () => {
     const { call_id: callId } = await platform.call('cli-follow');
     expect((await run('call', 'transcript', callId)).stdout).toBe('The call has no transcript.\n');
     const times = { language: 'en', confidence: null, words: [] };
@@ -151,14 +151,14 @@ describe('tandem call', () => {
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
       ['FROM', 'LEG', 'SAID'],
       ['0.4 s', 'agent', '“good morning”'],
-      // What an engine writes does not steer a terminal.
+      // Control characters from an engine must not reach the terminal.
       ['2.3 s', 'customer', '“hello [2J”'],
       ['The transcript is failed: OVERLOADED.'],
       [''],
     ]);
   });
 
-  it('--follow --json is one document with the call and its events', async () => {
+  it('--follow --json prints one document with the call and its events', async () => {
     const { customer } = await platform.parties({ customer: { answer: 'manual' } });
     const command = startTandemCommand(
       ['call', AGENT, CUSTOMER, '--reference', 'cli-json', '--follow', '--json'],
@@ -176,7 +176,7 @@ describe('tandem call', () => {
     expect(events.at(-1)?.event).toBe(call.terminal_event);
   });
 
-  it('hangs up on the first Ctrl-C while it follows, and goes on to the end', async () => {
+  it('hangs up on the first Ctrl-C while following, and continues to the end', async () => {
     await platform.parties();
     const command = startTandemCommand(['call', AGENT, CUSTOMER, '--reference', 'cli-ctrl-c', '--follow'], options);
     await command.untilPrinted('call.bridged');
@@ -188,7 +188,7 @@ describe('tandem call', () => {
     expect(await platform.call('cli-ctrl-c')).toMatchObject({ state: 'completed' });
   });
 
-  it('status --follow leaves on Ctrl-C and lets the call go on', async () => {
+  it('status --follow stops on Ctrl-C without ending the call', async () => {
     await platform.parties();
     expect((await run('call', AGENT, CUSTOMER, '--reference', 'cli-leave')).stdout).toMatch(/^state +initiated$/m);
     const command = startTandemCommand(['call', 'status', 'cli-leave', '--follow'], options);
@@ -204,7 +204,7 @@ describe('tandem call', () => {
     await platform.ended((await platform.call('cli-leave')).call_id);
   });
 
-  it('shows one call, and lists them newest first, page by page', async () => {
+  it('prints one call, and lists calls newest first, in pages', async () => {
     const status = await run('call', 'status', 'cli-follow', '--json');
     expect(status).toMatchObject({ exitCode: 0, stderr: '' });
     expect(status.document).toMatchObject({ success: true, data: { call: { reference_id: 'cli-follow' } } });
@@ -216,7 +216,7 @@ describe('tandem call', () => {
     expect((await run('call', 'list', '--state', 'unknown')).stdout).toBe('There is no such call.\n');
   });
 
-  it('--machine-detection hangs up on a machine, and says so', async () => {
+  it('--machine-detection hangs up on a machine, and prints that', async () => {
     const samples = beep(1000, 600);
     await platform.parties({ customer: { audio: { kind: 'samples', samples } } });
     const { exitCode, stdout } = await run('call', AGENT, CUSTOMER, '--machine-detection', 'hangup', '--follow');
@@ -228,13 +228,13 @@ describe('tandem call', () => {
     expect(refused.stderr).toContain('--machine-detection takes continue or hangup');
   });
 
-  it('rings a browser instead of a number, if its user is a member', async () => {
+  it('rings a browser instead of a number, for a member', async () => {
     const { exitCode, document } = await run('call', 'browser:999999', CUSTOMER, '--json');
     expect(exitCode).toBe(1);
     expect(['MEMBER_NOT_FOUND', 'WEBRTC_NOT_AVAILABLE']).toContain(document.code);
   });
 
-  it('tells a refusal of the API in one line, with its code', async () => {
+  it('prints an API error in one line with its code', async () => {
     const { exitCode, stderr, document } = await run('call', '12', CUSTOMER, '--json');
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^tandem: .*INVALID_NUMBER.*\n$/);
@@ -246,7 +246,7 @@ describe('tandem call', () => {
     expect((await run('call', 'status', 'nothing')).stderr).toContain('CALL_NOT_FOUND');
   });
 
-  it('takes the server and the key from options before those of the environment', async () => {
+  it('prefers server and key from options to those from the environment', async () => {
     const { tandem: server } = platform;
     const argv = ['call', 'list', '--json', '--url', `${server.url}/`, '--key', server.mintedApiKey ?? ''];
     const elsewhere = {
@@ -259,7 +259,7 @@ describe('tandem call', () => {
 });
 
 describe('tandem rules', () => {
-  it('shows and changes the limits and the do-not-call list', async () => {
+  it('prints and changes the limits and the do-not-call list', async () => {
     const run = async (...argv: string[]) => (await tandem(['rules', ...argv, '--json'], options)).document;
     const set = ['set', '--daily-cap', '50', '--block', '+882,+979', '--limits', '+44:5', '--hours', '00:00-23:59'];
     expect(await run(...set, '--zone', 'Asia/Kolkata')).toMatchObject({
@@ -290,14 +290,14 @@ describe('tandem rules', () => {
     [['set', '--limits', '+91']],
     [['set', '--hours', '9-21', '--zone', 'UTC']],
     [['set', '--hours', '09:00-21:00']],
-  ])('refuses %j and says what to type', async (argv) => {
+  ])('rejects %j and prints the correct usage', async (argv) => {
     const { exitCode, stderr } = await tandem(['rules', ...argv], options);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('takes') });
   });
 });
 
 describe('tandem trunks', () => {
-  it('adds, rents, shows, changes and removes a trunk', async () => {
+  it('adds, prints, changes and removes a trunk, and rents its numbers', async () => {
     const added = await tandem(
       [
         'trunks',
@@ -372,7 +372,7 @@ describe('tandem trunks', () => {
     expect((await run('trunks', 'show', 'Second')).stderr).toContain('tandem trunks list shows all');
   });
 
-  it('asks for an id when two trunks have the name', async () => {
+  it('requires an id when two trunks share a name', async () => {
     for (const host of ['one', 'two']) await run('trunks', 'add', 'Twin', `sip:${host}.example`);
     const { exitCode, document } = await run('trunks', 'remove', 'Twin', '--json');
     expect(exitCode).toBe(1);
@@ -385,7 +385,7 @@ async function listed(...argv: string[]): Promise<{ calls: PublicCall[] }> {
 }
 
 describe('tandem call delete and tandem privacy erase', () => {
-  it('delete for good, once that is confirmed', async () => {
+  it('delete permanently after a confirmation', async () => {
     const number = '+919810004711';
     const place = (reference: string) => platform.place({ customer_number: number, reference_id: reference });
     for (const reference of ['cli-delete', 'cli-erase']) {

@@ -32,7 +32,7 @@ const run = (...argv: string[]) => tandem(['chat', ...argv], { cwd: folder.path,
 const lastAsked = () => fixture.models.requests.at(-1)!;
 
 describe('tandem chat', () => {
-  it('prints the answer and nothing else into a pipe', async () => {
+  it('prints only the answer into a pipe', async () => {
     fixture.models.queue({ text: ['An exchange ', 'that joins two others.'] });
     const { exitCode, stdout, stderr } = await run('What is a tandem?');
     expect({ exitCode, stdout, stderr }).toEqual({
@@ -43,7 +43,7 @@ describe('tandem chat', () => {
     expect(lastAsked().messages).toEqual([{ role: 'user', content: 'What is a tandem?' }]);
   });
 
-  it('prints each part when it comes', async () => {
+  it('prints each chunk as it arrives', async () => {
     fixture.models.queue({ text: 'An exchange', neverEnds: true });
     const command = startTandemCommand(['chat', 'What is a tandem?'], { cwd: folder.path, env });
     await command.untilPrinted('An exchange');
@@ -51,7 +51,7 @@ describe('tandem chat', () => {
     expect((await command.ended).exitCode).not.toBe(0);
   });
 
-  it('tells everything with --json, and goes on with a chat', async () => {
+  it('prints the whole response with --json, and continues a chat', async () => {
     fixture.models.queue({ text: 'Hello.', usage: { promptTokens: 9, completionTokens: 3 } }, 'Again.');
     const first = await run('Hi', '--system', 'Be brief.', '--json');
     expect(first.document.data).toEqual({
@@ -69,21 +69,21 @@ describe('tandem chat', () => {
     expect(lastAsked().messages.map(({ content }) => content)).toEqual(['Be brief.', 'Hi', 'Hello.', 'And now?']);
   });
 
-  it('hands on what it is told', async () => {
+  it('forwards its options', async () => {
     fixture.models.queue({ reasoning: 'Hm, so.', text: 'Yes.' });
     const { stdout } = await run('Well?', '--model', 'tiny-1.0', '--thinking', '--max-tokens', '7', '--no-save');
     expect(stdout).toBe('Hm, so.\n\nYes.\n');
     expect(lastAsked()).toMatchObject({ model: 'tiny-1.0', enableThinking: true, maxTokens: 7 });
   });
 
-  it('reads the message from standard input, with - or with nothing', async () => {
+  it('reads the message from standard input, with - or without an argument', async () => {
     for (const argv of [['-'], []]) {
       await tandem(['chat', ...argv], { cwd: folder.path, env, stdin: 'What is\na tandem?\n' });
       expect(lastAsked().messages).toEqual([{ role: 'user', content: 'What is\na tandem?' }]);
     }
   });
 
-  it('has a text corrected', async () => {
+  it('corrects a text', async () => {
     fixture.models.queue('We ship Tandem on Monday.');
     const corrected = await run(
       'we ship tandem on monday',
@@ -96,12 +96,12 @@ describe('tandem chat', () => {
     expect(corrected).toMatchObject({ exitCode: 0, stdout: 'We ship Tandem on Monday.\n' });
   });
 
-  it('does not let an answer steer the terminal', async () => {
+  it('removes control characters from an answer', async () => {
     fixture.models.queue('Red: \u001B[31m\u0007 line\nnext');
     expect((await run('Hi')).stdout).toBe('Red:  [31m  line\nnext\n');
   });
 
-  it('says what went wrong before an answer and in the middle of one', async () => {
+  it('prints errors before and within an answer', async () => {
     fixture.models.queue(new TandemError('LLM_UNAVAILABLE', 'The model is away.'));
     const before = await run('Hi');
     expect([before.exitCode, before.stdout]).toEqual([1, '']);
@@ -112,7 +112,7 @@ describe('tandem chat', () => {
     expect(within.stderr).toMatch(/^tandem: .*LLM_UNAVAILABLE.*\n$/);
   });
 
-  it('says how to configure a model where there is none', async () => {
+  it('explains how to configure a model when none exists', async () => {
     const { models } = fixture.models;
     fixture.models.models = [];
     const { exitCode, document } = await run('Hi', '--json');
@@ -127,13 +127,13 @@ describe('tandem chat', () => {
     { argv: ['Hi', '--max-tokens', 'many'], says: '--max-tokens takes a number' },
     { argv: [' '], says: 'MESSAGE is empty' },
     { argv: [], says: 'MESSAGE is empty' },
-  ])('does not understand $argv', async ({ argv, says }) => {
+  ])('rejects $argv', async ({ argv, says }) => {
     const { exitCode, stdout, stderr } = await run(...argv);
     expect([exitCode, stdout]).toEqual([2, '']);
     expect(stderr).toContain(says);
   });
 
-  it('is a conversation on a terminal, which goes on after a refusal', async () => {
+  it('runs a conversation on a terminal, which continues after an error', async () => {
     fixture.models.queue('Hello.', new TandemError('LLM_UNAVAILABLE', 'The model is away.'), 'Still here.');
     const command = startTandemCommand(['-qec', `${EXECUTABLE} chat --system Brief`, '/dev/null'], {
       ...{ cwd: folder.path, env: { ...env, TERM: 'dumb', NO_COLOR: '1' } },

@@ -11,13 +11,12 @@ export interface Run {
   exitCode: number | null;
   stdout: string;
   stderr: string;
-  /** The one document on standard output; throws unless that is all there is. */
+  /** The only JSON document on standard output; throws if there is any other output. */
   document: { success: boolean; code?: string; message?: string; data: never };
 }
 
 export interface RunningCommand {
   child: ChildProcess;
-  /** Resolves once standard output has that text. */
   untilPrinted(text: string): Promise<void>;
   ended: Promise<Run>;
 }
@@ -29,7 +28,7 @@ export interface CommandLineOptions {
   executable?: string;
 }
 
-/** Runs `bin/tandem` as a person would: a process of its own, which inherits none of our settings. */
+/** Runs `bin/tandem` in a separate process without our environment. */
 export function startTandemCommand(
   argv: readonly string[],
   { env = {}, cwd = tmpdir(), stdin, executable = EXECUTABLE }: CommandLineOptions = {},
@@ -49,7 +48,7 @@ export function startTandemCommand(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // It need not read it to the end.
+  // The command may stop reading early.
   child.stdin.on('error', () => {}).end(stdin ?? '');
   const ended = once(child, 'close').then(([exitCode]) => ({
     exitCode: exitCode as number | null,
@@ -81,7 +80,7 @@ export async function tandem(argv: readonly string[], options?: CommandLineOptio
   return await startTandemCommand(argv, options).ended;
 }
 
-/** A folder with an empty `.env`, so that no settings of a developer's checkout are read. */
+/** A folder with an empty `.env`, which shadows a developer's settings. */
 export async function serverFolder(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'tandem-cli-'));
   await writeFile(join(path, '.env'), '');

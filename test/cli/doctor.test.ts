@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkClock } from '../../bin/cli/doctor/clock.ts';
-import type { Finding } from '../../bin/cli/doctor/finding.ts';
+import { checkClock } from '../../diagnosis/clock.ts';
+import type { Finding } from '../../diagnosis/finding.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import type { Sql } from '../../storage/database.ts';
 import { startModelServer } from '../language/model-server.ts';
@@ -32,7 +32,7 @@ afterEach(async () => {
   for (const step of clean.splice(0).reverse()) await step();
 });
 
-/** On ports that are free whatever else runs here. */
+/** Runs the doctor on free ports. */
 async function doctor(env: Record<string, string> = {}, ...argv: string[]): Promise<Run> {
   const defaults = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
   return await tandem(['doctor', ...argv], { cwd: dataDir, env: { ...defaults, ...env } });
@@ -48,7 +48,7 @@ async function findings(env: Record<string, string> = {}): Promise<Record<string
 }
 
 describe('tandem doctor', () => {
-  it('finds a fresh machine well, says what the first start will do, and changes nothing', async () => {
+  it('passes on a fresh machine, announces what the first start does, and changes nothing', async () => {
     const { exitCode, stdout, stderr } = await doctor();
     expect({ exitCode, stderr }, stdout).toEqual({ exitCode: 0, stderr: '' });
     for (const check of [
@@ -73,7 +73,7 @@ describe('tandem doctor', () => {
     expect(again['secret key']?.message).toContain('the first start makes');
   });
 
-  it('looks into a running server and its database, and knows its ports for its own', async () => {
+  it('checks a running server with its database, and recognises its own ports', async () => {
     const range = { RTP_PORT_MIN: '36000', RTP_PORT_MAX: '36999' };
     const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0', ...range };
     const server = startServerProcess(env);
@@ -92,7 +92,7 @@ describe('tandem doctor', () => {
     expect(found.clock).toMatchObject({ status: 'ok', message: expect.stringContaining("the database server's") });
   });
 
-  it('shows which countries may be called, and warns of all', async () => {
+  it('prints the callable countries, and warns about `any`', async () => {
     const { NUMBER_PLAN: some } = await findings({ NUMBER_PLAN: 'IN,US' });
     expect(some).toMatchObject({ status: 'ok', message: 'calls to IN (mobile numbers), US' });
     const { NUMBER_PLAN: any } = await findings({ NUMBER_PLAN: 'any' });
@@ -104,7 +104,7 @@ describe('tandem doctor', () => {
     expect(configuration).toMatchObject({ status: 'fail', message: expect.stringContaining('RTP_PORT_MIN') });
   });
 
-  it('prints what to do below what failed, and ends with 1', async () => {
+  it('prints the remedy below a failed check, and exits with 1', async () => {
     const { exitCode, stdout, stderr } = await doctor({ RTP_HOST: '0.0.0.0' });
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(/^✗ fail RTP_HOST .*\n +-> Set RTP_HOST to the address/m);
@@ -112,8 +112,8 @@ describe('tandem doctor', () => {
   });
 });
 
-describe('the ports', () => {
-  it('are not free when another program has them', async () => {
+describe('tandem doctor on ports', () => {
+  it('fails when another program uses them', async () => {
     const stranger = createServer((_, response) => void response.end('hello')).listen(0, '127.0.0.1');
     const socket = createSocket('udp4').bind(0, '127.0.0.1');
     clean.push(
@@ -124,7 +124,7 @@ describe('the ports', () => {
     const found = await findings({
       PORT: String((stranger.address() as AddressInfo).port),
       SIP_PORT: String(socket.address().port),
-      // Ports that the system gives to sockets like the one above are no place for RTP.
+      // Outside the range of ephemeral ports, such as that of the socket above.
       RTP_PORT_MIN: '20000',
       RTP_PORT_MAX: '20003',
     });
@@ -135,7 +135,7 @@ describe('the ports', () => {
     });
   });
 
-  it('of RTP and SIP must not be the same', async () => {
+  it('fails when RTP and SIP overlap', async () => {
     const found = await findings({ SIP_PORT: '20002', RTP_PORT_MIN: '20000', RTP_PORT_MAX: '20003' });
     expect(found['SIP port']).toMatchObject({
       status: 'fail',
@@ -144,16 +144,16 @@ describe('the ports', () => {
   });
 });
 
-describe('the data folder', () => {
-  it('must be a folder', async () => {
+describe('tandem doctor on the data folder', () => {
+  it('fails for a file', async () => {
     const file = join(dataDir, 'file');
     await writeFile(file, '');
     const found = await findings({ TANDEM_DATA_DIR: file });
     expect(found['data folder']).toMatchObject({ status: 'fail', message: expect.stringContaining('is not a folder') });
   });
 
-  it('may have little room left', async () => {
-    // A file system that has none.
+  it('warns about little free space', async () => {
+    // A file system without free space.
     expect((await findings({ TANDEM_DATA_DIR: '/proc/tandem' })).disk).toMatchObject({ status: 'warn' });
   });
 
@@ -166,13 +166,13 @@ describe('the data folder', () => {
       status: 'warn',
       says: 'others',
     },
-  ])('may hold $what', async ({ content, mode, status, says }) => {
+  ])('handles $what', async ({ content, mode, status, says }) => {
     await writeFile(join(dataDir, 'secret-key'), content);
     await chmod(join(dataDir, 'secret-key'), mode);
     expect((await findings())['secret key']).toMatchObject({ status, message: expect.stringContaining(says) });
   });
 
-  it('may have lost its key', async () => {
+  it('fails when the key file is missing', async () => {
     await writeFile(join(dataDir, 'node-id'), 'a node');
     expect((await findings())['secret key']).toMatchObject({
       status: 'fail',
@@ -183,15 +183,15 @@ describe('the data folder', () => {
   });
 });
 
-describe('the database', () => {
-  it('may be out of reach, and is then named without its password', async () => {
+describe('tandem doctor on the database', () => {
+  it('names an unreachable database without its password', async () => {
     const run = await doctor({ DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' });
     expect(run.exitCode).toBe(1);
     expect(run.stdout).toMatch(/^✗ fail database .*ECONNREFUSED/m);
     expect(run.stdout + run.stderr).not.toContain('geheim');
   });
 
-  it('may be that of a newer version, or changed', async () => {
+  it('warns of a newer schema, and fails for a changed migration', async () => {
     await using database = await createTestDatabase();
     expect((await findings({ DATABASE_URL: database.url })).schema).toMatchObject({ status: 'ok' });
     await database.sql`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`;
@@ -203,7 +203,7 @@ describe('the database', () => {
     expect(changed.schema).toMatchObject({ status: 'fail', message: expect.stringContaining('0001_foundation') });
   });
 
-  it('is told apart from one that was not migrated to the end, which the next start does', async () => {
+  it('accepts pending migrations, which the next start applies', async () => {
     await using database = await createTestDatabase();
     await database.sql`delete from schema_migrations where name > '0001_foundation'`;
     const { schema } = await findings({ DATABASE_URL: database.url });
@@ -224,14 +224,14 @@ describe('the database', () => {
     expect(exact).toMatchObject({ status: 'ok', message: 'every point is compared, as MEMORY_INDEX says' });
   });
 
-  it.skipIf(!hasPgvector)('reports that pgvector looks up large collections', async () => {
+  it.skipIf(!hasPgvector)('reports that pgvector indexes large collections', async () => {
     const server = externalServer();
     await using database = await server.createDatabase();
     const wanted = (await findings({ DATABASE_URL: database.url, MEMORY_INDEX: 'pgvector' }))['memory index'];
     expect(wanted).toMatchObject({ status: 'ok', message: expect.stringContaining('looks large collections up') });
   });
 
-  it('with a carrier outside makes loopback addresses worth a warning', async () => {
+  it('warns of loopback addresses when a carrier is remote', async () => {
     await using database = await createTestDatabase();
     const now = new Date();
     const trunk = { id: '9f0c3a3e-6c1c-4d0e-9a55-0d5fb9f9f001', name: 'x', createdAt: now, updatedAt: now };
@@ -308,7 +308,7 @@ describe('the database', () => {
   });
 });
 
-describe('the clock', () => {
+describe('tandem doctor on the clock', () => {
   const serverAt = (aheadMs: number) => (async () => [{ now: new Date(Date.now() + aheadMs) }]) as unknown as Sql;
 
   it.each([
@@ -318,20 +318,20 @@ describe('the clock', () => {
     { aheadMs: -5_000, status: 'warn' },
     { aheadMs: 3_600_000, status: 'fail' },
     { aheadMs: -3_600_000, status: 'fail' },
-  ])('$aheadMs ms from that of the database server is $status', async ({ aheadMs, status }) => {
+  ])('reports $aheadMs ms of difference to the database server as $status', async ({ aheadMs, status }) => {
     expect(await checkClock(serverAt(aheadMs))).toMatchObject({ status });
   });
 });
 
-describe('objects', () => {
-  it('are in the data folder without S3', async () => {
+describe('tandem doctor on objects', () => {
+  it('names the data folder without S3', async () => {
     expect((await findings()).objects).toMatchObject({
       status: 'ok',
       message: expect.stringContaining(join(dataDir, 'objects')),
     });
   });
 
-  it.skipIf(!hasS3Server)('are in a bucket that can be written to, with the number of files that wait', async () => {
+  it.skipIf(!hasS3Server)('checks that a bucket is writable, with the number of pending files', async () => {
     const server = await startS3Server();
     clean.push(() => server[Symbol.asyncDispose]());
     const { bucket, endpoint, accessKeyId, secretAccessKey } = await server.createBucket();
@@ -346,8 +346,8 @@ describe('objects', () => {
   });
 });
 
-describe('drachtio', () => {
-  it('is greeted, and tells a wrong secret from a server that is not there', async () => {
+describe('tandem doctor on drachtio', () => {
+  it('connects, and distinguishes a wrong secret from an unreachable server', async () => {
     const stopped = new AbortController();
     const server = await startEmbeddedSipServer({
       sipHost: '127.0.0.1',
@@ -369,8 +369,8 @@ describe('drachtio', () => {
   });
 });
 
-describe('speech recognition', () => {
-  it('tells which engine understands which language, and how to have more of them', async () => {
+describe('tandem doctor on speech recognition', () => {
+  it('lists engines with their languages, and how to add more', async () => {
     const found = await findings({ MODELS_DIR: join(dataDir, 'models') });
     expect(found.transcription?.message).toBe('1 of 39 languages: English (en)');
     expect(found.pocketsphinx?.message).toBe('en-us: English (en), with interim results');
@@ -385,7 +385,7 @@ describe('speech recognition', () => {
     expect(found?.message).toMatch(/^sherpa-onnx: \d+ languages, 228 voices \(227 of eSpeak NG, 1 of sherpa-onnx\)$/);
   });
 
-  it('asks an upstream server whether it is there, and whether it knows the key', async () => {
+  it('checks an upstream server and its key', async () => {
     const statuses: Record<string, number> = { 'Bearer right': 200, 'Bearer wrong': 401 };
     const server = createServer(({ headers }, response) => {
       response.writeHead(statuses[headers.authorization ?? ''] ?? 503).end();
@@ -403,7 +403,7 @@ describe('speech recognition', () => {
     expect(gone).toMatchObject({ status: 'warn', message: expect.stringContaining('ECONNREFUSED') });
   });
 
-  it('names a model that is damaged, and an engine to be asked first that has none', async () => {
+  it('names a damaged model, and a preferred engine without models', async () => {
     const MODELS_DIR = join(dataDir, 'models');
     await mkdir(join(MODELS_DIR, 'stt', 'broken'), { recursive: true });
     const found = await findings({ MODELS_DIR, STT_ENGINE: 'sherpa-onnx' });
@@ -412,8 +412,8 @@ describe('speech recognition', () => {
   });
 });
 
-describe('speech synthesis', () => {
-  it('names a model that is damaged, and an engine to speak first that has no voice', async () => {
+describe('tandem doctor on speech synthesis', () => {
+  it('names a damaged model, and a preferred engine without voices', async () => {
     const MODELS_DIR = join(dataDir, 'models');
     await mkdir(join(MODELS_DIR, 'tts', 'broken'), { recursive: true });
     const found = await findings({ MODELS_DIR, TTS_ENGINE: 'sherpa-onnx' });
@@ -422,7 +422,7 @@ describe('speech synthesis', () => {
     expect(found['speech synthesis']).toMatchObject({ status: 'ok', message: expect.stringContaining('eSpeak NG') });
   });
 
-  it('asks an upstream server whether it is there, and whether it knows the key', async () => {
+  it('checks an upstream server and its key', async () => {
     const server = createServer(({ headers }, response) => {
       response.writeHead(headers.authorization === 'Bearer right' ? 200 : 401).end();
     }).listen(0, '127.0.0.1');
@@ -440,28 +440,28 @@ describe('speech synthesis', () => {
 
 const isRedisReachable = await redisIsReachable();
 
-describe('Redis', () => {
-  it('that is not there fails with the reason, and without its password', async () => {
+describe('tandem doctor on Redis', () => {
+  it('fails with the reason for an unreachable server, without its password', async () => {
     const { stdout } = await doctor({ REDIS_URL: 'redis://:geheim@127.0.0.1:9' });
     expect(stdout).toMatch(/^✗ fail Redis .*ECONNREFUSED/m);
     expect(stdout).not.toContain('geheim');
   });
 
-  it.skipIf(!isRedisReachable)('that is there is told with its version (needs a Redis)', async () => {
+  it.skipIf(!isRedisReachable)('reports the version of a reachable server (needs a Redis)', async () => {
     const { Redis: finding } = await findings({ REDIS_URL });
     expect(finding?.message).toMatch(/^Redis \d+\.\d+/);
   });
 });
 
-describe('language models', () => {
-  it('are none without settings, and settings without a server are named', async () => {
+describe('tandem doctor on language models', () => {
+  it('accepts missing settings, and warns of incomplete ones', async () => {
     const none = (await findings())['language model'];
     expect(none).toMatchObject({ status: 'ok', message: expect.stringContaining('LLM_NOT_CONFIGURED') });
     const half = (await findings({ LLM_MODEL: 'tiny-1.0' }))['language model'];
     expect(half).toMatchObject({ status: 'warn', message: expect.stringContaining('LLM_BASE_URL') });
   });
 
-  it('are asked for: the one that answers is named, and names that the server does not know', async () => {
+  it('names the answering model, and models unknown to the server', async () => {
     await using server = await startModelServer();
     server.models = ['tiny-1.0', 'big-2.0'];
     server.apiKey = 'right';
@@ -479,7 +479,7 @@ describe('language models', () => {
     expect(other.LLM_MODEL).toBeUndefined();
   });
 
-  it('that cannot be reached, or not with the key, are said to be so', async () => {
+  it('warns of an unreachable server and of a wrong key', async () => {
     const server = await startModelServer();
     server.apiKey = 'right';
     const at = { LLM_BASE_URL: server.baseUrl, LLM_API_KEY: 'wrong-key' };

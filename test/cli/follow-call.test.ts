@@ -10,7 +10,7 @@ import { startTandemCommand } from './command-line.ts';
 
 const terminal = openTerminal({ json: true });
 
-/** A server that plays one script for each stream that is opened. */
+/** A server that plays one script per opened stream. */
 function serverOf(streams: readonly (readonly (CallEvent | Error)[])[]) {
   const asked: number[] = [];
   let isDone = false;
@@ -48,8 +48,8 @@ const INITIATED = event(1, 'call.initiated', 'initiated');
 const BRIDGED = event(2, 'call.bridged', 'bridged');
 const COMPLETED = event(3, 'call.completed', 'completed');
 
-describe('following a call', () => {
-  it('goes on behind the last event after the stream was cut, the server was gone, and it closed the stream', async () => {
+describe('followCall', () => {
+  it('resumes after the last event when the stream breaks, the server restarts or the stream closes', async () => {
     const { api, asked } = serverOf([
       [INITIATED, new TypeError('terminated')],
       [new ApiError('UNREACHABLE', 'no server')],
@@ -62,13 +62,13 @@ describe('following a call', () => {
     expect(left).toBe(false);
   });
 
-  it('ends with the refusal when the server does not know the call or the key', async () => {
+  it('fails when the server does not know the call or the key', async () => {
     const { api, asked } = serverOf([[new ApiError('UNAUTHORIZED', 'no such key', { status: 401 })]]);
     await expect(followCall(api, { callId: 'call_1', terminal })).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
     expect(asked).toEqual([0]);
   });
 
-  it('leaves no signal handlers behind', async () => {
+  it('leaves no signal handlers', async () => {
     const before = process.listenerCount('SIGINT');
     await followCall(serverOf([[COMPLETED]]).api, { callId: 'call_1', terminal });
     expect(process.listenerCount('SIGINT')).toBe(before);
@@ -76,7 +76,7 @@ describe('following a call', () => {
 });
 
 describe('tandem call --follow', () => {
-  it('asks to hang up on the first Ctrl-C, and leaves on the second when that brings no end', async () => {
+  it('requests a hang-up on the first Ctrl-C, and exits on the second', async () => {
     const askedToHangUp = Promise.withResolvers<void>();
     const call = { call_id: 'call_1', reference_id: 'r', agent_number: '+1', customer_number: '+2', state: 'bridged' };
     // A server whose calls never end.
@@ -104,14 +104,14 @@ describe('tandem call --follow', () => {
   });
 });
 
-it('a line of a follower has what was said, and nothing that steers the terminal', () => {
+it('event lines contain the transcript without control characters', () => {
   const lineOf = eventLines(terminal);
   const said = { text: 'hello \u001b[31mworld\n', start: 1, end: 2, confidence: null };
   const final = { ...event(4, 'transcript.final', 'bridged'), leg: 'customer', transcript: said };
   expect(lineOf(final)).toBe('  0.00 s  bridged    transcript.final       customer, “hello  [31mworld ”');
 });
 
-it('lines of a follower stand in columns, whatever happens', () => {
+it('event lines keep their columns for any event', () => {
   const lineOf = eventLines(terminal);
   const names = ['agent.ringing', 'announcement.started', 'announcement.finished', 'transcript.final'];
   const lines = names.map((name, index) => lineOf({ ...event(index, name, 'initiated'), leg: 'agent' }));

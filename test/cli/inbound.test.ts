@@ -24,14 +24,14 @@ const run = (argv: string[], stdin?: string) =>
   tandem(['numbers', ...argv], { cwd: tmpdir(), env, ...(stdin !== undefined && { stdin }) });
 
 describe('tandem numbers inbound', () => {
-  it('forwards calls to a phone, and numbers list shows it', async () => {
+  it('forwards calls to a phone, and appears in `numbers list`', async () => {
     const set = await run(['inbound', NUMBER, '--forward', '98123 45678', '--record']);
     const rule = 'forwarded to +919812345678, recorded';
     expect(set).toMatchObject({ exitCode: 0, stdout: `Calls to ${NUMBER}: ${rule}.\n` });
     expect((await run(['list'])).stdout).toContain(`${NUMBER}  ${rule}`);
   });
 
-  it('lets a URL decide, with a secret that it reads from standard input', async () => {
+  it('lets a URL decide, with a secret from standard input', async () => {
     const argv = ['inbound', NUMBER, '--ask', 'https://example.com/in', '--secret-stdin', '--browser', '7', '--json'];
     const { document } = await run(argv, 'sixteen characters\n');
     const { number } = document.data as { number: { inbound: object } };
@@ -48,13 +48,12 @@ describe('tandem numbers inbound', () => {
     { argv: ['--reject', '--forward', '+919812345678'] },
     { argv: ['--forward', '+919812345678', '--browser', '7'] },
     { argv: ['--ask', 'https://example.com/in'] },
-  ])('does not understand $argv', async ({ argv }) => {
+  ])('rejects $argv', async ({ argv }) => {
     expect((await run(['inbound', NUMBER, ...argv])).exitCode).toBe(2);
   });
 });
 
 describe('tandem numbers prove', () => {
-  /** The trunk of another workspace claims a number. */
   async function claimed(number: string) {
     const member = await fixture.addWorkspace();
     const body = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [number] };
@@ -67,20 +66,20 @@ describe('tandem numbers prove', () => {
     return tandem(argv, { cwd: tmpdir(), env: { ...env, TANDEM_API_KEY: member.key } });
   }
 
-  it('says why a number was not verified, and what to do', async () => {
+  it('prints why a number was not verified, and the remedy', async () => {
     const running = claimed('+912249500001');
     const leg = await eventually(() => {
       expect(fixture.sip.legs).toHaveLength(1);
       return fixture.sip.legs[0]!;
     });
-    leg.tell({ type: 'leg.refused', sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER', detail: 'Not Found' });
+    leg.emit({ type: 'leg.refused', sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER', detail: 'Not Found' });
     expect(await running).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining('was not verified: the call was refused. Point the number at this server'),
     });
   });
 
-  it('needs the trunk', async () => {
+  it('requires the trunk', async () => {
     expect(await run(['prove', NUMBER])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--trunk ID') });
   });
 });

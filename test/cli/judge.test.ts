@@ -37,7 +37,7 @@ afterAll(async () => {
 const run = (...argv: string[]) => tandem(['judge', ...argv], { cwd: folder.path, env });
 
 describe('tandem judge', () => {
-  it('adds a rubric, lists it, and judges by its name or id', async () => {
+  it('adds and lists a rubric, and judges by its name or id', async () => {
     expect((await run('rubrics')).stdout).toBe('There is none yet: tandem judge add makes one.\n');
     const { exitCode, document } = await run('add', 'Support call', 'support.json', '--shared', '--json');
     expect(exitCode).toBe(0);
@@ -51,14 +51,14 @@ describe('tandem judge', () => {
     }
   });
 
-  it('judges by the questions of a file, and tells why', async () => {
+  it('judges by the questions of a file, with reasons', async () => {
     const { exitCode, stdout, stderr } = await run('evaluate', 'support.json', 'Good morning, Asha!', '--samples', '2');
     expect([exitCode, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^QUESTION +ANSWER +SURE +REASON\npolite +(yes|no) +\d+ % +It came first\.\n/);
     expect(stdout).toMatch(/\nIt is what it is\.\n\ntiny-1\.0, \d+ tokens, [\d.]+ USD\n$/);
   });
 
-  it('judges what stands on standard input', async () => {
+  it('judges standard input', async () => {
     const options = { cwd: folder.path, env, stdin: 'Good morning!\n' };
     const { document } = await tandem(['judge', 'evaluate', 'support.json', '-', '--json'], options);
     expect(document).toMatchObject({ success: true, data: { results: { polite: { type: 'boolean' } } } });
@@ -74,13 +74,13 @@ describe('tandem judge', () => {
     { argv: ['evaluate', 'support.json', '--call', 'nowhere'], code: 'CALL_NOT_FOUND', exitCode: 1 },
     { argv: ['evaluate', 'support.json', ' '], code: 'VALIDATION_FAILED', exitCode: 1 },
     { argv: ['add', 'Empty', 'list.json'], code: 'NO_QUESTIONS', exitCode: 1 },
-  ])('refuses $argv with $code', async ({ argv, code, exitCode }) => {
+  ])('rejects $argv with $code', async ({ argv, code, exitCode }) => {
     const answer = await run(...argv, '--json');
     expect(answer.exitCode).toBe(exitCode);
     expect(answer.document).toMatchObject({ success: false, code });
   });
 
-  it('says which rubric may have been meant', async () => {
+  it('suggests a similar rubric name', async () => {
     const { stderr } = await run('evaluate', 'Suport call', 'x');
     expect(stderr).toMatch(
       /^tandem: there is no rubric "Suport call", did you mean Support call\?.*tandem judge rubrics/,

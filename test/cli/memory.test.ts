@@ -35,7 +35,7 @@ afterAll(async () => {
 const run = (...argv: string[]) => tandem(['memory', ...argv], { cwd: folder.path, env });
 
 describe('tandem memory', () => {
-  it('remembers a text, waits until it is ready, and finds it', async () => {
+  it('adds a text, waits until it is ready, and finds it', async () => {
     const added = await run(
       'add',
       'The harbour opens at seven.',
@@ -78,7 +78,7 @@ describe('tandem memory', () => {
     expect(document.data).toMatchObject({ results: [{ memory: 'The lighthouse was painted in 2025.' }] });
   });
 
-  it('remembers what a document says', async () => {
+  it('stores a document', async () => {
     await writeFile(join(folder.path, 'tides.md'), '# Tides\n\nThe spring tide comes at noon.\n');
     const { exitCode, stdout } = await run('extract', 'tides.md', '--no-infer', '--wait');
     expect([exitCode, stdout]).toEqual([
@@ -88,7 +88,7 @@ describe('tandem memory', () => {
     expect((await run('search', 'spring tide')).stdout).toContain('The spring tide comes at noon.');
   });
 
-  it('tells of each memory that a long document becomes, and waits for all of them', async () => {
+  it('prints each memory of a long document, and waits for all of them', async () => {
     await writeFile(join(folder.path, 'long.txt'), 'A pebble. '.repeat(10_010));
     const { exitCode, stdout } = await run('extract', 'long.txt', '--no-infer', '--wait');
     expect([exitCode, stdout.match(/^status +ready$/gm)]).toEqual([0, ['status    ready', 'status    ready']]);
@@ -104,7 +104,7 @@ describe('tandem memory', () => {
     );
   });
 
-  it('updates a memory, and says what is missing', async () => {
+  it('updates a memory, and names missing options', async () => {
     const { document } = await run('add', 'The ferry is green.', '--no-infer', '--title', 'Ferry', '--json');
     const [{ id }] = (document.data as { results: [{ id: string }] }).results;
     const updated = await run('update', id, '--text', 'The tugboat is green.', '--title', '', '--wait');
@@ -115,7 +115,7 @@ describe('tandem memory', () => {
     expect(await run('update', id)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--text, --title') });
   });
 
-  it('forgets', async () => {
+  it('deletes a memory', async () => {
     const { document } = await run('add', 'The ferry is blue.', '--no-infer', '--json');
     const [{ id }] = (document.data as { results: [{ id: string }] }).results;
     expect((await run('delete', id)).stdout).toBe(`Memory ${id} is forgotten.\n`);
@@ -123,7 +123,7 @@ describe('tandem memory', () => {
     expect((await run('status', id, '--json')).document).toMatchObject({ code: 'MEMORY_NOT_FOUND' });
   });
 
-  it('does not let what is remembered steer the terminal', async () => {
+  it('removes control characters from memories', async () => {
     await run('add', 'Red \u001B[31m paint peels.', '--no-infer');
     const { stdout } = await run('search', 'paint peels');
     expect(stdout).toContain('Red  [31m paint peels.');
@@ -140,7 +140,7 @@ describe('tandem memory', () => {
     { argv: ['status', UNKNOWN], code: 'MEMORY_NOT_FOUND', exitCode: 1 },
     { argv: ['retry', UNKNOWN], code: 'MEMORY_NOT_FOUND', exitCode: 1 },
     { argv: ['delete', UNKNOWN], code: 'MEMORY_NOT_FOUND', exitCode: 1 },
-  ])('refuses $argv with $code', async ({ argv, code, exitCode }) => {
+  ])('rejects $argv with $code', async ({ argv, code, exitCode }) => {
     const answer = await run(...argv, '--json');
     expect(answer.exitCode).toBe(exitCode);
     expect(answer.document).toMatchObject({ success: false, code });

@@ -40,9 +40,9 @@ function bytesBelow(path: string): number {
   return names.reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
 }
 
-/** Each goes on where the one before it left the folder. */
+/** Each test continues with the folder of the previous one. */
 describe('tandem models', () => {
-  it('lists what could be fetched', async () => {
+  it('lists available models', async () => {
     const { exitCode, document } = await models('list', '--json');
     expect(exitCode).toBe(0);
     const { models: listed } = document.data as { models: object[] };
@@ -51,18 +51,18 @@ describe('tandem models', () => {
     expect((await models('list')).stdout).toContain(modelsDir);
   });
 
-  it('has nothing to check', async () => {
+  it('finds nothing to check', async () => {
     const { exitCode, stdout } = await models('check');
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: `No model is in ${modelsDir}.\n` });
   });
 
-  it('refuses an archive with another checksum', async () => {
+  it('rejects an archive with another checksum', async () => {
     const { exitCode, stderr } = await models('fetch', server.url, '--name', 'whistle-en', '--sha256', 'a'.repeat(64));
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^tandem: .*SHA-256.*\n$/);
   });
 
-  it('goes on with a download that somebody interrupted', async () => {
+  it('resumes an interrupted download', async () => {
     const half = Math.floor(archive.length / 2);
     await using slow = await serveFile({ bytes: archive, etag: '"one"', cutAfter: [half] });
     const argv = ['models', 'fetch', slow.url, '--name', 'interrupted-en', '--json'];
@@ -79,7 +79,7 @@ describe('tandem models', () => {
     await rm(join(modelsDir, 'models.lock.json'));
   });
 
-  it('fetches a model by its address and says what its checksum is', async () => {
+  it('downloads a model from a URL and prints its checksum', async () => {
     const { exitCode, document } = await models('fetch', server.url, '--name', 'whistle-en', '--json');
     expect(exitCode).toBe(0);
     const sha256 = createHash('sha256').update(archive).digest('hex');
@@ -88,17 +88,17 @@ describe('tandem models', () => {
     expect(listed).toMatch(/^whistle-en +stt +en +no +- +installed$/m);
   });
 
-  it('does not fetch it twice', async () => {
+  it('rejects a second download', async () => {
     const { exitCode, document } = await models('fetch', server.url, '--name', 'whistle-en', '--json');
     expect({ exitCode, code: document.code }).toEqual({ exitCode: 1, code: 'ALREADY_INSTALLED' });
   });
 
-  it('checks it by loading it', async () => {
+  it('checks a model by loading it', async () => {
     const { exitCode, stdout } = await models('check');
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '✓ whistle-en\nAll is well.\n' });
   });
 
-  it('says of a model that nobody fetched that it only loads', async () => {
+  it('reports that an unmanaged model can only be loaded', async () => {
     await writeOfflineCtc(join(modelsDir, 'stt/brought-en'));
     const { exitCode, stdout } = await models('check', 'brought-en');
     expect(exitCode).toBe(0);
@@ -106,7 +106,7 @@ describe('tandem models', () => {
     expect(stdout).not.toContain('whistle-en');
   });
 
-  it('finds files that have changed, and models that sherpa-onnx cannot load', async () => {
+  it('finds changed files, and models that sherpa-onnx cannot load', async () => {
     await truncate(join(modelsDir, 'stt/whistle-en/model.onnx'), 1000);
     await writeFile(join(modelsDir, 'stt/brought-en/tokens.txt'), 'no tokens\n');
     const { exitCode, document } = await models('check', '--json');
@@ -119,7 +119,7 @@ describe('tandem models', () => {
     expect((await models('list')).stdout).toMatch(/^whistle-en .* broken: model\.onnx is damaged/m);
   });
 
-  it('lists models that speak, and checks them by letting them', async () => {
+  it('lists synthesis models, and checks them by synthesis', async () => {
     const env = { MODELS_DIR: join(home, 'voices') };
     await writeHummingVits(join(env.MODELS_DIR, 'tts/hum-en'));
     await writeHummingVits(join(env.MODELS_DIR, 'tts/hoarse-en'));
@@ -133,7 +133,7 @@ describe('tandem models', () => {
     expect(problems['hoarse-en']).toContain('sherpa-onnx cannot load it');
   });
 
-  it('finds that a model is gone', async () => {
+  it('finds that a model is missing', async () => {
     await rm(join(modelsDir, 'stt/whistle-en'), { recursive: true });
     const { exitCode, stdout } = await models('check', 'whistle-en');
     expect(exitCode).toBe(1);
@@ -146,13 +146,13 @@ describe('tandem models', () => {
     { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--sha256', 'abc'], says: '--sha256 takes 64' },
     { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--for', 'fun'], says: '--for takes stt' },
     { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--name', '../x'], says: '--name takes' },
-  ])('does not understand $typed', async ({ typed, says }) => {
+  ])('rejects $typed', async ({ typed, says }) => {
     const { exitCode, stderr } = await models(...typed);
     expect(exitCode).toBe(2);
     expect(stderr).toContain(says);
   });
 
-  it('says that there is no such model, and no such server', async () => {
+  it('names an unknown model, and an unreachable server', async () => {
     expect(await models('check', 'nothing')).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('nothing') });
     const { exitCode, stderr } = await models('fetch', 'http://127.0.0.1:9/x.tar');
     expect(exitCode).toBe(1);

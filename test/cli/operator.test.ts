@@ -8,7 +8,7 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { type ServerProcess, startServerProcess } from '../process/server-process.ts';
 import { tandem } from './command-line.ts';
 
-/** A real server on its embedded database, and the command line beside it, which is told of the data folder alone. */
+/** A real server on its embedded database, and the command line with the data folder only. */
 let dataDir: string;
 let server: ServerProcess;
 let url: string;
@@ -41,7 +41,7 @@ interface Key {
 }
 
 describe('tandem keys', () => {
-  it('makes a key that works at once, is printed once, and works no more after it is revoked', async () => {
+  it('creates a key that works at once, prints it once, and revokes it', async () => {
     const { stdout } = await run('keys', 'create', 'Billing robot');
     const apiKey = /^key +(sk_\S+)$/m.exec(stdout)?.[1] ?? '';
     const id = /^id +(\d+)$/m.exec(stdout)?.[1] ?? '';
@@ -61,13 +61,13 @@ describe('tandem keys', () => {
     expect((await dataOf<{ keys: Key[] }>('keys', 'list')).keys.map(({ name }) => name)).toEqual(['Owner']);
   });
 
-  it('makes a key that expires', async () => {
+  it('creates a key that expires', async () => {
     const before = Date.now();
     const key = await dataOf<Key>('keys', 'create', 'For a week', '--expires-in-days', '7');
     expect(Date.parse(key.expires_at ?? '') - before).toBeGreaterThanOrEqual(7 * 86_400_000);
   });
 
-  it('makes keys for members only', async () => {
+  it('creates keys only for members', async () => {
     const { exitCode, document } = await run('keys', 'create', 'x', '--user', 'nobody@example.com', '--json');
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ code: 'NOT_A_MEMBER' });
@@ -76,7 +76,7 @@ describe('tandem keys', () => {
 });
 
 describe('tandem wallet', () => {
-  it('tops up exactly, once for each key, and lists what changed the balance', async () => {
+  it('tops up exact amounts once per operation key, and lists transactions', async () => {
     expect(await dataOf('wallet', 'show')).toMatchObject({ balance_usd: 0, held_usd: 0, available_usd: 0 });
     const topUp = ['wallet', 'top-up', '2.500000001', '--key', 'invoice-1'];
     expect(await dataOf(...topUp)).toMatchObject({ added: true, balance_usd: 2.500000001 });
@@ -97,7 +97,7 @@ describe('tandem wallet', () => {
     ).toHaveLength(1);
   });
 
-  it('counts repetitions at the same time once', async () => {
+  it('counts simultaneous repetitions once', async () => {
     const before = await dataOf<{ balance_usd: number }>('wallet', 'show');
     const runs = await Promise.all(
       [1, 2, 3].map(() => dataOf<{ added: boolean }>('wallet', 'top-up', '1', '--key', 'at-once')),
@@ -109,7 +109,7 @@ describe('tandem wallet', () => {
 });
 
 describe('tandem workspaces', () => {
-  it('makes a workspace with an owner, whose key and wallet are apart from the first one', async () => {
+  it('creates a workspace with an owner, separate from the first one', async () => {
     const made = await dataOf<{ id: string }>(
       'workspaces',
       'create',
@@ -136,7 +136,7 @@ describe('tandem workspaces', () => {
     expect((await dataOf<{ keys: Key[] }>('keys', 'list')).keys.map(({ name }) => name)).not.toContain('Ann');
   });
 
-  it('tells one that does not exist, and asks for an id when two have the name', async () => {
+  it('names an unknown workspace, and requires an id when two share a name', async () => {
     const unknown = await run('wallet', 'show', '--workspace', 'Nowhere', '--json');
     expect(unknown).toMatchObject({ exitCode: 1 });
     expect(unknown.document).toMatchObject({ code: 'WORKSPACE_NOT_FOUND' });
@@ -146,7 +146,7 @@ describe('tandem workspaces', () => {
     });
   });
 
-  it('sets a price for one workspace or for a plan, and goes back to the default', async () => {
+  it('sets a price for a workspace or a plan, and resets it to the default', async () => {
     const workspace = await dataOf<{ id: string }>('workspaces', 'create', 'Priced', '--owner', 'p@example.com');
     const priceOf = async (item: string) => {
       const { prices } = await dataOf<{ prices: { item: string }[] }>('prices', 'list', '--workspace', workspace.id);
@@ -172,7 +172,7 @@ describe('tandem workspaces', () => {
     [['prices', 'set', 'diarization', '0.5']],
     [['prices', 'set', 'stt', '1', '--plan', 'gold']],
     [['prices', 'set', 'stt', '1', '--plan', 'pro', '--workspace', 'Sales']],
-  ])('refuses %j and says what to type', async (argv) => {
+  ])('rejects %j and prints the correct usage', async (argv) => {
     const { exitCode, stderr } = await run(...argv);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/takes|number|together/) });
   });
@@ -196,7 +196,20 @@ describe('tandem workspaces', () => {
     expect(server.output()).not.toContain(token);
   });
 
-  it('lists and verifies numbers that trunks of other workspaces claim', async () => {
+  it('prints a link that logs in once', async () => {
+    const { exitCode, document } = await run('users', 'login-link', 'nobody@example.com', '--json');
+    expect([exitCode, document.code]).toEqual([1, 'USER_NOT_FOUND']);
+    type Link = { url: string; token: string };
+    const { url: link, token } = await dataOf<Link>('users', 'login-link', 'owner@localhost');
+    const { pathname, searchParams } = new URL(link);
+    expect([pathname, searchParams.get('token')]).toEqual(['/console/login', token]);
+    const api = apiClient({ url, apiKey: 'none' });
+    expect(await api.post('/auth/login-link', { token })).toMatchObject({ user: { email: 'owner@localhost' } });
+    await expect(api.post('/auth/login-link', { token })).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(server.output()).not.toContain(token);
+  });
+
+  it('lists and verifies numbers claimed by trunks of other workspaces', async () => {
     const { id: workspaceId } = await dataOf<{ id: string }>(
       'workspaces',
       'create',
@@ -228,7 +241,7 @@ describe('tandem workspaces', () => {
     expect(await api.get('/dialer/pool')).toMatchObject({ available: ['+912249200001'] });
   });
 
-  it('invites people, and warns that a closed server rejects them', async () => {
+  it('invites users, and warns that a closed server rejects them', async () => {
     const { stdout } = await run('users', 'invite', 'Ada@Example.com');
     expect(stdout).toMatch(/^token +inv_[\w-]{43}$/m);
     expect(stdout).toContain('set REGISTRATION=invite');
@@ -251,12 +264,12 @@ describe('tandem workspaces', () => {
     [['users', 'invite', 'a@example.com', '--role', 'viewer']],
     [['users', 'invite', 'a@example.com', '--workspace', 'Default', '--role', 'king']],
     [['users', 'invite', 'a@example.com', '--hours', '721']],
-  ])('refuses %j and says what to type', async (argv) => {
+  ])('rejects %j and prints the correct usage', async (argv) => {
     const { exitCode, stderr } = await run(...argv);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/takes|needs/) });
   });
 
-  it('leaves a trace of everything the operator did', async () => {
+  it('leaves an audit entry for every operator action', async () => {
     const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
     try {
       const rows = await sql<{ action: string }[]>`
@@ -267,6 +280,7 @@ describe('tandem workspaces', () => {
         'invitation.created',
         'number.verified',
         'price.changed',
+        'user.login_link_created',
         'user.reset_link_created',
         'wallet.topped_up',
         'workspace.created',

@@ -18,7 +18,7 @@ async function dataFolder(): Promise<string> {
   return dataDir;
 }
 
-it('tandem serve runs the server until SIGTERM, and with --json says where it is in one document', async () => {
+it('tandem serve runs the server until SIGTERM, and prints its address in one document with --json', async () => {
   const dataDir = await dataFolder();
   const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
   const command = startTandemCommand(['serve', '--json'], { cwd: dataDir, env });
@@ -39,7 +39,7 @@ it('tandem serve runs the server until SIGTERM, and with --json says where it is
   expect(await postgresPid(dataDir)).toBeNull();
 });
 
-it('tandem serve that cannot start is one JSON document too', async () => {
+it('tandem serve prints a failed start as one JSON document', async () => {
   const dataDir = await dataFolder();
   const env = { TANDEM_DATA_DIR: dataDir, DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' };
   const { exitCode, document } = await tandem(['serve', '--json'], { cwd: dataDir, env });

@@ -26,7 +26,7 @@ const durationOf = ({ data }: { data?: unknown }) => (data as { duration_seconds
 const wav = async (file: string) => parseWav(await readFile(join(folder.path, file)));
 
 describe('tandem speak', () => {
-  it('writes what is said, as long as it says and as loud as speech, and what it cost', async () => {
+  it('writes speech of the printed duration, and prints words and cost', async () => {
     const { exitCode, stdout, stderr } = await run('Your call is being connected. Please hold the line.', '--words');
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     const { sampleRateHz, channels, samples, durationMs } = await wav('speech.wav');
@@ -37,7 +37,7 @@ describe('tandem speak', () => {
     expect(stdout.match(/^\d+\.\d{3} {2}\d+\.\d{3} {2}\S+$/gm)).toHaveLength(9);
   });
 
-  it('speaks another language at the rate of a telephone, with --json as data', async () => {
+  it('supports another language at telephone rate, with --json as data', async () => {
     const { exitCode, document } = await run('नमस्ते', '--voice', 'hi', '--rate', '8000', '--out', 'hi.wav', '--json');
     expect(exitCode).toBe(0);
     expect(document.data).toMatchObject({
@@ -66,7 +66,7 @@ describe('tandem speak', () => {
     }
   });
 
-  it('speaks as it is told to', async () => {
+  it('applies speed and style options', async () => {
     const seconds = async (...how: string[]) =>
       durationOf((await run('One two three four five six.', '--json', ...how)).document);
     const slow = await seconds('--wpm', '100', '--stability', '100', '--similarity', '0', '--plain');
@@ -92,7 +92,7 @@ describe('tandem speak', () => {
     { argv: ['Hi', '--wpm', 'fast'], code: 'USAGE', exitCode: 2 },
     { argv: ['Hi', '--out', 'speech.flac'], code: 'USAGE', exitCode: 2 },
     { argv: ['Hi', '--out', 'no/such/folder/a.wav'], code: 'NOT_WRITTEN', exitCode: 1 },
-  ])('refuses $argv with $code', async ({ argv, code, exitCode }) => {
+  ])('rejects $argv with $code', async ({ argv, code, exitCode }) => {
     const answer = await run(...argv, '--json');
     expect(answer.exitCode).toBe(exitCode);
     expect(answer.document).toMatchObject({ success: false, code });

@@ -35,7 +35,7 @@ beforeEach(() => {
 const run = (...argv: string[]) => tandem(['transcribe', ...argv], { cwd: folder, env });
 
 describe('tandem transcribe', () => {
-  it('uploads the file as it is and prints what was said, and nothing else', async () => {
+  it('uploads the file unchanged and prints only the transcript', async () => {
     let uploaded = Buffer.alloc(0);
     fixture.transcriber.onTranscribe = (_request, { uploadPath }) => {
       uploaded = readFileSync(uploadPath);
@@ -47,7 +47,7 @@ describe('tandem transcribe', () => {
     expect(fixture.transcriber.requests[0]).toMatchObject({ languages: null, diarize: false, includeWords: false });
   });
 
-  it('passes its options on', async () => {
+  it('forwards its options', async () => {
     const options = ['--language', 'en,hi', '--diarize', '--words', '--keywords', 'Tandem:3', '--context', 'A call.'];
     expect((await run(file, ...options, '--script-correction')).exitCode).toBe(0);
     expect(fixture.transcriber.requests[0]).toMatchObject({
@@ -62,7 +62,7 @@ describe('tandem transcribe', () => {
     });
   });
 
-  it('--diarize says who, --words lists each word with its times', async () => {
+  it('--diarize prints speakers, --words prints each word with its times', async () => {
     const segments = [
       { id: 0, chunk_idx: 0, start: 0.5, end: 1, text: 'yes', speaker: 'speaker_1', language: 'en' },
       { id: 1, chunk_idx: 0, start: 61.25, end: 62, text: 'no', speaker: 'speaker_2', language: 'en' },
@@ -73,7 +73,7 @@ describe('tandem transcribe', () => {
     expect(stdout).toMatch(/^go forward ten meters\n\nSTART +END +WORD +CONFIDENCE\n0:00\.10 +0:00\.30 +go +0\.90\n$/);
   });
 
-  it('--json is the whole answer, and warnings are on standard error without it', async () => {
+  it('--json prints the whole response; otherwise warnings go to standard error', async () => {
     const transcript = { ...TRANSCRIPT, warning_codes: ['audio_incomplete' as const] };
     fixture.transcriber.onTranscribe = () => ({ transcript, charge: null });
     const { document } = await run(file, '--json');
@@ -81,7 +81,7 @@ describe('tandem transcribe', () => {
     expect((await run(file)).stderr).toBe('tandem: warning: audio_incomplete\n');
   });
 
-  it('says what is wrong: no file, a refusal, no server', async () => {
+  it('reports a missing file, an API error and an unreachable server', async () => {
     const missing = await run(join(folder, 'nothing.wav'), '--json');
     expect(missing).toMatchObject({ exitCode: 1, document: { code: 'NO_SUCH_FILE' } });
     fixture.transcriber.onTranscribe = () => {
@@ -97,7 +97,7 @@ describe('tandem transcribe', () => {
     expect(alone.stderr).toContain('no server answers');
   });
 
-  it('that is interrupted closes the connection, which cancels the transcription', async () => {
+  it('cancels the transcription when interrupted', async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     fixture.transcriber.onTranscribe = async (_request, { signal }) => {
       begun.resolve(signal);

@@ -12,7 +12,7 @@ let folder: Awaited<ReturnType<typeof serverFolder>>;
 const commands = await Promise.all(
   COMMANDS.map(async ({ name, summary, load }) => ({ name, summary, command: await load() })),
 );
-/** Every way to call the command line: `call`, `call status`, ... */
+/** Every command line: `call`, `call status`, ... */
 const actions = commands.flatMap(({ name, command }) => {
   const named = Object.entries(command.actions ?? {}).map(([key, action]) => ({ path: [name, key], action }));
   return command.action === undefined ? named : [{ path: [name], action: command.action as Action }, ...named];
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 const run = (...argv: string[]) => tandem(argv, { cwd: folder.path });
 
-/** In this process, which takes a tenth of the time. */
+/** A tenth of the time of a separate process. */
 async function runHere(...argv: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
@@ -45,15 +45,15 @@ async function runHere(...argv: string[]): Promise<{ exitCode: number; stdout: s
   }
 }
 
-describe('the help', () => {
-  it.each([[[]], [['--help']], [['-h']], [['help']]])('lists every command with what it does for %j', async (argv) => {
+describe('tandem help', () => {
+  it.each([[[]], [['--help']], [['-h']], [['help']]])('lists every command with its summary for %j', async (argv) => {
     const { exitCode, stdout, stderr } = await run(...argv);
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     for (const { name, summary } of COMMANDS) expect(stdout).toMatch(new RegExp(`^ +${name} +${summary}$`, 'm'));
   });
 
   it.each(actions.map(({ path, action }) => ({ name: path.join(' '), path, action })))(
-    'of `$name` names and explains all its parameters and options',
+    'explains all parameters and options of `$name`',
     async ({ path, action }) => {
       const { exitCode, stdout, stderr } = await runHere(...path, '--help');
       expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
@@ -68,18 +68,18 @@ describe('the help', () => {
     },
   );
 
-  it('is the same for `help COMMAND` as for `COMMAND --help`', async () => {
+  it('prints the same for `help COMMAND` and `COMMAND --help`', async () => {
     for (const path of [['call'], ['wallet', 'top-up']]) {
       expect((await run('help', ...path)).stdout).toBe((await run(...path, '--help')).stdout);
     }
   });
 
-  it('of serve lists the settings', async () => {
+  it('lists the settings for serve', async () => {
     const { stdout } = await run('serve', '--help');
     for (const name of ['TANDEM_DATA_DIR', 'DATABASE_URL', 'RTP_PORT_MIN']) expect(stdout).toContain(name);
   });
 
-  it('has no command for what does not exist yet', () => {
+  it('lists no unfinished command', () => {
     const names = COMMANDS.map(({ name }) => name);
     expect(names).toEqual([
       'serve',
@@ -109,14 +109,14 @@ describe('the help', () => {
     ]);
   });
 
-  it('is one JSON document with --json', async () => {
+  it('prints one JSON document with --json', async () => {
     const { exitCode, document } = await run('wallet', '--help', '--json');
     expect(exitCode).toBe(0);
     expect(document).toMatchObject({ success: true, data: { help: expect.stringContaining('top-up') } });
   });
 });
 
-describe('what is not understood', () => {
+describe('tandem usage error', () => {
   it.each([
     { typed: ['kyes'], says: ['"kyes", did you mean keys?', 'serve, demo, call, recordings'] },
     { typed: ['sing', 'hello'], says: ['no command "sing"', 'The commands are serve'] },
@@ -147,14 +147,14 @@ describe('what is not understood', () => {
     { typed: ['trunks', 'set', 'x'], says: ['nothing to change is given'] },
     { typed: ['trunks', 'add', 'x', 'sip:x', '--channels', 'many'], says: ['--channels takes a number'] },
     { typed: ['demo', '--sentences', '99'], says: ['takes 2 to 4'] },
-  ])('ends with 2 and one line: tandem $typed', async ({ typed, says }) => {
+  ])('exits with 2 and one line: tandem $typed', async ({ typed, says }) => {
     const { exitCode, stdout, stderr } = await tandem(typed, { cwd: folder.path, env: { TANDEM_API_KEY } });
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
     expect(stderr).toMatch(/^tandem: .+\n$/);
     for (const text of says) expect(stderr).toContain(text);
   });
 
-  it('is one JSON document with --json, wherever that stands', async () => {
+  it('prints one JSON document with --json in any position', async () => {
     for (const typed of [
       ['kyes', '--json'],
       ['--json', 'kyes'],
@@ -169,7 +169,7 @@ describe('what is not understood', () => {
     }
   });
 
-  it('does not take what stands behind -- for an option', async () => {
+  it('ignores options after --', async () => {
     const { exitCode, stdout } = await run('call', '1', '2', '--', '--json');
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
   });
@@ -177,8 +177,8 @@ describe('what is not understood', () => {
 
 const TANDEM_API_KEY = 'sk_test_usage_0123456789abcdef';
 
-describe('what cannot be done', () => {
-  it('says how to get a key, in text and as JSON', async () => {
+describe('tandem failure', () => {
+  it('explains how to get a key, in text and as JSON', async () => {
     const text = await run('call', 'list');
     expect(text).toMatchObject({ exitCode: 1, stdout: '' });
     expect(text.stderr).toMatch(/^tandem: .*TANDEM_API_KEY.*tandem keys create.*\n$/);
@@ -187,14 +187,14 @@ describe('what cannot be done', () => {
     expect(json.document).toEqual({ success: false, code: 'NO_API_KEY', message: expect.any(String) });
   });
 
-  it('says where it looked for a server', async () => {
+  it('names the address where it expected a server', async () => {
     const options = { cwd: folder.path, env: { TANDEM_API_KEY, TANDEM_URL: 'http://127.0.0.1:9' } };
     const { exitCode, stderr } = await tandem(['trunks', 'list'], options);
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^tandem: no server answers at http:\/\/127\.0\.0\.1:9 .*tandem serve.*\n$/);
   });
 
-  it('says that no server runs, and on which folder', async () => {
+  it('reports a missing server with its data folder', async () => {
     const { exitCode, document } = await run('wallet', 'show', '--json');
     expect(exitCode).toBe(1);
     expect(document).toMatchObject({ code: 'NO_SERVER', message: expect.stringContaining(join(folder.path, '.data')) });
@@ -207,7 +207,7 @@ describe('what cannot be done', () => {
     expect(stderr).toMatch(/^tandem: RTP_PORT_MIN .*\n$/);
   });
 
-  it('tells an unreachable database without its password', async () => {
+  it('names an unreachable database without its password', async () => {
     const options = { cwd: folder.path, env: { DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' } };
     const { exitCode, stderr } = await tandem(['workspaces', 'list'], options);
     expect(exitCode).toBe(1);
@@ -215,14 +215,14 @@ describe('what cannot be done', () => {
   });
 });
 
-describe('the executable', () => {
-  it('tells its version', async () => {
+describe('bin/tandem', () => {
+  it('prints its version', async () => {
     const { version } = packageJson() as unknown as { version: string };
     expect((await run('--version')).stdout).toBe(`${version}\n`);
     expect((await run('--version', '--json')).document.data).toEqual({ version });
   });
 
-  it('works from any folder and through links to links', async () => {
+  it('works from any folder and through nested symbolic links', async () => {
     const elsewhere = await mkdtemp(join(tmpdir(), 'tandem links '));
     try {
       await symlink(EXECUTABLE, join(elsewhere, 'absolute'));
@@ -234,7 +234,7 @@ describe('the executable', () => {
     }
   });
 
-  it('says in one line that npm ci was not run', async () => {
+  it('requires npm ci in one line', async () => {
     const checkout = await mkdtemp(join(tmpdir(), 'tandem-bare-'));
     try {
       await mkdir(join(checkout, 'bin'));
@@ -254,7 +254,7 @@ describe('the executable', () => {
     expect(stdout).not.toContain('\u001B');
   });
 
-  it('ends quietly when nobody reads on', async () => {
+  it('exits quietly when its pipe closes', async () => {
     const { stderr, exitCode } = await tandem(['-c', `"${EXECUTABLE}" --help | head -1`], { executable: '/bin/sh' });
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   });

@@ -39,7 +39,7 @@ describe('tandem voices', () => {
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^id +3f1f5a0e.*\n(.*\n)*pace +150 words a minute/)]);
   });
 
-  it('makes a voice and waits until it is ready', async () => {
+  it('creates a voice and waits until it is ready', async () => {
     const get = fixture.voices.get.bind(fixture.voices);
     vi.spyOn(fixture.voices, 'get').mockImplementation(async (key) => ({
       ...(await get(key)),
@@ -55,7 +55,7 @@ describe('tandem voices', () => {
     expect(fixture.voices.created[0]?.samples?.files).toMatchObject([{ name: 'asha.wav' }]);
   });
 
-  it('fails with the reason when the voice does', async () => {
+  it('fails with the reason when the voice fails', async () => {
     const get = fixture.voices.get.bind(fixture.voices);
     vi.spyOn(fixture.voices, 'get').mockImplementation(async (key) => ({
       ...(await get(key)),
@@ -67,7 +67,7 @@ describe('tandem voices', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Nobody speaks.')]);
   });
 
-  it('makes none without consent or language', async () => {
+  it('rejects a voice without consent or language', async () => {
     const silent = await run('create', 'Asha', 'asha.wav', '--language', 'en');
     expect([silent.exitCode, silent.stderr]).toEqual([2, expect.stringContaining('--consent')]);
     const { exitCode } = await run('create', 'Asha', 'asha.wav', '--consent');
@@ -75,7 +75,7 @@ describe('tandem voices', () => {
     expect(fixture.voices.created).toEqual([]);
   });
 
-  it('does not wait when told so, and deletes', async () => {
+  it('skips waiting with --no-wait, and deletes a voice', async () => {
     expect((await create('--no-wait')).stdout).toMatch(/status +processing/);
     const [id] = fixture.voices.own.keys();
     expect((await run('delete', id!)).stdout).toBe(`Voice ${id} is removed.\n`);

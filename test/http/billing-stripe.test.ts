@@ -25,7 +25,7 @@ const ORDERS = [
 
 interface EventOptions {
   id?: string;
-  /** Seconds after the fixture's now. */
+  /** Seconds after the fixture's current time. */
   afterS?: number;
 }
 
@@ -39,7 +39,7 @@ function intentOf(workspaceId: string | undefined, more: object = {}) {
   return { id: `pi_${randomUUID()}`, object: 'payment_intent', amount: 2550, currency: 'usd', metadata, ...more };
 }
 
-/** The charge of a payment, of which so much was refunded in all. */
+/** The charge of a payment, with the total refunded so far. */
 function chargeOf(intent: { id: string }, amountRefunded: number) {
   const paid = { amount: 2500, currency: 'usd', payment_intent: intent.id };
   return { id: `ch_of_${intent.id}`, object: 'charge', ...paid, amount_refunded: amountRefunded };
@@ -50,7 +50,6 @@ function refundOf(intent: { id: string }, more: object) {
   return { id: `re_${randomUUID()}`, ...refund, payment_intent: intent.id, ...more };
 }
 
-/** A workspace with one payment by Stripe. */
 async function paid(usd: number) {
   const owner = await fixture.addWorkspace();
   const intent = intentOf(owner.workspaceId, { amount: usd * 100 });
@@ -83,15 +82,15 @@ async function paymentsOf(owner: Member) {
   return (await fixture.call('GET', '/billing/transactions', { as: owner })).body.data.transactions;
 }
 
-describe("Stripe's webhook", () => {
-  it('tops up the wallet that a payment names, once, however often it is told', async () => {
+describe('POST /billing/stripe/webhook', () => {
+  it('tops up the wallet of a payment once, however often Stripe sends the event', async () => {
     const owner = await fixture.addWorkspace();
     const event = eventOf('payment_intent.succeeded', intentOf(owner.workspaceId, { amount_received: 2500 }));
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => outcomeOf(event)));
     expect(outcomes.sort()).toEqual(['credited', ...Array(7).fill('replayed')]);
     const audited = await fixture.sql`select actor_user_id, details from audit_log where action = 'wallet.topped_up'`;
     expect(audited).toMatchObject([{ actorUserId: null, details: { by: 'stripe' } }]);
-    // Stripe tells the same payment under another event id, too.
+    // Stripe may repeat a payment under another event id.
     expect(await outcomeOf({ ...event, id: 'evt_other' })).toBe('ignored');
     expect(await balanceOf(owner)).toBe(25);
     expect(await paymentsOf(owner)).toMatchObject([
@@ -107,7 +106,7 @@ describe("Stripe's webhook", () => {
     ]);
   });
 
-  it('credits a paid invoice as a subscription, wherever its metadata stands', async () => {
+  it('credits a paid invoice as a subscription, wherever Stripe puts its metadata', async () => {
     const owner = await fixture.addWorkspace();
     const metadata = { workspace_id: owner.workspaceId };
     const invoice = { object: 'invoice', amount_paid: 900, amount_due: 900, currency: 'usd', metadata: {} };
@@ -126,7 +125,7 @@ describe("Stripe's webhook", () => {
     expect(await outcomeOf(eventOf('payment_intent.succeeded', ofInvoice))).toBe('passed_over');
   });
 
-  it('keeps payments that are on their way or failed, and credits one that succeeds after all', async () => {
+  it('records pending and failed payments, and credits one that succeeds later', async () => {
     const owner = await fixture.addWorkspace();
     const intent = intentOf(owner.workspaceId);
     const statuses = async () => (await paymentsOf(owner)).map(({ status }: { status: string }) => status);
@@ -141,7 +140,7 @@ describe("Stripe's webhook", () => {
     expect(await paymentsOf(owner)).toMatchObject([{ status: 'succeeded', balance_after: 25.5 }]);
   });
 
-  it('comes to the same end in whatever order the events of a payment arrive', async () => {
+  it('reaches the same balance in whatever order the events of a payment arrive', async () => {
     for (const order of ORDERS) {
       const owner = await fixture.addWorkspace();
       const intent = intentOf(owner.workspaceId);
@@ -161,7 +160,7 @@ describe("Stripe's webhook", () => {
     }
   });
 
-  it('refuses other currencies: the payment is kept as failed and nothing is credited', async () => {
+  it('records payments in other currencies as failed and credits nothing', async () => {
     const owner = await fixture.addWorkspace();
     const euros = intentOf(owner.workspaceId, { currency: 'eur', amount: 1234 });
     expect(await outcomeOf(eventOf('payment_intent.succeeded', euros))).toBe('recorded');
@@ -179,7 +178,7 @@ describe("Stripe's webhook", () => {
     ]);
   });
 
-  it('passes over what concerns no wallet, and answers 404 for a wallet that is not there', async () => {
+  it('ignores events of no wallet, and answers 404 for an unknown wallet', async () => {
     expect(await outcomeOf(eventOf('payment_intent.succeeded', intentOf(undefined)))).toBe('passed_over');
     expect(await outcomeOf(eventOf('customer.created', { id: 'cus_1' }))).toBe('passed_over');
     for (const workspaceId of [randomUUID(), 'nonsense']) {
@@ -189,7 +188,7 @@ describe("Stripe's webhook", () => {
     expect(await fixture.sql`select 1 from payments where status = 'pending'`).toHaveLength(0);
   });
 
-  it('believes no body that Stripe did not sign, and none that is old', async () => {
+  it('rejects forged, altered and stale signatures', async () => {
     const owner = await fixture.addWorkspace();
     const event = eventOf('payment_intent.succeeded', intentOf(owner.workspaceId));
     const refusals = [
@@ -204,7 +203,7 @@ describe("Stripe's webhook", () => {
     expect((await send(event, { ageS: 299 })).status).toBe(200);
   });
 
-  it('answers 400 to a signed body that is no event', async () => {
+  it('answers 400 to a signed body without a valid event', async () => {
     for (const object of [{}, intentOf(undefined, { amount: -1 }), intentOf(undefined, { currency: 7 }), null]) {
       const { status, body } = await send(eventOf('payment_intent.succeeded', object as object));
       expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
@@ -213,7 +212,7 @@ describe("Stripe's webhook", () => {
     expect([status, body.code]).toEqual([400, 'MALFORMED_JSON']);
   });
 
-  it('debits the wallet by each refund of a payment, once, however often and in whatever form it is told', async () => {
+  it('debits each refund of a payment once, across repeated and different events', async () => {
     const { owner, intent } = await paid(25);
     const first = refundOf(intent, { amount: 1000 });
     expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 1000)))).toBe('debited');
@@ -238,7 +237,7 @@ describe("Stripe's webhook", () => {
     await requireSoundBooks(fixture.sql, owner.workspaceId);
   });
 
-  it('gives back a refund that failed, in whatever order that is told', async () => {
+  it('credits a failed refund again, in whatever order its events arrive', async () => {
     for (const order of ORDERS) {
       const { owner, intent } = await paid(25);
       const refund = refundOf(intent, { amount: 1000 });
@@ -253,7 +252,7 @@ describe("Stripe's webhook", () => {
     }
   });
 
-  it('debits what a dispute withdrew and credits it again when that is reinstated, in whatever order', async () => {
+  it('debits a withdrawn dispute and credits it again when reinstated, in whatever order', async () => {
     const { owner, intent } = await paid(25);
     const dispute = { id: `dp_${randomUUID()}`, object: 'dispute', amount: 2500, currency: 'usd' };
     const ofIntent = { ...dispute, charge: 'ch_1', payment_intent: intent.id };
@@ -281,7 +280,7 @@ describe("Stripe's webhook", () => {
     expect(await balanceOf(other.owner)).toBe(25);
   });
 
-  it('leaves a wallet whose money was spent below zero, and refuses more work with 402', async () => {
+  it('leaves a spent wallet below zero after a refund, and answers 402 to further work', async () => {
     const { owner, intent } = await paid(25);
     const spent = { service: 'llm', operation: 'chat', resourceId: null, quantity: 1, unit: 'token' } as const;
     await charge(fixture.sql, {
@@ -302,7 +301,7 @@ describe("Stripe's webhook", () => {
     await requireSoundBooks(fixture.sql, owner.workspaceId);
   });
 
-  it('takes back no more than a payment credited, and nothing of one in another currency', async () => {
+  it('debits at most what a payment credited, and nothing for one in another currency', async () => {
     const { owner, intent } = await paid(25);
     await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 2500)));
     const dispute = { id: `dp_${randomUUID()}`, amount: 2500, currency: 'usd', payment_intent: intent.id };
@@ -314,7 +313,7 @@ describe("Stripe's webhook", () => {
     expect(await balanceOf(owner)).toBe(0);
   });
 
-  it('remembers the refund of a payment that it has not heard of yet', async () => {
+  it('applies a refund that arrives before its payment', async () => {
     const owner = await fixture.addWorkspace();
     const intent = intentOf(owner.workspaceId, { amount: 2500 });
     expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 700)))).toBe('recorded');
@@ -324,7 +323,7 @@ describe("Stripe's webhook", () => {
     expect(refunded).toMatchObject({ amount: -7, description: 'Refunded or disputed: Card payment' });
   });
 
-  it('finds the invoice that a refunded charge paid, as every version of the API names it', async () => {
+  it('finds the invoice of a refunded charge in the format of every API version', async () => {
     const invoiceOf = (workspaceId: string, more: object = {}) => ({
       ...{ id: `in_${randomUUID()}`, amount_paid: 900, amount_due: 900, currency: 'usd' },
       ...{ metadata: { workspace_id: workspaceId }, ...more },
@@ -357,7 +356,7 @@ describe("Stripe's webhook", () => {
     }
   });
 
-  it('says so when it is not configured', async () => {
+  it('answers 404 when Stripe is not configured', async () => {
     await using without = await createHttpFixture();
     const { status, body } = await without.call('POST', '/billing/stripe/webhook', { as: null, body: {} });
     expect([status, body.code]).toEqual([404, 'PAYMENTS_NOT_CONFIGURED']);

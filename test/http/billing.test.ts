@@ -14,7 +14,7 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const MINUTE_MS = 60_000;
 
-/** A workspace with 10 USD and three charges, a minute apart, of which the second was refunded. */
+/** A workspace with 10 USD and three charges a minute apart, the second one refunded. */
 async function spender(): Promise<Member> {
   const { sql, now } = fixture;
   const owner = await fixture.addWorkspace();
@@ -55,8 +55,8 @@ async function spender(): Promise<Member> {
   return owner;
 }
 
-describe('the billing routes', () => {
-  it.each(['wallet', 'transactions', 'usage-logs', 'export.csv'])('/billing/%s is for owners alone', async (path) => {
+describe('billing routes', () => {
+  it.each(['wallet', 'transactions', 'usage-logs', 'export.csv'])('/billing/%s admits only owners', async (path) => {
     for (const role of ['admin', 'developer', 'member', 'viewer'] as const) {
       const answer = await fixture.call('GET', `/billing/${path}`, { as: await fixture.addMemberWith(role) });
       expect([answer.status, answer.body.code]).toEqual([403, 'FORBIDDEN']);
@@ -67,7 +67,7 @@ describe('the billing routes', () => {
 });
 
 describe('GET /billing/wallet', () => {
-  it('tells the balance, what is held of it and what can be spent', async () => {
+  it('returns the balance, the held and the available amount', async () => {
     const owner = await fixture.addWorkspace();
     const { workspaceId } = owner;
     const empty = await fixture.call('GET', '/billing/wallet', { as: owner });
@@ -81,7 +81,7 @@ describe('GET /billing/wallet', () => {
 });
 
 describe('GET /billing/transactions', () => {
-  it('lists top-ups and nothing else, with the pagination that only it has', async () => {
+  it('lists only top-ups, in a pagination shape of its own', async () => {
     const owner = await spender();
     const { status, body } = await fixture.call('GET', '/billing/transactions?limit=5', { as: owner });
     expect(status).toBe(200);
@@ -103,7 +103,7 @@ describe('GET /billing/transactions', () => {
     });
   });
 
-  it('filters by type and status, and pages from the newest', async () => {
+  it('filters by type and status, newest first', async () => {
     const owner = await fixture.addWorkspace();
     const { workspaceId } = owner;
     for (const [index, paymentType] of (['one_time', 'admin_bonus', 'subscription'] as const).entries()) {
@@ -125,7 +125,7 @@ describe('GET /billing/transactions', () => {
 });
 
 describe('GET /billing/usage-logs', () => {
-  it('tells of each charge and refund what it was for and what it did to the balance', async () => {
+  it('returns the service and the balance change of each charge and refund', async () => {
     const owner = await spender();
     const { body } = await fixture.call('GET', '/billing/usage-logs', { as: owner });
     const { entries, pagination } = body.data;
@@ -177,7 +177,7 @@ describe('GET /billing/usage-logs', () => {
     expect([refused.status, refused.body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 
-  it('shows nothing of other workspaces', async () => {
+  it('hides the entries of other workspaces', async () => {
     await spender();
     const other = await fixture.addWorkspace();
     expect((await fixture.call('GET', '/billing/usage-logs', { as: other })).body.data.entries).toEqual([]);
@@ -186,7 +186,7 @@ describe('GET /billing/usage-logs', () => {
 });
 
 describe('GET /billing/export.csv', () => {
-  it('has every entry, oldest first, as RFC 4180 that no spreadsheet runs', async () => {
+  it('exports every entry as RFC 4180, oldest first, with cells that no spreadsheet evaluates', async () => {
     const owner = await spender();
     const answer = await fixture.call('GET', '/billing/export.csv', { as: owner });
     expect(answer.headers['content-type']).toBe('text/csv; charset=utf-8; header=present');
@@ -203,7 +203,7 @@ describe('GET /billing/export.csv', () => {
     expect(lines[5]).toBe('');
   });
 
-  it('exports transactions too, and refuses filters of the other list', async () => {
+  it('exports transactions too, and rejects the filters of the other list', async () => {
     const owner = await spender();
     const get = (query: string) => fixture.call('GET', `/billing/export.csv?${query}`, { as: owner });
     const lines = (await get('type=transactions&payment_type=one_time')).raw.toString().split('\r\n');
@@ -217,7 +217,7 @@ describe('GET /billing/export.csv', () => {
     }
   });
 
-  it('goes on where a batch ends, without loss or repetition', async () => {
+  it('continues across batches without loss or repetition', async () => {
     const owner = await fixture.addWorkspace();
     const { workspaceId, userId } = owner;
     await topUp(fixture.sql, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: randomUUID() });
@@ -235,8 +235,20 @@ describe('GET /billing/export.csv', () => {
   });
 });
 
-describe('a number that costs something', () => {
-  it('is rented with the three billing headers, or refused with what is missing', async () => {
+describe('GET /billing/prices', () => {
+  it("lists the workspace's prices with their source, for any member", async () => {
+    const { workspaceId } = await fixture.addWorkspace();
+    const viewer = await fixture.addMemberWith('viewer', workspaceId);
+    await setPrice(fixture.sql, { scope: { workspaceId }, item: 'stt', value: 7_000_000n, now: new Date() });
+    const { prices } = (await fixture.call('GET', '/billing/prices', { as: viewer })).body.data;
+    expect(prices).toContainEqual({ item: 'stt', price_usd: 0.007, unit: 'minute', set_for: 'workspace' });
+    expect(prices).toContainEqual({ item: 'diarization', percent: 30, unit: 'stt', set_for: 'default' });
+    expect(prices).toHaveLength(7);
+  });
+});
+
+describe('POST /dialer/numbers with a price', () => {
+  it('charges the rent and returns three billing headers, or refuses with the shortfall', async () => {
     const owner = await fixture.addWorkspace();
     const { workspaceId } = owner;
     await seedTrunk(fixture.sql, { workspaceId, numbers: ['+911140000101', '+911140000102'] });
@@ -279,7 +291,7 @@ describe('a number that costs something', () => {
     ]);
   });
 
-  it('has no billing headers when it is free', async () => {
+  it('omits the billing headers when the number is free', async () => {
     const owner = await fixture.addWorkspace();
     await seedTrunk(fixture.sql, { workspaceId: owner.workspaceId, numbers: ['+911140000201', '+911140000202'] });
     const rented = await fixture.call('POST', '/dialer/numbers', { as: owner, body: { e164: '+911140000202' } });

@@ -41,9 +41,9 @@ const REQUESTS = [
   ['recording/resume', undefined, { type: 'recording.resume' }],
 ] as const;
 
-describe('the control of a live call', () => {
+describe('control of a live call', () => {
   for (const [path, body, control] of REQUESTS) {
-    it(`asks the call to ${control.type} by POST ${path} with ${JSON.stringify(body)}, and answers with the call`, async () => {
+    it(`sends ${control.type} to the call by POST ${path} with ${JSON.stringify(body)}, and returns the call`, async () => {
       const { status, body: answer } = await fixture.call('POST', `${call}/${path}`, { as: writer, body });
       expect({ status, answer }).toMatchObject({
         status: 200,
@@ -52,7 +52,7 @@ describe('the control of a live call', () => {
       expect(dialer.controlled).toEqual([control]);
     });
 
-    it(`is for writers of the workspace alone: POST ${path} of others is refused`, async () => {
+    it(`refuses POST ${path} from readers and from other workspaces`, async () => {
       expect((await fixture.call('POST', `${call}/${path}`, { as: reader, body })).status).toBe(403);
       expect((await fixture.call('POST', `${call}/${path}`, { as: stranger, body })).body.code).toBe('CALL_NOT_FOUND');
       expect(dialer.controlled).toEqual([]);
@@ -60,14 +60,14 @@ describe('the control of a live call', () => {
   }
 
   for (const body of [{}, { leg: 7 }, { leg: 'agent', digits: '' }, { leg: 'agent', digits: '1'.repeat(65) }]) {
-    it(`refuses digits in ${JSON.stringify(body).slice(0, 60)} as VALIDATION_FAILED`, async () => {
+    it(`rejects digits in ${JSON.stringify(body).slice(0, 60)} with VALIDATION_FAILED`, async () => {
       const { status, body: answer } = await fixture.call('POST', `${call}/dtmf`, { as: writer, body });
       expect({ status, code: answer.code }).toEqual({ status: 400, code: 'VALIDATION_FAILED' });
     });
   }
 
   for (const digits of ['1 2', 'x', '١', '1\u0000', '+91']) {
-    it(`refuses the digits ${JSON.stringify(digits)} as INVALID_DIGITS`, async () => {
+    it(`rejects the digits ${JSON.stringify(digits)} with INVALID_DIGITS`, async () => {
       const { status, body } = await fixture.call('POST', `${call}/dtmf`, {
         as: writer,
         body: { leg: 'agent', digits },
@@ -76,14 +76,14 @@ describe('the control of a live call', () => {
     });
   }
 
-  it('refuses a leg that the call does not have as LEG_NOT_FOUND', async () => {
+  it('rejects an unknown leg with LEG_NOT_FOUND', async () => {
     for (const path of ['mute', 'unmute']) {
       const { status, body } = await fixture.call('POST', `${call}/${path}`, { as: writer, body: { leg: 'both' } });
       expect({ status, code: body.code }).toEqual({ status: 404, code: 'LEG_NOT_FOUND' });
     }
   });
 
-  it('passes on why the call refuses it', async () => {
+  it('forwards the reason when the call refuses', async () => {
     dialer.onControl = () => {
       throw new TandemError('CALL_NOT_LIVE', 'The two parties are not talking.');
     };

@@ -52,14 +52,14 @@ const ask = (method: string, path: string, as: Member, body?: unknown) =>
 const audited = async () =>
   (await fixture.sql`select details from audit_log where action = 'call.supervised'`).map(({ details }) => details);
 
-describe('a party', () => {
-  it('is added by a writer, with its number in E.164', async () => {
+describe('further parties of a call', () => {
+  it('adds a party for a writer, with its number in E.164', async () => {
     const { status, body } = await ask('POST', 'legs', writer, { endpoint: ENDPOINT });
     expect({ status, leg: body.data.leg }).toMatchObject({ status: 202, leg: { role: 'party', state: 'dialing' } });
     expect(dialer.added).toEqual([{ role: 'party', mode: null, endpoint: DIALED }]);
   });
 
-  it('is not added by readers, nor by strangers', async () => {
+  it('adds no party for readers or other workspaces', async () => {
     expect((await ask('POST', 'legs', reader, { endpoint: ENDPOINT })).status).toBe(403);
     expect((await ask('POST', 'legs', stranger, { endpoint: ENDPOINT })).body.code).toBe('CALL_NOT_FOUND');
     expect(dialer.added).toEqual([]);
@@ -76,14 +76,14 @@ describe('a party', () => {
     { endpoint: ENDPOINT, role: 'supervisor' },
     { endpoint: ENDPOINT, more: 1 },
   ]) {
-    it(`is not added with ${JSON.stringify(body)}`, async () => {
+    it(`rejects a party with ${JSON.stringify(body)}`, async () => {
       const { status, body: answer } = await ask('POST', 'legs', writer, body);
       expect({ status, code: answer.code }).toEqual({ status: 400, code: 'VALIDATION_FAILED' });
       expect(dialer.added).toEqual([]);
     });
   }
 
-  it('is removed by a writer; a supervisor, a leg that is gone and the customer are not', async () => {
+  it('removes a party for a writer, but not a supervisor, an ended leg or the customer', async () => {
     expect((await ask('DELETE', `legs/${PARTY}`, writer)).status).toBe(200);
     expect(dialer.controlled).toEqual([{ type: 'leg.drop', leg: PARTY }]);
     for (const leg of [SUPERVISOR, GONE, 'customer', 'leg_x']) {
@@ -92,12 +92,12 @@ describe('a party', () => {
     expect(dialer.controlled).toHaveLength(1);
   });
 
-  it('is controlled by its leg_id', async () => {
+  it('controls a party by its leg_id', async () => {
     expect((await ask('POST', 'mute', writer, { leg: PARTY })).status).toBe(200);
     expect(dialer.controlled).toEqual([{ type: 'mute', leg: PARTY }]);
   });
 
-  it('is refused with the code of the call', async () => {
+  it('forwards the error code when the call refuses a party', async () => {
     dialer.onAddLeg = () => {
       throw new TandemError('TOO_MANY_LEGS', 'The call has 8 further legs.');
     };
@@ -108,8 +108,8 @@ describe('a party', () => {
   });
 });
 
-describe('a supervision', () => {
-  it('is begun, changed and ended by admins, and each change is in the audit log', async () => {
+describe('supervision of a call', () => {
+  it('starts, changes and ends for admins, and writes each change to the audit log', async () => {
     const begun = await ask('POST', 'supervise', admin, { mode: 'listen', endpoint: ENDPOINT });
     expect(begun).toMatchObject({ status: 201, body: { data: { supervision: { mode: 'listen', state: 'dialing' } } } });
     expect(dialer.added).toEqual([{ role: 'supervisor', mode: 'listen', endpoint: DIALED }]);
@@ -128,7 +128,7 @@ describe('a supervision', () => {
     ]);
   });
 
-  it('is nothing for writers and strangers', async () => {
+  it('refuses writers and other workspaces', async () => {
     expect((await ask('POST', 'supervise', writer, { mode: 'listen', endpoint: ENDPOINT })).status).toBe(403);
     expect((await ask('PATCH', `supervise/${SUPERVISOR}`, writer, { mode: 'barge' })).status).toBe(403);
     expect((await ask('DELETE', `supervise/${SUPERVISOR}`, writer)).status).toBe(403);
@@ -139,15 +139,15 @@ describe('a supervision', () => {
     expect([dialer.added, dialer.controlled]).toEqual([[], []]);
   });
 
-  it('of a party does not exist, and a mode that is none is refused', async () => {
+  it("answers 404 for a party's leg, and rejects an unknown or missing mode", async () => {
     expect((await ask('PATCH', `supervise/${PARTY}`, admin, { mode: 'barge' })).body.code).toBe('LEG_NOT_FOUND');
     expect((await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'shout' })).status).toBe(400);
     expect((await ask('POST', 'supervise', admin, { endpoint: ENDPOINT })).status).toBe(400);
   });
 });
 
-describe('a transfer', () => {
-  it('is asked for by a writer, of the agent and blind unless the body says otherwise', async () => {
+describe('transfer of a call', () => {
+  it('starts for a writer, by default blind and from the agent', async () => {
     const { status, body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT });
     expect({ status, leg: body.data.leg }).toMatchObject({ status: 202, leg: { role: 'party', state: 'dialing' } });
     await ask('POST', 'transfer', writer, { endpoint: ENDPOINT, leg: PARTY, mode: 'attended' });
@@ -167,19 +167,19 @@ describe('a transfer', () => {
     [{ endpoint: ENDPOINT, mode: 'warm' }],
     [{ endpoint: ENDPOINT, leg: 7 }],
     [{ endpoint: ENDPOINT, legs: 'agent' }],
-  ])('is refused with 4xx for %j, and nothing is dialed', async (body) => {
+  ])('rejects %j and dials nothing', async (body) => {
     const { status } = await ask('POST', 'transfer', writer, body);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
     expect(dialer.added).toEqual([]);
   });
 
-  it('of what is no leg is refused', async () => {
+  it('rejects an unknown leg', async () => {
     const { body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT, leg: 'boss' });
     expect(body.code).toBe('LEG_NOT_FOUND');
   });
 
-  it('is completed and cancelled', async () => {
+  it('completes and cancels for writers only', async () => {
     expect((await ask('POST', 'transfer/complete', writer)).status).toBe(200);
     expect((await ask('DELETE', 'transfer', writer)).status).toBe(200);
     expect(dialer.controlled).toEqual([{ type: 'transfer.complete' }, { type: 'transfer.cancel' }]);

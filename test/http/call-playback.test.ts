@@ -28,12 +28,12 @@ beforeEach(() => {
 
 const SAY = { leg: 'both', text: 'This call is recorded.' };
 
-describe('playing to a live call', () => {
+describe('playback into a live call', () => {
   it.each([
     [SAY, ['agent', 'customer'], { kind: 'text', text: SAY.text, voiceId: null }, false],
     [{ leg: 'agent', text: 'Hi.', voice_id: 'v1' }, ['agent'], { kind: 'text', text: 'Hi.', voiceId: 'v1' }, false],
     [{ leg: 'customer', url: 'https://a.example/b.mp3', loop: true }, ['customer'], { kind: 'url' }, true],
-  ])('passes on %j, and answers with the id of the playback', async (body, legs, source, isLooped) => {
+  ])('forwards %j, and returns the playback id', async (body, legs, source, isLooped) => {
     const { status, body: answer } = await fixture.call('POST', `${call}/play`, { as: writer, body });
     expect({ status, data: answer.data }).toEqual({
       status: 201,
@@ -51,19 +51,19 @@ describe('playing to a live call', () => {
     [{ leg: 'agent', url: 'https://a.example/b.mp3', voice_id: 'v1' }, 400, 'VALIDATION_FAILED'],
     [{ leg: 'agent', text: 'Hi.', loop: 3 }, 400, 'VALIDATION_FAILED'],
     [{ leg: 'somebody', text: 'Hi.' }, 404, 'LEG_NOT_FOUND'],
-  ])('refuses %j', async (body, status, code) => {
+  ])('rejects %j', async (body, status, code) => {
     const answer = await fixture.call('POST', `${call}/play`, { as: writer, body });
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
     expect(dialer.played).toEqual([]);
   });
 
-  it('is for writers', async () => {
+  it('requires a writer', async () => {
     expect((await fixture.call('POST', `${call}/play`, { as: reader, body: SAY })).status).toBe(403);
     expect((await fixture.call('DELETE', `${call}/play/play_1`, { as: reader })).status).toBe(403);
     expect([dialer.played, dialer.controlled]).toEqual([[], []]);
   });
 
-  it('stops a sound by its id', async () => {
+  it('stops a playback by its id', async () => {
     const { status, body } = await fixture.call('DELETE', `${call}/play/play_1`, { as: writer });
     expect({ status, body }).toMatchObject({ status: 200, body: { data: { call: { call_id: expect.any(String) } } } });
     expect(dialer.controlled).toEqual([{ type: 'play.stop', playbackId: 'play_1' }]);

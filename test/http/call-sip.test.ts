@@ -53,8 +53,8 @@ async function text(as: Member, accept: string) {
   return { status, type: headers['content-type'], body: raw.toString().replace(callId, 'CALL') };
 }
 
-describe('the SIP messages of a call', () => {
-  it('are returned to admins, with what each is', async () => {
+describe('SIP messages of a call', () => {
+  it('returns the messages with their interpretation to admins', async () => {
     const { status, body } = await fixture.call('GET', path, { as: admin });
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ call_id: callId, truncated: false });
@@ -80,7 +80,7 @@ describe('the SIP messages of a call', () => {
     expect(body.data.messages[0]).toMatchObject({ cseq: '1 INVITE', summary: 'INVITE', local: '192.0.2.1:5060' });
   });
 
-  it('are a ladder as plain text, which no peer can use to control a terminal', async () => {
+  it('returns a ladder as plain text without terminal control characters', async () => {
     const { status, type, body } = await text(admin, 'text/plain');
     expect({ status, type }).toEqual({ status: 200, type: 'text/plain; charset=utf-8' });
     expect(body).toMatchInlineSnapshot(`
@@ -103,7 +103,7 @@ describe('the SIP messages of a call', () => {
     });
   });
 
-  it('are kept from developers and from other workspaces', async () => {
+  it('refuses developers and other workspaces', async () => {
     expect(await fixture.call('GET', path, { as: writer })).toMatchObject({ status: 403 });
     expect(await fixture.call('GET', path, { as: stranger })).toMatchObject({
       status: 404,
@@ -111,7 +111,7 @@ describe('the SIP messages of a call', () => {
     });
   });
 
-  it('are a capture file with times, addresses and legs', async () => {
+  it('returns a capture file with times, addresses and legs', async () => {
     const { status, headers, raw } = await fixture.call('GET', `${path}.pcapng`, { as: admin });
     expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: 'application/vnd.tcpdump.pcap' });
     expect(headers['content-disposition']).toBe(`attachment; filename="${callId}.pcapng"`);
@@ -129,7 +129,7 @@ describe('the SIP messages of a call', () => {
     }
   });
 
-  it('of a TCP connection follow each other in the capture file, with its media quality as a comment', async () => {
+  it('numbers the segments of a TCP connection in the capture file, with the media quality as a comment', async () => {
     const { callId: id } = await seedCall(fixture, { by: admin, referenceId: 'tcp' });
     await initiate(fixture, id);
     await finish(fixture, id);
@@ -152,7 +152,7 @@ describe('the SIP messages of a call', () => {
     ]);
   });
 
-  it('end in the capture file with an RTCP report of what was measured on each leg', async () => {
+  it("ends the capture file with an RTCP report of each leg's measurements", async () => {
     const { callId: id } = await seedCall(fixture, { by: admin, referenceId: 'rtcp' });
     await initiate(fixture, id);
     await finish(fixture, id);
@@ -200,7 +200,7 @@ describe('the SIP messages of a call', () => {
     expect([voipMetrics[1], voipMetrics[8], voipMetrics[16], voipMetrics[34]]).toEqual([207, 7, 64, 37]);
   });
 
-  it('are none for a call that was not traced', async () => {
+  it('returns an empty list for an untraced call', async () => {
     const other = await seedCall(fixture, { by: admin, referenceId: 'untraced' });
     const { body } = await fixture.call('GET', `/dialer/click2call/${other.callId}/sip`, { as: admin });
     expect(body.data).toEqual({ call_id: other.callId, truncated: false, messages: [] });

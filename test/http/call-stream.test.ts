@@ -22,7 +22,6 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 interface OpenStream {
   response: IncomingMessage;
-  /** Everything received so far. */
   text: () => string;
   sequences: () => number[];
   until: (needle: string) => Promise<void>;
@@ -59,8 +58,8 @@ async function latestEvent(callId: string): Promise<PublicCallEvent> {
   return body.data.events.at(-1);
 }
 
-describe('the stream of a call', () => {
-  it('replays what is stored, goes on live, and ends with the terminal event', async () => {
+describe('event stream of a call', () => {
+  it('replays stored events, continues live, and ends with the terminal event', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     const stream = await openStream(callId);
     expect(stream.response.statusCode).toBe(200);
@@ -79,7 +78,7 @@ describe('the stream of a call', () => {
     expect(fixture.dialer.watcherCount(callId)).toBe(0);
   });
 
-  it('sends heartbeats while nothing happens', async () => {
+  it('sends heartbeats while idle', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     const stream = await openStream(callId);
     await stream.until(': heartbeat\n\n: heartbeat\n\n');
@@ -87,11 +86,11 @@ describe('the stream of a call', () => {
     await untilTruthy(() => fixture.dialer.watcherCount(callId) === 0);
   });
 
-  it('loses nothing that happens between subscribing and reading, and repeats nothing', async () => {
+  it('delivers an event between subscribing and reading exactly once', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     await initiate(fixture, callId);
     const event = await latestEvent(callId);
-    // Published while the stored events, which contain it, are about to be read.
+    // Published just before the stream reads the stored events, which contain it.
     fixture.dialer.onWatch = () => fixture.dialer.publish(callId, event);
     const stream = await openStream(callId);
     fixture.dialer.onWatch = () => undefined;
@@ -103,7 +102,7 @@ describe('the stream of a call', () => {
     expect(stream.sequences()).toEqual([1, 2, 3]);
   });
 
-  it('fetches from storage what was not published', async () => {
+  it('fetches unpublished events from storage', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     const stream = await openStream(callId);
     await stream.until('id: 1\n');
@@ -114,7 +113,7 @@ describe('the stream of a call', () => {
     expect(stream.sequences()).toEqual([1, 2, 3]);
   });
 
-  it('resumes after Last-Event-ID, and answers 204 when there will be no more', async () => {
+  it('resumes after Last-Event-ID, and answers 204 after the terminal event', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     await initiate(fixture, callId);
     await finish(fixture, callId);
@@ -129,7 +128,7 @@ describe('the stream of a call', () => {
     expect(nonsense.sequences()).toEqual([1, 2, 3]);
   });
 
-  it('goes on with what comes next when Last-Event-ID is beyond what there is', async () => {
+  it('continues with the next event when Last-Event-ID is beyond the last one', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     const stream = await openStream(callId, '999');
     await stream.until('retry: ');
@@ -139,7 +138,7 @@ describe('the stream of a call', () => {
     expect(stream.sequences()).toEqual([2]);
   });
 
-  it('ends once its key is revoked', async () => {
+  it('ends when its key is revoked', async () => {
     const { callId } = await seedCall(fixture, { by: member });
     const leaver = await fixture.addMemberWith('member', member.workspaceId);
     const stream = await openStream(callId, undefined, leaver);
@@ -166,7 +165,7 @@ describe('the stream of a call', () => {
   });
 });
 
-it('an event that is committed while the stored ones are being read is not lost', async () => {
+it('delivers an event that commits while the stream reads the stored ones', async () => {
   const published = new Set<(event: PublicCallEvent) => void>();
   const stream = streamCallEvents({
     afterSequence: 0,
@@ -183,8 +182,8 @@ it('an event that is committed while the stored ones are being read is not lost'
   expect(frames.join('')).toMatch(/id: 1\n[\s\S]*id: 2\n/);
 });
 
-describe('a reader that is slow', () => {
-  it('gets every event all the same, read back from storage', async () => {
+describe('event stream with a slow reader', () => {
+  it('delivers every event by reading it back from storage', async () => {
     const log = Array.from({ length: 500 }, (_, index) => eventOf(index + 1, index === 499 ? 'completed' : 'bridged'));
     let publish: (event: PublicCallEvent) => void = () => undefined;
     let stored = 1;

@@ -30,7 +30,7 @@ const SAID: CallSegment = {
   words: [{ word: 'man', startMs: 4_700, endMs: 5_020, confidence: 0.5 }],
 };
 
-/** A call whose customer said one thing, which sequence 3 tells. */
+/** A call whose customer said one sentence, stored as event 3. */
 async function transcribedCall(said = SAID) {
   const call = await seedCall(fixture, { by: caller, transcribe: true });
   await initiate(fixture, call.callId);
@@ -46,8 +46,8 @@ async function transcribedCall(said = SAID) {
 
 const transcriptOf = (id: string, as = caller) => fixture.call('GET', `/dialer/click2call/${id}/transcript`, { as });
 
-describe('the transcript of a call', () => {
-  it('grows while they talk, in the order in which things were said', async () => {
+describe('transcript of a call', () => {
+  it('grows during the call, in the order of speaking', async () => {
     const { callId, referenceId } = await transcribedCall();
     for (const id of [callId, referenceId]) {
       const { status, body } = await transcriptOf(id);
@@ -79,20 +79,20 @@ describe('the transcript of a call', () => {
     expect(body.data.segments.map(({ text }: { text: string }) => text)).toEqual(['hello', SAID.text]);
   });
 
-  it('says why it failed and keeps what was understood', async () => {
+  it('returns the error and the segments so far after a failure', async () => {
     const { callId } = await transcribedCall();
     await failTranscript(fixture.sql, { callId, error: 'OVERLOADED', now: NOW });
     const { body } = await transcriptOf(callId);
     expect(body.data).toMatchObject({ status: 'failed', error: 'OVERLOADED', segments: [{ text: SAID.text }] });
   });
 
-  it('is none for a call that was not to be transcribed', async () => {
+  it('reports status none for a call without transcription', async () => {
     const { callId } = await seedCall(fixture, { by: caller });
     const { body } = await transcriptOf(callId);
     expect(body.data).toEqual({ call_id: callId, status: 'none', error: null, language: null, segments: [] });
   });
 
-  it('is, like its recording, for the user who placed the call', async () => {
+  it('belongs, like the recording, to the user who placed the call', async () => {
     const { callId } = await transcribedCall();
     const { status, body } = await transcriptOf(callId, teammate);
     expect([status, body.code]).toEqual([404, 'TRANSCRIPT_NOT_OWNED']);
@@ -101,24 +101,24 @@ describe('the transcript of a call', () => {
   });
 });
 
-describe('what was said, among the events of a call', () => {
-  it('is told to the user who placed it, and withheld from everybody else', async () => {
+describe('transcript in the events of a call', () => {
+  it('appears only for the user who placed the call, with the scope', async () => {
     const { callId } = await transcribedCall();
     const lastEvent = async (as: Member) => {
       const { body } = await fixture.call('GET', `/dialer/click2call/${callId}/events`, { as });
       expect(body.data.events[0].transcript).toBeNull();
       return body.data.events.at(-1);
     };
-    const told = { event: 'transcript.final', leg: 'customer', detail: null };
+    const final = { event: 'transcript.final', leg: 'customer', detail: null };
     const transcript = { text: SAID.text, start: 2.31, end: 5.02, confidence: 0.875 };
-    expect(await lastEvent(caller)).toMatchObject({ ...told, transcript });
-    expect(await lastEvent(teammate)).toMatchObject({ ...told, transcript: null });
+    expect(await lastEvent(caller)).toMatchObject({ ...final, transcript });
+    expect(await lastEvent(teammate)).toMatchObject({ ...final, transcript: null });
     await limitKey(['calls:read']);
-    expect(await lastEvent(caller)).toMatchObject({ ...told, transcript: null });
+    expect(await lastEvent(caller)).toMatchObject({ ...final, transcript: null });
     await limitKey([]);
   });
 
-  it('is withheld from the stream as well, stored or live', async () => {
+  it("stays out of other users' streams, stored and live", async () => {
     const { callId } = await transcribedCall();
     await finish(fixture, callId);
     const stored = (await listCallEvents(fixture.sql, { callId })).map(presentCallEvent);
@@ -139,12 +139,12 @@ describe('what was said, among the events of a call', () => {
     expect(raw.toString()).not.toContain(SAID.text);
   });
 
-  it('is in no line of the log', () => {
+  it('stays out of the log', () => {
     expect(fixture.logLines.join('')).not.toContain(SAID.text);
   });
 });
 
-it('is told on the call whether it was to be transcribed', async () => {
+it('reports on the call whether transcription was requested', async () => {
   for (const transcribe of [true, false]) {
     const { callId } = await seedCall(fixture, { by: caller, transcribe });
     const { body } = await fixture.call('GET', `/dialer/click2call/${callId}`, { as: caller });

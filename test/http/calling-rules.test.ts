@@ -22,8 +22,8 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const change = (body: unknown, as = admin) => fixture.call('PATCH', '/dialer/calling-rules', { as, body });
 
-describe('the calling rules', () => {
-  it('limit nothing by default, beside the limits of the operator', async () => {
+describe('calling rules', () => {
+  it('default to the limits of the operator alone', async () => {
     const as = await fixture.addMemberWith('viewer');
     const { status, body } = await fixture.call('GET', '/dialer/calling-rules', { as });
     expect([status, body.data]).toEqual([
@@ -38,7 +38,7 @@ describe('the calling rules', () => {
     ]);
   });
 
-  it('are changed field by field, and shown in the audit log', async () => {
+  it('change field by field, with entries in the audit log', async () => {
     const hours = { time_zone: 'Asia/Kolkata', start: '09:00', end: '21:00' };
     const first = { daily_spend_cap_usd: 12.345678901, blocked_prefixes: ['+979'], calling_hours: hours };
     expect((await change(first)).body.data).toMatchObject({ ...first, destination_limits: [] });
@@ -69,18 +69,18 @@ describe('the calling rules', () => {
     [{ calling_hours: { time_zone: '+05:30', start: '09:00', end: '21:00' } }, 'calling_hours.time_zone'],
     [{ calling_hours: { time_zone: "x'; --", start: '09:00', end: '21:00' } }, 'calling_hours.time_zone'],
     [{ unknown: 1 }, 'unknown'],
-  ])('refuse %j', async (body, path) => {
+  ])('reject %j', async (body, path) => {
     const answer = await change(body);
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(answer.body.details.map((detail: { path: string }) => detail.path)).toContain(path);
   });
 });
 
-describe('the do-not-call list', () => {
+describe('do-not-call list', () => {
   const url = '/dialer/do-not-call';
   const add = (numbers: string[], as = admin) => fixture.call('POST', url, { as, body: { numbers } });
 
-  it('takes numbers in any usual notation once, is listed, checked, and gives them back', async () => {
+  it('stores numbers in any usual notation once, lists, checks and removes them', async () => {
     expect((await add(['98123 45678', '+919812345678', '+44 20 7946 0958'])).body.data).toEqual({ added: 2 });
     expect((await add(['+919812345678'])).body.data).toEqual({ added: 0 });
     const viewer = await fixture.addMemberWith('viewer');
@@ -105,7 +105,7 @@ describe('the do-not-call list', () => {
     ]);
   });
 
-  it('is of one workspace', async () => {
+  it('belongs to one workspace', async () => {
     await add(['+919812340001']);
     const as = await fixture.addWorkspace();
     const body = { numbers: ['+919812340001'] };
@@ -113,7 +113,7 @@ describe('the do-not-call list', () => {
     expect((await fixture.call('DELETE', `${url}/%2B919812340001`, { as })).status).toBe(404);
   });
 
-  it('refuses what is not a number by its place, and does not repeat it', async () => {
+  it('rejects invalid numbers by index without repeating them', async () => {
     const { status, body } = await add(['+919812345678', '911', 'ring me']);
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(body.details.map(({ path }: { path: string }) => path)).toEqual(['numbers.1', 'numbers.2']);
@@ -122,7 +122,7 @@ describe('the do-not-call list', () => {
     expect((await add(Array.from({ length: 1001 }, () => '+919812345678'))).status).toBe(400);
   });
 
-  it('takes a thousand numbers at once', async () => {
+  it('accepts a thousand numbers at once', async () => {
     const numbers = Array.from({ length: 1000 }, (_, i) => `+9170000${String(i).padStart(5, '0')}`);
     expect((await add(numbers)).body.data).toEqual({ added: 1000 });
   });

@@ -26,8 +26,8 @@ async function fund({ workspaceId }: Member): Promise<void> {
   });
 }
 
-describe('one call', () => {
-  it('is found by its id and by its reference', async () => {
+describe('single call', () => {
+  it('responds to its id and its reference', async () => {
     const call = await seedCall(fixture, {
       by: fixture.owner,
       referenceId: 'find:me',
@@ -50,7 +50,7 @@ describe('one call', () => {
     }
   });
 
-  it('of another workspace is not found, nor is one that never was', async () => {
+  it('answers 404 to another workspace and for an unknown id', async () => {
     const call = await seedCall(fixture, { by: fixture.owner });
     const asStranger = { as: stranger };
     for (const answer of [
@@ -68,7 +68,7 @@ describe('one call', () => {
     expect(fixture.dialer.hungUp).toEqual([]);
   });
 
-  it('looks for its audio again only with refresh=1, finished and recorded', async () => {
+  it('searches for missing audio again only with refresh=1, after a recorded call ended', async () => {
     const unrecorded = await seedCall(fixture, { by: fixture.owner });
     const { call } = await seedRecordedCall(fixture, { by: fixture.owner, bytes: Buffer.from('RIFF') });
     const url = `/dialer/click2call/${call.callId}`;
@@ -85,7 +85,7 @@ describe('one call', () => {
     expect((await fixture.call('GET', `${url}?refresh=maybe`)).body.code).toBe('VALIDATION_FAILED');
   });
 
-  it('has an event log', async () => {
+  it('includes an event log', async () => {
     const call = await seedCall(fixture, { by: fixture.owner });
     await initiate(fixture, call.callId);
     await finish(fixture, call.callId);
@@ -98,7 +98,7 @@ describe('one call', () => {
     expect(body.data.events[2]).toMatchObject({ event: 'call.not_answered', sip_status: 486, delivery: null });
   });
 
-  it('is hung up by reference too, and answered as the dialer left it', async () => {
+  it('hangs up by reference too, and returns the call as the dialer left it', async () => {
     const call = await seedCall(fixture, { by: fixture.owner, referenceId: 'hang-me' });
     fixture.dialer.onHangup = ({ callId }) => ({ ...callOf({} as never, callId), hangup_cause: 'ORIGINATOR_CANCEL' });
     const { status, body } = await fixture.call('POST', '/dialer/click2call/hang-me/hangup', {
@@ -109,8 +109,8 @@ describe('one call', () => {
   });
 });
 
-describe('the list of calls', () => {
-  it('is paged, filtered and confined to the workspace', async () => {
+describe('list of calls', () => {
+  it('supports pages and filters within the workspace', async () => {
     const { workspace, user } = await seedWorkspace(fixture.sql);
     const lister = await fixture.addMemberWith('member', workspace.id);
     await seedTrunk(fixture.sql, { workspaceId: workspace.id, numbers: ['+911149999999'] });
@@ -145,7 +145,7 @@ describe('the list of calls', () => {
     expect(body.data.pagination).toEqual({ page: 1, limit: 2, total: 3, pages: 2 });
   });
 
-  it('takes huge pages and gives back none', async () => {
+  it('accepts huge page numbers and returns an empty page', async () => {
     const { status, body } = await fixture.call('GET', '/dialer/click2call?page=9007199254740991&limit=100');
     expect([status, body.data.calls]).toEqual([200, []]);
   });
@@ -167,15 +167,15 @@ describe('the list of calls', () => {
     'agent_number=12',
     'reference_id=a%00b',
     'reference_id=%27%3B--',
-  ])('refuses %s', async (query) => {
+  ])('rejects %s', async (query) => {
     const { status, body } = await fixture.call('GET', `/dialer/click2call?${query}`);
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(body.details[0].path).toBe(query.split('=')[0]);
   });
 });
 
-describe('a recording', () => {
-  it('is minted by call id, reference and recording id', async () => {
+describe('recording of a call', () => {
+  it('gets a URL by call id, reference and recording id', async () => {
     const { call, recordingId } = await seedRecordedCall(fixture, { by: fixture.owner, bytes: Buffer.from('RIFF') });
     for (const id of [call.callId, call.referenceId, recordingId]) {
       const { status, body } = await fixture.call('POST', `/dialer/click2call/${id}/recording`);
@@ -199,7 +199,7 @@ describe('a recording', () => {
     expect(Object.keys(body.data).sort()).toEqual(['expires_at', 'peaks_url', 'playback_url']);
   });
 
-  it('of a teammate is not owned, of another workspace not found', async () => {
+  it('answers RECORDING_NOT_OWNED to a teammate and CALL_NOT_FOUND to another workspace', async () => {
     const { call, recordingId } = await seedRecordedCall(fixture, { by: fixture.owner, bytes: Buffer.from('RIFF') });
     const teammate = await fixture.addMemberWith('admin');
     await seedTrunk(fixture.sql, { workspaceId: stranger.workspaceId, numbers: [] });
@@ -214,7 +214,7 @@ describe('a recording', () => {
     }
   });
 
-  it('that was not asked for and one that was not produced are told apart', async () => {
+  it('distinguishes an unrequested recording from a missing one', async () => {
     const notRecorded = await seedCall(fixture, { by: fixture.owner });
     const notProduced = await seedCall(fixture, { by: fixture.owner, record: true });
     const messages = [];
@@ -226,7 +226,7 @@ describe('a recording', () => {
     expect(messages[0]).not.toBe(messages[1]);
   });
 
-  it('that never was is not found', async () => {
+  it('answers 404 for an unknown id', async () => {
     for (const id of ['nothing', randomUUID(), '%00']) {
       for (const url of [`/dialer/click2call/${id}/recording`, `/dialer/recordings/${id}/playback-url`]) {
         const { status, body } = await fixture.call('POST', url);
@@ -235,7 +235,7 @@ describe('a recording', () => {
     }
   });
 
-  it('needs a trunk first', async () => {
+  it('requires a trunk first', async () => {
     const bare = await fixture.addWorkspace();
     for (const url of ['/dialer/click2call/nothing/recording', `/dialer/recordings/${randomUUID()}/playback-url`]) {
       const { status, body } = await fixture.call('POST', url, { as: bare });

@@ -43,8 +43,8 @@ async function bash(script: string): Promise<string> {
 
 const hasTools = ['curl', 'jq'].every((tool) => spawnSync(tool, ['--version']).status === 0);
 
-describe('the guide to chats', () => {
-  it.runIf(hasTools)('asks, and has the frames it tells of, in that order', async () => {
+describe('guide to chats', () => {
+  it.runIf(hasTools)('streams a chat with the documented frames in order', async () => {
     fixture.models.queue('It joins two others.');
     const frames = (await bash(snippets('sh')[0]!))
       .split('\n')
@@ -55,7 +55,7 @@ describe('the guide to chats', () => {
     expect(kinds).toEqual(['chat_id', 'chunk', 'chunk', 'done']);
   });
 
-  it("asks with OpenAI's client", async () => {
+  it('chats through the OpenAI client', async () => {
     fixture.models.queue({ text: ['It joins ', 'two others.'] });
     const file = join(folder, 'ask.mjs');
     await writeFile(file, snippets('js')[0]!);
@@ -63,7 +63,7 @@ describe('the guide to chats', () => {
     expect(stdout).toBe('It joins two others.');
   });
 
-  it.runIf(hasTools)('goes on with a chat', async () => {
+  it.runIf(hasTools)('continues a chat', async () => {
     fixture.models.queue('Hello Ada.', 'Ada.');
     expect(JSON.parse(await bash(snippets('sh')[1]!)).choices[0].message.content).toBe('Ada.');
     expect(fixture.models.requests.at(-1)!.messages.map(({ content }) => content)).toEqual([
@@ -73,7 +73,7 @@ describe('the guide to chats', () => {
     ]);
   });
 
-  it.runIf(hasTools)('has a text corrected', async () => {
+  it.runIf(hasTools)('corrects a text', async () => {
     const { models } = fixture.models;
     fixture.models.models = [];
     const answer = JSON.parse(await bash(snippets('sh')[2]!));
@@ -81,7 +81,7 @@ describe('the guide to chats', () => {
     expect(answer.choices[0].message.content).toContain('Tandem bikes');
   });
 
-  it('names fields and codes that there are', () => {
+  it('names only fields and codes that exist', () => {
     const rows = [...guide.matchAll(/^\| (`[a-z_.`, or]+)\s*\| /gm)].flatMap(
       ([, cell]) => cell!.match(/[a-z_]+(?=[.`])/g)!,
     );

@@ -14,7 +14,7 @@ import { eventually } from '../eventually.ts';
 import { type ModelServer, startModelServer } from '../language/model-server.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
-/** The stock client of OpenAI against a server that listens, with a real engine behind it and a server of models. */
+/** The official OpenAI client, a real engine and a fake model server. */
 
 const USD = 1_000_000_000n;
 const TOKEN_NANO = 20_000n;
@@ -70,10 +70,10 @@ const wallet = () => walletOf(fixture.sql, owner.workspaceId);
 const rowOf = async (id: string) => (await fixture.sql`select * from completions where id = ${id}`)[0];
 const chats = () => upstream.asked('/chat/completions');
 
-/** Waits for what comes after the response, such as a client's leaving. */
+/** For effects after the response, such as a disconnecting client. */
 
-describe("OpenAI's client", () => {
-  it('is answered as a whole, and told what it cost', async () => {
+describe('OpenAI client', () => {
+  it('receives a JSON answer and its cost', async () => {
     upstream.chat({ text: 'Hello Ada.', usage: { prompt_tokens: 9, completion_tokens: 3 } });
     const { data, response } = await client.chat.completions.create({ ...HELLO, stream: false }).withResponse();
     expect(data.choices[0]).toMatchObject({
@@ -86,12 +86,12 @@ describe("OpenAI's client", () => {
     expect(chats()[0]!.body).toMatchObject({ model: 'tiny-1.0', messages: HELLO.messages });
   });
 
-  it('is answered as a whole where it does not say how, for it accepts JSON', async () => {
+  it('receives JSON by default because it accepts JSON', async () => {
     upstream.chat({ text: 'Hello.' });
     expect((await client.chat.completions.create(HELLO)).choices[0]!.message.content).toBe('Hello.');
   });
 
-  it('reads a stream, its usage, and the chat that began', async () => {
+  it('reads a stream, its usage, and the id of the new chat', async () => {
     upstream.chat({ text: ['He', 'llo ', '😀'], usage: { prompt_tokens: 9, completion_tokens: 3 } });
     const stream = await client.chat.completions.create({
       ...HELLO,
@@ -114,7 +114,7 @@ describe("OpenAI's client", () => {
     ]);
   });
 
-  it('gets several answers, as a whole and as a stream', async () => {
+  it('gets several choices, as JSON and as a stream', async () => {
     const turns = ['One.', 'Two.', 'Three.'].map((text) => ({
       text,
       usage: { prompt_tokens: 9, completion_tokens: 3 },
@@ -128,15 +128,15 @@ describe("OpenAI's client", () => {
     expect(usage).toEqual({ prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 });
     expect(await wallet()).toMatchObject({ balanceNano: USD - 18n * TOKEN_NANO, heldNano: 0n });
     const stream = await client.chat.completions.create({ ...HELLO, n: 3, stream: true });
-    const heard = ['', '', ''];
+    const texts = ['', '', ''];
     const ended: number[] = [];
     for await (const { choices } of stream) {
       for (const { index, delta, finish_reason } of choices) {
-        heard[index] += delta.content ?? '';
+        texts[index] += delta.content ?? '';
         if (finish_reason !== null) ended.push(index);
       }
     }
-    expect([heard.toSorted(), ended]).toEqual([
+    expect([texts.toSorted(), ended]).toEqual([
       ['One.', 'Three.', 'Two.'],
       [0, 1, 2],
     ]);
@@ -148,7 +148,7 @@ describe("OpenAI's client", () => {
     { token: '.', logprob: -0.01, bytes: [46], top_logprobs: [] },
   ];
 
-  it('receives log probabilities, as a whole and in a stream', async () => {
+  it('receives log probabilities, as JSON and in a stream', async () => {
     const asked = { ...HELLO, logprobs: true, top_logprobs: 2 };
     const turn = { text: ['Yes', '.'], logprobs: LOGPROBS.map((token) => [token]) };
     upstream.chat(turn, turn);
@@ -160,7 +160,7 @@ describe("OpenAI's client", () => {
     expect(streamed.choices[0]!.message.content).toBe('Yes.');
   });
 
-  it('receives null for log probabilities that the server refuses, or returns in another shape', async () => {
+  it('receives null for log probabilities that the model server refuses or returns malformed', async () => {
     const asked = { ...HELLO, logprobs: true, stream: false as const };
     upstream.refused.add('logprobs');
     upstream.chat(
@@ -174,7 +174,7 @@ describe("OpenAI's client", () => {
     expect((await client.chat.completions.create(asked)).choices[0]!.logprobs).toBeNull();
   });
 
-  it('receives one tool call if it forbids several, also from a server that returns two', async () => {
+  it('receives one tool call if it disables parallel calls, even from a server that returns two', async () => {
     const tools = [{ type: 'function' as const, function: { name: 'f', parameters: {} } }];
     const calls = ['a', 'b'].map((id) => ({ id, name: 'f', arguments: '{}' }));
     upstream.chat({ toolCalls: calls }, { toolCalls: calls });
@@ -186,7 +186,7 @@ describe("OpenAI's client", () => {
     expect(chats()[1]!.body).toMatchObject({ parallel_tool_calls: false });
   });
 
-  it('puts a stream together by itself', async () => {
+  it('accumulates a stream with its own helper', async () => {
     upstream.chat({ text: ['one ', 'two'] });
     const stream = client.chat.completions.stream(HELLO);
     const seen: string[] = [];
@@ -196,10 +196,10 @@ describe("OpenAI's client", () => {
     expect((await stream.finalChatCompletion()).choices[0]!.finish_reason).toBe('stop');
   });
 
-  it('sends back messages as its helpers made them of what was answered', async () => {
+  it('can send parsed answers back as messages', async () => {
     const format = { name: 'answer', strict: true, schema: { type: 'object', properties: { a: { type: 'number' } } } };
     const asked = { ...HELLO, response_format: { type: 'json_schema' as const, json_schema: format } };
-    // Models call tools by names that are not theirs, too.
+    // Models also call unknown tools.
     upstream.chat(
       ...[
         { text: '{"a":1}' },
@@ -226,7 +226,7 @@ describe("OpenAI's client", () => {
     ]);
   });
 
-  it.each([true, false])('calls tools and sends back what they say (stream %s)', async (stream) => {
+  it.each([true, false])('calls tools and returns their results (stream %s)', async (stream) => {
     const call = { id: 'call_7', name: 'weather_of', arguments: '{"city":"Pune"}' };
     upstream.chat({ toolCalls: [call] }, { text: 'Sunny in Pune.' });
     const asked: unknown[] = [];
@@ -262,7 +262,7 @@ describe("OpenAI's client", () => {
     ]);
   });
 
-  it('has a text corrected by the model, with the dictionary in force', async () => {
+  it('gets a text corrected by the model with the active dictionary', async () => {
     upstream.chat({ text: "We don't ship tandem until Monday.", usage: { prompt_tokens: 400, completion_tokens: 9 } });
     const body = { text: 'we dont ship tandem untill monday', dictionary: [{ term: 'tandem', replacement: 'Tandem' }] };
     const stream = await client.chat.completions.create({ ...(body as unknown as typeof HELLO), stream: true });
@@ -275,7 +275,7 @@ describe("OpenAI's client", () => {
     expect([...usage]).toEqual([{ operation: 'correct', tokens: 409 }]);
   });
 
-  it('stops the model when it aborts, and pays for the prompt and what was produced', async () => {
+  it('stops the model on abort, and pays for the prompt and the produced tokens', async () => {
     upstream.chat({ text: ['one', ' two'], hang: 'late' });
     const stream = await client.chat.completions.create({ ...HELLO, stream: true });
     let id = '';
@@ -291,7 +291,7 @@ describe("OpenAI's client", () => {
     expect(await wallet()).toMatchObject({ balanceNano: USD - owed, heldNano: 0n });
   });
 
-  it('that waits for a whole answer stops the model too when it aborts', async () => {
+  it('stops the model when it aborts a non-streaming request', async () => {
     upstream.chat({ text: 'one', hang: 'late' });
     const left = new AbortController();
     const asking = client.chat.completions.create({ ...HELLO, stream: false }, { signal: left.signal });
@@ -306,7 +306,7 @@ describe("OpenAI's client", () => {
     );
   });
 
-  it('throws the error of the kind it is', async () => {
+  it('throws the error class of each failure', async () => {
     const create = (more: object = {}, by = client) =>
       by.chat.completions.create({ ...HELLO, ...more } as typeof HELLO);
     await expect(create({ temperature: 9 })).rejects.toThrow(OpenAI.BadRequestError);
@@ -325,13 +325,13 @@ describe("OpenAI's client", () => {
       status: 402,
       code: 'INSUFFICIENT_CREDITS',
     });
-    // The engine asks again without what servers are known not to understand.
+    // The engine retries without options that some servers reject.
     upstream.chat(...Array.from({ length: 4 }, () => ({ status: 400, error: { message: 'no' } })));
     await expect(create()).rejects.toMatchObject({ status: 400, code: 'LLM_REQUEST_REFUSED' });
     expect(await wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
   });
 
-  it('throws in the midst of a stream that breaks off, and nothing is charged', async () => {
+  it('throws when a stream breaks off, and pays nothing', async () => {
     const seen = Promise.withResolvers<void>();
     upstream.chat({ text: ['one', ' two'], drop: 'late', before: (index) => (index === 2 ? seen.promise : undefined) });
     const stream = await client.chat.completions.create({ ...HELLO, stream: true });
@@ -343,7 +343,7 @@ describe("OpenAI's client", () => {
     expect(await wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
   });
 
-  it('is refused beyond its two at a time, and let in again when one has ended', async () => {
+  it('gets an error beyond two concurrent requests, until one ends', async () => {
     upstream.chat({ text: 'one', hang: 'late' }, { text: 'two', hang: 'late' });
     const open = await Promise.all([0, 1].map(() => client.chat.completions.create({ ...HELLO, stream: true })));
     const third = client.chat.completions.create(HELLO);
@@ -360,7 +360,7 @@ describe("OpenAI's client", () => {
   });
 });
 
-describe('a stream', () => {
+describe('chat stream', () => {
   async function open(more: object = {}, { key }: Member = owner) {
     const answer = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -371,7 +371,7 @@ describe('a stream', () => {
     let seen = '';
     return {
       answer,
-      /** What has come, once that is in it, or all of it. */
+      /** Waits for the text, or for the end, and returns everything received. */
       async until(text: string | null): Promise<string> {
         while (text === null || !seen.includes(text)) {
           const { done, value } = await reader.read();
@@ -383,7 +383,7 @@ describe('a stream', () => {
     };
   }
 
-  it('says that it is still there before the first word, and between words', async () => {
+  it('sends heartbeats before the first word and between words', async () => {
     const first = Promise.withResolvers<void>();
     const second = Promise.withResolvers<void>();
     upstream.chat({ text: ['one', 'two'], before: (index) => [null, first, second][index]?.promise });
@@ -398,7 +398,7 @@ describe('a stream', () => {
     expect(await read(null)).toMatch(/data: \[DONE\]\n\n$/);
   });
 
-  it('whose credentials are revoked ends at once, says so, and what was produced is paid', async () => {
+  it('ends with an error when its credentials are revoked, and charges the produced tokens', async () => {
     upstream.chat({ text: ['one', ' two'], hang: 'late' });
     const leaver = await fixture.addMemberWith('member', owner.workspaceId);
     const { until: read } = await open({}, leaver);
@@ -413,8 +413,8 @@ describe('a stream', () => {
     expect(await chats()[0]!.isLeft).toBe(true);
   });
 
-  it('that nobody reads is given up after a while', async () => {
-    // With what stands around each word, more than the buffers of a connection take.
+  it('ends when the client does not read for a while', async () => {
+    // More than the connection buffers, with the frame around each word.
     upstream.chat({ text: Array.from({ length: 60_000 }, () => ' x') });
     const body = JSON.stringify({ ...HELLO, max_tokens: 100_000, save_chat: false });
     const rich = { amountNano: 100n * USD, paymentType: 'one_time', operationKey: 'rich' } as const;
@@ -435,7 +435,7 @@ describe('a stream', () => {
     await gone;
   });
 
-  it('whose clients hang up, a hundred times at every stage, leaves no slot, no hold and no model at work', async () => {
+  it('leaves no slot, hold or running model after a hundred hang-ups at every stage', async () => {
     const body = JSON.stringify(HELLO);
     const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${owner.key}`;
     const hangUp = async (index: number) => {

@@ -33,7 +33,6 @@ const said = (content: string) => [{ role: 'user', content }];
 const wallet = () => walletOf(fixture.sql, owner.workspaceId);
 const lastAsked = () => fixture.models.requests.at(-1)!;
 
-/** The frames of a stream, as they came. */
 function framesOf(raw: Buffer) {
   return raw
     .toString()
@@ -42,8 +41,8 @@ function framesOf(raw: Buffer) {
     .map((frame) => (frame === 'data: [DONE]' ? frame : JSON.parse(frame.slice(6))));
 }
 
-describe('an answer as JSON', () => {
-  it('has the fields of the specification, costs its tokens, and says so', async () => {
+describe('chat answer as JSON', () => {
+  it('contains the specified fields, and reports the cost of its tokens', async () => {
     fixture.models.queue({ text: ['Hel', 'lo 😀.'], usage: { promptTokens: 9, completionTokens: 3 } });
     const { status, body, headers } = await ask({ messages: said('Hi 😀'), stream: false });
     expect(status).toBe(200);
@@ -80,8 +79,8 @@ describe('an answer as JSON', () => {
   });
 });
 
-describe('an answer as events', () => {
-  it('has its frames in the order of the specification', async () => {
+describe('chat answer as events', () => {
+  it('sends its frames in the specified order', async () => {
     fixture.models.queue({ reasoning: 'Hm.', text: ['Hel', 'lo.'], usage: { promptTokens: 9, completionTokens: 3 } });
     const { status, headers, raw } = await ask({
       messages: said('Hi'),
@@ -116,7 +115,7 @@ describe('an answer as events', () => {
   });
 });
 
-describe('a stream or a document', () => {
+describe('stream or JSON answer', () => {
   it.each([
     [{}, '*/*', true],
     [{}, 'text/html', true],
@@ -125,12 +124,12 @@ describe('a stream or a document', () => {
     [{ stream: null }, 'Application/JSON', false],
     [{ stream: true }, 'application/json', true],
     [{ stream: false }, 'text/event-stream', false],
-  ])('is chosen by %j and Accept %s: stream %s', async (more, accept, isStream) => {
+  ])('depends on %j and Accept %s: stream %s', async (more, accept, isStream) => {
     const { headers } = await ask({ messages: said('Hi'), ...more }, { headers: { accept } });
     expect(String(headers['content-type']).startsWith('text/event-stream')).toBe(isStream);
   });
 
-  it('has its usage in a chunk of its own where that is asked for', async () => {
+  it('reports the usage in a separate chunk on request', async () => {
     const options = { stream_options: { include_usage: true } };
     const { raw } = await ask({ messages: said('Hi'), ...options });
     const usages = framesOf(raw).map(({ usage }) => usage);
@@ -139,7 +138,7 @@ describe('a stream or a document', () => {
     expect(usages).toEqual([undefined, null, null, total, total, undefined]);
   });
 
-  it('begins without the frame of a new chat where nothing is kept, or the chat is not new', async () => {
+  it('omits the new-chat frame when the chat is unsaved or continued', async () => {
     const unkept = await ask({ messages: said('Hi'), save_chat: false });
     expect(framesOf(unkept.raw)[0]).toMatchObject({ choices: [{ delta: { content: 'Hello.' } }] });
     const { body } = await ask({ messages: said('Hi'), stream: false });
@@ -149,7 +148,7 @@ describe('a stream or a document', () => {
     expect(whole.body.chat_id).toBeUndefined();
   });
 
-  it('tells of an error half-way in one frame for both kinds of clients, and ends without [DONE]', async () => {
+  it('reports a mid-stream error in one frame for both kinds of clients, without [DONE]', async () => {
     const error = new TandemError('LLM_TIMEOUT', 'The model took too long.');
     fixture.models.queue({ text: 'Half', error });
     const { status, raw } = await ask({ messages: said('Hi') });
@@ -170,7 +169,7 @@ describe('a stream or a document', () => {
     ['LLM_UNAVAILABLE', 503, 'server_error'],
     ['LLM_TIMEOUT', 504, 'server_error'],
     ['CONTEXT_LENGTH_EXCEEDED', 400, 'invalid_request_error'],
-  ] as const)('before anything was said is refused with %s, as %i with both envelopes', async (code, status, type) => {
+  ] as const)('answers %s before the first word as %i, with both envelopes', async (code, status, type) => {
     for (const stream of [true, false]) {
       fixture.models.queue(new TandemError(code, 'No.', { retryAfterS: 7 }));
       const answer = await ask({ messages: said('Hi'), stream });
@@ -188,11 +187,11 @@ describe('a stream or a document', () => {
   });
 });
 
-describe('below /v1/', () => {
-  it('credentials, addresses and bodies that are wrong are refused as OpenAI does', async () => {
-    const nobody = await fixture.call('POST', PATH, { as: null, body: { messages: said('Hi') } });
-    expect(nobody.status).toBe(401);
-    expect(nobody.body).toMatchObject({
+describe('errors below /v1/', () => {
+  it("use OpenAI's format for bad credentials, paths and bodies", async () => {
+    const unauthorised = await fixture.call('POST', PATH, { as: null, body: { messages: said('Hi') } });
+    expect(unauthorised.status).toBe(401);
+    expect(unauthorised.body).toMatchObject({
       success: false,
       code: 'UNAUTHORIZED',
       error: { type: 'authentication_error' },
@@ -209,11 +208,11 @@ describe('below /v1/', () => {
   });
 });
 
-describe('a body', () => {
+describe('chat request', () => {
   const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } });
   const TOOLS = [{ type: 'function', function: { name: 'f' } }];
 
-  it('reaches the model as it is meant, in the words of the specification and of OpenAI', async () => {
+  it('reaches the model from fields of the specification and of OpenAI', async () => {
     fixture.models.queue('31 degrees.');
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
     const { status } = await ask({
@@ -271,7 +270,7 @@ describe('a body', () => {
     });
   });
 
-  it('may name tools as the specification does, flat', async () => {
+  it('accepts flat tools as specified', async () => {
     fixture.models.queue({ toolCalls: [{ id: 'a', name: 'f', arguments: '{"x":1}' }] });
     const { body } = await ask({ messages: said('Go'), tool: [{ name: 'f', description: 'd' }], stream: false });
     expect(lastAsked()).toMatchObject({
@@ -306,12 +305,12 @@ describe('a body', () => {
     ['a text of nothing', { text: ' \n ' }, 'text'],
     ['a message without content', { messages: [{ role: 'user' }] }, 'messages.0.content'],
     [
-      'an assistant who says and calls nothing',
+      'an assistant message without content or tool calls',
       { messages: [{ role: 'assistant', content: null }] },
       'messages.0.content',
     ],
     [
-      'a user who calls tools',
+      'tool calls of a user',
       { messages: [{ role: 'user', content: 'a', tool_calls: [call('a')] }] },
       'messages.0.tool_calls',
     ],
@@ -344,7 +343,7 @@ describe('a body', () => {
     ['a long term', { text: 'a', dictionary: [{ term: 'a'.repeat(201), replacement: '' }] }, 'dictionary.0.term'],
     ['an unknown style', { text: 'a', style: { colour: 'red' } }, 'style.colour'],
     ['an unknown context', { text: 'a', appContext: 'fax' }, 'appContext'],
-  ])('with %s is refused, and nothing is held', async (_what, body, path) => {
+  ])('rejects %s and holds nothing', async (_what, body, path) => {
     const answer = await ask(body);
     expect(answer.status).toBe(400);
     expect(answer.body).toMatchObject({ code: 'VALIDATION_FAILED' });
@@ -353,7 +352,7 @@ describe('a body', () => {
     expect(await wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
   });
 
-  it('may have 512 KiB, and not more', async () => {
+  it('accepts a body of at most 512 KiB', async () => {
     await fund(owner, 5n * USD, 'more');
     const most = await ask({ messages: said('a '.repeat(200_000)), stream: false });
     expect(most.status).toBe(200);
@@ -367,14 +366,14 @@ describe('a body', () => {
     ).toContain('64 KiB');
   });
 
-  it('of a session names its workspace', async () => {
+  it('names the workspace in a session', async () => {
     const { body } = await ask({ messages: said('Hi'), stream: false, workspace_id: owner.workspaceId });
     expect(body.choices[0].message.content).toBe('Hello.');
   });
 });
 
-describe('without a model', () => {
-  it('messages are refused, and texts corrected by rules', async () => {
+describe('chat without a model', () => {
+  it('refuses messages, and corrects texts by rules', async () => {
     const { models } = fixture.models;
     fixture.models.models = [];
     try {
@@ -397,8 +396,8 @@ describe('without a model', () => {
   });
 });
 
-describe('chats', () => {
-  it('are listed, shown and deleted, to whom they belong alone', async () => {
+describe('saved chats', () => {
+  it('appear, open and disappear for their owner alone', async () => {
     const first = (await ask({ messages: said('First'), stream: false })).body.chat_id;
     fixture.now.current = new Date(fixture.now.current.getTime() + 1_000);
     fixture.models.queue({ toolCalls: [{ id: 'a', name: 'f', arguments: '{}' }] });
@@ -443,7 +442,7 @@ describe('chats', () => {
   });
 });
 
-it('has its billing headers missing where nothing is charged, and refuses an empty wallet', async () => {
+it('answers an empty wallet with 402 and without billing headers', async () => {
   const poor = await fixture.addWorkspace();
   const { status, body, headers } = await ask({ messages: said('Hi') }, { as: poor });
   expect(status).toBe(402);
@@ -455,7 +454,7 @@ it('has its billing headers missing where nothing is charged, and refuses an emp
   expect(headers['x-billing-tx']).toBeUndefined();
 });
 
-it('logs neither what was asked nor what was answered, whatever goes wrong', async () => {
+it('logs neither questions nor answers, even after errors', async () => {
   fixture.logLines.length = 0;
   fixture.models.queue('The lantern is green.', { text: 'lantern', error: new Error('lantern') }, new Error('lantern'));
   for (let index = 0; index < 3; index += 1) await ask({ messages: said('Where is the lantern?'), user: 'lantern' });

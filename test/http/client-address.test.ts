@@ -16,7 +16,7 @@ const FORWARDED = [
 ];
 const SOCKETS = ['127.0.0.1', '::ffff:127.0.0.1', '10.1.2.3', '203.0.113.9', '::1'];
 
-it('sees the same client behind an upgrade as behind a request', async () => {
+it('identifies a client alike in upgrades and in requests', async () => {
   for (const trustedProxies of PROXIES) {
     await using app = Fastify({ trustProxy: trustedProxies });
     app.get('/', async (request) => addressOf(request));

@@ -24,11 +24,11 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 const LIST = '/dialer/click2call';
 const get = (url: string, headers: Record<string, string>, as: Member | null = owner) =>
   fixture.call('GET', url, { as, headers });
-/** The response before any client has decoded it. */
+/** Returns the response undecoded. */
 const inject = (method: 'GET' | 'HEAD', url: string, accepted: string) =>
   fixture.app.inject({ method, url, headers: { authorization: `Bearer ${owner.key}`, 'accept-encoding': accepted } });
 
-describe('a response', () => {
+describe('response compression', () => {
   it.each([
     ['br', 'br'],
     ['gzip', 'gzip'],
@@ -40,7 +40,7 @@ describe('a response', () => {
     ['deflate', undefined],
     ['zstd', undefined],
     ['', undefined],
-  ])('to Accept-Encoding %j has the encoding %s', async (accepted, encoding) => {
+  ])('answers Accept-Encoding %j with the encoding %s', async (accepted, encoding) => {
     const plain = await get(LIST, {});
     const { statusCode, headers, rawPayload: raw } = await inject('GET', LIST, accepted);
     expect([statusCode, headers['content-encoding'], headers.vary]).toEqual([200, encoding, 'accept-encoding']);
@@ -51,12 +51,12 @@ describe('a response', () => {
     if (encoding !== undefined) expect(raw.length).toBeLessThan(plain.raw.length / 2);
   });
 
-  it('below 1 KiB stays plain', async () => {
+  it('skips bodies below 1 KiB', async () => {
     const { headers, raw } = await get('/dialer/pool', { 'accept-encoding': 'br' });
     expect([headers['content-encoding'], headers['content-length']]).toEqual([undefined, String(raw.length)]);
   });
 
-  it.each(['br', 'gzip', 'identity'])('to HEAD has the headers of the response to GET: %s', async (accepted) => {
+  it.each(['br', 'gzip', 'identity'])('answers HEAD with the headers of GET: %s', async (accepted) => {
     const whole = await inject('GET', LIST, accepted);
     const head = await inject('HEAD', LIST, accepted);
     expect(head.rawPayload).toHaveLength(0);
@@ -69,7 +69,7 @@ describe('a response', () => {
     ['/openapi.json', 'br'],
     ['/docs/swagger-ui.css', 'br'],
     ['/docs/swagger-ui-bundle.js', 'gzip'],
-  ])('with text of any kind is compressed: %s', async (url, encoding) => {
+  ])('compresses every text type: %s', async (url, encoding) => {
     const answer = await inject('GET', url, encoding);
     expect([answer.statusCode, answer.headers['content-encoding']]).toEqual([200, encoding]);
     const plain = await fixture.app.inject({ url });
@@ -77,14 +77,14 @@ describe('a response', () => {
     expect(decode(answer.rawPayload).equals(plain.rawPayload)).toBe(true);
   });
 
-  it('with an error or an image stays plain', async () => {
+  it('skips errors and images', async () => {
     const image = await get('/docs/favicon-32x32.png', { 'accept-encoding': 'br' });
     expect([image.headers['content-encoding'], image.headers.vary]).toEqual([undefined, undefined]);
     const error = await get('/nowhere', { 'accept-encoding': 'br' });
     expect([error.status, error.body.code, error.headers['content-encoding']]).toEqual([404, 'NOT_FOUND', undefined]);
   });
 
-  it('as CSV is compressed while it is read', async () => {
+  it('streams compressed CSV', async () => {
     const url = '/billing/export.csv?type=usage';
     const plain = await get(url, {});
     const { headers, raw } = await get(url, { 'accept-encoding': 'gzip' });
@@ -92,15 +92,15 @@ describe('a response', () => {
     expect(gunzipSync(raw).equals(plain.raw)).toBe(true);
   });
 
-  it('that also varies by Accept names both headers', async () => {
+  it('adds accept-encoding to a response that varies by Accept', async () => {
     const [call] = (await get(LIST, {})).body.data.calls;
     const { headers } = await get(`${LIST}/${call.call_id}/sip`, {});
     expect(headers.vary).toBe('accept, accept-encoding');
   });
 });
 
-describe('a stream', () => {
-  it('of events arrives as it is sent', async () => {
+describe('streaming response', () => {
+  it('sends events uncompressed', async () => {
     const [call] = (await get(LIST, {})).body.data.calls;
     const url = `${LIST}/${call.call_id}/stream`;
     const { status, headers, raw } = await get(url, { 'accept-encoding': 'br, gzip' });
@@ -111,7 +111,7 @@ describe('a stream', () => {
   it.each([
     ['application/x-ndjson', 'application/x-ndjson'],
     ['audio/wav', 'audio/wav'],
-  ])('of speech as %s arrives as it is sent', async (accept, type) => {
+  ])('sends speech as %s uncompressed', async (accept, type) => {
     const { status, headers } = await fixture.call('POST', '/tts-stream', {
       as: owner,
       body: { text: 'Hello. '.repeat(50), voice_id: 'en-us' },
@@ -123,7 +123,7 @@ describe('a stream', () => {
 });
 
 describe('stored audio', () => {
-  it('has the length, ETag and ranges of the object', async () => {
+  it('keeps the length, ETag and ranges of the object', async () => {
     const bytes = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: 8000 }, 3200), Buffer.alloc(3200)]);
     const { recordingId } = await seedRecordedCall(fixture, { by: owner, bytes });
     const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
@@ -141,20 +141,20 @@ describe('stored audio', () => {
   });
 });
 
-describe('a response with a secret', () => {
-  it('stays plain beside text of the request', async () => {
+describe('response with a secret', () => {
+  it('stays uncompressed when it echoes text of the request', async () => {
     const body = { url: `https://hooks.example.com/${'a'.repeat(1500)}`, events: ['stt.completed'] };
     const headers = { 'accept-encoding': 'br, gzip' };
     const created = await fixture.call('POST', '/webhooks', { as: owner, body, headers });
     expect([created.status, created.headers['content-encoding']]).toEqual([201, undefined]);
     expect(created.raw.length).toBeGreaterThan(1024);
-    // The secret is not in this one.
+    // This response does not contain the secret.
     const { id } = created.body.data;
     const shown = await inject('GET', `/webhooks/${id}`, 'br');
     expect(shown.headers['content-encoding']).toBe('br');
   });
 
-  it('is listed, whichever operation sends it', async () => {
+  it('appears in UNCOMPRESSED for every operation that returns a secret', async () => {
     const sending = operationsOf(await committedDocument())
       .filter(({ responses }) =>
         Object.entries(responses).some(
@@ -167,7 +167,7 @@ describe('a response with a secret', () => {
     expect(sending.length).toBeGreaterThan(10);
   });
 
-  it('has an operation for each entry of the list', async () => {
+  it('corresponds to an operation for each entry of UNCOMPRESSED', async () => {
     const documented = operationsOf(await committedDocument()).map(
       ({ method, path }) => `${method} ${path.replace('/media/{key}', '/media/*').replaceAll(/\{(\w+)\}/g, ':$1')}`,
     );
@@ -175,7 +175,7 @@ describe('a response with a secret', () => {
   });
 });
 
-it('keeps the plain response for repetitions, and encodes each as its client accepts', async () => {
+it('stores the plain response for replays, and encodes each as its client accepts', async () => {
   const keys = Array.from({ length: 20 }, (_, index) => `${'polite '.repeat(10)}${index}`);
   const questions = Object.fromEntries(keys.map((key) => [key, { type: 'boolean' }]));
   const request = (accepted: string) =>
@@ -199,7 +199,7 @@ it('keeps the plain response for repetitions, and encodes each as its client acc
   expect(gunzipSync(zipped.rawPayload).toString()).toBe(body);
 });
 
-it('serves a stock client, which decodes by itself', async () => {
+it('serves a standard client, which decodes automatically', async () => {
   const address = await fixture.app.listen({ host: '127.0.0.1', port: 0 });
   const response = await fetch(`${address}${LIST}`, { headers: { authorization: `Bearer ${owner.key}` } });
   expect(response.headers.get('content-encoding')).toBe('gzip');
@@ -215,7 +215,7 @@ function isSecret(name: string): boolean {
   return SECRETS.includes(name);
 }
 
-/** Names of all fields that are not below an array: those of a completion have tokens of another kind. */
+/** Names of all fields outside arrays: completions contain tokens of another kind there. */
 function fieldsOf({ properties = {}, anyOf = [] }: Schema = {}): string[] {
   return [...Object.keys(properties), ...Object.values(properties).flatMap(fieldsOf), ...anyOf.flatMap(fieldsOf)];
 }

@@ -36,7 +36,7 @@ function openResponse() {
   return { raw, server, ended: ended.signal, watch };
 }
 
-it('a response that stays open ends when its client leaves, also before anybody watched', () => {
+it('an open response ends when its client leaves, even before the watch starts', () => {
   for (const isEarly of [false, true]) {
     const { raw, ended, watch } = openResponse();
     if (isEarly) raw.destroy();
@@ -47,7 +47,7 @@ it('a response that stays open ends when its client leaves, also before anybody 
   }
 });
 
-it('a response that stays open ends when the server closes, also before anybody watched', () => {
+it('an open response ends when the server closes, even before the watch starts', () => {
   for (const isEarly of [false, true]) {
     const { server, ended, watch } = openResponse();
     if (isEarly) server.abort();

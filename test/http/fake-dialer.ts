@@ -2,7 +2,7 @@ import type { PublicCall, PublicCallEvent, PublicLeg } from '../../actors/call-v
 import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall, RequestedSound } from '../../actors/dialer.ts';
 import type { CallControl } from '../../machines/call-control.ts';
 
-/** A dialer that dials nobody: it keeps what it was asked and answers what it was told to. */
+/** A dialer that places no call: records requests and returns what the test sets. */
 export class FakeDialer implements Dialer {
   readonly placed: PlaceCallRequest[] = [];
   readonly hungUp: { workspaceId: string; callId: string }[] = [];
@@ -37,7 +37,6 @@ export class FakeDialer implements Dialer {
   }
 
   readonly controlled: CallControl[] = [];
-  /** Of the call that is controlled. */
   legs: PublicLeg[] = [];
   /** Throws to refuse. */
   onControl: (control: CallControl) => void = () => undefined;
@@ -85,13 +84,13 @@ export class FakeDialer implements Dialer {
     return this.watchers.get(callId)?.size ?? 0;
   }
 
-  /** Runs when somebody subscribes: between the subscription and the reading of stored events. */
+  /** Runs between the subscription and the reading of stored events. */
   set onWatch(run: () => void) {
     this.#onWatch = run;
   }
 }
 
-/** A request that leaves everything open. */
+/** A request with required fields only. */
 export const PLACEMENT: PlaceCallRequest = {
   workspaceId: '',
   placedVia: 'api_key',

@@ -1,7 +1,7 @@
 import type { LiveSession, LiveStt, OpenLiveSession, SessionCommand } from '../../actors/stt/live-stt.ts';
 import type { AudioFormat } from '../../machines/utterances.ts';
 
-/** Sessions without recognition: they keep what they are given and say what the test says. */
+/** Sessions without recognition: they record their input and emit the test's events. */
 export class FakeLiveStt implements LiveStt {
   readonly sessions: FakeLiveSession[] = [];
 
@@ -11,7 +11,6 @@ export class FakeLiveStt implements LiveStt {
     return session;
   }
 
-  /** The newest. */
   get session(): FakeLiveSession {
     const session = this.sessions.at(-1);
     if (session === undefined) throw new Error('no session was opened');
@@ -31,7 +30,7 @@ class FakeLiveSession implements LiveSession {
   readonly id = 'session-1';
   readonly options: OpenLiveSession;
   readonly commands: SessionCommand[] = [];
-  readonly heard: { bytes: number[]; format: AudioFormat }[] = [];
+  readonly received: { bytes: number[]; format: AudioFormat }[] = [];
   isStarted = true;
   endedBy: Parameters<LiveSession['end']>[0] | 'itself' | null = null;
   readonly #ended = Promise.withResolvers<void>();
@@ -46,9 +45,9 @@ class FakeLiveSession implements LiveSession {
   }
 
   audio(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): boolean {
-    // As a listener does, who has it in another thread from then on.
+    // Transfers the buffer, as the real listener does to another thread.
     const taken = structuredClone(bytes, { transfer: [bytes.buffer] });
-    if (this.isStarted) this.heard.push({ bytes: [...taken], format });
+    if (this.isStarted) this.received.push({ bytes: [...taken], format });
     return this.isStarted;
   }
 
@@ -56,7 +55,6 @@ class FakeLiveSession implements LiveSession {
     this.#end(reason, { code: 1008, reason });
   }
 
-  /** Says its last word. */
   close(code: number, reason: string): void {
     this.#end('itself', { code, reason });
   }

@@ -11,7 +11,7 @@ import type {
   Transcriber,
 } from '../../actors/stt/transcriber.ts';
 
-/** A transcriber that listens to nobody: it keeps what it was asked and answers what it was told to. */
+/** A transcriber without recognition: records requests and returns what the test sets. */
 export class FakeTranscriber implements Transcriber {
   readonly begun: BeginTranscription[] = [];
   readonly requests: (TranscribeRequest & { uploadPath: string })[] = [];
@@ -66,7 +66,7 @@ export class FakeTranscriber implements Transcriber {
     return ['pocketsphinx/en-us'];
   }
 
-  /** Uploads that are still on disk are removed, too. */
+  /** Also removes uploads that are still on disk. */
   [Symbol.dispose](): void {
     if (this.#folder !== null) rmSync(this.#folder, { recursive: true, force: true });
   }

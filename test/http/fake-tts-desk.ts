@@ -9,17 +9,16 @@ import type {
 import { TandemError } from '../../machines/errors.ts';
 import type { SpokenPart } from '../../speech/speech-synthesis.ts';
 
-/** Says what it is told to say and remembers what it was asked. */
+/** Returns the audio that the test sets and records requests. */
 export class FakeTtsDesk implements TtsDesk {
   asked: SpeakTextRequest[] = [];
   parts: SpokenPart[] = [
     { audio: Buffer.from([1, 0, 2, 0]), durationMs: 250, words: [{ word: 'Hello', startMs: 0, endMs: 250 }] },
     { audio: Buffer.from([3, 0]), durationMs: 375, words: [{ word: 'there.', startMs: 255, endMs: 370 }] },
   ];
-  /** Thrown before anything is said, or after all parts. */
+  /** Thrown before the first audio, or after all chunks. */
   refusal: unknown = null;
   failure: unknown = null;
-  /** Of the last text. */
   signal: AbortSignal | null = null;
 
   languages() {
@@ -54,7 +53,7 @@ export class FakeTtsDesk implements TtsDesk {
   async close(): Promise<void> {}
 }
 
-/** Sentences end at a period. */
+/** Splits sentences at periods. */
 async function readerFor({ voiceId }: { voiceId: string | null }): Promise<TextReader> {
   if (voiceId === 'nobody') throw new TandemError('VOICE_NOT_FOUND', 'No such voice.');
   const clauseOf = (text: string) => ({

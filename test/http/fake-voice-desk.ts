@@ -17,7 +17,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { VoiceTier } from '../../speech/voices/catalogue.ts';
 import { PLAIN_CHARACTER, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 
-/** A voice that every workspace has, under its id and as `en-us`. */
+/** A voice of every workspace, by its id and as `en-us`. */
 export const FAKE_VOICE: VoiceView = {
   id: '3f1f5a0e-1a8c-8d1e-9b7a-2f6b8c0d4e11',
   name: 'English (United States)',
@@ -48,14 +48,13 @@ export const FAKE_RECIPE: VoiceRecipe = {
   reference: null,
 };
 
-/** Voices in memory; remembers what it was asked. Files of uploads are really received. */
+/** Voices in memory; records requests and really receives uploaded files. */
 export class FakeVoiceDesk implements VoiceDesk {
-  /** Of workspaces, by id. */
   own = new Map<string, VoiceView & { workspaceId: string }>();
   created: CreateVoiceRequest[] = [];
   added: AddSamplesRequest[] = [];
   updated: { voiceId: string; patch: VoicePatch; by: VoiceCaller }[] = [];
-  /** Thrown by whatever is asked next. */
+  /** Thrown by the next request. */
   refusal: unknown = null;
   sampleKey: string | null = 'voice-samples/0a1b2c.mp3';
   uploads = 0;

@@ -37,13 +37,14 @@ import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { firstAnswers, isJudgement } from '../language/judge/rubrics.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
+import { FakeLiveCalls } from './fake-live-calls.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
-import { countedOnly, FakeReadiness } from './fake-operations.ts';
+import { countedOnly, FakeReadiness, FakeSystemHealth } from './fake-operations.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { FakeVoiceDesk } from './fake-voice-desk.ts';
 
-/** Seals recordings; those that tests put in clear stay playable. */
+/** Encrypts recordings; plain ones that tests store stay playable. */
 export const RECORDING_KEY = Buffer.alloc(32, 6);
 
 export interface Member {
@@ -53,32 +54,32 @@ export interface Member {
   workspaceId: string;
 }
 
-/** The API on a database of its own, with a fake dialer, an owner with a key, and everything that was logged. */
+/** The API on its own database, with a fake dialer, an owner with a key, and the captured log. */
 export interface HttpFixture extends AsyncDisposable {
   app: FastifyInstance;
   sql: Sql;
   databaseUrl: string;
   dialer: FakeDialer;
+  liveCalls: FakeLiveCalls;
   readiness: FakeReadiness;
+  systemHealth: FakeSystemHealth;
   webRtc: FakeWebRtc;
-  /** Takes the calls that verify numbers. */
+  /** Answers verification calls to numbers. */
   sip: FakeSip;
   speech: FakeTtsDesk;
   voices: FakeVoiceDesk;
   transcriber: FakeTranscriber;
   liveStt: FakeLiveStt;
-  /** Says hello, where nothing else was queued. */
+  /** Answers hello unless a test queues another answer. */
   models: FakeLanguageModels;
-  /** Whose batches are judged when the test says `sweep`. */
+  /** Judges batches when the test calls `sweep`. */
   judgeBatches: Pick<JudgeBatches, 'sweep'>;
   memory: OpenMemory;
   memoryQueue: MemoryQueue;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
-  /** Deliveries that were to be attempted at once. */
   enqueued: string[];
-  /** Lines of the log, as written. */
   logLines: string[];
   now: { current: Date };
   addWorkspace(options?: { plan?: Plan }): Promise<Member>;
@@ -115,7 +116,9 @@ export async function createHttpFixture(
   const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const dialer = new FakeDialer();
+  const liveCalls = new FakeLiveCalls();
   const readiness = new FakeReadiness();
+  const systemHealth = new FakeSystemHealth();
   const webRtc = new FakeWebRtc();
   const speech = new FakeTtsDesk();
   const voices = new FakeVoiceDesk();
@@ -153,7 +156,7 @@ export async function createHttpFixture(
     sql,
     limits: createLimitsInProcess(),
     tempDir: folder,
-    // What tests send here needs no process of its own.
+    // Tests' documents need no separate process.
     reader: { read: (document) => readDocument(document), close: async () => {} },
   });
   const sealingKeys = createSealingKeys(RECORDING_KEY);
@@ -182,9 +185,11 @@ export async function createHttpFixture(
     judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
     sql,
     dialer,
+    liveCalls,
     readiness,
+    systemHealth,
     metrics: countedOnly(),
-    phones: createPhoneDesk({ webRtc, clock: systemClock, logger }),
+    phones: createPhoneDesk({ boot: 'boot-1', webRtc, clock: systemClock, logger }),
     speech,
     voices,
     transcriber,
@@ -199,6 +204,7 @@ export async function createHttpFixture(
     models,
     now: () => now.current,
     trunkTargets,
+    trunkProber: { probe: async () => [] },
     numberVerifier,
     registration: 'open',
     ...options,
@@ -232,14 +238,16 @@ export async function createHttpFixture(
     return await addKey(workspace.id, user.id, 'owner key');
   }
 
-  // The oldest workspace is the operator's.
+  // The oldest workspace belongs to the operator.
   const owner = await addWorkspace({ createdAt: new Date(now.current.getTime() - 1) });
   return {
     app,
     sql,
     databaseUrl: database.url,
     dialer,
+    liveCalls,
     readiness,
+    systemHealth,
     webRtc,
     sip,
     speech,
@@ -272,12 +280,15 @@ export async function createHttpFixture(
     },
 
     async call(method, url, { as = owner, body, headers = {} } = {}) {
-      const response = await app.inject({
+      const request = {
         method,
         url,
         headers: { ...(as === null ? {} : { authorization: `Bearer ${as.key}` }), ...headers },
         ...(body === undefined ? {} : { payload: body as string | Buffer | object }),
-      });
+      };
+      const isEndless = /^\/dialer\/stream(\?|$)/.test(url) && method === 'GET';
+      if (isEndless) return await beginningOf(await app.inject({ ...request, payloadAsStream: true }));
+      const response = await app.inject(request);
       const isJson = String(response.headers['content-type']).startsWith('application/json');
       return {
         status: response.statusCode,
@@ -301,7 +312,19 @@ export async function createHttpFixture(
   };
 }
 
-/** Timers run; the time is the test's. */
+/** The response up to the first event of an endless stream. */
+async function beginningOf(response: LightMyRequestResponse): Promise<Answer> {
+  const { statusCode: status, headers } = response;
+  const isStream = status === 200;
+  let text = '';
+  for await (const chunk of response.stream()) {
+    text += String(chunk);
+    if (isStream && /^data: .*\n\n/m.test(text)) break;
+  }
+  return { status, headers, body: isStream ? null : JSON.parse(text), raw: Buffer.from(text) };
+}
+
+/** Real timers with the test's current time. */
 function clockOf(now: { current: Date }): Clock {
   const ms = () => now.current.getTime();
   return { ...systemClock, now: ms, monotonicMs: ms };

@@ -34,28 +34,28 @@ async function openFixture(options: Parameters<typeof createHttpFixture>[0]) {
   };
 }
 
-describe('a signed URL without TANDEM_PUBLIC_URL', () => {
+describe('signed URL without TANDEM_PUBLIC_URL', () => {
   let opened: Awaited<ReturnType<typeof openFixture>>;
   beforeAll(async () => {
     opened = await openFixture({ publicUrl: null, trustedProxies: ['10.0.0.0/8'] });
   });
   afterAll(() => (opened.fixture as HttpFixture)[Symbol.asyncDispose]());
 
-  it('leads to the host that a trusted proxy forwards', async () => {
+  it('uses the host that a trusted proxy forwards', async () => {
     const proxy = { remoteAddress: '10.1.2.3', host: 'app:8080' };
     expect(await opened.originFor(proxy)).toBe('http://app:8080');
     const forwarded = { 'x-forwarded-host': 'voice.example.com', 'x-forwarded-proto': 'https' };
     expect(await opened.originFor({ ...proxy, ...forwarded })).toBe('https://voice.example.com');
   });
 
-  it('does not lead to the host that another client names', async () => {
+  it('ignores the host that another client forwards', async () => {
     const remoteAddress = '203.0.113.9';
     const forwarded = { 'x-forwarded-host': FORGED, 'x-forwarded-proto': 'https', forwarded: `host=${FORGED}` };
     expect(await opened.originFor({ remoteAddress })).toBe('http://localhost');
     expect(await opened.originFor({ remoteAddress, ...forwarded })).toBe('http://localhost');
   });
 
-  it('leads to the address that such a client is connected to', async () => {
+  it('uses the address that such a client connects to', async () => {
     const { fixture, path, authorization } = opened;
     await fixture.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = fixture.app.server.address() as AddressInfo;
@@ -68,7 +68,7 @@ describe('a signed URL without TANDEM_PUBLIC_URL', () => {
   });
 });
 
-it('a signed URL leads to TANDEM_PUBLIC_URL, whatever the Host header is', async () => {
+it('a signed URL uses TANDEM_PUBLIC_URL, whatever the Host header', async () => {
   const { fixture, originFor } = await openFixture({ publicUrl: 'https://voice.example.com' });
   await using _ = fixture;
   for (const remoteAddress of ['127.0.0.1', '203.0.113.9']) {

@@ -70,7 +70,7 @@ export const nastyText: fc.Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
 );
 
-/** A body: mostly the example with some fields changed, taken away or added; sometimes anything at all. */
+/** Mostly the example with some fields changed, removed or added; sometimes any value. */
 export function bodyFor(schema: Schema, example: unknown): fc.Arbitrary<unknown> {
   const properties = Object.entries(schema.properties ?? {});
   const fields = isObject(example) ? example : {};
@@ -88,7 +88,7 @@ export function bodyFor(schema: Schema, example: unknown): fc.Arbitrary<unknown>
       if (value === LEFT_OUT) entries.delete(name);
       else entries.set(name, value);
     }
-    // `fromEntries` defines fields, so that a field `__proto__` is one.
+    // `fromEntries` defines fields, even one named `__proto__`.
     return Object.fromEntries(entries);
   });
   return fc.oneof({ weight: 8, arbitrary: changed }, { weight: 1, arbitrary: anything() });
@@ -96,7 +96,7 @@ export function bodyFor(schema: Schema, example: unknown): fc.Arbitrary<unknown>
 
 const LEFT_OUT = Symbol('left out');
 
-/** At, next to and far beyond what the schema allows. */
+/** Values at, next to and far beyond the limits of the schema. */
 export function valueFor(schema: Schema): fc.Arbitrary<unknown> {
   const branches = (schema.anyOf ?? []).map(valueFor);
   return fc.oneof(
@@ -106,7 +106,7 @@ export function valueFor(schema: Schema): fc.Arbitrary<unknown> {
   );
 }
 
-/** What the schema itself names. */
+/** Defaults, constants, enum members and examples of the schema. */
 export function knownValues(schema: Schema): unknown[] {
   const { examples = [], enum: choices = [], anyOf = [] } = schema;
   const named = [schema.default, schema.const].filter((value) => value !== undefined);

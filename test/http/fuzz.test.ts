@@ -19,12 +19,12 @@ import {
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 const RUNS = 50;
-/** Of the default suite, where a stranger's first run is no place to find what was never right. */
+/** Fixed for the default suite, so that a first run does not fail on a new counterexample. */
 const SEED = 20_260_131;
-/** Each takes a tenth of a second to hash a password. */
+/** Each hashes a password, which takes 0.1 s. */
 const SLOW = ['register', 'login'];
 
-/** A machine that is busy with other tests takes ten times as long as an idle one, which is done in a second. */
+/** A machine busy with other tests takes ten times as long as an idle one, which needs a second. */
 const OPERATION_WITHIN_MS = fc.isDeep ? 600_000 : 20_000 + 200 * RUNS;
 
 const UNLIMITED = { perMinute: 1e9, perDay: 1e9 };
@@ -32,10 +32,9 @@ const UNLIMITED = { perMinute: 1e9, perDay: 1e9 };
 let fixture: HttpFixture;
 let credentials: string[];
 let workspaceId: string;
-/** Of things there are, by the path of their kind, so that requests get past "not found". */
+/** Ids of existing resources by path of their kind, so that requests get past "not found". */
 let realIds: Record<string, string[]>;
 const checks = new Map<object, ReturnType<typeof Compile>>();
-/** What each operation was answered. */
 const reached = new Map<string, Set<number>>();
 
 beforeAll(async () => {
@@ -46,7 +45,7 @@ beforeAll(async () => {
   const { workspace } = await seedWorkspace(fixture.sql);
   workspaceId = workspace.id;
   const owner = await fixture.addMemberWith('owner', workspaceId);
-  // Whatever becomes of the first owner, there is one.
+  // Keeps an owner whatever happens to the first one.
   const spare = await fixture.addMemberWith('owner', workspaceId);
   const viewer = await fixture.addMemberWith('viewer', workspaceId);
   const elsewhere = await fixture.addWorkspace();
@@ -104,7 +103,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** What takes things away comes after what needs them. */
+/** Runs deletions after the operations that need the resource. */
 function lateness({ method, operationId }: NamedOperation): number {
   if (operationId === 'logout') return 2;
   return method === 'DELETE' ? 1 : 0;
@@ -124,7 +123,6 @@ interface Sent {
   authorization: string | null;
 }
 
-/** New, used before, or anything. */
 const idempotencyKey = fc.oneof(
   { weight: 8, arbitrary: fc.uuid() },
   fc.constantFrom('a', 'b'),
@@ -182,7 +180,7 @@ function requestFor({ method, path: route, parameters = [], requestBody }: Named
   );
   return fc.record({
     path: path as fc.Arbitrary<Record<string, string>>,
-    // A session names its workspace; so do keys, at times.
+    // Sessions require a workspace; keys sometimes name one.
     query: fc
       .tuple(query, fc.boolean())
       .map(
@@ -199,12 +197,12 @@ function requestFor({ method, path: route, parameters = [], requestBody }: Named
   });
 }
 
-/** That the server serves the same is seen to elsewhere. */
+/** test/http/openapi.test.ts checks that the server serves this document. */
 const operations = operationsOf(await committedDocument()).toSorted((a, b) => lateness(a) - lateness(b));
 
-describe('whatever is sent, the answer is one the document has, with its headers, and never a failure of ours', () => {
+describe('random requests', () => {
   it.each(operations)(
-    'to $operationId',
+    'get only documented responses from $operationId',
     async (operation) => {
       const statuses = new Set<number>();
       reached.set(operation.operationId, statuses);
@@ -221,7 +219,7 @@ describe('whatever is sent, the answer is one the document has, with its headers
     OPERATION_WITHIN_MS,
   );
 
-  it('gets behind the front door, too', () => {
+  it('succeed at least once for 80 % of the operations', () => {
     expect(operations.length).toBeGreaterThanOrEqual(50);
     if (fc.isDeep) console.log(reached);
     const succeeded = [...reached].filter(([, statuses]) => [...statuses].some((status) => status < 300));
@@ -258,7 +256,7 @@ function expectDocumented({ operationId, responses }: NamedOperation, { status, 
   for (const header of ['x-request-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
     expect(headers[header], header).toBeTruthy();
   }
-  // An id that is empty, or too long, leads elsewhere: that is not an answer of the operation.
+  // An empty or too long id matches another route.
   if (body?.code === 'METHOD_NOT_ALLOWED' || isNowhere(body)) return;
   const response = responses[String(status)];
   expect(response, `${operationId} answered ${status} ${body?.code} ${body?.message}`).toBeDefined();
@@ -266,13 +264,13 @@ function expectDocumented({ operationId, responses }: NamedOperation, { status, 
   const media = response?.content?.['application/json'];
   if (media?.schema !== undefined && body !== null) expect(errorsOf(media.schema, body), operationId).toEqual([]);
   if (status < 400) return;
-  // A replayed error has the id of the request that ran.
+  // A replayed error has the id of the original request.
   const isReplayed = headers['idempotency-replayed'] === 'true';
   expect(body).toMatchObject({ success: false, ...(!isReplayed && { request_id: headers['x-request-id'] }) });
   expect(Object.keys(media?.examples ?? {}), `${operationId} answered ${body.message}`).toContain(body.code);
-  // 503 is for what is declared and not for a database that is there.
+  // 503 is for documented causes, not for a healthy database.
   expect(['INTERNAL', 'STORAGE_UNAVAILABLE']).not.toContain(body.code);
-  // The schemas should have caught what the database refuses.
+  // The schemas should reject whatever the database rejects.
   expect(body.message).not.toContain('cannot be stored');
   expect(JSON.stringify(body)).not.toMatch(/node_modules|at .*\.ts:|select |postgres/i);
 }
@@ -291,13 +289,13 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** Percent-encodes what can be; half surrogate pairs cannot, and are sent as garbage. */
+/** Percent-encodes text, and sends unpaired surrogates, which cannot be encoded, as garbage. */
 function encodeLeniently(text: string): string {
   return text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80';
 }
 
-it('metadata comes back from the database as it was sent, odd keys and lone surrogates included', async () => {
-  // Another workspace: the first has whatever calling rules it was sent.
+it('metadata returns from the database unchanged, with odd keys and lone surrogates', async () => {
+  // The first workspace has arbitrary calling rules by now.
   const { workspace } = await seedWorkspace(fixture.sql);
   const owner = await fixture.addMemberWith('owner', workspace.id);
   const odd = JSON.parse('{"b":1,"a":{"__proto__":{"x":1},"constructor":null},"lone":"\\ud800","n":[1.5,-0.1,1e21]}');

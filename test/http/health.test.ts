@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** From another address than loopback, unless named. */
+/** Sends from a non-loopback address by default. */
 async function ask(url: string, { from = STRANGER, token, method = 'GET', forwarded }: Asked = {}) {
   const headers = {
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -30,7 +30,7 @@ interface Asked {
 }
 
 describe('GET /readyz', () => {
-  it('returns 200 and every check when all are ok', async () => {
+  it('returns 200 and every check when all pass', async () => {
     fixture.readiness.checks = [
       { name: 'database', ok: true, reason: null },
       { name: 'disk', ok: true, reason: null },
@@ -42,7 +42,7 @@ describe('GET /readyz', () => {
     ]);
   });
 
-  it('returns 503 with every check and its reason when one fails', async () => {
+  it('returns 503 with every check and the reason of the failed one', async () => {
     fixture.readiness.checks = [
       { name: 'database', ok: true, reason: null },
       { name: 'redis', ok: false, reason: 'It cannot be reached.' },
@@ -90,7 +90,7 @@ describe('GET /metrics', () => {
     ['neighbours of an allowed network', { from: '10.2.0.1' }],
     ['a wrong token', { token: `${TOKEN}x` }],
     ['an API key', { token: 'sk_0123456789abcdef' }],
-  ])('refuses %s', async (_name, asked) => {
+  ])('rejects %s', async (_name, asked) => {
     const answer = await ask('/metrics', asked);
     expect([answer.statusCode, answer.json().code]).toEqual([401, 'UNAUTHORIZED']);
     expect(answer.body).not.toContain('tandem_');
@@ -103,7 +103,7 @@ describe('GET /metrics', () => {
     }
   });
 
-  it('counts requests by the template of their route, whatever ids and unknown paths clients send', async () => {
+  it('counts requests by route template, for any ids and unknown paths', async () => {
     const { app } = fixture;
     const headers = { authorization: `Bearer ${fixture.owner.key}` };
     for (const id of ['call_1', 'call_2', '+919811111111']) {

@@ -20,7 +20,7 @@ const PLACEMENT = {
 const TEXT = { text: 'Hello there.' };
 
 let fixture: HttpFixture;
-/** Another process on the same database. */
+/** A second process on the same database. */
 let other: HttpFixture;
 beforeAll(async () => {
   fixture = await createHttpFixture();
@@ -48,7 +48,7 @@ const placedCalls = () => fixture.dialer.placed.length + other.dialer.placed.len
 const expireLeases = () =>
   fixture.sql`update idempotent_requests set leased_until = now() - interval '1 s' where leased_until is not null`;
 
-describe('a request that is repeated with its Idempotency-Key', () => {
+describe('repeated request with its Idempotency-Key', () => {
   it('runs once and returns the first response to every process, marked as replayed', async () => {
     const key = randomUUID();
     const first = await place(key);
@@ -66,7 +66,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect(placedCalls()).toBe(1);
   });
 
-  it('may send its fields in another order, but no other values', async () => {
+  it('accepts reordered fields, but no changed values', async () => {
     const key = randomUUID();
     await place(key);
     const reordered = Object.fromEntries(
@@ -78,7 +78,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect(placedCalls()).toBe(1);
   });
 
-  it('is rejected with Retry-After while the first one runs, whichever process runs it', async () => {
+  it('gets 409 with Retry-After while the first runs in any process', async () => {
     const key = randomUUID();
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     fixture.dialer.onPlace = async (request) => {
@@ -98,7 +98,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect(placedCalls()).toBe(1);
   });
 
-  it('runs once when many copies arrive at the same moment at two processes', async () => {
+  it('runs once when copies arrive together at two processes', async () => {
     const key = randomUUID();
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, index) => place(key, { at: index % 2 === 0 ? fixture : other })),
@@ -122,7 +122,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect((await place(key)).status).toBe(status);
     fixture.dialer.onPlace = succeed;
     expect((await place(key)).status).toBe(201);
-    // Both attempts name the call alike, so the second would find a call that the first has placed.
+    // Both attempts use one reference, so the second finds a call that the first placed.
     const references = fixture.dialer.placed.map(({ referenceId }) => referenceId);
     expect(references[0]).toMatch(/^qc2c-[0-9a-f-]{36}$/);
     expect(references).toEqual([references[0], references[0]]);
@@ -133,7 +133,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect(fixture.dialer.placed[0]?.referenceId).toBe('order-9');
   });
 
-  it('returns a final refusal again', async () => {
+  it('returns a final error again', async () => {
     const key = randomUUID();
     fixture.dialer.onPlace = () => Promise.reject(new TandemError('RECHARGE_REQUIRED', 'Top up.'));
     const first = await place(key);
@@ -142,13 +142,13 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect(placedCalls()).toBe(1);
   });
 
-  it('may be corrected after it was invalid', async () => {
+  it('accepts a correction after a validation error', async () => {
     const key = randomUUID();
     expect((await place(key, { body: { ...PLACEMENT, agent_number: '1' } })).status).toBe(400);
     expect((await place(key)).status).toBe(201);
   });
 
-  it('runs again when the process that ran it has died, and a frozen one that wakes changes nothing', async () => {
+  it('runs again after its process dies, and a process that wakes later changes nothing', async () => {
     const key = randomUUID();
     const { promise: frozen, resolve: wake } = Promise.withResolvers<void>();
     fixture.dialer.onPlace = async (request) => {
@@ -166,7 +166,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
     expect((await place(key)).raw.toString()).toBe(second.raw.toString());
   });
 
-  it('runs anew a day later, and then the row is swept', async () => {
+  it('runs again after a day, and then a sweep deletes the row', async () => {
     const key = randomUUID();
     await place(key);
     await fixture.sql`update idempotent_requests set expires_at = now()`;
@@ -183,7 +183,7 @@ describe('a request that is repeated with its Idempotency-Key', () => {
   });
 });
 
-describe('an Idempotency-Key', () => {
+describe('Idempotency-Key', () => {
   it('belongs to one API key, one workspace and one operation', async () => {
     const key = randomUUID();
     await place(key);
@@ -213,17 +213,17 @@ describe('an Idempotency-Key', () => {
     ['empty', ''],
     ['longer than 255 characters', 'x'.repeat(256)],
     ['not ASCII', 'clé'],
-  ])('is rejected when it is %s', async (_how, key) => {
+  ])('gets 400 for %s', async (_how, key) => {
     const { status, body } = await place(key);
     expect([status, body.code, body.details?.[0]?.path]).toEqual([400, 'VALIDATION_FAILED', 'Idempotency-Key']);
     expect(placedCalls()).toBe(0);
   });
 
-  it('may have 255 characters', async () => {
+  it('accepts 255 characters', async () => {
     expect((await place('x'.repeat(255))).status).toBe(201);
   });
 
-  it('does not let a revoked API key read the response', async () => {
+  it('returns nothing to a revoked API key', async () => {
     const key = randomUUID();
     const as = await fixture.addMemberWith('member');
     await place(key, { as });
@@ -231,7 +231,7 @@ describe('an Idempotency-Key', () => {
     expect((await place(key, { as })).status).toBe(401);
   });
 
-  it('returns a new secret again, which is sealed in the database', async () => {
+  it('returns a new secret again, which the database stores encrypted', async () => {
     const key = randomUUID();
     const session = await sessionOf(fixture, fixture.owner);
     const create = () =>
@@ -262,7 +262,7 @@ describe('an Idempotency-Key', () => {
     expect([first.status, again.raw.toString()]).toEqual([201, first.raw.toString()]);
   });
 
-  it('returns the billing headers of the first response, and does not charge again after a crash', async () => {
+  it('returns the billing headers of the first response, without a second charge after a crash', async () => {
     const key = randomUUID();
     const { memory } = fixture;
     await memory.ready({ withinMs: 10_000 });
@@ -274,7 +274,7 @@ describe('an Idempotency-Key', () => {
     expect(again.headers['x-billing-tx']).toBe(first.headers['x-billing-tx']);
     expect(again.headers['x-credit-charged']).toBe(first.headers['x-credit-charged']);
 
-    // As after a crash between the charge and the response.
+    // Simulates a crash between the charge and the response.
     const rows = await fixture.sql`select id, record_encrypted from idempotent_requests where operation like '%search'`;
     for (const { id, recordEncrypted } of rows) {
       const context = idempotentRequestContext(id);
@@ -288,11 +288,11 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-describe('a response that is not kept', () => {
+describe('response too large or streamed for replay', () => {
   it.each([
     ['/tts-stream', TEXT],
     ['/v1/audio/speech', { model: 'tts-1', input: 'Hello there.', voice: 'alloy', response_format: 'pcm' }],
-  ])('is not repeated: the stream of %s', async (url, body) => {
+  ])('gets 409 on repetition: the stream of %s', async (url, body) => {
     const key = randomUUID();
     const before = fixture.speech.asked.length;
     const first = await fixture.call('POST', url, keyed(key, { body }));
@@ -307,7 +307,7 @@ describe('a response that is not kept', () => {
     expect(fixture.speech.asked.length).toBe(before + 1);
   });
 
-  it('is not repeated: one over 1 MB', async () => {
+  it('gets 409 on repetition: a body over 1 MB', async () => {
     const key = randomUUID();
     fixture.dialer.onPlace = (request) => ({
       placed: true,
@@ -319,7 +319,7 @@ describe('a response that is not kept', () => {
     expect(placedCalls()).toBe(1);
   });
 
-  it('runs again when the client had gone before the response began', async () => {
+  it('runs again when the client left before the response began', async () => {
     const key = randomUUID();
     await fixture.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = fixture.app.server.address() as AddressInfo;
@@ -346,7 +346,7 @@ describe('a response that is not kept', () => {
   });
 });
 
-describe('an upload with an Idempotency-Key', () => {
+describe('upload with an Idempotency-Key', () => {
   const upload = (key: string, value: Buffer, { boundary = 'a', language = 'en' } = {}) => {
     const { body, headers } = formOf([field('language', language), { ...AUDIO, value }]);
     const text = body.toString('latin1').replaceAll('tandem-test-boundary', boundary);
@@ -358,7 +358,7 @@ describe('an upload with an Idempotency-Key', () => {
     );
   };
 
-  it('is compared by its fields and the bytes of its file, not by its boundary', async () => {
+  it('matches by its fields and file bytes, not by its boundary', async () => {
     const key = randomUUID();
     const first = await upload(key, Buffer.from('RIFF one'));
     expect(first.status).toBe(200);
@@ -368,7 +368,7 @@ describe('an upload with an Idempotency-Key', () => {
     expect((await upload(key, Buffer.from('RIFF one'), { language: 'hi' })).body.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
-  it('is compared by its bytes when the body is the audio', async () => {
+  it('matches by its bytes when the body is the audio', async () => {
     const key = randomUUID();
     const send = (body: string) =>
       fixture.call('POST', '/stt', keyed(key, { body: Buffer.from(body), headers: { 'content-type': 'audio/wav' } }));
@@ -378,7 +378,7 @@ describe('an upload with an Idempotency-Key', () => {
   });
 });
 
-it('is declared by every POST that creates or charges, and by no other', async () => {
+it('every POST that creates or charges declares Idempotency-Key, and no other', async () => {
   const posts = operationsOf(await committedDocument()).filter(({ method }) => method === 'POST');
   const takes = (name: string) => {
     const { parameters = [] } = posts.find(({ operationId }) => operationId === name)!;
@@ -391,11 +391,13 @@ it('is declared by every POST that creates or charges, and by no other', async (
       'hangUpCall',
       'holdCallLeg',
       'login',
+      'logInWithLink',
       'logout',
       'mintCallRecordingUrl',
       'mintPlaybackUrl',
       'muteCallLeg',
       'pauseCallRecording',
+      'createLiveStreamToken',
       'createPhoneToken',
       'createStreamToken',
       'receiveStripeEvent',

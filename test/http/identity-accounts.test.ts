@@ -16,8 +16,8 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const post = (url: string, body: unknown) => fixture.call('POST', url, { as: null, body });
 
-describe('registering', () => {
-  it('makes an account with a workspace on the free plan and an empty wallet, and logs in', async () => {
+describe('POST /auth/register', () => {
+  it('creates an account with a free, empty workspace, and logs in', async () => {
     const body = { email: 'Ada@Example.com', password: PASSWORD, name: 'Ada', workspace_name: 'Engines' };
     const { status, body: answer } = await post('/auth/register', body);
     expect(status).toBe(201);
@@ -41,7 +41,7 @@ describe('registering', () => {
     expect(list.body.pagination).toEqual({ page: 1, limit: 20, total: 1, pages: 1 });
   });
 
-  it('refuses an e-mail address that is taken, in any case, and makes nothing', async () => {
+  it('rejects a taken e-mail address in any case, and creates nothing', async () => {
     const { email } = await register(fixture);
     const before = await fixture.sql`select count(*)::int as n from workspaces`;
     const answer = await post('/auth/register', { email: email.toUpperCase(), password: PASSWORD });
@@ -56,29 +56,29 @@ describe('registering', () => {
     ['qwertyuiop', 'run'],
     ['Password-2026', 'most common passwords'],
     ['grace.hopper99', 'name or e-mail'],
-  ])('refuses the password %s and says what to do', async (password, hint) => {
+  ])('rejects the password %s with a hint', async (password, hint) => {
     const answer = await post('/auth/register', { email: 'grace.hopper@example.com', password });
     expect([answer.status, answer.body.code]).toEqual([400, 'WEAK_PASSWORD']);
     expect(answer.body.message).toContain(hint);
   });
 
   it.each(['nobody', 'a@', '@b.example', 'a b@c.example', 'a@b.example\n', `${'x'.repeat(65)}@b.example`])(
-    'refuses the e-mail address %j',
+    'rejects the e-mail address %j',
     async (email) => {
       const answer = await post('/auth/register', { email, password: PASSWORD });
       expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     },
   );
 
-  it('of one address at the same time makes one account', async () => {
+  it('creates one account from simultaneous requests', async () => {
     const body = { email: 'twice@example.com', password: PASSWORD };
     const answers = await Promise.all(Array.from({ length: 12 }, () => post('/auth/register', body)));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 11 }, () => 409)]);
   });
 });
 
-describe('logging in', () => {
-  it('mints a token with the claims of the contract, under the one algorithm', async () => {
+describe('POST /auth/login', () => {
+  it('returns a token with the claims of the contract, signed by EdDSA', async () => {
     const { email, userId } = await register(fixture);
     const { status, body } = await post('/auth/login', { email: email.toUpperCase(), password: PASSWORD });
     expect(status).toBe(200);
@@ -89,7 +89,7 @@ describe('logging in', () => {
     expect(body.data.expires_at).toBe(new Date(claims.exp! * 1000).toISOString());
   });
 
-  it('lets the first owner in, whose password is a setting', async () => {
+  it('admits the first owner by the password of the settings', async () => {
     await using first = await createHttpFixture();
     await bootstrap(first.sql, { ownerEmail: null, ownerPassword: PASSWORD, apiKey: null });
     const [owner] = await first.sql<{ email: string }[]>`select email from users order by id limit 1`;
@@ -97,7 +97,7 @@ describe('logging in', () => {
     expect((await first.call('POST', '/auth/login', { as: null, body })).status).toBe(200);
   });
 
-  it('answers a wrong password and an unknown address alike', async () => {
+  it('answers alike to a wrong password and an unknown address', async () => {
     const { email } = await register(fixture);
     const wrong = await post('/auth/login', { email, password: 'not the password' });
     const unknown = await post('/auth/login', { email: 'nobody@example.com', password: PASSWORD });
@@ -107,7 +107,7 @@ describe('logging in', () => {
     expect(wrong.body.message).toBe(unknown.body.message);
   });
 
-  it('hashes the password anew when the parameters are of an earlier time', async () => {
+  it('rehashes a password that has outdated parameters', async () => {
     const { email, userId } = await register(fixture);
     // "green staple under the ladder" with 8 MiB and one pass.
     const { argon2Sync } = await import('node:crypto');
@@ -122,7 +122,7 @@ describe('logging in', () => {
     expect((await post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
   });
 
-  it('is throttled by e-mail address and network, with the right password too, and nobody else is', async () => {
+  it('throttles an e-mail address per network, even with the right password', async () => {
     await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
     const { email } = await register(strict);
     const other = await register(strict);
@@ -137,7 +137,7 @@ describe('logging in', () => {
     expect((await login({ email: other.email, password: PASSWORD })).status).toBe(200);
   });
 
-  it('is not throttled by guesses that came from another network', async () => {
+  it('ignores guesses from other networks', async () => {
     await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
     const { email } = await register(strict);
     const login = async (password: string, address: string) => {
@@ -152,7 +152,7 @@ describe('logging in', () => {
     expect(await login(PASSWORD, '198.51.100.7')).toBe(200);
   });
 
-  it('is throttled by network, whichever e-mail addresses are tried', async () => {
+  it('throttles a network across e-mail addresses', async () => {
     await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerNetwork: 3 } } });
     const statuses = [];
     for (let i = 0; i < 5; i++) {
@@ -162,7 +162,7 @@ describe('logging in', () => {
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
   });
 
-  it('forgives failures once the password was right', async () => {
+  it('forgets failures after the right password', async () => {
     await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
     const { email } = await register(strict);
     const login = (password: string) => strict.call('POST', '/auth/login', { as: null, body: { email, password } });
@@ -174,8 +174,8 @@ describe('logging in', () => {
   });
 });
 
-describe('a token', () => {
-  it('places calls by session, for the workspace named in the query or the body', async () => {
+describe('session token', () => {
+  it('places calls for the workspace in the query or the body', async () => {
     const token = await sessionOf(fixture, fixture.owner);
     const { workspaceId, userId } = fixture.owner;
     const placement = { agent_number: '9876543210', customer_number: '9876501234' };
@@ -187,7 +187,7 @@ describe('a token', () => {
     ]);
   });
 
-  it("without a workspace, with a stranger's or with nonsense finds none", async () => {
+  it('finds no workspace without a valid one of its own', async () => {
     const { token } = await register(fixture);
     const stranger = await fixture.addWorkspace();
     for (const query of ['', '?workspace_id=', `?workspace_id=${stranger.workspaceId}`, '?workspace_id=x%27--']) {
@@ -196,14 +196,14 @@ describe('a token', () => {
     }
   });
 
-  it.each([[5], [null], [[]], [{ toString: 1 }]])('takes no %j for the id of a workspace', async (workspaceId) => {
+  it.each([[5], [null], [[]], [{ toString: 1 }]])('rejects %j as a workspace id', async (workspaceId) => {
     const token = await sessionOf(fixture, fixture.owner);
     const body = { name: 'k', workspace_id: workspaceId };
     const answer = await callWith(fixture, token, ['POST', '/developer/api', body]);
     expect([answer.status, answer.body.message]).toEqual([400, 'workspace_id must be a string.']);
   });
 
-  it('and a key that name two workspaces are refused', async () => {
+  it('rejects a request that names two workspaces, with a token or a key', async () => {
     const stranger = await fixture.addWorkspace();
     const url = `/dialer/pool?workspace_id=${stranger.workspaceId}`;
     expect((await fixture.call('GET', url)).body.code).toBe('WORKSPACE_NOT_FOUND');
@@ -215,7 +215,7 @@ describe('a token', () => {
     expect((await callWith(fixture, token, ['PUT', inQuery, body])).body.code).toBe('WORKSPACE_NOT_FOUND');
   });
 
-  it('counts against the limit of the workspace it names, in the query or the body', async () => {
+  it('counts against the limit of the workspace in the query or the body', async () => {
     const { token, workspaceId } = await register(fixture);
     const inQuery = await callWith(fixture, token, ['GET', `/developer/api?workspace_id=${workspaceId}`]);
     expect(inQuery.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' });
@@ -224,7 +224,7 @@ describe('a token', () => {
     expect(inBody.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '8' });
   });
 
-  it('is good no longer once it has expired', async () => {
+  it('expires', async () => {
     const { token, workspaceId } = await register(fixture);
     const before = fixture.now.current;
     const look = () => callWith(fixture, token, ['GET', `/dialer/pool?workspace_id=${workspaceId}`]);
@@ -235,7 +235,7 @@ describe('a token', () => {
     fixture.now.current = before;
   });
 
-  it('is good no longer once its user has logged out', async () => {
+  it('stops working when its user logs out', async () => {
     const { token, email } = await register(fixture);
     const other = (await post('/auth/login', { email, password: PASSWORD })).body.data.token;
     expect((await callWith(fixture, token, ['POST', '/auth/logout'])).body.data).toEqual({ logged_out: true });
@@ -243,7 +243,7 @@ describe('a token', () => {
     expect((await callWith(fixture, other, ['GET', '/workspaces'])).status).toBe(200);
   });
 
-  it('that somebody else signed, or nobody, or that was changed, is refused', async () => {
+  it('fails when forged, unsigned or altered', async () => {
     const { token, userId } = await register(fixture);
     const [header, payload, signature] = token.split('.') as [string, string, string];
     const { kid } = decodeProtectedHeader(token);
@@ -261,7 +261,7 @@ describe('a token', () => {
       await signed({ kid: 'unknown' }, forger.privateKey),
       await signed({ kid: "' or 1=1 --\0" }, forger.privateKey),
       await signed({ jwk: await exportJWK(forger.publicKey) }, forger.privateKey),
-      // The public key as the secret of another algorithm.
+      // The public key as an HMAC secret.
       await signed({ kid, alg: 'HS256' }, Buffer.from(row!.publicKey.x, 'base64url')),
       'a.b.c',
       '..',
@@ -269,7 +269,7 @@ describe('a token', () => {
     for (const wrong of forged) expect((await callWith(fixture, wrong, ['GET', '/workspaces'])).status).toBe(401);
   });
 
-  it('of a retired key is good until it expires, and new ones are signed by the next key', async () => {
+  it('outlives the retirement of its key, while new tokens use the next key', async () => {
     const { token, email } = await register(fixture);
     const { sql, secrets } = fixture;
     const kid = await createSessionTokens({ sql, secrets }).rotate(fixture.now.current);
@@ -280,7 +280,7 @@ describe('a token', () => {
     expect((await callWith(fixture, next, ['GET', '/workspaces'])).status).toBe(200);
   });
 
-  it('is signed by a key of its own month, whichever process is asked first', async () => {
+  it('uses one key per month, whichever process creates it', async () => {
     const { email } = await register(fixture);
     const before = fixture.now.current;
     fixture.now.current = new Date(before.getTime() + 31 * 86_400_000);
@@ -294,8 +294,8 @@ describe('a token', () => {
   });
 });
 
-describe('the private half of a signing key', () => {
-  it('that was sealed under another secret of the platform is replaced by a key of this one', async () => {
+describe('private signing key', () => {
+  it('gives way to a new key when sealed under another platform secret', async () => {
     await using moved = await createHttpFixture();
     const { token, email } = await register(moved);
     const [{ id } = { id: '' }] = await moved.sql<{ id: string }[]>`select id from signing_keys`;
@@ -308,7 +308,7 @@ describe('the private half of a signing key', () => {
     }
   });
 
-  it('is stored sealed', async () => {
+  it('rests encrypted in the database', async () => {
     await register(fixture);
     const rows = await fixture.sql<{ text: string; publicKey: object }[]>`
       select encode(private_key_encrypted, 'escape') as text, public_key from signing_keys`;
@@ -320,7 +320,7 @@ describe('the private half of a signing key', () => {
   });
 });
 
-it('no password, token or e-mail address is ever logged', async () => {
+it('passwords, tokens and e-mail addresses never appear in the log', async () => {
   await using quiet = await createHttpFixture();
   const { token, email } = await register(quiet);
   await quiet.call('POST', '/auth/login', { as: null, body: { email, password: PASSWORD } });

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { createSessionTokens } from '../../http/session-tokens.ts';
 import type { Answer, HttpFixture, Member } from './fixture.ts';
 
-/** Long, and nobody's first guess. */
+/** Long and uncommon, as the password rules require. */
 export const PASSWORD = 'green staple under the ladder';
 
-/** Somebody who logged in. */
+/** A logged-in user. */
 export interface Person {
   token: string;
   userId: number;
@@ -13,7 +13,6 @@ export interface Person {
   workspaceId: string;
 }
 
-/** Registers somebody new through the API. */
 export async function register(fixture: HttpFixture, fields: Record<string, unknown> = {}): Promise<Person> {
   const email = `${randomBytes(6).toString('hex')}@example.com`;
   const body = { email, password: PASSWORD, ...fields };
@@ -23,7 +22,7 @@ export async function register(fixture: HttpFixture, fields: Record<string, unkn
   return { token, userId: user.id, email: user.email, workspaceId: workspace.id };
 }
 
-/** A session of somebody the fixture made, who has no password. */
+/** A session of a user without a password, as the fixture creates them. */
 export async function sessionOf({ sql, secrets, now }: HttpFixture, { userId }: Member): Promise<string> {
   return (await createSessionTokens({ sql, secrets }).mint({ userId, now: now.current })).token;
 }

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 
 describe('workspaces', () => {
-  it('are listed with the role in each, and the balance for owners alone', async () => {
+  it('list each role, and the balance for owners alone', async () => {
     const { workspace } = await seedWorkspace(fixture.sql, { balanceNano: 12_500_000_000n, name: 'Rich' });
     const viewer = await fixture.addMemberWith('viewer', workspace.id);
     const token = await sessionOf(fixture, viewer);
@@ -42,14 +42,14 @@ describe('workspaces', () => {
     });
   });
 
-  it.each(['', ' ', '\0', 'a\0b'])('refuse the name %j', async (name) => {
+  it.each(['', ' ', '\0', 'a\0b'])('reject the name %j', async (name) => {
     const token = await sessionOf(fixture, fixture.owner);
     const answer = await callWith(fixture, token, ['POST', '/workspaces', { name }]);
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(answer.body.message).toContain('name');
   });
 
-  it('other than its own are not shown to a key', async () => {
+  it('stay hidden from a key except its own, and cannot be created by a key', async () => {
     const owner = await fixture.addWorkspace();
     await callWith(fixture, await sessionOf(fixture, owner), ['POST', '/workspaces', { name: 'Second' }]);
     const { body } = await fixture.call('GET', '/workspaces', { as: owner });
@@ -57,7 +57,7 @@ describe('workspaces', () => {
     expect((await fixture.call('POST', '/workspaces', { as: owner, body: { name: 'Third' } })).status).toBe(403);
   });
 
-  it('show their balance to a limited key only where it may see money', async () => {
+  it('show their balance to a limited key only with a billing scope', async () => {
     const { token, workspaceId } = await register(fixture);
     const balanceSeenWith = async (scopes: string[]) => {
       const fields = { name: 'limited', scopes, workspace_id: workspaceId };
@@ -70,7 +70,7 @@ describe('workspaces', () => {
   });
 });
 
-describe('members', () => {
+describe('workspace members', () => {
   let owner: Person;
   let url: string;
   beforeAll(async () => {
@@ -87,7 +87,7 @@ describe('members', () => {
     callWith(fixture, by.token, ['PATCH', `${url}/${userId}`, { role }]);
   const remove = (by: Person, userId: number | string) => callWith(fixture, by.token, ['DELETE', `${url}/${userId}`]);
 
-  it('are added by e-mail address, listed, changed and removed', async () => {
+  it('join by e-mail address, and can be listed, changed and removed', async () => {
     const grace = await add('viewer');
     expect(grace.answer.status).toBe(201);
     expect(grace.answer.body.data).toMatchObject({ user_id: grace.userId, email: grace.email, role: 'viewer' });
@@ -104,7 +104,7 @@ describe('members', () => {
     expect((await remove(owner, grace.userId)).body.code).toBe('MEMBER_NOT_FOUND');
   });
 
-  it('must have an account, and are added once', async () => {
+  it('need an account, and join once', async () => {
     const unknown = { email: 'stranger@example.com', role: 'viewer' };
     const answer = await callWith(fixture, owner.token, ['POST', url, unknown]);
     expect([answer.status, answer.body.code]).toEqual([404, 'USER_NOT_FOUND']);
@@ -113,7 +113,7 @@ describe('members', () => {
     expect([again.status, again.body.code]).toEqual([409, 'ALREADY_MEMBER']);
   });
 
-  it("of other workspaces are not reached through one's own", async () => {
+  it('stay out of reach for other workspaces', async () => {
     const stranger = await register(fixture);
     expect((await callWith(fixture, stranger.token, ['GET', url])).body.code).toBe('WORKSPACE_NOT_FOUND');
     expect((await remove(owner, stranger.userId)).body.code).toBe('MEMBER_NOT_FOUND');
@@ -122,7 +122,7 @@ describe('members', () => {
     }
   });
 
-  it('who are admins neither make owners nor touch them', async () => {
+  it('with the admin role cannot create or change owners', async () => {
     const admin = await add('admin');
     const other = await add('viewer');
     expect((await patch(admin, admin.userId, 'owner')).body.code).toBe('FORBIDDEN');
@@ -133,14 +133,14 @@ describe('members', () => {
     expect((await remove(admin, other.userId)).status).toBe(200);
   });
 
-  it('include an owner, whatever happens', async () => {
+  it('always include an owner', async () => {
     for (const answer of [await patch(owner, owner.userId, 'admin'), await remove(owner, owner.userId)]) {
       expect([answer.status, answer.body.code]).toEqual([409, 'LAST_OWNER']);
     }
     expect((await patch(owner, owner.userId, 'owner')).status).toBe(200);
   });
 
-  it('include an owner also when two owners remove each other at the same time', async () => {
+  it('include an owner even when two owners remove each other at the same time', async () => {
     const first = await register(fixture);
     const second = await register(fixture);
     const members = `/workspaces/${first.workspaceId}/members`;
@@ -159,7 +159,7 @@ describe('members', () => {
     expect(workspace?.ownerUserId).toBe(owners[0]?.userId);
   });
 
-  it('who are removed lose their keys, also should they come back', async () => {
+  it('lose their keys on removal, even if they rejoin', async () => {
     const dev = await add('developer');
     const made = await callWith(fixture, dev.token, [
       'POST',
@@ -179,7 +179,7 @@ describe('API keys', () => {
   const inWorkspace = ({ workspaceId }: Person | Member, path = '') =>
     `/developer/api${path}?workspace_id=${workspaceId}`;
 
-  it('are shown once, and later by prefix and last four; only a hash is stored', async () => {
+  it('appear once in full, then by prefix and last four characters; the database stores a hash', async () => {
     const owner = await register(fixture);
     const fields = { name: 'CRM', scopes: ['calls:read', 'calls:read'], expires_at: '2027-01-01T00:00:00Z' };
     const made = await callWith(fixture, owner.token, ['POST', inWorkspace(owner), fields]);
@@ -211,14 +211,14 @@ describe('API keys', () => {
     [{ name: 'k', scopes: ['everything'] }, 'scopes'],
     [{ name: 'k', expires_at: '2020-01-01' }, 'expires_at'],
     [{ name: 'k', expires_at: 'tomorrow' }, 'expires_at'],
-  ])('are not made of %j', async (fields, path) => {
+  ])('reject %j', async (fields, path) => {
     const token = await sessionOf(fixture, fixture.owner);
     const answer = await callWith(fixture, token, ['POST', inWorkspace(fixture.owner), fields]);
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(answer.body.message).toContain(path);
   });
 
-  it('are not made for somebody who was removed after the request was let in', async () => {
+  it('exclude a user who was removed while the request ran', async () => {
     const developer = await fixture.addMemberWith('developer');
     const token = await sessionOf(fixture, developer);
     const { workspaceId, userId } = developer;
@@ -229,8 +229,8 @@ describe('API keys', () => {
       void made.finally(() => {
         hasAnswer = true;
       });
-      // The removal is committed once the request waits for it, or has slipped through.
-      await untilTruthy(async () => hasAnswer || (await somethingWaitsForALock()));
+      // Commits the removal once the request waits for its lock, or has finished.
+      await untilTruthy(async () => hasAnswer || (await isLockAwaited()));
       return { made };
     });
     const answer = await (await removed).made;
@@ -239,7 +239,7 @@ describe('API keys', () => {
     expect(live).toHaveLength(0);
   });
 
-  it('are deleted with effect at once, by their user or an admin, in their workspace', async () => {
+  it('stop working when deleted by their user or an admin', async () => {
     const developer = await fixture.addMemberWith('developer');
     const other = await fixture.addMemberWith('developer');
     const admin = await fixture.addMemberWith('admin');
@@ -257,7 +257,7 @@ describe('API keys', () => {
     expect((await remove(other, other.keyId)).status).toBe(200);
   });
 
-  it('do what the role of their user allows at the time', async () => {
+  it('follow the current role of their user', async () => {
     const person = await fixture.addMemberWith('admin');
     expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(200);
     const url = `/workspaces/${fixture.owner.workspaceId}/members/${person.userId}`;
@@ -266,18 +266,18 @@ describe('API keys', () => {
   });
 });
 
-async function somethingWaitsForALock(): Promise<boolean> {
+async function isLockAwaited(): Promise<boolean> {
   const waiting = await fixture.sql`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return waiting.length > 0;
 }
 
-describe('an open stream', () => {
+describe('open event stream', () => {
   let streaming: HttpFixture;
   let workspaceId: string;
   let origin: string;
   beforeAll(async () => {
-    // No heartbeat within the test: what ends a stream here is not the look that comes with it.
+    // A long heartbeat: its check of the credentials does not end the stream here.
     streaming = await createHttpFixture({ heartbeatMs: 600_000 });
     workspaceId = (await seedWorkspace(streaming.sql)).workspace.id;
     await seedTrunk(streaming.sql, { workspaceId });
@@ -295,7 +295,7 @@ describe('an open stream', () => {
     return { ended, watchers: () => streaming.dialer.watcherCount(callId) };
   }
 
-  it('ends at once when its key is deleted, and no other does', async () => {
+  it('ends at once when its own key is deleted', async () => {
     const admin = await streaming.addMemberWith('admin', workspaceId);
     const member = await streaming.addMemberWith('member', workspaceId);
     const kept = await open(admin, admin.key);
@@ -313,7 +313,7 @@ describe('an open stream', () => {
     expect(await stream.ended).toContain('retry: ');
   });
 
-  it('ends at once when its user is removed from the workspace', async () => {
+  it('ends at once when its user leaves the workspace', async () => {
     const owner = await streaming.addMemberWith('owner', workspaceId);
     const member = await streaming.addMemberWith('member', workspaceId);
     const byKey = await open(member, member.key);
@@ -332,8 +332,8 @@ describe('an open stream', () => {
   });
 });
 
-describe('the audit log', () => {
-  it('has who did what to what, newest first, for owners and admins', async () => {
+describe('audit log', () => {
+  it('lists actor, action and target, newest first, for owners and admins', async () => {
     const owner = await register(fixture);
     const named = { workspace_id: owner.workspaceId };
     const made = await callWith(fixture, owner.token, ['POST', '/developer/api', { name: 'CRM', ...named }]);
@@ -399,7 +399,7 @@ describe('the audit log', () => {
 });
 
 describe('onboarding', () => {
-  it('saves what was chosen, with time and source of the consent set here', async () => {
+  it('saves the choices, with time and source of the consent set by the server', async () => {
     const { token, userId } = await register(fixture);
     const body = {
       default_voice_id: 'voice-1',
@@ -422,7 +422,7 @@ describe('onboarding', () => {
     expect(again.body.data).toEqual(answer.body.data);
   });
 
-  it('is done even when the consent cannot be saved', async () => {
+  it('succeeds even when saving the consent fails', async () => {
     await using broken = await createHttpFixture();
     const { token } = await register(broken);
     await broken.sql.unsafe(`
@@ -448,7 +448,7 @@ describe('unsubscribing', () => {
     return row;
   };
 
-  it('asks first, acts on POST alone, and as often as one likes', async () => {
+  it('asks on GET, acts on POST, and can be repeated', async () => {
     const { token, userId } = await register(fixture);
     const body = { marketing_consent: true };
     const { unsubscribe_url: link } = (await callWith(fixture, token, ['POST', '/user/onboarding', body])).body.data;
@@ -472,14 +472,14 @@ describe('unsubscribing', () => {
     expect(await consentOf(userId)).toEqual(first);
   });
 
-  it.each(['', 'x', '1.', `1.${'A'.repeat(43)}`, '%00'])('refuses the token %j', async (token) => {
+  it.each(['', 'x', '1.', `1.${'A'.repeat(43)}`, '%00'])('rejects the token %j', async (token) => {
     for (const method of ['GET', 'POST'] as const) {
       const answer = await fixture.call(method, `/unsubscribe?token=${token}`, { as: null });
       expect(answer.status).toBe(400);
     }
   });
 
-  it('does not take the token of one user for another', async () => {
+  it('rejects a token made for another user', async () => {
     const { userId } = await register(fixture);
     const token = unsubscribeToken(userId, Buffer.alloc(32, 5)).replace(`${userId}.`, `${userId + 1}.`);
     const answer = await fixture.call('POST', `/unsubscribe?token=${token}`, { as: null });

@@ -24,8 +24,8 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 const put = (body: unknown, as = writer) => fixture.call('PUT' as 'POST', PATH, { as, body });
 
-describe('the rule for calls to a number', () => {
-  it('is set with its defaults, shown with the number, and written to the audit log', async () => {
+describe('inbound rule of a number', () => {
+  it('applies defaults, appears with the number, and goes to the audit log', async () => {
     const { status, body } = await put(FORWARD);
     const rule = {
       action: 'forward',
@@ -44,14 +44,14 @@ describe('the rule for calls to a number', () => {
     expect(entry!.details).toEqual({ action: 'forward' });
   });
 
-  it('takes a browser, options and a rule to reject', async () => {
+  it('accepts a browser, options and a rejecting rule', async () => {
     const options = { ring_timeout: 20, max_duration: 600, record: true, transcribe: true, announce: 'Sales.' };
     const { body } = await put({ action: 'forward', endpoint: { type: 'webrtc', user_id: writer.userId }, ...options });
     expect(body.data.inbound).toMatchObject({ endpoint: { type: 'webrtc', user_id: writer.userId }, ...options });
     expect((await put({ action: 'reject' })).body.data.inbound).toEqual({ action: 'reject' });
   });
 
-  it('asks a URL, whose secret is stored encrypted and shown by its end', async () => {
+  it('accepts a URL with a secret, stores the secret encrypted and returns its last characters', async () => {
     const secret = 'a secret of the integrator 4711';
     const { status, body } = await put({ action: 'ask', url: 'https://example.com/in', secret, fallback: FORWARD });
     expect(status).toBe(200);
@@ -67,14 +67,14 @@ describe('the rule for calls to a number', () => {
     expect(asked.body.data.inbound.fallback).toEqual({ action: 'reject' });
   });
 
-  it('sends callbacks of the calls that it forwards', async () => {
+  it('accepts a callback for forwarded calls', async () => {
     const callbacks = { callback_url: 'https://example.com/done', callback_secret: 'sixteen characters' };
     const { body } = await put({ ...FORWARD, ...callbacks });
     expect(body.data.inbound).toMatchObject({ action: 'forward', callback_url: 'https://example.com/done' });
     expect(JSON.stringify(body)).not.toContain('sixteen');
   });
 
-  it('takes no URL that callbacks may not be sent to', async () => {
+  it('rejects a URL that callbacks must not reach', async () => {
     fixture.dialer.onCheckUrl = () => {
       throw new TandemError('INVALID_CALLBACK_URL', 'url must be an https URL.');
     };
@@ -100,11 +100,11 @@ describe('the rule for calls to a number', () => {
     [{ ...FORWARD, max_duration: 1e9 }],
     [{ ...FORWARD, announce: '' }],
     [{ ...FORWARD, surprise: 1 }],
-  ])('is refused with 400 for %j', async (body) => {
+  ])('answers 400 to %j', async (body) => {
     expect((await put(body)).status).toBe(400);
   });
 
-  it('is for writers of the workspace that rents the number', async () => {
+  it('requires a writer of the workspace that rents the number', async () => {
     expect((await put(FORWARD, reader)).status).toBe(403);
     expect((await put(FORWARD, stranger)).body.code).toBe('NUMBER_NOT_FOUND');
     const malformed = await fixture.call('PUT' as 'POST', '/dialer/numbers/none/inbound', {

@@ -23,7 +23,7 @@ async function signUp(email: string, invitation?: string) {
   return await fixture.call('POST', '/auth/register', { as: null, body });
 }
 
-/** Somebody with an account and a session, in a workspace of their own. */
+/** A logged-in user with a workspace of their own. */
 async function stranger() {
   const member = await fixture.addWorkspace();
   const [user] = await fixture.sql<{ email: string }[]>`select email from users where id = ${member.userId}`;
@@ -34,7 +34,7 @@ const accept = (token: string, session: string) =>
   callWith(fixture, session, ['POST', '/invitations/accept', { token }]);
 
 describe('registration', () => {
-  it('rejects everybody on a closed server, also with an invitation, and says what to do', async () => {
+  it('fails on a closed server even with an invitation, and names the setting', async () => {
     await using closed = await createHttpFixture({ registration: 'closed' });
     const email = newEmail();
     const url = `/workspaces/${closed.owner.workspaceId}/invitations`;
@@ -49,17 +49,17 @@ describe('registration', () => {
     expect(row!.n).toBe(0);
   });
 
-  it('is closed unless a setting opens it', async () => {
+  it('defaults to closed', async () => {
     expect(loadConfig({}, [], '/nonexistent/.env').registration).toBe('closed');
   });
 
-  it('requires an invitation where it is by invitation', async () => {
+  it('requires an invitation in the mode `invite`', async () => {
     const { status, body } = await signUp(newEmail());
     expect([status, body.code]).toEqual([403, 'REGISTRATION_CLOSED']);
     expect(body.message).toContain('invitation');
   });
 
-  it('with an invitation to a workspace makes a member of it, and no other workspace', async () => {
+  it('creates a member and no workspace from an invitation to a workspace', async () => {
     const email = newEmail();
     const invitation = await invite({ email: email.toUpperCase(), role: 'developer' });
     expect(invitation.status).toBe(201);
@@ -71,7 +71,7 @@ describe('registration', () => {
     expect(mine.body.data).toMatchObject([{ id: fixture.owner.workspaceId, role: 'developer' }]);
   });
 
-  it('with an invitation to make an account opens a workspace of its own', async () => {
+  it('creates a workspace from an invitation to open an account', async () => {
     const email = newEmail();
     const invitation = await invite({ email, kind: 'account' });
     expect(invitation.body.data).toMatchObject({ kind: 'account', role: null });
@@ -81,7 +81,7 @@ describe('registration', () => {
     expect(body.data.workspace.id).not.toBe(fixture.owner.workspaceId);
   });
 
-  it('uses an invitation once, also when several requests arrive together', async () => {
+  it('uses an invitation once, even for simultaneous requests', async () => {
     const email = newEmail();
     const { token } = (await invite({ email, role: 'viewer' })).body.data;
     const answers = await Promise.all(Array.from({ length: 5 }, () => signUp(email, token)));
@@ -89,7 +89,7 @@ describe('registration', () => {
     for (const { body } of answers.filter(({ status }) => status === 400)) expect(body.code).toBe('INVALID_INVITATION');
   });
 
-  it('does not use up an invitation that fails', async () => {
+  it('keeps an invitation that failed', async () => {
     const known = await stranger();
     const { token } = (await invite({ email: known.email, role: 'viewer' })).body.data;
     expect((await signUp(known.email, token)).body.code).toBe('EMAIL_TAKEN');
@@ -100,8 +100,8 @@ describe('registration', () => {
   });
 });
 
-describe('an invitation', () => {
-  it('adds a user with an account to the workspace, once, and shows in the audit log', async () => {
+describe('invitation', () => {
+  it('adds an existing user once, and appears in the audit log', async () => {
     const person = await stranger();
     const { token, id } = (await invite({ email: person.email, role: 'admin' })).body.data;
     expect((await accept(token, person.token)).status).toBe(200);
@@ -114,7 +114,7 @@ describe('an invitation', () => {
     expect((await invite({ email: person.email, role: 'viewer' })).body.code).toBe('ALREADY_MEMBER');
   });
 
-  it('works only for its address, until it expires, is revoked or is replaced', async () => {
+  it('works only for its address, until it expires or is revoked or replaced', async () => {
     const person = await stranger();
     const other = await stranger();
     const make = async () => (await invite({ email: person.email, role: 'viewer', expires_in_hours: 1 })).body.data;
@@ -138,7 +138,7 @@ describe('an invitation', () => {
     expect((await accept(third.token, person.token)).status).toBe(200);
   });
 
-  it('stops working when the user who created it may no longer invite', async () => {
+  it('stops working when its creator loses the permission', async () => {
     const admin = await fixture.addMemberWith('admin');
     const person = await stranger();
     const { token } = (await invite({ email: person.email, role: 'developer' }, admin)).body.data;
@@ -149,7 +149,7 @@ describe('an invitation', () => {
     expect((await accept(token, person.token)).status).toBe(200);
   });
 
-  it('of an owner takes an owner, and of an account the first workspace', async () => {
+  it('requires an owner to invite one, and the first workspace to invite an account', async () => {
     const admin = await fixture.addMemberWith('admin');
     expect((await invite({ email: newEmail(), role: 'owner' }, admin)).body.code).toBe('FORBIDDEN');
     const elsewhere = await fixture.addWorkspace();
@@ -158,18 +158,18 @@ describe('an invitation', () => {
     expect((await invite({ email: newEmail(), role: 'viewer' }, elsewhere)).status).toBe(201);
   });
 
-  it('needs a role exactly if it is to a workspace', async () => {
+  it('requires a role exactly when it is to a workspace', async () => {
     expect((await invite({ email: newEmail() })).body.details).toEqual([{ path: 'role', message: 'is required' }]);
     expect((await invite({ email: newEmail(), kind: 'account', role: 'viewer' })).body.code).toBe('VALIDATION_FAILED');
   });
 
-  it('to make an account is of no use to a user who has one', async () => {
+  it('does nothing for a user who already owns an account', async () => {
     const person = await stranger();
     const { token } = (await invite({ email: person.email, kind: 'account' })).body.data;
     expect((await accept(token, person.token)).body.code).toBe('INVALID_INVITATION');
   });
 
-  it('of another workspace is neither listed nor revoked', async () => {
+  it('hides from other workspaces, which cannot revoke it', async () => {
     const { id } = (await invite({ email: newEmail(), role: 'viewer' })).body.data;
     const elsewhere = await fixture.addWorkspace();
     const url = `/workspaces/${elsewhere.workspaceId}/invitations`;
@@ -177,7 +177,7 @@ describe('an invitation', () => {
     expect((await fixture.call('DELETE', `${url}/${id}`, { as: elsewhere })).body.code).toBe('INVITATION_NOT_FOUND');
   });
 
-  it('keeps its token out of the database and of the log', async () => {
+  it('keeps its token out of the database and the log', async () => {
     const { token } = (await invite({ email: newEmail(), role: 'viewer' })).body.data;
     await fixture.call('GET', '/workspaces', { headers: { 'x-request-id': token } });
     const rows = await fixture.sql<{ text: string }[]>`select i::text as text from invitations i`;
@@ -186,7 +186,7 @@ describe('an invitation', () => {
   });
 });
 
-it('anybody may register on an open server, and still join by invitation', async () => {
+it('an open server registers anyone, and accepts invitations', async () => {
   await using open = await createHttpFixture({ registration: 'open', rateLimits: LIMITS });
   const person = await register(open);
   const email = newEmail();

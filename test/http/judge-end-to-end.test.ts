@@ -14,7 +14,7 @@ import { type ModelServer, startModelServer } from '../language/model-server.ts'
 import { requireSoundBooks } from '../storage/sound-books.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
-/** The API and its judge over a server that speaks OpenAI's protocol, with real jobs. */
+/** A fake OpenAI-compatible server and real jobs. */
 let server: ModelServer;
 let fixture: HttpFixture;
 let owner: Member;
@@ -53,22 +53,21 @@ beforeEach(() => {
   server.requests.length = 0;
 });
 
-/** In the order of the rubric of the guide. */
+/** In the order of the guide's rubric. */
 const ANSWER = JSON.stringify({
   q1: { reason: 'By name.', evidence: ['good morning, asha'], answer: 'by_name', confidence: 0.95 },
   q2: { reason: 'A promise.', evidence: [], answer: 'no', confidence: 0.7 },
   summary: 'Friendly.',
 });
 
-/** The body that a command of the guide sends. */
 function bodyOf(path: string): object {
   const body = new RegExp(`POST \\$API${path}[\\s\\S]*?-d '([^']+)'`).exec(guide)?.[1];
   expect(body, path).toBeDefined();
   return JSON.parse(body!);
 }
 
-describe('the judge over a model server', () => {
-  it('does what the guide shows: a rubric, a call, its transcript, an evaluation', async () => {
+describe('judge over a model server', () => {
+  it('performs the steps of the guide: a rubric, a call, its transcript, an evaluation', async () => {
     const rubric = await fixture.call('POST', '/judge/rubrics', { as: owner, body: bodyOf('/judge/rubrics') });
     expect(rubric.status).toBe(201);
     const calls = await fixture.call('GET', '/dialer/click2call', { as: owner });
@@ -99,7 +98,7 @@ describe('the judge over a model server', () => {
     expect(JSON.stringify(asked!.body.response_format)).not.toContain('Asha');
   });
 
-  it('lists its models, and says whether the server was asked', async () => {
+  it('lists its models, and whether the list comes from the cache', async () => {
     const { body } = await fixture.call('GET', '/judge/models', { as: owner });
     expect(body.data.models.map(({ name }: { name: string }) => name)).toEqual(['tiny-1.0', 'svc-tiny', 'jev-latest']);
     expect(body.data.models[0].release_date).toBe('2026-01-01');
@@ -118,7 +117,7 @@ describe('the judge over a model server', () => {
     expect(await walletOf(fixture.sql, owner.workspaceId)).toEqual(before);
   });
 
-  it('judges a batch of calls that a job wakes it for', async () => {
+  it('judges a batch of calls in a job', async () => {
     const questions = { polite: { type: 'boolean' } };
     const rubric = await fixture.call('POST', '/judge/rubrics', { as: owner, body: { name: 'Batch', questions } });
     const answer = JSON.stringify({ q1: { reason: '', evidence: [], answer: 'yes', confidence: 1 }, summary: '' });
@@ -135,8 +134,8 @@ describe('the judge over a model server', () => {
   });
 });
 
-describe('the guide', () => {
-  it('names codes and operations that there are', async () => {
+describe('guide to the judge', () => {
+  it('names only codes and operations that exist', async () => {
     const document = JSON.parse(await readFile(join(import.meta.dirname, '../../openapi.json'), 'utf8'));
     const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
     const named = [...guide.matchAll(/(?:\$API|`(?:GET |POST )?)(\/(?:dialer|judge)[\w/${}-]*)/g)].map(

@@ -8,7 +8,7 @@ const QUESTIONS = {
   greeting: { type: 'choice', criteria: { warm: 'By name.', cold: 'Without one.' } },
   solved: { type: 'boolean', question: 'Was it solved?' },
 };
-/** As it comes back: a boolean says what its answers mean. */
+/** The rubric as returned: boolean questions get criteria. */
 const SHOWN = {
   ...QUESTIONS,
   solved: { ...QUESTIONS.solved, criteria: { yes: 'It is so.', no: 'It is not so, or nothing shows it.' } },
@@ -40,7 +40,7 @@ const list = async (query = '', as: Member = author) => {
 };
 
 describe('POST /judge/rubrics', () => {
-  it('adds a rubric, which reads as it was written', async () => {
+  it('creates a rubric and returns it', async () => {
     const { status, body } = await create({ name: '  Support ', description: '', model: 'jev-latest' });
     expect(status).toBe(201);
     expect(body.data).toEqual({
@@ -58,7 +58,7 @@ describe('POST /judge/rubrics', () => {
     expect((await get(body.data.id)).body.data).toEqual(body.data);
   });
 
-  it('keeps questions and answers in their order, whatever they are called', async () => {
+  it('keeps the order of questions and answers, whatever their keys', async () => {
     const text =
       '{"zz":{"type":"choice","criteria":{"z":"1","a":"2","__proto__":"3"}},"__proto__":{"type":"boolean","criteria":{"no":"n","yes":"y"}},"constructor":{"type":"choice","criteria":{"नहीं":"","हाँ":"x"}}}';
     const { status, body } = await create({ questions: JSON.parse(text) });
@@ -71,7 +71,7 @@ describe('POST /judge/rubrics', () => {
     expect(({} as { type?: string }).type).toBeUndefined();
   });
 
-  it('takes keys and answers of any script, and whatever comes beyond the first plane', async () => {
+  it('accepts keys and answers in any script, and astral characters', async () => {
     const questions = { 'Ist es höflich? 😀': { type: 'choice', criteria: { '👍': 'ja', 𝒏ein: 'nein' } } };
     expect((await create({ questions, name: '📞 नमस्ते' })).body.data).toMatchObject({ questions });
   });
@@ -95,26 +95,26 @@ describe('POST /judge/rubrics', () => {
     ['questions in a list', { questions: [QUESTIONS.solved] }],
     ['a blank name', { name: ' ' }],
     ['a name with NUL', { name: 'a\0' }],
-    ['a field that there is not', { question_count: 7 }],
+    ['an unknown field', { question_count: 7 }],
     ['no name', { name: undefined }],
-  ])('refuses %s', async (_, body) => {
+  ])('rejects %s', async (_, body) => {
     expect((await create(body)).body).toMatchObject({ code: 'VALIDATION_FAILED' });
   });
 
-  it('gives a name once in a workspace, also to those who come at the same time, and again elsewhere', async () => {
+  it('reserves a name once per workspace, even for simultaneous requests', async () => {
     const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => create({}, i % 2 ? author : colleague)));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409, 409, 409, 409, 409]);
     expect(answers.find(({ status }) => status === 409)?.body.code).toBe('RUBRIC_NAME_TAKEN');
     expect((await create({}, await fixture.addWorkspace())).status).toBe(201);
   });
 
-  it('shares it for owners and admins alone', async () => {
+  it('lets only owners and admins share a rubric', async () => {
     expect((await create({ shared: true })).body).toMatchObject({ code: 'FORBIDDEN' });
     expect((await create({ shared: true }, admin)).body.data).toMatchObject({ shared: true });
     expect((await create({ name: 'Other' }, viewer)).status).toBe(403);
   });
 
-  it('has room for so many', async () => {
+  it('enforces the limit of rubrics per workspace', async () => {
     const { workspaceId, userId } = author;
     await fixture.sql`
       insert into judge_rubrics (id, workspace_id, name, questions, question_count, shared, created_by_user_id, created_at, updated_at)
@@ -124,8 +124,8 @@ describe('POST /judge/rubrics', () => {
   });
 });
 
-describe('who sees a rubric', () => {
-  it('is its author, owners and admins, and everybody once it is shared', async () => {
+describe('GET /judge/rubrics', () => {
+  it('shows a rubric to its author, owners and admins, and once shared to the workspace', async () => {
     const { id } = (await create()).body.data;
     const readers = [author, admin, fixture.owner, colleague, viewer, await fixture.addWorkspace()];
     const seen = async () => await Promise.all(readers.map(async (as) => (await get(id, as)).status));
@@ -136,7 +136,7 @@ describe('who sees a rubric', () => {
     expect((await get(id, colleague)).body.data.is_mine).toBe(false);
   });
 
-  it('decides what is listed, newest first, by whose it is and whether it is shared', async () => {
+  it('lists visible rubrics, newest first, filtered by author and sharing', async () => {
     await create({ name: 'mine' });
     fixture.now.current = new Date(fixture.now.current.getTime() + 1000);
     await create({ name: 'theirs' }, colleague);
@@ -157,7 +157,7 @@ describe('who sees a rubric', () => {
 });
 
 describe('PATCH /judge/rubrics/:id', () => {
-  it('changes what is sent and nothing else', async () => {
+  it('changes only the fields in the body', async () => {
     const created = (await create({ description: 'Old', model: 'tiny-1.0' })).body.data;
     const at = fixture.now.current;
     fixture.now.current = new Date(at.getTime() + 1000);
@@ -178,13 +178,13 @@ describe('PATCH /judge/rubrics/:id', () => {
     [{ shared: 'yes' }],
     [null],
     [[]],
-  ])('refuses %j', async (body) => {
+  ])('rejects %j', async (body) => {
     const { id } = (await create()).body.data;
     const answer = await patch(id, body);
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 
-  it('is for its author, owners and admins', async () => {
+  it('admits the author, owners and admins', async () => {
     const { id } = (await create({ shared: true }, admin)).body.data;
     expect((await patch(id, { name: 'Mine' })).body).toMatchObject({ code: 'RUBRIC_NOT_OWNED' });
     expect((await patch(id, { name: 'Theirs' }, fixture.owner)).body.data.name).toBe('Theirs');
@@ -193,7 +193,7 @@ describe('PATCH /judge/rubrics/:id', () => {
     expect((await patch('x', { name: 'x' })).body.code).toBe('RUBRIC_NOT_FOUND');
   });
 
-  it('shares for owners and admins alone; its author may take it back', async () => {
+  it('lets only owners and admins share, and the author unshare', async () => {
     const { id } = (await create()).body.data;
     const refused = await patch(id, { shared: true, name: 'Renamed' });
     expect([refused.status, refused.body.code]).toEqual([403, 'FORBIDDEN']);
@@ -202,7 +202,7 @@ describe('PATCH /judge/rubrics/:id', () => {
     expect((await patch(id, { shared: false })).body.data.shared).toBe(false);
   });
 
-  it('takes no name that is taken, also by those who come at the same time', async () => {
+  it('rejects a taken name, even for simultaneous requests', async () => {
     const ids = await Promise.all(['a', 'b', 'c'].map(async (name) => (await create({ name })).body.data.id as string));
     expect((await patch(ids[0]!, { name: 'b' })).body.code).toBe('RUBRIC_NAME_TAKEN');
     expect((await patch(ids[0]!, { name: 'a' })).status).toBe(200);
@@ -212,7 +212,7 @@ describe('PATCH /judge/rubrics/:id', () => {
 });
 
 describe('DELETE /judge/rubrics/:id', () => {
-  it('removes it for its author, owners and admins, and its name is free', async () => {
+  it('admits the author, owners and admins, and frees the name', async () => {
     const { id } = (await create({ shared: true }, admin)).body.data;
     const remove = (as: Member) => fixture.call('DELETE', `/judge/rubrics/${id}`, { as });
     expect((await remove(author)).body.code).toBe('RUBRIC_NOT_OWNED');
@@ -222,7 +222,7 @@ describe('DELETE /judge/rubrics/:id', () => {
   });
 });
 
-it('what was done to rubrics is in the audit log', async () => {
+it('rubric changes appear in the audit log', async () => {
   const { id } = (await create({}, admin)).body.data;
   await patch(id, { shared: true }, admin);
   await fixture.call('DELETE', `/judge/rubrics/${id}`, { as: admin });

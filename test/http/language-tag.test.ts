@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { languageOfTag } from '../../http/language-tag.ts';
 
-describe('the language of a tag', () => {
+describe('languageOfTag', () => {
   it.each([
     ['en-US', 'en'],
     ['EN_in', 'en'],
@@ -12,7 +12,7 @@ describe('the language of a tag', () => {
     ['ar', 'ar'],
     ['en-', 'en-'],
     ['english', 'english'],
-  ])('of %s is %s', (tag, language) => {
+  ])('maps %s to %s', (tag, language) => {
     expect(languageOfTag(tag)).toBe(language);
   });
 });

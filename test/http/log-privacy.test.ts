@@ -9,7 +9,7 @@ const AGENT = '9876543210';
 const CUSTOMER = '9876501234';
 const SECRET = 'callback-secret-of-many-letters';
 
-it('no number, key, secret or signature is ever logged, whatever goes wrong', async () => {
+it('numbers, keys, secrets and signatures never reach the log, whatever fails', async () => {
   await using fixture = await createHttpFixture();
   const { workspace } = await seedWorkspace(fixture.sql);
   const member = await fixture.addMemberWith('owner', workspace.id);
@@ -61,7 +61,7 @@ it('no number, key, secret or signature is ever logged, whatever goes wrong', as
   }
 });
 
-it('the logger leaves out personal data and masks credentials, at any depth it is used at', () => {
+it('the logger removes personal data and masks credentials at any depth', () => {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   logger.info({ pii: { number: AGENT }, callId: 'c1' }, 'a call');
@@ -78,7 +78,7 @@ it('the logger leaves out personal data and masks credentials, at any depth it i
   expect(JSON.parse(lines[4]!).err.stack.length).toBeGreaterThan(0);
 });
 
-it('an error that is its own cause is logged all the same', () => {
+it('the logger accepts an error that is its own cause', () => {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   const error = new Error('first');
@@ -87,7 +87,7 @@ it('an error that is its own cause is logged all the same', () => {
   expect(JSON.parse(lines[0]!).err.cause.cause.type).toBe('Error');
 });
 
-it('personal data is shown only when asked for', () => {
+it('the logger includes personal data only on request', () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
   createLogger({ level: 'info', destination, showPii: true }).info({ pii: { number: AGENT } }, 'a call');

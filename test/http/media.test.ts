@@ -23,8 +23,8 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 const fetchMedia = (headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
   fixture.call(method, path, { as: null, headers });
 
-describe('a signed media URL', () => {
-  it('gives the whole file without any key', async () => {
+describe('signed media URL', () => {
+  it('returns the whole file without a key', async () => {
     const { status, headers, raw } = await fetchMedia();
     expect(status).toBe(200);
     expect(raw.equals(BYTES)).toBe(true);
@@ -43,7 +43,7 @@ describe('a signed media URL', () => {
     ['bytes=990-', 990, 999],
     ['bytes=-5', 995, 999],
     ['bytes=500-100000', 500, 999],
-  ])('gives the range %s', async (range, start, end) => {
+  ])('returns the range %s', async (range, start, end) => {
     const { status, headers, raw } = await fetchMedia({ range });
     expect(status).toBe(206);
     expect(headers['content-range']).toBe(`bytes ${start}-${end}/1000`);
@@ -57,13 +57,13 @@ describe('a signed media URL', () => {
     expect(headers['content-range']).toBe('bytes */1000');
   });
 
-  it('gives the whole for several ranges, or a range it does not understand', async () => {
+  it('returns the whole file for multiple or unknown ranges', async () => {
     for (const range of ['bytes=0-1,3-4', 'bytes=9-1', 'lines=1-2']) {
       expect((await fetchMedia({ range })).raw.length).toBe(1000);
     }
   });
 
-  it('answers HEAD with the headers alone', async () => {
+  it('answers HEAD with headers only', async () => {
     const { status, headers, raw } = await fetchMedia({}, 'HEAD');
     expect([status, headers['content-length'], raw.length]).toEqual([200, '1000', 0]);
     const part = await fetchMedia({ range: 'bytes=1-2' }, 'HEAD');
@@ -80,7 +80,7 @@ describe('a signed media URL', () => {
     expect([unchanged.status, unchanged.raw.length]).toEqual([304, 0]);
   });
 
-  it('is for that file and nothing else', async () => {
+  it('opens only its own file', async () => {
     const query = path.split('?')[1];
     const elsewhere = [
       `/media/recordings/other.wav?${query}`,
@@ -100,7 +100,7 @@ describe('a signed media URL', () => {
     }
   });
 
-  it('is over after five minutes', async () => {
+  it('expires after five minutes', async () => {
     const before = fixture.now.current;
     fixture.now.current = new Date(before.getTime() + 5 * 60_000 - 1000);
     expect((await fetchMedia()).status).toBe(200);
@@ -110,14 +110,14 @@ describe('a signed media URL', () => {
     expect([status, body.code]).toEqual([403, 'URL_EXPIRED']);
   });
 
-  it('of a file that is gone is 404', async () => {
+  it('answers 404 for a deleted file', async () => {
     await fixture.objects.delete(key);
     const { status, body } = await fetchMedia();
     await fixture.putObject(key, BYTES);
     expect([status, body.code]).toEqual([404, 'NOT_FOUND']);
   });
 
-  it('of a file that goes as it is asked for is 404, as JSON, whole or in part', async () => {
+  it('answers 404 as JSON for a file that is deleted during the request, whole or in part', async () => {
     const stat = fixture.objects.stat.bind(fixture.objects);
     for (const headers of [{}, { range: 'bytes=1-2' }] as Record<string, string>[]) {
       const deleting = vi.spyOn(fixture.objects, 'stat').mockImplementationOnce(async (wanted) => {

@@ -17,20 +17,20 @@ import { docxOf, paragraph } from '../language/documents/packages.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
-/** A second, the default, is too short for a busy machine. */
+/** The default of one second is too short for a busy machine. */
 const URL_PATH = '/memory/documents/extract';
 
-/** Reads here, or not before it is told to. */
+/** Reads at once, or when released by the test. */
 class HeldReader implements DocumentReader {
   readonly reading: GivenDocument[] = [];
-  readonly calledOff: string[] = [];
+  readonly cancelled: string[] = [];
   isHeld = false;
 
   async read(document: GivenDocument, signal: AbortSignal): Promise<ReadDocument> {
     this.reading.push(document);
     if (!this.isHeld) return await readDocument(document);
     await once(signal, 'abort');
-    this.calledOff.push((signal.reason as TandemError).code);
+    this.cancelled.push((signal.reason as TandemError).code);
     throw signal.reason;
   }
 
@@ -74,9 +74,9 @@ async function send(parts: readonly FormPart[], as: Member = owner) {
 }
 
 const balance = async () => (await walletOf(fixture.sql, owner.workspaceId)).availableNano;
-const leftBehind = async () => (await readdir(folder)).filter((name) => name.startsWith('document-'));
+const remainingFiles = async () => (await readdir(folder)).filter((name) => name.startsWith('document-'));
 
-it('reads a document, charges its characters and stores it as one memory that is found by its words', async () => {
+it('an extracted document costs its characters and becomes one searchable memory', async () => {
   const bytes = docxOf({
     title: 'Harbour rules',
     body: paragraph('Hours', '<w:pStyle w:val="Heading1"/>') + paragraph('The harbour opens at seven 😀.'),
@@ -109,10 +109,10 @@ it('reads a document, charges its characters and stores it as one memory that is
     const found = await fixture.call('POST', '/memory/search', { as: owner, body: { query: 'harbour' } });
     expect(found.body.data.results).toMatchObject([{ id }]);
   });
-  await eventually(async () => expect(await leftBehind()).toEqual([]));
+  await eventually(async () => expect(await remainingFiles()).toEqual([]));
 });
 
-it('takes its title from the form, the document or the name of the file, in that order', async () => {
+it('the title comes from the form, the document or the file name, in that order', async () => {
   const titleOf = async (parts: readonly FormPart[]) => {
     const { body } = await send(parts);
     return (await fixture.call('GET', `/memory/${body.data.results[0].id}`, { as: owner })).body.data.title;
@@ -125,7 +125,7 @@ it('takes its title from the form, the document or the name of the file, in that
   );
 });
 
-it('charges nothing and keeps nothing of what cannot be read', async () => {
+it('an unreadable document costs nothing and leaves nothing behind', async () => {
   const refusals: [Buffer | string, string][] = [
     ['', 'DOCUMENT_EMPTY'],
     [Buffer.from('MZ\x90\0\x03\0\0\0', 'latin1'), 'DOCUMENT_UNSUPPORTED'],
@@ -142,10 +142,10 @@ it('charges nothing and keeps nothing of what cannot be read', async () => {
   }
   expect(await balance()).toBe(1_000_000_000n);
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toEqual([]);
-  await eventually(async () => expect(await leftBehind()).toEqual([]));
+  await eventually(async () => expect(await remainingFiles()).toEqual([]));
 });
 
-it('names what is wrong with the form, and reads nothing then', async () => {
+it('an invalid form gets all its errors, and the document stays unread', async () => {
   const { status, body } = await send([
     fileOf('Text.'),
     field('type', 'team'),
@@ -168,7 +168,7 @@ it('names what is wrong with the form, and reads nothing then', async () => {
   expect(reader.reading).toEqual([]);
 });
 
-it('is refused where its sender may not write, and charges nothing', async () => {
+it('a sender without write access is refused and pays nothing', async () => {
   const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
   reader.reading.length = 0;
   expect((await send([fileOf('Text.')], viewer)).status).toBe(403);
@@ -181,14 +181,14 @@ it('is refused where its sender may not write, and charges nothing', async () =>
   expect(await balance()).toBe(1_000_000_000n);
 });
 
-it('shows and stores no name that reads in another order than it is written', async () => {
+it('file names lose their bidirectional control characters', async () => {
   const { body } = await send([fileOf('Text.', 'pass\u202efdp.exe\u2066.txt')]);
   expect(body.data.document.name).toBe('passfdp.exe.txt');
   const { body: stored } = await fixture.call('GET', `/memory/${body.data.results[0].id}`, { as: owner });
   expect(stored.data.title).toBe('passfdp.exe.txt');
 });
 
-it('stores the same document once', async () => {
+it('the same document is stored once', async () => {
   await send([fileOf('The same text.', 'a.txt')]);
   const { body, headers } = await send([fileOf('The same text.', 'a.txt')]);
   expect(body.data.results[0].deduplicated_into).toBe(body.data.results[0].id);
@@ -196,7 +196,7 @@ it('stores the same document once', async () => {
   expect(headers['x-credit-charged']).toBeUndefined();
 });
 
-it('reads two of a user at a time, and ends a reading whose client has gone', async () => {
+it('at most two documents per user are read at a time, and disconnecting ends a reading', async () => {
   if (!fixture.app.server.listening) await fixture.app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = fixture.app.server.address() as AddressInfo;
   reader.isHeld = true;
@@ -210,18 +210,18 @@ it('reads two of a user at a time, and ends a reading whose client has gone', as
     client.end(body);
     return client;
   });
-  // The other waits for the one lane.
+  // The second waits for the single lane.
   await eventually(async () => {
     expect(reader.reading).toHaveLength(1);
-    expect(await leftBehind()).toHaveLength(2);
+    expect(await remainingFiles()).toHaveLength(2);
   });
   const third = await send([fileOf('Third.')]);
   expect({ status: third.status, code: third.body.code }).toEqual({ status: 429, code: 'DOCUMENT_CONCURRENCY_LIMIT' });
   expect(third.headers['retry-after']).toBeDefined();
   for (const client of clients) client.destroy();
-  await eventually(async () => expect(await leftBehind()).toEqual([]));
-  // The other may have got the lane by then.
-  expect(new Set(reader.calledOff)).toEqual(new Set(['CLIENT_CANCELLED']));
+  await eventually(async () => expect(await remainingFiles()).toEqual([]));
+  // The second may already have the lane.
+  expect(new Set(reader.cancelled)).toEqual(new Set(['CLIENT_CANCELLED']));
   reader.isHeld = false;
   await eventually(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202));
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toHaveLength(1);

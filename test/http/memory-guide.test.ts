@@ -33,8 +33,8 @@ async function bash(script: string): Promise<string> {
   return stdout;
 }
 
-describe('the guide to memory over HTTP', () => {
-  it.runIf(hasCurl)('remembers, finds and uses what it says', async () => {
+describe('guide to memory over HTTP', () => {
+  it.runIf(hasCurl)('stores, finds and uses memories with the documented commands', async () => {
     const [remember, use] = [...guide.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, text]) => text!);
     const shown = JSON.parse(/```json\n([\s\S]*?)```/.exec(guide)![1]!);
     const stored = await bash(remember!);
@@ -49,7 +49,7 @@ describe('the guide to memory over HTTP', () => {
     expect(found).toContain('Mumbai');
   });
 
-  it('tells the limits as they are', () => {
+  it('states the actual limits', () => {
     const said = guide.replaceAll(/(?<=\d),(?=\d{3})/g, '');
     for (const limit of [MAX_TEXT_CHARACTERS, MAX_MEMORIES, MAX_MESSAGES, MAX_QUERY_CHARACTERS, METADATA_MAX_BYTES]) {
       expect(said).toMatch(new RegExp(`\\b${limit}\\b`));
@@ -57,7 +57,7 @@ describe('the guide to memory over HTTP', () => {
     expect([memoryBackoffMs(1), memoryBackoffMs(99), MOST_MEMORY_ATTEMPTS]).toEqual([2_000, 600_000, 12]);
   });
 
-  it('names only codes that there are', () => {
+  it('names only codes that exist', () => {
     const codes = [...guide.matchAll(/`([A-Z]+_[A-Z_]+)`/g)].map(([, code]) => code!);
     const settings = /^EMBEDDINGS_/;
     expect(codes.filter((code) => !settings.test(code) && !Object.hasOwn(ERROR_CATALOGUE, code))).toEqual([]);

@@ -25,7 +25,7 @@ const ready: MemoryRequests['ready'] = (...memory) => requests.ready(...memory);
 const balance = () => requests.balance();
 
 describe('POST /memory/ingest', () => {
-  it('answers at once with what was queued, the collection and the three billing headers', async () => {
+  it('returns the queued memory, its collection and three billing headers at once', async () => {
     const text = 'Asha Rao moved to Mumbai. 😀';
     const { status, body, headers } = await post('/memory/ingest', {
       text,
@@ -62,7 +62,7 @@ describe('POST /memory/ingest', () => {
     });
   });
 
-  it('is found by its words as soon as it returned', async () => {
+  it('makes the memory searchable by its words before it returns', async () => {
     fixture.memoryQueue.state = 'lost';
     try {
       const { body } = await post('/memory/ingest', { text: 'The brass lantern hangs at the harbour gate.' });
@@ -74,7 +74,7 @@ describe('POST /memory/ingest', () => {
     }
   });
 
-  it('stores and charges the same once, and something else with the same text apart', async () => {
+  it('stores and charges a repetition once, and different metadata separately', async () => {
     const body = { text: 'The harbour opens at seven.', metadata: { a: 1, b: [2] } };
     const first = await post('/memory/ingest', body);
     const before = await balance();
@@ -88,7 +88,7 @@ describe('POST /memory/ingest', () => {
     expect((await post('/memory/ingest', { ...body, metadata: { a: 2 } })).body.data.total_queued).toBe(1);
   });
 
-  it('stores and charges the same once when it comes at the same time', async () => {
+  it('stores and charges simultaneous repetitions once', async () => {
     const before = await balance();
     const text = 'Seven lanterns.';
     const answers = await Promise.all(Array.from({ length: 8 }, () => post('/memory/ingest', { text })));
@@ -97,7 +97,7 @@ describe('POST /memory/ingest', () => {
     expect(before - (await balance())).toBe(1_500n);
   });
 
-  it('keeps nobody from the wallet while it waits for its collection', async () => {
+  it('leaves the wallet unlocked while it waits for its collection', async () => {
     const { collection_id } = (await post('/memory/ingest', { text: 'Before.' })).body.data;
     const before = await balance();
     let ingest: ReturnType<typeof post> | undefined;
@@ -116,7 +116,7 @@ describe('POST /memory/ingest', () => {
     expect(before - (await balance())).toBe(1_000n);
   });
 
-  it('does not wait for ever for another that names the same collections in another order', async () => {
+  it('avoids a deadlock with a request that names the same collections in another order', async () => {
     const personal = (text: string) => ({ text });
     const shared = (text: string) => ({ text, type: 'hive' });
     const answers = await Promise.all(
@@ -129,7 +129,7 @@ describe('POST /memory/ingest', () => {
     expect((await get('/memory/collections')).body.data.pagination.total).toBe(2);
   });
 
-  it('refuses whom the wallet does not cover, and stores nothing', async () => {
+  it('answers 402 without credit, and stores nothing', async () => {
     const poor = await fixture.addWorkspace();
     const { status, body } = await post('/memory/ingest', { text: 'x'.repeat(1_000) }, poor);
     expect(status).toBe(402);
@@ -141,7 +141,7 @@ describe('POST /memory/ingest', () => {
     expect((await get('/memory/collections', poor)).body.data.collections).toEqual([]);
   });
 
-  it('denies viewers, and the workspace’s memories to all but owners and admins', async () => {
+  it('refuses viewers, and restricts workspace memories to owners and admins', async () => {
     const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
     const member = await fixture.addMemberWith('member', owner.workspaceId);
     const admin = await fixture.addMemberWith('admin', owner.workspaceId);
@@ -164,7 +164,7 @@ describe('POST /memory/ingest', () => {
     expect(found.body.data.results).toHaveLength(1);
   });
 
-  it('refuses what is no memory, and stores nothing of it', async () => {
+  it('rejects invalid memories, and stores nothing', async () => {
     for (const body of [
       {},
       { text: '' },
@@ -191,7 +191,7 @@ describe('POST /memory/ingest', () => {
     expect((await get('/memory')).body.data.pagination.total).toBe(0);
   });
 
-  it('takes 100 000 characters of any kind, and NUL and torn surrogates are left out', async () => {
+  it('accepts 100,000 characters, and drops NUL and lone surrogates', async () => {
     for (const text of ['😀'.repeat(100_000), '\n'.repeat(99_999).concat('x'), 'ab '.repeat(33_000)]) {
       expect((await post('/memory/ingest', { text })).status).toBe(202);
     }
@@ -210,7 +210,7 @@ describe('POST /memory/ingest', () => {
     await ready(body.data.results[0].id);
   });
 
-  it('says that memory is being set up until it is', async () => {
+  it('answers 503 while memory starts', async () => {
     const queue = new MemoryQueue();
     queue.state = 'closed';
     await using starting = await createHttpFixture({}, { memoryQueue: queue });
@@ -225,7 +225,7 @@ describe('POST /memory/ingest', () => {
     }
   });
 
-  it('pays back and keeps what cannot be queued', async () => {
+  it('refunds and keeps a memory that cannot be queued', async () => {
     const before = await balance();
     fixture.memoryQueue.state = 'refusing';
     try {
@@ -241,7 +241,7 @@ describe('POST /memory/ingest', () => {
 });
 
 describe('POST /memory/ingest/batch', () => {
-  it('answers with one result for each memory in their order, and what all of them cost', async () => {
+  it('returns one result per memory in order, and the total cost', async () => {
     const member = await fixture.addMemberWith('member', owner.workspaceId);
     const memories = [
       { text: 'First.' },
@@ -271,7 +271,7 @@ describe('POST /memory/ingest/batch', () => {
     expect(before - (await balance())).toBe(1_200n);
   });
 
-  it('takes a hundred, in any of which nothing may be wrong', async () => {
+  it('accepts a hundred memories, and rejects all when one is invalid', async () => {
     const memories = Array.from({ length: 100 }, (_, index) => ({ text: `Memory ${index}.` }));
     expect((await post('/memory/ingest/batch', { memories })).body.data.total_queued).toBe(100);
     const before = await balance();
@@ -283,7 +283,7 @@ describe('POST /memory/ingest/batch', () => {
     expect(await balance()).toBe(before);
   });
 
-  it('stores nothing when the wallet does not cover the sum, which it names', async () => {
+  it('stores nothing when the wallet does not cover the sum, and names the shortfall', async () => {
     const poor = await fixture.addWorkspace();
     await fund(fixture, poor, 1_000n);
     const memories = [{ text: '123456' }, { text: '1234567' }];
@@ -292,13 +292,13 @@ describe('POST /memory/ingest/batch', () => {
     expect((await get('/memory', poor)).body.data.pagination.total).toBe(0);
   });
 
-  it('is refused as the first one is when none may be stored', async () => {
+  it('answers with the first refusal when every memory is refused', async () => {
     const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
     const { status, body } = await post('/memory/ingest/batch', { memories: [{ text: 'a' }, { text: 'b' }] }, viewer);
     expect([status, body.code]).toEqual([403, 'POLICY_DENY']);
   });
 
-  it('has a limit of its own on the body', async () => {
+  it('applies its own body limit', async () => {
     const memories = Array.from({ length: 30 }, () => ({ text: 'x'.repeat(90_000) }));
     const { status, body } = await post('/memory/ingest/batch', { memories });
     expect([status, body.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);

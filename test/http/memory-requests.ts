@@ -11,7 +11,7 @@ export interface MemoryRequests {
   ready(id: string, as?: Member): Promise<void>;
 }
 
-/** Requests about memory of the owner of a new workspace, who has a dollar. */
+/** Memory requests of the owner of a new workspace with one dollar. */
 export async function memoryRequests(fixture: HttpFixture): Promise<MemoryRequests> {
   const owner = await fixture.addWorkspace();
   await fund(fixture, owner, 1_000_000_000n);

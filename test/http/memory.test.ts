@@ -19,8 +19,8 @@ const get: MemoryRequests['get'] = (...request) => requests.get(...request);
 const ready: MemoryRequests['ready'] = (...memory) => requests.ready(...memory);
 const balance = () => requests.balance();
 
-describe('a memory', () => {
-  it('of one person is there for nobody else, owners included', async () => {
+describe('single memory', () => {
+  it('exists only for the user who created it, not for owners', async () => {
     const member = await fixture.addMemberWith('member', owner.workspaceId);
     const stranger = await fixture.addWorkspace();
     const { body } = await post('/memory/ingest', { text: 'My secret lantern.' }, member);
@@ -37,7 +37,7 @@ describe('a memory', () => {
     expect((await get('/memory/nonsense')).body.code).toBe('MEMORY_NOT_FOUND');
   });
 
-  it('that is deleted is gone from every answer and the database, and its cost stays', async () => {
+  it('disappears from every response and the database when deleted, except its cost', async () => {
     const { body } = await post('/memory/ingest', {
       text: 'The violet lantern.',
       title: 'Violet',
@@ -58,7 +58,7 @@ describe('a memory', () => {
     expect(await balance()).toBeLessThan(before);
   });
 
-  it('is retried only after it failed', async () => {
+  it('can be retried only after a failure', async () => {
     const { body } = await post('/memory/ingest', { text: 'A lantern.' });
     const { id } = body.data.results[0];
     await ready(id);
@@ -72,7 +72,7 @@ describe('a memory', () => {
     await ready(id);
   });
 
-  it('is updated: a new text is billed and found, title and metadata are free', async () => {
+  it('charges and indexes a new text, and changes title and metadata free of charge', async () => {
     const { body } = await post('/memory/ingest', { text: 'The violet lantern.', metadata: { a: 1, b: 2 } });
     const { id } = body.data.results[0];
     await ready(id);
@@ -92,7 +92,7 @@ describe('a memory', () => {
     expect(usage.data.breakdown).toContainEqual(expect.objectContaining({ operation: 'update', count: 1 }));
   });
 
-  it('is not updated by strangers, viewers and senseless bodies', async () => {
+  it('rejects changes by other workspaces and viewers, and invalid bodies', async () => {
     const { body } = await post('/memory/ingest', { text: 'The violet lantern.', type: 'hive' });
     const { id } = body.data.results[0];
     const patch = async (change: unknown, as = owner) =>
@@ -116,7 +116,7 @@ describe('a memory', () => {
     expect((await get(`/memory/${id}`)).body.data).toMatchObject({ text: 'The violet lantern.', title: null });
   });
 
-  it('is listed newest first, with filters and pages', async () => {
+  it('appears in the list newest first, with filters and pages', async () => {
     const text = 'Lantern '.repeat(100);
     for (const title of ['a', 'b', 'c']) {
       fixture.now.current = new Date(fixture.now.current.getTime() + 1_000);
@@ -143,7 +143,7 @@ describe('POST /memory/search and /memory/context', () => {
     for (const { id } of body.data.results) await ready(id);
   });
 
-  it('finds by words, with scores, and is billed by the characters of the query', async () => {
+  it('finds by words with scores, and charges the characters of the query', async () => {
     const query = 'Where does Asha live?';
     const { status, body, headers } = await post('/memory/search', { query, limit: 1 });
     expect(status).toBe(200);
@@ -163,7 +163,7 @@ describe('POST /memory/search and /memory/context', () => {
     ]);
   });
 
-  it('filters by metadata and type, and refuses filters that mean nothing', async () => {
+  it('filters by metadata and type, and rejects invalid filters', async () => {
     const search = async (more: object) =>
       (await post('/memory/search', { query: 'Asha Bo boat lives', ...more })).body;
     expect((await search({ filters: { customer: 'C-2' } })).data.results).toHaveLength(1);
@@ -180,7 +180,7 @@ describe('POST /memory/search and /memory/context', () => {
     }
   });
 
-  it('answers queries of every sort without a charge that is not its own', async () => {
+  it('answers odd queries, each with its own charge', async () => {
     for (const query of [
       "'; drop table memories; --",
       '"',
@@ -197,14 +197,14 @@ describe('POST /memory/search and /memory/context', () => {
     }
   });
 
-  it('refuses whom the wallet does not cover', async () => {
+  it('answers 402 without credit', async () => {
     const poor = await fixture.addWorkspace();
     for (const url of ['/memory/search', '/memory/context']) {
       expect((await post(url, { query: 'Asha' }, poor)).status).toBe(402);
     }
   });
 
-  it('assembles a context of relevant memories only, however many tokens it may have', async () => {
+  it('builds a context of relevant memories only, below the token limit', async () => {
     const sourcesOf = async (asked: object) => (await post('/memory/context', asked)).body.data.sources;
     const found = await post('/memory/search', { query: 'Which harbour is Vega moored in, and is Asha there?' });
     expect(found.body.data.results).toHaveLength(2);
@@ -214,7 +214,7 @@ describe('POST /memory/search and /memory/context', () => {
     expect(body.data).toMatchObject({ context: '', token_count: 0, sources: [] });
   });
 
-  it('assembles a context of everything above a threshold of your own', async () => {
+  it('builds a context of everything above a given threshold', async () => {
     const { body } = await post('/memory/context', {
       query: 'Asha Rao lives in Mumbai and has a boat',
       threshold: 0.01,
@@ -224,7 +224,7 @@ describe('POST /memory/search and /memory/context', () => {
     expect(strict.body.data.sources).toEqual([]);
   });
 
-  it('assembles a context within its tokens, framed as data, with its sources', async () => {
+  it('builds a context within its tokens, marked as data, with its sources', async () => {
     const { body, headers } = await post('/memory/context', { query: 'Where does Asha live?', max_tokens: 200 });
     expect(body.data.context).toContain('{"text":"Asha Rao lives in Mumbai."}');
     expect(body.data.token_count).toBeLessThanOrEqual(200);
@@ -248,18 +248,18 @@ describe('POST /memory/search and /memory/context', () => {
     }
   });
 
-  it('logs nothing of what is remembered or asked', () => {
+  it('logs neither memories nor queries', () => {
     const lines = fixture.logLines.join('\n');
     for (const secret of ['Asha', 'Vega', 'lantern', 'Mumbai']) expect(lines).not.toContain(secret);
   });
 });
 
 describe('collections', () => {
-  it('of a team are made by members, seen by its members and deleted by who made them', async () => {
+  it('for a team belong to its members, and are deleted by their creator', async () => {
     const maker = await fixture.addMemberWith('member', owner.workspaceId);
-    const mate = await fixture.addMemberWith('member', owner.workspaceId);
+    const teammate = await fixture.addMemberWith('member', owner.workspaceId);
     const other = await fixture.addMemberWith('member', owner.workspaceId);
-    const made = await post('/memory/collections', { name: ' Support ', member_ids: [mate.userId] }, maker);
+    const made = await post('/memory/collections', { name: ' Support ', member_ids: [teammate.userId] }, maker);
     expect(made.status).toBe(201);
     const { collection_id } = made.body.data;
     expect(made.body.data).toMatchObject({
@@ -269,7 +269,7 @@ describe('collections', () => {
       memory_count: 0,
       created_by: maker.userId,
     });
-    const { body } = await post('/memory/ingest', { text: 'Call Asha back.', type: 'user', collection_id }, mate);
+    const { body } = await post('/memory/ingest', { text: 'Call Asha back.', type: 'user', collection_id }, teammate);
     expect(body.data).toMatchObject({ collection_id, memory_type: 'team', collection_label: 'Support' });
     const hidden = await post('/memory/ingest', { text: 'x', collection_id }, other);
     expect(hidden.body.code).toBe('COLLECTION_NOT_FOUND');
@@ -277,7 +277,7 @@ describe('collections', () => {
     expect(listed.body.data.collections).toMatchObject([{ collection_id, memory_count: 1 }]);
     expect(listed.body.data.pagination).toEqual({ page: 1, limit: 20, total: 1, pages: 1 });
     expect((await get('/memory/collections', other)).body.data.collections).toEqual([]);
-    const refused = await fixture.call('DELETE', `/memory/collections/${collection_id}`, { as: mate });
+    const refused = await fixture.call('DELETE', `/memory/collections/${collection_id}`, { as: teammate });
     expect(refused.body.code).toBe('POLICY_DENY');
     const deleted = await fixture.call('DELETE', `/memory/collections/${collection_id}`, { as: maker });
     expect(deleted.body.data).toEqual({ collection_id, deleted: true, memories: 1 });
@@ -288,7 +288,7 @@ describe('collections', () => {
     expect(actions).toContain('memory_collection.deleted');
   });
 
-  it('of the workspace are for owners and admins to make, once under each name', async () => {
+  it('for the workspace are created by owners and admins, once per name', async () => {
     const member = await fixture.addMemberWith('member', owner.workspaceId);
     const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
     for (const [as, type] of [
@@ -319,7 +319,7 @@ describe('collections', () => {
 });
 
 describe('GET /memory/usage', () => {
-  it('shows owners the workspace and its wallet, and all others what they did themselves', async () => {
+  it('shows owners the whole workspace and its wallet, and others their own usage', async () => {
     const member = await fixture.addMemberWith('member', owner.workspaceId);
     await post('/memory/ingest', { text: '1234567890' });
     await post('/memory/ingest', { text: '12345' }, member);

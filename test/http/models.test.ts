@@ -22,7 +22,7 @@ async function listed(path = '/models') {
 }
 
 describe.each(['/models', '/v1/models'])('GET %s', (path) => {
-  it('lists what there is to chat, recognise and speak with, and what aliases stand for', async () => {
+  it('lists chat, recognition, speech and embedding models, and the targets of aliases', async () => {
     expect(await listed(path)).toEqual([
       expect.objectContaining({ id: 'svc-tiny', type: 'chat', owned_by: 'tandem', resolves_to: 'tiny-1.0' }),
       expect.objectContaining({ id: 'jev-latest', type: 'judge', resolves_to: 'tiny-1.0' }),
@@ -45,18 +45,18 @@ describe.each(['/models', '/v1/models'])('GET %s', (path) => {
     ]);
   });
 
-  it('lists recognisers, voices and embedder where no language model is configured', async () => {
+  it('lists recognisers, voices and embedder without a language model', async () => {
     fixture.models.models = [];
     expect((await listed(path)).map(({ type }) => type)).toEqual(['stt', 'tts', 'embedding']);
   });
 
-  it('asks for a key', async () => {
+  it('requires a key', async () => {
     expect((await fixture.call('GET', path, { as: null })).status).toBe(401);
   });
 });
 
 describe('GET /models', () => {
-  it('lists the others while the server of language models does not answer', async () => {
+  it('lists the other models while the language model server fails', async () => {
     const list = fixture.models.list;
     fixture.models.list = async () => {
       throw new TandemError('LLM_UNAVAILABLE', 'It cannot answer.');
@@ -65,7 +65,7 @@ describe('GET /models', () => {
     fixture.models.list = list;
   });
 
-  it('is what the openai client reads', async () => {
+  it('works with the OpenAI client', async () => {
     const address = await fixture.app.listen({ port: 0, host: '127.0.0.1' });
     const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: fixture.owner.key });
     const ids: string[] = [];
@@ -79,8 +79,8 @@ describe('GET /models', () => {
   });
 });
 
-describe('a request for a language model, where none is configured', () => {
-  it('is refused with what to set, and may be tried again in an hour', async () => {
+describe('request for an unconfigured language model', () => {
+  it('gets 503 with the missing setting and a retry after an hour', async () => {
     fixture.models.models = [];
     const { status, body, headers } = await fixture.call('POST', '/judge/evaluate', {
       body: { questions: { polite: { type: 'choice', criteria: { yes: 'It is.', no: 'It is not.' } } }, output: 'Hi.' },

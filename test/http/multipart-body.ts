@@ -1,14 +1,13 @@
 export interface FormPart {
   name: string;
   value: string | Buffer;
-  /** Makes it a file. */
+  /** Marks the part as a file. */
   filename?: string;
   type?: string;
 }
 
 const BOUNDARY = 'tandem-test-boundary';
 
-/** A form as its bytes and its content type, parts in the order given. */
 export function formOf(parts: readonly FormPart[]): { body: Buffer; headers: { 'content-type': string } } {
   const chunks = parts.flatMap(({ name, value, filename, type }) => [
     `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name.replaceAll('"', '%22')}"`,
@@ -21,7 +20,7 @@ export function formOf(parts: readonly FormPart[]): { body: Buffer; headers: { '
   return { body, headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } };
 }
 
-/** The example of a form, or what a fuzzer makes of it, as parts: what is a list is repeated. */
+/** The fields of a form as parts; lists become repeated parts. */
 export function partsOf(fields: object): FormPart[] {
   return Object.entries(fields).flatMap(([name, value]) => {
     if (name === 'file' && typeof value === 'string') return [{ ...AUDIO, value: Buffer.from(value) }];
@@ -34,7 +33,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** A file of a few bytes. */
 export const AUDIO: FormPart = { name: 'file', value: Buffer.from('RIFF'), filename: 'call.wav', type: 'audio/wav' };
 
 export function field(name: string, value: string): FormPart {

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 
 let series = 0;
-/** A workspace whose trunk claims a number, with credit for some calls. */
+/** A workspace with a trunk that claims a number, and credit for some calls. */
 async function claimant({ balanceNano = USD } = {}) {
   const member = await fixture.addWorkspace();
   const { workspaceId } = member;
@@ -48,19 +48,18 @@ const legTo = async (e164: string) =>
     return leg!;
   });
 
-/** The number is busy, so that the verification ends. */
 async function endedBusy(e164: string, path: string, as: Member): Promise<void> {
   const leg = await legTo(e164);
   fixture.sip.legs.splice(fixture.sip.legs.indexOf(leg), 1);
-  leg.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'Busy Here' });
+  leg.emit({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'Busy Here' });
   await eventually(async () => {
     const { body } = await fixture.call('GET', path, { as });
     expect(body.data).toMatchObject({ status: 'failed', failure: 'busy' });
   });
 }
 
-describe('the verification of a number', () => {
-  it('calls it over a trunk of the operator, charges one minute, and is recorded in the audit log', async () => {
+describe('verification of a number', () => {
+  it("places a call over the operator's trunk, charges one minute, and goes to the audit log", async () => {
     const { member, e164, trunkId } = await claimant();
     const started = await verify(member, e164, trunkId);
     expect(started.status, JSON.stringify(started.body)).toBe(202);
@@ -77,7 +76,7 @@ describe('the verification of a number', () => {
     await endedBusy(e164, `${VERIFICATIONS}/${verification.id}`, member);
   });
 
-  it('is the one that is under way when it is asked for again', async () => {
+  it('continues when requested again', async () => {
     const { member, e164, trunkId } = await claimant();
     const first = await verify(member, e164, trunkId);
     const again = await verify(member, e164, trunkId);
@@ -86,14 +85,14 @@ describe('the verification of a number', () => {
     expect(fixture.sip.legs.filter(({ request }) => request.calledNumber === e164)).toHaveLength(1);
   });
 
-  it('is not shown to other workspaces', async () => {
+  it('hides from other workspaces', async () => {
     const { member, e164, trunkId } = await claimant();
     const { id } = (await verify(member, e164, trunkId)).body.data;
     const answer = await fixture.call('GET', `${VERIFICATIONS}/${id}`);
     expect([answer.status, answer.body.code]).toEqual([404, 'VERIFICATION_NOT_FOUND']);
   });
 
-  it('has failed when the server that called is gone', async () => {
+  it('fails when the calling server disappears', async () => {
     const { member, e164, trunkId } = await claimant();
     const { id } = (await verify(member, e164, trunkId)).body.data;
     fixture.now.current = new Date(fixture.now.current.getTime() + VERIFICATION_MS);
@@ -101,7 +100,7 @@ describe('the verification of a number', () => {
     expect(body.data).toMatchObject({ status: 'failed', failure: 'interrupted' });
   });
 
-  it('is limited to three a day for a number, whoever asks', async () => {
+  it('allows three calls a day per number across workspaces', async () => {
     const { member, e164, trunkId } = await claimant();
     const other = await claimant();
     const othersTrunk = await trunkOf(other.member, e164);
@@ -115,7 +114,7 @@ describe('the verification of a number', () => {
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000);
   });
 
-  it('is refused while the number is being verified for another trunk', async () => {
+  it('fails while the number is being verified for another trunk', async () => {
     const { member, e164, trunkId } = await claimant();
     const other = await claimant();
     const othersTrunk = await trunkOf(other.member, e164);
@@ -125,13 +124,12 @@ describe('the verification of a number', () => {
   });
 });
 
-describe('a verification is refused, and nothing is dialed,', () => {
+describe('refused verification', () => {
   const refusals: {
     when: string;
     code: string;
     status: number;
     balanceNano?: bigint;
-    /** Changes what is asked for. */
     ask?: (asked: Awaited<ReturnType<typeof claimant>>) => Promise<{ e164?: string; trunkId?: string } | undefined>;
   }[] = [
     { when: 'without credit', code: 'INSUFFICIENT_CREDITS', status: 402, balanceNano: 0n },
@@ -146,7 +144,7 @@ describe('a verification is refused, and nothing is dialed,', () => {
       ask: async () => ({ trunkId: (await claimant()).trunkId }),
     },
     {
-      when: 'for what is no id',
+      when: 'for an invalid id',
       ...{ code: 'TRUNK_NOT_FOUND', status: 404 },
       ask: async () => ({ trunkId: 'none' }),
     },
@@ -180,7 +178,7 @@ describe('a verification is refused, and nothing is dialed,', () => {
     },
   ];
 
-  it.each(refusals)('$when', async ({ code, status, balanceNano, ask }) => {
+  it.each(refusals)('places no call $when', async ({ code, status, balanceNano, ask }) => {
     const asked = await claimant(balanceNano === undefined ? {} : { balanceNano });
     const changed = { ...asked, ...(await ask?.(asked)) };
     const legs = fixture.sip.legs.length;
@@ -191,7 +189,7 @@ describe('a verification is refused, and nothing is dialed,', () => {
     expect([stored.length, fixture.sip.legs.length]).toEqual([0, legs]);
   });
 
-  it('while the operator has no trunk', async () => {
+  it('places no call while the operator has no trunk', async () => {
     await using bare = await createHttpFixture();
     const member = await bare.addWorkspace();
     const e164 = '+912249300001';

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 
 let series = 0;
-/** A funded workspace with a trunk of three numbers, the first of them rented. */
+/** A funded workspace with a trunk of three numbers, the first one rented. */
 async function provisioned(): Promise<{ member: Member; trunkId: string; numbers: [string, string, string] }> {
   const { workspace } = await seedWorkspace(fixture.sql);
   const member = await fixture.addMemberWith('admin', workspace.id);
@@ -26,8 +26,8 @@ async function provisioned(): Promise<{ member: Member; trunkId: string; numbers
   return { member, trunkId: id, numbers };
 }
 
-describe('the pool', () => {
-  it('of a workspace without trunk is not provisioned and empty', async () => {
+describe('GET /dialer/pool', () => {
+  it('returns an empty, unprovisioned pool to a workspace without trunk', async () => {
     const { body } = await fixture.call('GET', '/dialer/pool');
     expect(body.data).toEqual({
       provisioned: false,
@@ -37,7 +37,7 @@ describe('the pool', () => {
     });
   });
 
-  it('tells what can be rented and what is', async () => {
+  it('returns available and rented numbers', async () => {
     const { member, numbers } = await provisioned();
     const { body } = await fixture.call('GET', '/dialer/pool', { as: member });
     expect(body.data).toEqual({
@@ -50,7 +50,7 @@ describe('the pool', () => {
 });
 
 describe('numbers', () => {
-  it('are searched, rented, listed and released', async () => {
+  it('can be searched, rented, listed and released', async () => {
     const { member, trunkId, numbers } = await provisioned();
     const as = { as: member };
     const found = await fixture.call('GET', `/dialer/numbers/available?pattern=${numbers[1].slice(-4)}&limit=5`, as);
@@ -94,13 +94,13 @@ describe('numbers', () => {
     [{ e164: 5 }, 'VALIDATION_FAILED'],
     [{ e164: '12' }, 'INVALID_NUMBER'],
     [{ e164: '+912249999999', extra: 1 }, 'VALIDATION_FAILED'],
-  ])('are not rented by %j', async (sent, code) => {
+  ])('reject a rent with %j', async (sent, code) => {
     const { member } = await provisioned();
     const { status, body } = await fixture.call('POST', '/dialer/numbers', { as: member, body: sent });
     expect([status, body.code]).toEqual([400, code]);
   });
 
-  it('that no trunk carries are not found', async () => {
+  it('answer 404 when no trunk carries them', async () => {
     const { member } = await provisioned();
     const { body } = await fixture.call('POST', '/dialer/numbers', { as: member, body: { e164: '+912249999999' } });
     expect(body.code).toBe('NUMBER_NOT_FOUND');
@@ -109,7 +109,7 @@ describe('numbers', () => {
     );
   });
 
-  it('need a trunk', async () => {
+  it('require a trunk', async () => {
     for (const [method, url, body] of [
       ['POST', '/dialer/numbers', { e164: '+912240000001' }],
       ['DELETE', '/dialer/numbers/%2B912240000001', undefined],
@@ -121,7 +121,7 @@ describe('numbers', () => {
   });
 });
 
-describe('numbers that a trunk claims', () => {
+describe('claimed numbers of a trunk', () => {
   const CLAIMED = '+912249100001';
   const listing = (as: Member | undefined, numbers: string[]) =>
     fixture.call('POST', '/dialer/trunks', {
@@ -129,7 +129,7 @@ describe('numbers that a trunk claims', () => {
       body: { name: 'Claims', sip_uri: 'sip:carrier.example', numbers },
     });
 
-  it('are neither rented nor offered before they are verified, and do not keep others from claiming them', async () => {
+  it('stay unavailable until verified, and open to other claims', async () => {
     const first = await fixture.addWorkspace();
     const second = await fixture.addWorkspace();
     const claims = [await listing(first, [CLAIMED]), await listing(second, [CLAIMED])];
@@ -152,7 +152,7 @@ describe('numbers that a trunk claims', () => {
     expect([late.status, late.body.code]).toEqual([409, 'NUMBER_NOT_AVAILABLE']);
   });
 
-  it('are verified at once on a trunk of the first workspace, whoever claimed them before', async () => {
+  it('verify at once on a trunk of the first workspace, despite earlier claims', async () => {
     const tenant = await fixture.addWorkspace();
     const e164 = '+912249100002';
     const { data: claim } = (await listing(tenant, [e164])).body;
@@ -161,15 +161,15 @@ describe('numbers that a trunk claims', () => {
     const late = verifyNumber(fixture.sql, { e164, trunkId: claim.id, by: 'operator', now: fixture.now.current });
     await expect(late).rejects.toMatchObject({ code: 'NUMBER_NOT_AVAILABLE' });
     expect((await fixture.call('POST', '/dialer/numbers', { body: { e164 } })).status).toBe(201);
-    // The claim of the tenant does not stand in the way of the owner's changes.
+    // The tenant's claim does not block the owner's changes.
     const kept = await fixture.call('PATCH', `/dialer/trunks/${trunk.id}`, { body: { numbers: [e164] } });
     expect(kept.status).toBe(200);
     await fixture.call('DELETE', `/dialer/trunks/${trunk.id}`);
   });
 });
 
-describe('the caller ID', () => {
-  it('is a number the workspace has rented', async () => {
+describe('default caller ID', () => {
+  it('must be a number that the workspace rents', async () => {
     const { member, numbers } = await provisioned();
     const saved = await fixture.call('PUT', '/dialer/caller-id', { as: member, body: { caller_id: numbers[0] } });
     expect([saved.status, saved.body]).toEqual([200, { success: true, data: { default_caller_id: numbers[0] } }]);
@@ -195,7 +195,7 @@ describe('trunks', () => {
     await fixture.call('DELETE', url);
   });
 
-  it('refuse another transport with a sips URI', async () => {
+  it('reject another transport with a sips URI', async () => {
     const refused = { path: 'transport', message: 'must be tls, because sip_uri is a sips: URI' };
     const sips = { ...NEW, sip_uri: 'sips:carrier.example' };
     const created = await fixture.call('POST', '/dialer/trunks', { body: { ...sips, transport: 'udp' } });
@@ -208,7 +208,7 @@ describe('trunks', () => {
     await fixture.call('DELETE', url);
   });
 
-  it('keeps the account for inbound calls sealed, changes it as a whole, and removes it with null', async () => {
+  it('store the inbound account encrypted, replace it as a whole, and remove it with null', async () => {
     const trunk = { name: 'Office', sip_uri: 'sip:203.0.113.7' };
     const inbound_auth = { username: 'pbx', password: 'correct horse battery' };
     const added = await fixture.call('POST', '/dialer/trunks', { body: { ...trunk, inbound_auth } });
@@ -233,7 +233,7 @@ describe('trunks', () => {
     await fixture.call('DELETE', `/dialer/trunks/${id}`);
   });
 
-  it('are created with defaults, and their password is never shown again', async () => {
+  it('get defaults, and never return their password', async () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });
     expect(created.status).toBe(201);
@@ -275,7 +275,7 @@ describe('trunks', () => {
     expect(row!.pricePerMinuteNano).toBe(12_345_678n);
 
     const shown = await fixture.call('GET', `/dialer/trunks/${trunk.id}`);
-    expect(shown.body.data).toEqual(trunk);
+    expect(shown.body.data).toEqual({ ...trunk, recent_probes: [] });
     expect(shown.raw.includes('hunter2')).toBe(false);
     const list = await fixture.call('GET', '/dialer/trunks');
     expect(list.body.data.pagination.total).toBe(1);
@@ -345,7 +345,7 @@ describe('trunks', () => {
     ['a negative price', { ...NEW, price_per_minute_usd: -0.01 }, 'price_per_minute_usd'],
     ['a price with ten decimals', { ...NEW, price_per_minute_usd: 0.0000000001 }, 'price_per_minute_usd'],
     ['an unknown field', { ...NEW, owner: 'me' }, 'owner'],
-  ])('are not created with %s', async (_name, body, path) => {
+  ])('reject %s on creation', async (_name, body, path) => {
     const answer = await fixture.call('POST', '/dialer/trunks', { body });
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(answer.body.details.map((detail: { path: string }) => detail.path)).toContain(path);
@@ -374,7 +374,7 @@ describe('trunks', () => {
       ['allowed_prefixes.0 is invalid. Expected: Prefix in E.164 format, such as +91.'],
     ],
     [{ name: 5, sip_uri: 5 }, ['name must be a string.', 'sip_uri must be a string.']],
-  ])('created from %j are refused in words for a person', async (body, messages) => {
+  ])('reject %j with a readable message', async (body, messages) => {
     const answer = await fixture.call('POST', '/dialer/trunks', { body });
     expect(answer.body.message).toBe(messages[0]);
     const said = answer.body.details.map(
@@ -383,7 +383,7 @@ describe('trunks', () => {
     expect(said).toEqual(messages);
   });
 
-  it('lead into a private network only from the first workspace', async () => {
+  it('reach a private network only from the first workspace', async () => {
     const body = { ...NEW, name: 'Office', sip_uri: 'sip:10.0.0.1' };
     expect((await fixture.call('POST', '/dialer/trunks', { body })).status).toBe(201);
     const { member, trunkId } = await provisioned();
@@ -399,7 +399,7 @@ describe('trunks', () => {
     expect(kept.body.data.sip_uri).toBe('sip:127.0.0.1:5070');
   });
 
-  it('and their numbers are limited for a workspace, except the first', async () => {
+  it('count with their numbers against quotas, except in the first workspace', async () => {
     const quotas = { workspacesPerUser: 1, trunksPerWorkspace: 2, numbersPerWorkspace: 3 };
     await using limited = await createHttpFixture({ quotas });
     const as = await limited.addWorkspace();
@@ -423,7 +423,7 @@ describe('trunks', () => {
     expect([another.status, another.body.code]).toEqual([409, 'QUOTA_EXCEEDED']);
   });
 
-  it('present by default one of their own numbers, or none', async () => {
+  it('accept one of their own numbers as default caller ID, or none', async () => {
     const { member, trunkId, numbers } = await provisioned();
     const change = (body: object) => fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
     expect((await change({ default_caller_id: numbers[1] })).body.data.default_caller_id).toBe(numbers[1]);
@@ -439,7 +439,7 @@ describe('trunks', () => {
     }
   });
 
-  it('change their probing one field at a time, and keep what is known of the carrier', async () => {
+  it("change one probing field at a time, and keep the carrier's health", async () => {
     const { member, trunkId } = await provisioned();
     const since = new Date('2026-01-31T09:30:00.000Z');
     const health = { state: 'up', reason: 'options_answered', gateways: [] } as const;
@@ -459,7 +459,7 @@ describe('trunks', () => {
     });
   });
 
-  it('have gateways, whose first is sip_uri', async () => {
+  it('accept gateways, with sip_uri as the first', async () => {
     const { member, trunkId } = await provisioned();
     const change = async (body: object) =>
       (await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body })).body.data;
@@ -488,7 +488,7 @@ describe('trunks', () => {
     expect((await change({ gateways: [] })).gateways).toHaveLength(1);
   });
 
-  it('lead to no private network through any of their gateways', async () => {
+  it('reach no private network through any gateway', async () => {
     const { member, trunkId } = await provisioned();
     const body = { gateways: [{ sip_uri: 'sip:93.184.216.34' }, { sip_uri: 'sip:169.254.169.254' }] };
     const answer = await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
@@ -518,13 +518,13 @@ describe('trunks', () => {
     expect((await fixture.call('PATCH', url, { as: member, body: { username: null } })).status).toBe(400);
   });
 
-  it('are changed by at least one field', async () => {
+  it('require at least one field in a change', async () => {
     const { member, trunkId } = await provisioned();
     const { body } = await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body: {} });
     expect(body.details).toEqual([{ path: 'body', message: 'must have at least one field' }]);
   });
 
-  it('are seen and changed by admins and owners alone, and only their own', async () => {
+  it('admit only admins and owners of their workspace', async () => {
     const { member, trunkId } = await provisioned();
     const developer = await fixture.addMemberWith('developer', member.workspaceId);
     const url = `/dialer/trunks/${trunkId}`;

@@ -5,7 +5,6 @@ import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 const USD = 1_000_000_000n;
-/** Nano-dollars per character: 0.0001 USD per 1000. */
 const PER_CHARACTER = 100n;
 
 let fixture: HttpFixture;
@@ -26,7 +25,7 @@ const model = 'text-embedding-3-small';
 const balance = async () => (await walletOf(fixture.sql, fixture.owner.workspaceId)).balanceNano;
 const cosine = (a: number[], b: number[]) => a.reduce((sum, value, at) => sum + value * b[at]!, 0);
 
-describe("OpenAI's client", () => {
+describe('OpenAI embeddings client', () => {
   it('receives an embedding of length 1 for a text, and pays for its characters', async () => {
     const before = await balance();
     const input = 'Where is my parcel? 😀';
@@ -43,7 +42,7 @@ describe("OpenAI's client", () => {
     expect(usage).toEqual({ service: 'memory', operation: 'embed' });
   });
 
-  it('receives embeddings in the order of the texts, near for similar ones', async () => {
+  it('receives embeddings in the order of the texts, with similar ones close together', async () => {
     const input = ['The parcel arrives on Monday.', 'Der Zug ist pünktlich.', 'The parcels arrived on Monday.'];
     const { data } = await client.embeddings.create({ model: fixture.memory.embeddingModel(), input });
     expect(data.map(({ index, object }) => [index, object])).toEqual(input.map((_, at) => [at, 'embedding']));

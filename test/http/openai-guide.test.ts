@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Runs the program below a heading, with its files in a folder of their own. */
+/** Runs the program below a heading, with its files in a separate folder. */
 async function run(heading: string): Promise<string> {
   const code = new RegExp(`## ${heading}\n[^]*?\`\`\`js\n([^]*?)\`\`\``).exec(guide)?.[1];
   expect(code, heading).toBeDefined();
@@ -42,7 +42,7 @@ async function run(heading: string): Promise<string> {
   return (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', here], options)).stdout.trim();
 }
 
-describe('the guide to OpenAI clients', () => {
+describe('guide to OpenAI clients', () => {
   it('transcribes a file', async () => {
     await writeFile(join(folder, 'call.mp3'), 'ID3');
     expect(await run('Transcribe a file')).toBe(TRANSCRIPT.text);

@@ -25,7 +25,7 @@ beforeEach(() => Object.assign(fixture.speech, new FakeTtsDesk()));
 const HELLO = { model: 'tts-1', voice: 'alloy', input: 'Hello there.' };
 const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
-describe("OpenAI's client", () => {
+describe('OpenAI speech client', () => {
   it('receives MP3 by default, and the charge in the headers', async () => {
     const response = await client.audio.speech.create(HELLO);
     expect(response.headers.get('content-type')).toBe('audio/mpeg');
@@ -53,7 +53,7 @@ describe("OpenAI's client", () => {
     expect(fixture.speech.asked[0]?.format).toEqual({ encoding, sampleRateHz: 24_000 });
   });
 
-  it('sends a voice id, a speed, and instructions that are ignored', async () => {
+  it('can send a voice id, a speed, and instructions, which have no effect', async () => {
     const voice = { id: '3f1f5a0e-1a8c-8d1e-9b7a-2f6b8c0d4e11' };
     const more = { voice, speed: 4, instructions: 'Speak like a pirate.', stream_format: 'audio' as const };
     await (await client.audio.speech.create({ ...HELLO, ...more })).arrayBuffer();
@@ -85,14 +85,14 @@ describe("OpenAI's client", () => {
     }
   });
 
-  it('notices that the audio breaks off when synthesis fails midway', async () => {
+  it('throws when synthesis fails midway', async () => {
     fixture.speech.failure = new Error('synthesis failed');
     const response = await client.audio.speech.create(HELLO);
     await expect(response.arrayBuffer()).rejects.toThrow();
     await eventually(() => expect(fixture.speech.signal?.aborted).toBe(true));
   });
 
-  it('frees its slot when it leaves, and is rejected with five requests under way', async () => {
+  it('frees its slot on abort, and gets 429 beyond five concurrent requests', async () => {
     const proceed = Promise.withResolvers<void>();
     fixture.speech.speak = async (_request, signal) => {
       async function* parts() {

@@ -25,7 +25,7 @@ beforeEach(() => {
 const model = 'whisper-1';
 const speech = () => toFile(Buffer.from('RIFF'), 'call.wav', { type: 'audio/wav' });
 
-describe("OpenAI's client", () => {
+describe('OpenAI transcription client', () => {
   it('receives the text and the duration', async () => {
     expect(await client.audio.transcriptions.create({ file: await speech(), model })).toEqual({
       text: TRANSCRIPT.text,
@@ -52,7 +52,7 @@ describe("OpenAI's client", () => {
     });
   });
 
-  it('receives segments by default, and only words if it asks for words', async () => {
+  it('receives segments by default, and only words when requested', async () => {
     const file = await speech();
     const asked = { file, model, response_format: 'verbose_json' } as const;
     const plain = await client.audio.transcriptions.create(asked);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect } from 'vitest';
 import type { HttpFixture } from './fixture.ts';
 
-/** JSON Schema, as far as the tests look into it. */
+/** The part of JSON Schema that the tests read. */
 export interface Schema {
   $ref?: string;
   type?: string;
@@ -58,14 +58,14 @@ export interface ApiDocument {
   webhooks: Record<string, Record<string, Operation>>;
 }
 
-/** As it is served, with every reference replaced by what it refers to. */
+/** The served document with all references resolved. */
 export async function readDocument(fixture: HttpFixture): Promise<ApiDocument> {
   const { status, body } = await fixture.call('GET', '/openapi.json', { as: null });
   expect(status).toBe(200);
   return resolve(body, body) as ApiDocument;
 }
 
-/** The same as it is committed, for tests that have to know what there is before a server runs. */
+/** The committed document, for tests that enumerate operations before a server runs. */
 export async function committedDocument(): Promise<ApiDocument> {
   const document = JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8'));
   return resolve(document, document) as ApiDocument;
@@ -77,17 +77,16 @@ export function operationsOf({ paths }: ApiDocument): NamedOperation[] {
   );
 }
 
-/** Every example of a body or a response, with its schema. */
 export function examplesOf({ schema = {}, example, examples }: Media): { schema: Schema; value: unknown }[] {
   const values = Object.values(examples ?? {}).map(({ value }) => value);
   return [...(example === undefined ? [] : [example]), ...values].map((value) => ({ schema, value }));
 }
 
-/** Headers that the document must declare where they are sent. Those of CORS and caching depend on the settings. */
+/** Headers that the document must declare where sent. CORS and caching headers depend on the settings. */
 const DECLARED =
   /^(x-|ratelimit|idempotency-|retry-after$|content-(disposition|range)$|etag$|last-modified$|accept-ranges$|location$|link$|deprecation$|sunset$|www-authenticate$)/;
 
-/** Names of the headers that were sent without being declared, or with another value than the document allows. */
+/** Names of undeclared headers, and of headers whose value the document does not allow. */
 export function undeclaredHeaders({ headers: declared = {} }: Response, sent: Record<string, unknown>): string[] {
   return Object.entries(sent)
     .filter(([name]) => DECLARED.test(name))

@@ -1,8 +1,11 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
+import { decodeJwt } from 'jose';
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
 import { wavHeader } from '../../media/wav.ts';
+import { insertDelivery } from '../../storage/queries/deliveries.ts';
+import { createLoginLink } from '../../storage/queries/login-links.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { createUser } from '../../storage/queries/workspaces.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
@@ -21,7 +24,7 @@ import {
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 const STRIPE_SECRET = 'whsec_of_stripe';
-/** Whose wallet the payment of the example is for. */
+/** The workspace of the payment in the example. */
 const EXAMPLE_WORKSPACE = '00000000-0000-4000-8000-000000000000';
 
 let fixture: HttpFixture;
@@ -37,8 +40,10 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** What an example cannot know: the ids of things there are. By operation, or by the first segments of the path. */
+/** Ids of existing resources for the examples, by operation or by the first segments of the path. */
 interface Known {
+  /** Default: the owner of the workspace. */
+  as?: Member;
   path?: Record<string, string>;
   query?: Record<string, string>;
   body?: Record<string, unknown>;
@@ -47,7 +52,6 @@ interface Known {
 const PARTY = 'leg_00000000-0000-4000-8000-000000000001';
 const SUPERVISOR = 'leg_00000000-0000-4000-8000-000000000002';
 
-/** A tenth of a second. */
 const WAV = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: 8000 }, 3200), Buffer.alloc(3200)]);
 
 async function seed(): Promise<Record<string, Known>> {
@@ -85,6 +89,10 @@ async function seed(): Promise<Record<string, Known>> {
   const member = await fixture.addMemberWith('member', workspaceId);
   const another = await fixture.addMemberWith('member', workspaceId);
   const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
+  const link = await createLoginLink(sql, { userId: member.userId, lifetimeMs: 60_000, now: now.current });
+  await sessionOf(fixture, owner);
+  const [elsewhere] = await sql<{ id: string }[]>`
+    select id from sessions where user_id = ${owner.userId} order by id <> ${decodeJwt(session).jti!} desc`;
   const expiresAt = new Date(fixture.now.current.getTime() + 60_000);
   const withoutPassword = { id: another.userId, passwordHash: null };
   const resetToken = passwordResetToken(withoutPassword, { secret: Buffer.alloc(32, 5), expiresAt });
@@ -110,11 +118,22 @@ async function seed(): Promise<Record<string, Known>> {
   const revocable = await invite(owner, 'joan@example.com');
   const [user] = await sql<{ email: string }[]>`select email from users where id = ${owner.userId}`;
   const invitation = await invite(fixture.owner, user!.email);
+  const callback = await insertDelivery(
+    sql,
+    { workspaceId, callId: call.callId, eventSequence: 1, event: 'call.initiated', eventId: randomUUID() },
+    {
+      ...{ id: randomUUID(), url: 'https://calls.example.com/callback', body: '{}', secretEncrypted: Buffer.of(7) },
+      ...{ nextAttemptAt: now.current, createdAt: now.current },
+    },
+  );
   const { callId: deletable } = await seedCall(fixture, { by: owner, trunkId: trunk.id, referenceId: 'deletable' });
   await finish(fixture, deletable);
   const erasure = (await fixture.call('POST', '/privacy/erasures', { as: owner, body: { e164: '+919812340000' } }))
     .body;
   return {
+    // Only the first workspace sees the machine.
+    getSystemHealth: { as: fixture.owner },
+    replayCallDelivery: { path: { id: call.callId, delivery_id: callback.id } },
     deleteCall: { path: { id: deletable } },
     '/privacy/erasures': { path: { id: erasure.data.id } },
     '/dialer/click2call': { path: { id: call.callId, leg_id: PARTY, supervision_id: SUPERVISOR } },
@@ -140,6 +159,9 @@ async function seed(): Promise<Record<string, Known>> {
     '/unsubscribe': { query: { token } },
     showPasswordReset: { query: { token: resetToken } },
     resetPassword: { body: { token: resetToken } },
+    logInWithLink: { body: { token: link.token } },
+    changePassword: { body: { keep_sessions: true } },
+    endSession: { path: { id: elsewhere!.id } },
     getMedia: {
       path: { key: decodeURIComponent(media.pathname.replace('/media/', '')) },
       query: Object.fromEntries(media.searchParams),
@@ -152,12 +174,11 @@ async function seed(): Promise<Record<string, Known>> {
   };
 }
 
-/** Media are described as JSON too, where they are. */
 function isJson({ headers }: Pick<Answer, 'headers'>): boolean {
   return String(headers['content-type']).startsWith('application/json');
 }
 
-it('the example of every operation is answered with a success as the document shows it, with its headers', async () => {
+it('the example of every operation succeeds with the documented body and headers', async () => {
   const known = await seed();
   const failures: unknown[] = [];
   const unseen: Record<string, string[]> = {};
@@ -188,10 +209,10 @@ it('the example of every operation is answered with a success as the document sh
   expect(unseen).toEqual(UNSEEN);
 });
 
-/** Numbers are free here, the update has the old text, and the transcriber is a fake. */
+/** Renting is free here, the update keeps the text, and the transcriber is a fake. */
 const NOT_CHARGED = ['rentNumber', 'updateMemory', 'transcribe', 'transcribeByAlias', 'createTranscription'];
 
-/** Headers that are declared, but that no response of this test has. */
+/** Declared headers that no response of this test contains. */
 const UNSEEN = {
   'x-credit-balance': NOT_CHARGED,
   'x-credit-charged': NOT_CHARGED,
@@ -200,7 +221,6 @@ const UNSEEN = {
   'x-accel-buffering': ['createChatCompletion'],
 };
 
-/** A memory to look at, one to retry, and a collection to delete. */
 async function seedMemory() {
   const ingest = async (text: string): Promise<string> => {
     const { body } = await fixture.call('POST', '/memory/ingest', { as: owner, body: { text } });
@@ -215,9 +235,10 @@ async function seedMemory() {
   return { failed, ready: await ingest('A memory.'), collectionId: made.body.data.collection_id as string };
 }
 
-/** What takes things away comes after what needs them. */
+/** Runs deletions after the operations that need the resource. */
 function lateness({ method, operationId }: NamedOperation): number {
-  if (operationId === 'logout') return 2;
+  if (operationId === 'logout') return 3;
+  if (operationId === 'endSessions') return 2;
   return method === 'DELETE' ? 1 : 0;
 }
 
@@ -229,13 +250,14 @@ function knownFor({ operationId, path }: NamedOperation, known: Record<string, K
 
 async function send(
   operation: NamedOperation,
-  { path: ids = {}, query = {}, body: fields, headers: more }: Known & { headers: Record<string, string> },
+  { as = owner, path: ids = {}, query = {}, body: fields, headers: more }: Known & { headers: Record<string, string> },
 ): Promise<Answer> {
   const { method, path, parameters = [], requestBody, security, operationId } = operation;
   const url = path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) =>
     operationId === 'getMedia' ? ids[name]! : encodeURIComponent(ids[name] ?? ''),
   );
-  const needsSession = security?.length === 1;
+  // Other operations inherit the security of the document.
+  const needsSession = security !== undefined && security.length > 0;
   const parameterNames = parameters.map(({ name }) => name);
   const search = new URLSearchParams({
     ...query,
@@ -253,7 +275,7 @@ async function send(
       ? undefined
       : JSON.stringify({ ...(example as object), ...fields }).replace(EXAMPLE_WORKSPACE, owner.workspaceId);
   return await fixture.call(method as 'GET', `${url}?${search}`, {
-    as: security?.length === 0 || needsSession ? null : owner,
+    as: security?.length === 0 || needsSession ? null : as,
     headers: {
       ...more,
       ...(needsSession ? { authorization: `Bearer ${session}` } : {}),
@@ -269,7 +291,6 @@ function stripeSignature(body: string): string {
   return `t=${t},v1=${createHmac('sha256', STRIPE_SECRET).update(`${t}.${body}`).digest('hex')}`;
 }
 
-/** Paths of fields that the schema does not have. */
 function undocumented(schema: Schema, value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => undocumented(schema.items ?? {}, item, `${at}[]`));
   if (typeof value !== 'object' || value === null) return [];

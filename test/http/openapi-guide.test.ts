@@ -33,7 +33,6 @@ function snippet(language: string): string {
   return code!;
 }
 
-/** Body, signature and secret, and what a receiver should make of them. */
 function cases(): [body: string, signature: string, secret: string, isOurs: boolean][] {
   return [
     [BODY, signed(), SECRET, true],
@@ -45,8 +44,8 @@ function cases(): [body: string, signature: string, secret: string, isOurs: bool
   ];
 }
 
-describe('the guide to the API', () => {
-  it('verifies callbacks in Node as they are signed here', async () => {
+describe('guide to the API', () => {
+  it('verifies callback signatures in Node', async () => {
     const file = join(folder, 'verify.mjs');
     await writeFile(file, snippet('js'));
     const { isOurs } = await import(pathToFileURL(file).href);
@@ -56,7 +55,7 @@ describe('the guide to the API', () => {
   });
 
   const hasPython = spawnSync('python3', ['--version']).status === 0;
-  it.runIf(hasPython)('verifies callbacks in Python, where there is one', async () => {
+  it.runIf(hasPython)('verifies callback signatures in Python', async () => {
     const file = join(folder, 'verify.py');
     const rows = 'import json, sys\nfor b, s, k, _ in json.load(sys.stdin): print(is_ours(b.encode(), s, k))';
     await writeFile(file, `${snippet('python')}\n${rows}\n`);
@@ -65,7 +64,7 @@ describe('the guide to the API', () => {
     expect(lines).toEqual(cases().map(([, , , expected]) => (expected ? 'True' : 'False')));
   });
 
-  it('names operations, codes and limits that there are', async () => {
+  it('names only operations, codes and limits that exist', async () => {
     const document = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'));
     const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
     const named = [...guide.matchAll(/`(?:GET |POST )?(\/(?:dialer|auth|webhooks|voices|tts|stt)[\w/-]*)`/g)].map(

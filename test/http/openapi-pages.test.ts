@@ -11,8 +11,8 @@ function get(url: string) {
   return fixture.call('GET', url, { as: null });
 }
 
-describe('the pages at /docs', () => {
-  it('are there for everybody, with everything they load, from this server alone', async () => {
+describe('documentation pages', () => {
+  it('load for everyone, with all their files from this server', async () => {
     const page = await get('/docs');
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -33,18 +33,18 @@ describe('the pages at /docs', () => {
     expect(start).not.toContain('http');
   });
 
-  it('run under a policy that lets nothing in but their own files', async () => {
+  it('run under a policy that allows only their own files', async () => {
     const { headers, raw } = await get('/docs');
     const policy = String(headers['content-security-policy']);
     expect(policy).toContain("default-src 'none'");
     expect(policy).toContain("script-src 'self';");
     expect(policy).toContain("connect-src 'self'");
     expect(policy).not.toMatch(/https?:|\*|unsafe-eval/);
-    // So scripts have to be files.
+    // The policy blocks inline scripts.
     expect(raw.toString()).not.toMatch(/<script(?! src=)|onload=/);
   });
 
-  it('are found with a slash at the end, and nothing else is found below them', async () => {
+  it('redirect from a trailing slash, and answer 404 to every path below', async () => {
     const moved = await get('/docs/');
     expect([moved.status, moved.headers.location]).toEqual([302, '../docs']);
     for (const url of [
@@ -57,7 +57,7 @@ describe('the pages at /docs', () => {
     }
   });
 
-  it('count against the address that asks, not against a workspace', async () => {
+  it('count against the address of the client, not against a workspace', async () => {
     const before = await get('/docs');
     const after = await fixture.call('GET', '/docs');
     expect(after.status).toBe(200);

@@ -7,6 +7,7 @@ import { createLogger } from '../../logging.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
+import { FakeLiveCalls } from './fake-live-calls.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
 import { countedOnly, FakeReadiness } from './fake-operations.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
@@ -25,12 +26,14 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** A server that only knows its routes. */
+/** A server without services, which still declares its routes. */
 function bareServer() {
   return createHttpServer({
     sql: fixture.sql,
     dialer: new FakeDialer(),
+    liveCalls: new FakeLiveCalls(),
     readiness: new FakeReadiness(),
+    systemHealth: {} as never,
     metrics: countedOnly(),
     numberVerifier: {} as never,
     phones: {} as never,
@@ -48,19 +51,20 @@ function bareServer() {
     webhooks: {} as never,
     objects: fixture.objects,
     trunkTargets: {} as never,
+    trunkProber: {} as never,
     secrets: createSecretBox(Buffer.alloc(32, 1)),
     urlSigningSecret: Buffer.alloc(32, 2),
     logger: createLogger({ level: 'silent' }),
   });
 }
 
-describe('the OpenAPI document', () => {
-  it('is the one that is committed', async () => {
+describe('OpenAPI document', () => {
+  it('matches openapi.json', async () => {
     const { body } = await fixture.call('GET', '/openapi.json', { as: null });
     await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot('../../openapi.json');
   });
 
-  it('is the same whichever server made it', async () => {
+  it('does not depend on the server instance', async () => {
     const other = bareServer();
     await other.ready();
     const served = await fixture.call('GET', '/openapi.json', { as: null });
@@ -68,7 +72,7 @@ describe('the OpenAPI document', () => {
     await other.close();
   });
 
-  it('has every route the router knows, but for itself and its pages', async () => {
+  it('contains every route of the router except the document and its pages', async () => {
     const routes: string[] = [];
     const server = bareServer();
     server.addHook('onRoute', ({ method, url }) => {
@@ -76,7 +80,7 @@ describe('the OpenAPI document', () => {
     });
     await server.ready();
     await server.close();
-    const shown = routes.filter((route) => !/^(HEAD|OPTIONS) |^GET \/(openapi\.json|docs)/.test(route));
+    const shown = routes.filter((route) => !/^(HEAD|OPTIONS) |^GET \/($|openapi\.json|docs|console)/.test(route));
     const documented = operations.map(({ method, path }) => {
       return `${method} ${path.replace('/media/{key}', '/media/*').replaceAll(/\{(\w+)\}/g, ':$1')}`;
     });
@@ -84,7 +88,7 @@ describe('the OpenAPI document', () => {
     expect(shown.length).toBeGreaterThanOrEqual(50);
   });
 
-  it('says who it is about, how to be let in, and in which order to read it', () => {
+  it('declares its title, security schemes, tag order and error codes', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(document.info.title).toBe('Tandem API');
     expect(document.servers.map(({ url }) => url)).toEqual(['/']);
@@ -92,6 +96,7 @@ describe('the OpenAPI document', () => {
     expect(schemes.map(([name, { scheme }]) => [name, scheme])).toEqual([
       ['apiKey', 'bearer'],
       ['session', 'bearer'],
+      ['sessionCookie', undefined],
     ]);
     const tags = document.tags.map(({ name }) => name);
     expect(tags[0]).toBe('click-to-call');
@@ -100,7 +105,7 @@ describe('the OpenAPI document', () => {
     expect(codes).toEqual(Object.keys(ERROR_CATALOGUE));
   });
 
-  it('gives every operation a name, a summary, a place, and says who may', () => {
+  it('gives every operation an id, a summary, a tag and its security', () => {
     for (const { operationId, summary, tags, security = document.security } of operations) {
       expect(operationId).toMatch(/^[a-z][A-Za-z]+$/);
       expect(summary, operationId).toBeTruthy();
@@ -115,14 +120,14 @@ describe('the OpenAPI document', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('asks no client for what the server fills in', () => {
-    // A generator of clients would ask its users for it.
+  it('requires no parameter with a default', () => {
+    // Client generators would require it from their users.
     const parameters = operations.flatMap(({ parameters = [] }) => parameters);
     expect(parameters.filter(({ schema }) => schema.default !== undefined).length).toBeGreaterThan(0);
     expect(parameters.filter(({ required, schema }) => required && schema.default !== undefined)).toEqual([]);
   });
 
-  it('names every refusal of every operation by its status and codes', () => {
+  it('lists every error of every operation by status and code', () => {
     for (const { operationId, security, responses } of operations) {
       const statuses = Object.keys(responses);
       expect(statuses, operationId).toContain('429');
@@ -136,14 +141,14 @@ describe('the OpenAPI document', () => {
         for (const { value } of Object.values(response.content ?? {}).flatMap(examplesOf)) {
           const { code, message } = value as { code: keyof typeof ERROR_CATALOGUE; message: string };
           expect(ERROR_CATALOGUE[code].status).toBe(Number(status));
-          // Not the stand-in for a code nobody has written a message for.
+          // The default text, for a code without an example message, contains the code.
           expect(message, `an example of ${code} in http/operation-refusals.ts`).not.toContain(code);
         }
       }
     }
   });
 
-  it('shows every body, every success and every refusal by an example that its schema allows', () => {
+  it('contains a valid example for every body, success and error', () => {
     const missing: string[] = [];
     const wrong: unknown[] = [];
     for (const { operationId, requestBody, responses } of allOperations()) {
@@ -155,7 +160,7 @@ describe('the OpenAPI document', () => {
       );
       for (const [part, type, media] of [...bodies, ...answers]) {
         const examples = examplesOf(media);
-        // Nobody reads audio.
+        // Audio needs no example.
         if (examples.length === 0 && !type.startsWith('audio/')) missing.push(`${operationId} ${part} ${type}`);
         for (const { schema, value } of examples) {
           const errors = [...Compile(schema as never).Errors(value)];
@@ -167,7 +172,7 @@ describe('the OpenAPI document', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('describes the callback that a receiver gets', () => {
+  it('describes the callback request', () => {
     const { parameters = [], requestBody } = document.webhooks.callEnded!.post!;
     expect(parameters.map(({ name }) => name)).toEqual([
       'x-qcall-signature',

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** What `tandem users reset-password` prints. */
+/** A token as `tandem users reset-password` creates it. */
 async function tokenOf(userId: number, secret = SECRET): Promise<string> {
   const [user] = await fixture.sql<{ passwordHash: string | null }[]>`
     select password_hash from users where id = ${userId}`;
@@ -26,7 +26,7 @@ const reset = (token: string, password = NEW_PASSWORD) =>
 const login = (email: string, password: string) =>
   fixture.call('POST', '/auth/login', { as: null, body: { email, password } });
 
-it('sets the new password, ends every session of the user, and notes it in each workspace', async () => {
+it('a password reset ends all sessions of the user, and goes to the audit log of each workspace', async () => {
   const { email, userId, token: session, workspaceId } = await register(fixture);
   const other = (await login(email, PASSWORD)).body.data.token;
   const token = await tokenOf(userId);
@@ -46,7 +46,7 @@ it('sets the new password, ends every session of the user, and notes it in each 
   for (const secret of [token, NEW_PASSWORD, PASSWORD]) expect(fixture.logLines.join('')).not.toContain(secret);
 });
 
-it('works once, of many requests at the same time too, and makes earlier links of the user invalid', async () => {
+it('a reset token works once, even for simultaneous requests, and invalidates earlier ones', async () => {
   const { userId } = await register(fixture);
   const [earlier, token] = [await tokenOf(userId), await tokenOf(userId)];
   const answers = await Promise.all(Array.from({ length: 4 }, (_, i) => reset(token, `${NEW_PASSWORD} ${i}`)));
@@ -57,7 +57,7 @@ it('works once, of many requests at the same time too, and makes earlier links o
   }
 });
 
-it('refuses a token that expired, was changed, is of another user or was signed by another server', async () => {
+it('a reset token fails when expired, altered, for another user or signed by another server', async () => {
   const { email, userId } = await register(fixture);
   const token = await tokenOf(userId);
   const [id, expires, signature] = token.split('.');
@@ -80,7 +80,7 @@ it('refuses a token that expired, was changed, is of another user or was signed 
   expect((await login(email, PASSWORD)).status).toBe(200);
 });
 
-it('refuses a weak password, and the link works after that', async () => {
+it('a weak password fails and leaves the token valid', async () => {
   const { userId } = await register(fixture);
   const token = await tokenOf(userId);
   const weak = await reset(token, 'password');
@@ -88,7 +88,7 @@ it('refuses a weak password, and the link works after that', async () => {
   expect((await reset(token)).status).toBe(200);
 });
 
-it('gives a first password to a user who has none, and lets them log in after too many guesses', async () => {
+it('a reset sets a first password, and ends a login lockout', async () => {
   const { email, userId } = await register(fixture);
   await fixture.sql`update users set password_hash = null where id = ${userId}`;
   for (let guess = 0; guess < 10; guess += 1) await login(email, `guess number ${guess}`);

@@ -9,7 +9,7 @@ import { sessionOf } from './identity-fixture.ts';
 
 const ROLES: readonly Role[] = ['owner', 'admin', 'developer', 'member', 'viewer'];
 
-/** Which roles each kind of access lets in: written out here, so that a change of the code shows. */
+/** Written out here, so that a change of the code breaks the test. */
 const LET_IN: Record<Access, readonly Role[]> = {
   public: ROLES,
   user: ROLES,
@@ -35,7 +35,7 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 type Method = Parameters<HttpFixture['call']>[0];
 
-/** Every row with an address that leads to it: ids that no row has, so that nothing happens even to who may. */
+/** Every row with a matching URL, whose ids do not exist, so that permitted requests change nothing. */
 const ROWS = Object.entries(PERMISSIONS).map(([name, permission]) => {
   const [method, pattern] = name.split(' ') as [Method, string];
   return { name, method, pattern, permission };
@@ -76,8 +76,8 @@ async function addKey({ workspaceId, userId }: Member, more: { scopes?: string[]
   return key;
 }
 
-describe('the table of permissions', () => {
-  it('has a row for every operation of the OpenAPI document, and no other', async () => {
+describe('permission table', () => {
+  it('contains exactly the operations of the OpenAPI document', async () => {
     const { body } = await fixture.call('GET', '/openapi.json', { as: null });
     const operations = Object.entries(body.paths as Record<string, object>).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`),
@@ -88,12 +88,12 @@ describe('the table of permissions', () => {
     expect(rows.toSorted()).toEqual(documented.toSorted());
   });
 
-  it('names only scopes that a key can be given, and uses each', () => {
+  it('names only assignable scopes, and uses each one', () => {
     const used = new Set(ROWS.flatMap(({ permission }) => permission.scope ?? []));
     expect([...used].toSorted()).toEqual([...SCOPES].toSorted());
   });
 
-  it('stops the start when a route has no row, or says something else', () => {
+  it('fails the start for a route without a row or with a contradicting one', () => {
     const route = (url: string, config = {}) => ({ method: 'GET', url, config, handler: () => null }) as const;
     expect(() => applyPermission(route('/secrets'))).toThrow('GET /secrets');
     expect(() => applyPermission(route('/secrets', { access: 'public' }))).toThrow('GET /secrets');
@@ -105,13 +105,13 @@ describe('the table of permissions', () => {
   });
 });
 
-it('HEAD asks what GET asks', async () => {
+it('HEAD requires the permission of GET', async () => {
   const limited = await addKey(members.get('owner')!, { scopes: ['calls:write'] });
   const headers = { authorization: `Bearer ${limited}` };
   for (const { method, pattern, permission } of ROWS) {
     if (method !== 'GET' || permission.scope === null) continue;
     const { status } = await fixture.call('HEAD', urlOf(pattern, { inQuery: false }), { as: null, headers });
-    // 405: the stream of a call has no HEAD.
+    // 405: a call's event stream does not support HEAD.
     expect([403, 405], pattern).toContain(status);
   }
 });
@@ -119,27 +119,27 @@ it('HEAD asks what GET asks', async () => {
 describe.each(ROWS)('$name', (row) => {
   const { access, credentials, scope }: Permission = row.permission;
 
-  it('knows nobody without credentials, unless it is public', async () => {
+  it('requires credentials unless public', async () => {
     const { status } = await call(row, null, 'nobody');
     if (access === 'public') expect(status).not.toBe(401);
     else expect(status).toBe(401);
   });
 
-  it.each(ROLES)('knows whether a key of the role %s will do', async (role) => {
+  it.each(ROLES)('admits or refuses a key of the role %s', async (role) => {
     const { status, code } = await call(row, members.get(role)!.key, 'api_key');
     const isLetIn = access === 'public' || (credentials === 'any' && LET_IN[access].includes(role));
     if (isLetIn) expect([status, code]).not.toContain(status === 401 ? 401 : 'FORBIDDEN');
     else expect([status, code]).toEqual([403, 'FORBIDDEN']);
   });
 
-  it.each(ROLES)('knows whether a session of the role %s will do', async (role) => {
+  it.each(ROLES)('admits or refuses a session of the role %s', async (role) => {
     const { status, code } = await call(row, await sessionOf(fixture, members.get(role)!), 'session');
     const isLetIn = LET_IN[access].includes(role);
     if (isLetIn) expect([status, code]).not.toContain(status === 401 ? 401 : 'FORBIDDEN');
     else expect([status, code]).toEqual([403, 'FORBIDDEN']);
   });
 
-  it('refuses a key of the owner that is limited to something else, or has expired', async () => {
+  it("refuses an owner's key with another scope, and an expired key", async () => {
     if (access === 'public') return;
     const expired = await addKey(members.get('owner')!, { expiresAt: fixture.now.current });
     expect((await call(row, expired, 'expired key')).status).toBe(401);
@@ -152,7 +152,7 @@ describe.each(ROWS)('$name', (row) => {
     expect((await call(row, fitting, 'api_key')).code).not.toBe('FORBIDDEN');
   });
 
-  it("finds no workspace for a stranger's session", async () => {
+  it('finds no workspace for a session from another one', async () => {
     if (access === 'public' || access === 'user') return;
     const stranger = await fixture.addWorkspace();
     const { status, code } = await call(row, await sessionOf(fixture, stranger), 'session');

@@ -19,7 +19,6 @@ const mint = (body: object, as = fixture.owner) => fixture.call('POST', '/phone/
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
 type Message = any;
 
-/** A socket of a phone, whose messages come one after the other. */
 function connect(query: string) {
   const { port } = fixture.app.server.address() as AddressInfo;
   const socket = new WebSocket(`ws://127.0.0.1:${port}/ws/phone?${query}`);
@@ -50,18 +49,18 @@ async function phone() {
   return { ...connected, welcome, ask };
 }
 
-describe('the token of a phone', () => {
-  it('is minted for a user and a purpose, with the URL to connect to', async () => {
+describe('phone token', () => {
+  it('carries a user and a purpose, and comes with a WebSocket URL', async () => {
     const { status, body } = await mint({ purpose: 'agent' });
     expect(status).toBe(201);
     expect(body.data).toEqual({
-      token: expect.stringMatching(/^pt_[\w-]{43}$/),
+      token: expect.stringMatching(/^pt_boot-1\.[\w-]{43}$/),
       expires_at: expect.any(String),
       url: `ws://voice.test/ws/phone?token=${body.data.token}`,
     });
   });
 
-  it('takes an admin for supervision, and a call of the workspace', async () => {
+  it('requires an admin for supervision, and a call of the workspace', async () => {
     const [writer, viewer] = [await fixture.addMemberWith('member'), await fixture.addMemberWith('viewer')];
     expect((await mint({ purpose: 'supervise' }, writer)).body.code).toBe('FORBIDDEN');
     expect((await mint({ purpose: 'agent' }, viewer)).body.code).toBe('FORBIDDEN');
@@ -70,7 +69,7 @@ describe('the token of a phone', () => {
     expect((await mint({ purpose: 'listen' })).body.code).toBe('VALIDATION_FAILED');
   });
 
-  it('is refused without the worker, with what to do', async () => {
+  it('answers 503 with instructions while the WebRTC worker is missing', async () => {
     fixture.webRtc.unavailable = 'Run bin/tandem webrtc install.';
     const { status, body } = await mint({ purpose: 'agent' });
     expect({ status, code: body.code, message: body.message }).toEqual({
@@ -80,7 +79,7 @@ describe('the token of a phone', () => {
     });
   });
 
-  it('connects once; a used, wrong or missing one is refused', async () => {
+  it('connects once, and fails when used, wrong or missing', async () => {
     const { body } = await mint({ purpose: 'agent' });
     const first = connect(`token=${body.data.token}`);
     expect(await first.next()).toMatchObject({ id: 1, type: 'welcome', purpose: 'agent', call: null });
@@ -93,8 +92,8 @@ describe('the token of a phone', () => {
   });
 });
 
-describe('the socket of a phone', () => {
-  it('answers every request under its id, and hostile ones with an error', async () => {
+describe('phone socket', () => {
+  it('answers every request by its id, and hostile ones with an error', async () => {
     const { ask } = await phone();
     expect(await ask({ id: 'a', type: 'ping' })).toEqual({ id: 'a', type: 'reply' });
     const dtls = (value: unknown) => ({ role: 'auto', fingerprints: [{ algorithm: 'sha-256', value }] });
@@ -121,7 +120,7 @@ describe('the socket of a phone', () => {
     expect(await ask({ id: 'b', type: 'ping' })).toEqual({ id: 'b', type: 'reply' });
   });
 
-  it('is closed after too many messages, and after one that is too large', async () => {
+  it('closes after too many messages, and after a too large one', async () => {
     const flooding = await phone();
     for (let i = 0; i < 200; i++) flooding.socket.send('{');
     expect(await flooding.closed).toBe(1008);
@@ -130,14 +129,14 @@ describe('the socket of a phone', () => {
     expect(await large.closed).toBe(1009);
   });
 
-  it('comes back with the token of its welcome, which replaces the socket', async () => {
+  it('resumes with the token of its welcome, and replaces the old socket', async () => {
     const first = await phone();
     const second = connect(`resume=${first.welcome.resume_token}`);
     expect(await second.next()).toMatchObject({ type: 'welcome' });
     expect(await first.closed).toBe(4001);
   });
 
-  it('leaves with a goodbye, and is closed when its key is revoked', async () => {
+  it('closes after `bye`, and when its key is revoked', async () => {
     const leaving = await phone();
     expect(await leaving.ask({ id: 1, type: 'bye' })).toEqual({ id: 1, type: 'reply' });
     expect(await leaving.closed).toBe(1000);

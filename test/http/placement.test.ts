@@ -21,8 +21,8 @@ beforeEach(() => {
 
 const place = (body: unknown) => fixture.call('POST', '/dialer/click2call', { body });
 
-describe('a placement that is right', () => {
-  it('rings the browser of the user who places it, or of another one', async () => {
+describe('valid placement', () => {
+  it('rings the browser of the placing user, or of another user', async () => {
     fixture.dialer.placed.length = 0;
     expect((await place({ ...BROWSER, agent_endpoint: { type: 'webrtc' } })).status).toBe(201);
     await place({ ...BROWSER, agent_endpoint: { type: 'webrtc', user_id: 42 } });
@@ -33,7 +33,7 @@ describe('a placement that is right', () => {
     fixture.dialer.placed.length = 0;
   });
 
-  it('is handed to the dialer with its defaults and answered 201', async () => {
+  it('reaches the dialer with defaults and returns 201', async () => {
     const { status, body } = await place(VALID);
     expect(status).toBe(201);
     expect(body).toMatchObject({
@@ -70,7 +70,7 @@ describe('a placement that is right', () => {
     ]);
   });
 
-  it('hands every field over', async () => {
+  it('passes every field to the dialer', async () => {
     const metadata = { order: 17, nested: { list: [1, 'two', null, { deep: true }] }, __proto__x: 'y' };
     const { status } = await place({
       agent_number: '(98100) 00-001',
@@ -108,7 +108,7 @@ describe('a placement that is right', () => {
     });
   });
 
-  it('of a reference that is bound to a live call is answered 200', async () => {
+  it('returns 200 for a reference of a live call', async () => {
     fixture.dialer.onPlace = (request) => ({ placed: false, replayed: true, call: callOf(request, 'call-first') });
     const { status, body } = await place({ ...VALID, reference_id: 'again' });
     fixture.dialer.onPlace = (request) => ({ placed: true, replayed: false, call: callOf(request) });
@@ -126,13 +126,13 @@ describe('a placement that is right', () => {
     ['metadata of 2048 bytes', { metadata: { k: 'x'.repeat(2048 - '{"k":""}'.length) } }],
     ['metadata that is nested 1000 deep', { metadata: { k: JSON.parse('['.repeat(1000) + ']'.repeat(1000)) } }],
     ['ten digits that begin with 91', { agent_number: '9198765432' }],
-  ])('may have %s', async (_name, fields) => {
+  ])('accepts %s', async (_name, fields) => {
     expect((await place({ ...VALID, ...fields })).status).toBe(201);
   });
 });
 
-describe('a server with NUMBER_PLAN=US,GB', () => {
-  it('places calls to numbers of both countries, and to no others', async () => {
+describe('server with NUMBER_PLAN=US,GB', () => {
+  it('accepts numbers of both countries only', async () => {
     await using foreign = await createHttpFixture({ numberPlan: ['US', 'GB'] });
     const ask = (body: object) => foreign.call('POST', '/dialer/click2call', { body });
     const { status } = await ask({ agent_number: '(415) 555-0100', customer_number: '+44 20 7946 0958' });
@@ -150,7 +150,7 @@ describe('a server with NUMBER_PLAN=US,GB', () => {
   });
 });
 
-describe('a placement that is wrong is refused before the dialer hears of it:', () => {
+describe('invalid placement', () => {
   it.each<[string, Record<string, unknown> | unknown[] | string, string, string?]>([
     ['no agent', { customer_number: CUSTOMER }, 'INVALID_NUMBER', 'agent_number'],
     ['no customer', { agent_number: AGENT }, 'INVALID_NUMBER', 'customer_number'],
@@ -171,8 +171,8 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['the same number twice', { agent_number: AGENT, customer_number: AGENT }, 'SAME_NUMBER'],
     ['the same number in two forms', { agent_number: AGENT, customer_number: '98100 00001' }, 'SAME_NUMBER'],
     ['a DID without plus', { ...VALID, did: '911140000001' }, 'INVALID_NUMBER', 'did'],
-    ['a DID that is an object', { ...VALID, did: {} }, 'INVALID_NUMBER', 'did'],
-    ['a trunk that is no UUID', { ...VALID, outbound_trunk_id: 'main' }, 'VALIDATION_FAILED', 'outbound_trunk_id'],
+    ['a DID as an object', { ...VALID, did: {} }, 'INVALID_NUMBER', 'did'],
+    ['an invalid trunk id', { ...VALID, outbound_trunk_id: 'main' }, 'VALIDATION_FAILED', 'outbound_trunk_id'],
     ['an empty reference', { ...VALID, reference_id: '' }, 'INVALID_REFERENCE'],
     ['a reference of 129 characters', { ...VALID, reference_id: 'x'.repeat(129) }, 'INVALID_REFERENCE'],
     ['a reference with a slash', { ...VALID, reference_id: 'a/b' }, 'INVALID_REFERENCE'],
@@ -225,20 +225,20 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['record as 1', { ...VALID, record: 1 }, 'INVALID_RECORD'],
     ['a browser and a number', { ...VALID, agent_endpoint: { type: 'webrtc' } }, 'INVALID_ENDPOINT', 'agent_endpoint'],
     [
-      'an endpoint that is no browser',
+      'an unsupported endpoint',
       { ...BROWSER, agent_endpoint: { type: 'phone' } },
       'INVALID_ENDPOINT',
       'agent_endpoint.type',
     ],
     ['an endpoint of null', { ...BROWSER, agent_endpoint: null }, 'INVALID_ENDPOINT', 'agent_endpoint'],
-    ['a user that is no id', { ...BROWSER, agent_endpoint: { type: 'webrtc', user_id: '1' } }, 'INVALID_ENDPOINT'],
+    ['an invalid user id', { ...BROWSER, agent_endpoint: { type: 'webrtc', user_id: '1' } }, 'INVALID_ENDPOINT'],
     ['an endpoint with more', { ...BROWSER, agent_endpoint: { type: 'webrtc', number: '1' } }, 'INVALID_ENDPOINT'],
     ['a recording beep as text', { ...VALID, recording_beep: 'yes' }, 'INVALID_RECORD', 'recording_beep'],
     ['transcribe as text', { ...VALID, transcribe: 'true' }, 'INVALID_TRANSCRIBE'],
     ['transcribe as null', { ...VALID, transcribe: null }, 'INVALID_TRANSCRIBE'],
     ['an announcement of nothing', { ...VALID, announce: '' }, 'INVALID_ANNOUNCE', 'announce'],
     ['an announcement of 501 characters', { ...VALID, announce: 'x'.repeat(501) }, 'INVALID_ANNOUNCE'],
-    ['an announcement that is no text', { ...VALID, announce: { text: 'x' } }, 'INVALID_ANNOUNCE'],
+    ['an announcement as an object', { ...VALID, announce: { text: 'x' } }, 'INVALID_ANNOUNCE'],
     ['an announcement with a bell', { ...VALID, announce: 'x\u0007' }, 'INVALID_ANNOUNCE'],
     ['half a character as a whisper', { ...VALID, whisper: '\ud83d' }, 'INVALID_WHISPER'],
     ['a whisper of null', { ...VALID, whisper: null }, 'INVALID_WHISPER', 'whisper'],
@@ -254,7 +254,7 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['an unknown field', { ...VALID, customer: CUSTOMER }, 'VALIDATION_FAILED', 'customer'],
     ['a list as body', [VALID], 'VALIDATION_FAILED'],
     ['null as body', 'null', 'VALIDATION_FAILED'],
-  ])('%s', async (_name, sent, code, path) => {
+  ])('fails before it reaches the dialer: %s', async (_name, sent, code, path) => {
     const { status, body } = await fixture.call('POST', '/dialer/click2call', {
       body: typeof sent === 'string' ? sent : JSON.stringify(sent),
       headers: { 'content-type': 'application/json' },
@@ -265,7 +265,7 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     expect(fixture.dialer.placed).toEqual([]);
   });
 
-  it('a metadata number that JSON cannot give back', async () => {
+  it('fails with a metadata number that JSON cannot represent', async () => {
     const text = `{"agent_number":"${AGENT}","customer_number":"${CUSTOMER}","metadata":{"n":1e999}}`;
     const { body } = await fixture.call('POST', '/dialer/click2call', {
       body: text,
@@ -274,12 +274,12 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     expect(body.code).toBe('INVALID_METADATA');
   });
 
-  it('no body at all', async () => {
+  it('fails without a body', async () => {
     expect((await place(undefined)).body.code).toBe('VALIDATION_FAILED');
   });
 });
 
-describe('which refusal comes first', () => {
+describe('order of placement checks', () => {
   const wrongInOrder: [string, unknown, string][] = [
     ['agent_number', 'x', 'INVALID_NUMBER'],
     ['customer_number', 'x', 'INVALID_NUMBER'],
@@ -318,14 +318,14 @@ describe('which refusal comes first', () => {
     expect(body.details).toMatchObject([{ path }]);
   });
 
-  it('takes what the agent is told as it is, in characters and not in units of them', async () => {
+  it('passes texts for the agent unchanged, and counts characters instead of UTF-16 units', async () => {
     const announce = '📞'.repeat(500);
     const whisper = '<speak>\n\tHello</speak>';
     await place({ ...VALID, announce, whisper, voice_id: 'hi' });
     expect(fixture.dialer.placed.at(-1)).toMatchObject({ announce, whisper, voiceId: 'hi' });
   });
 
-  it('follows the order of the specification whatever the order of the body', async () => {
+  it('follows the specification, whatever the order of the body', async () => {
     for (const [index, [field, , code]] of wrongInOrder.entries()) {
       const rest = wrongInOrder.slice(index).reverse();
       const sent = { ...VALID, ...Object.fromEntries(rest.map(([name, value]) => [name, value])) };
@@ -334,19 +334,19 @@ describe('which refusal comes first', () => {
     }
   });
 
-  it('is the credentials before the body', async () => {
+  it('checks credentials before the body', async () => {
     const { status } = await fixture.call('POST', '/dialer/click2call', { as: null, body: {} });
     expect(status).toBe(401);
   });
 
-  it('is the role before the body', async () => {
+  it('checks the role before the body', async () => {
     const viewer = await fixture.addMemberWith('viewer');
     const { status, body } = await fixture.call('POST', '/dialer/click2call', { as: viewer, body: {} });
     expect([status, body.code]).toEqual([403, 'FORBIDDEN']);
   });
 });
 
-describe('a refusal of the dialer', () => {
+describe('error of the dialer', () => {
   it.each([
     ['RECHARGE_REQUIRED', 402, 'payment_required'],
     ['CALLER_ID_NOT_OWNED', 403, 'forbidden'],
@@ -355,7 +355,7 @@ describe('a refusal of the dialer', () => {
     ['DIALER_NOT_PROVISIONED', 409, 'conflict'],
     ['REFERENCE_ALREADY_USED', 409, 'conflict'],
     ['C2C_OUTCOME_UNKNOWN', 504, 'gateway_timeout'],
-  ] as const)('%s is answered with its status and no time to retry', async (code, status, type) => {
+  ] as const)('%s returns its status without Retry-After', async (code, status, type) => {
     fixture.dialer.onPlace = () => Promise.reject(new TandemError(code, 'no'));
     const answer = await place(VALID);
     expect(answer.status).toBe(status);
@@ -375,7 +375,7 @@ describe('a refusal of the dialer', () => {
     'CARRIER_LINE_DOWN',
     'SHUTTING_DOWN',
     'C2C_CALLBACK_UNREACHABLE',
-  ] as const)('%s says when to retry, in header and body alike', async (code) => {
+  ] as const)('%s returns Retry-After in header and body', async (code) => {
     fixture.dialer.onPlace = () => Promise.reject(new TandemError(code, 'later', { retryAfterS: 6.2 }));
     const answer = await place(VALID);
     expect(answer.body.retry_after).toBe(7);
@@ -384,7 +384,7 @@ describe('a refusal of the dialer', () => {
     expect((await place(VALID)).body.retry_after).toBeGreaterThanOrEqual(1);
   });
 
-  it('that is no refusal but a fault is a 500 that tells nothing', async () => {
+  it('becomes a 500 without details when unexpected', async () => {
     fixture.dialer.onPlace = () => Promise.reject(new Error('secret inner workings'));
     const { status, body } = await place(VALID);
     expect([status, body.code, body.error]).toEqual([500, 'INTERNAL', 'internal_error']);
@@ -392,7 +392,7 @@ describe('a refusal of the dialer', () => {
   });
 });
 
-it('any JSON at all as placement is answered 201 or refused with 400', async () => {
+it('any JSON as placement returns 201 or 400', async () => {
   fixture.dialer.onPlace = (request) => ({ placed: true, replayed: false, call: callOf(request) });
   const fields = ['did', 'reference_id', 'callback_url', 'callback_secret', 'record', 'metadata', 'max_duration'];
   const limitless = fc.record(

@@ -27,7 +27,6 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 const remove = (id: string, as: Member = owner) => fixture.call('DELETE', `/dialer/click2call/${id}`, { as });
 const erase = (e164: string, as: Member = owner) => fixture.call('POST', '/privacy/erasures', { as, body: { e164 } });
 
-/** Of all tables, those that have a row which contains the text. */
 async function tablesWith(text: string): Promise<string[]> {
   const tables = await fixture.sql<{ name: string }[]>`
     select tablename::text as name from pg_tables where schemaname = 'public' order by 1`;
@@ -41,7 +40,6 @@ async function tablesWith(text: string): Promise<string[]> {
   return found;
 }
 
-/** A finished call with everything that can be stored of one. */
 async function seedWholeCall(numbers: { customerNumber?: string; agentNumber?: string } = {}) {
   const { sql } = fixture;
   const { call, recordingId, objectKey } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('audio') });
@@ -99,7 +97,7 @@ async function seedWholeCall(numbers: { customerNumber?: string; agentNumber?: s
 const deletedRows = { calls: 1, recordings: 1, transcripts: 1, sip_messages: 1, deliveries: 1, evaluations: 1 };
 
 describe('DELETE /dialer/click2call/{id}', () => {
-  it('deletes all that was stored of a call, but not its ledger entries', async () => {
+  it('deletes all stored data of a call except its ledger entries', async () => {
     const { callId, objectKey, batchId } = await seedWholeCall();
     const before = await walletOf(fixture.sql, owner.workspaceId);
     expect(await tablesWith(callId)).toContain('call_events');
@@ -124,7 +122,7 @@ describe('DELETE /dialer/click2call/{id}', () => {
     expect((await remove(callId)).body.code).toBe('CALL_NOT_FOUND');
   });
 
-  it('refuses a call that is live, or whose recording or transcript is unfinished', async () => {
+  it('refuses a live call, and an unfinished recording or transcript', async () => {
     const { callId } = await seedCall(fixture, { by: owner });
     expect((await remove(callId)).body).toMatchObject({
       code: 'CALL_IN_USE',
@@ -143,7 +141,7 @@ describe('DELETE /dialer/click2call/{id}', () => {
     expect((await remove(callId)).status).toBe(200);
   });
 
-  it('is for admins and owners of the workspace only', async () => {
+  it('admits only admins and owners of the workspace', async () => {
     const { callId } = await seedCall(fixture, { by: owner });
     await finish(fixture, callId);
     const developer = await fixture.addMemberWith('developer');
@@ -153,7 +151,7 @@ describe('DELETE /dialer/click2call/{id}', () => {
     expect((await remove(callId, await fixture.addMemberWith('admin'))).status).toBe(200);
   });
 
-  it('ends the event stream of a call whose events were deleted', async () => {
+  it('makes the event stream of the deleted call answer 204', async () => {
     const { callId } = await seedCall(fixture, { by: owner });
     await finish(fixture, callId);
     await fixture.sql`delete from call_events where call_id = ${callId}`;
@@ -163,7 +161,7 @@ describe('DELETE /dialer/click2call/{id}', () => {
 });
 
 describe('POST /privacy/erasures', () => {
-  it('deletes the calls with a number in any role, and the deliveries that name it, in this workspace only', async () => {
+  it('deletes calls and deliveries that contain the number in any role, in this workspace only', async () => {
     const { sql } = fixture;
     const stranger = await fixture.addWorkspace();
     await seedTrunk(sql, { workspaceId: stranger.workspaceId, numbers: ['+911150000009'] });
@@ -211,7 +209,7 @@ describe('POST /privacy/erasures', () => {
     expect(log).not.toContain(NUMBER);
   });
 
-  it('waits for live calls, and completes once they have ended', async () => {
+  it('waits until live calls end, then completes', async () => {
     const number = '+919810004712';
     const { callId } = await seedCall(fixture, { by: owner, customerNumber: number, now: later(-1) });
     const { body } = await erase(number);
@@ -219,7 +217,7 @@ describe('POST /privacy/erasures', () => {
     const path = `/privacy/erasures/${body.data.id}`;
     expect((await fixture.call('GET', path, { as: owner })).body.data).toEqual(body.data);
     await finish(fixture, callId);
-    // Any request makes the next round come at once.
+    // Any request triggers the next round at once.
     await erase('+919810004713');
     expect((await fixture.call('GET', path, { as: owner })).body.data).toMatchObject({
       status: 'completed',
@@ -228,7 +226,7 @@ describe('POST /privacy/erasures', () => {
     expect(await tablesWith(number)).toEqual([]);
   });
 
-  it('answers with what is wrong', async () => {
+  it('rejects invalid numbers, other roles and other workspaces', async () => {
     expect((await erase('not a number')).body).toMatchObject({ code: 'VALIDATION_FAILED' });
     expect((await erase(NUMBER, await fixture.addMemberWith('developer'))).status).toBe(403);
     const { body } = await erase(NUMBER);

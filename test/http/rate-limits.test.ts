@@ -4,8 +4,8 @@ import { createHttpFixture } from './fixture.ts';
 
 const PLACEMENT = { agent_number: '9876543210', customer_number: '9876501234' };
 
-describe('a workspace that asked too often', () => {
-  it('is told so with all headers, in the envelope, whatever it asks for, and nothing is done', async () => {
+describe('workspace beyond its rate limit', () => {
+  it('gets 429 with all rate-limit headers, and nothing happens', async () => {
     await using fixture = await createHttpFixture({ rateLimits: { plans: { free: { perMinute: 1, perDay: 9 } } } });
     const as = await fixture.addWorkspace({ plan: 'free' });
     let placed = 0;
@@ -28,7 +28,7 @@ describe('a workspace that asked too often', () => {
       expect(waitS).toBe(refusal.retry_after);
       expect(waitS).toBeGreaterThanOrEqual(1);
       expect(waitS).toBeLessThanOrEqual(60);
-      // The moment in the header is the one the wait leads to, give or take the second it is rounded by.
+      // Retry-After and the reset header agree within the rounding.
       const inS = Number(headers['x-ratelimit-reset']) - Math.floor(Date.now() / 1000);
       expect(Math.abs(inS - waitS)).toBeLessThanOrEqual(2);
     }
@@ -36,18 +36,18 @@ describe('a workspace that asked too often', () => {
   });
 });
 
-describe('behind a reverse proxy', () => {
+describe('clients behind a reverse proxy', () => {
   it.each([
-    ['on this host', undefined, '127.0.0.1', true],
-    ['that is listed', ['172.16.0.0/12'], '172.18.0.1', true],
-    ['that is not listed', undefined, '172.18.0.1', false],
-  ] as const)('%s clients are told apart only by one that is believed', async (_name, proxies, proxy, isBelieved) => {
+    ['proxy on this host', undefined, '127.0.0.1', true],
+    ['listed proxy', ['172.16.0.0/12'], '172.18.0.1', true],
+    ['unlisted proxy', undefined, '172.18.0.1', false],
+  ] as const)('get separate limits only behind a trusted proxy: %s', async (_name, proxies, proxy, isBelieved) => {
     await using fixture = await createHttpFixture({
       rateLimits: { anonymousPerMinute: 1 },
       ...(proxies && { trustedProxies: proxies }),
     });
     const ask = async (client: string) => {
-      // The client may claim what it likes: the proxy adds what it saw at the end.
+      // A client may forge the header; the proxy appends the address that it saw.
       const headers = { 'x-forwarded-for': `198.51.100.99, ${client}` };
       return (await fixture.app.inject({ url: '/nowhere', headers, remoteAddress: proxy })).statusCode;
     };
@@ -57,8 +57,8 @@ describe('behind a reverse proxy', () => {
   });
 });
 
-describe('limits that several servers share', () => {
-  it('hold over all of them, and over keys and addresses alike', async () => {
+describe('limits shared by several servers', () => {
+  it('apply across all of them, to keys and addresses', async () => {
     const limits = createLimitsInProcess({ plans: { free: { perMinute: 3, perDay: 9 } }, anonymousPerMinute: 2 });
     await using first = await createHttpFixture({ limits });
     await using second = await createHttpFixture({ limits });
@@ -71,17 +71,17 @@ describe('limits that several servers share', () => {
   });
 });
 
-describe('a user without a free slot', () => {
+describe('user without a free slot', () => {
   it.each([
     ['stt', 'STT_CONCURRENCY_LIMIT', 8],
     ['tts', 'TTS_CONCURRENCY_LIMIT', 5],
     ['llm', 'CHAT_CONCURRENCY_LIMIT', 8],
-  ] as const)('of kind %s gets 429 %s with error_code and details.limit', async (kind, code, limit) => {
+  ] as const)('gets 429 %2$s for %1$s, with error_code and details.limit', async (kind, code, limit) => {
     const limits = createLimitsInProcess();
     await using fixture = await createHttpFixture({ limits });
     const { userId } = fixture.owner;
     for (let slot = 0; slot < limit; slot += 1) await limits.acquireSlot({ userId, kind });
-    // Any route stands for those that will take slots.
+    // Any route stands for those that use slots.
     fixture.dialer.onPlace = async () => {
       await limits.acquireSlot({ userId, kind });
       return expect.fail('there was a slot');

@@ -37,7 +37,6 @@ afterAll(async () => {
 
 let trunks = 0;
 
-/** A member of a new workspace that can call. */
 async function newCaller(): Promise<Member> {
   const { workspace } = await seedWorkspace(fixture.sql);
   trunks += 1;
@@ -54,7 +53,7 @@ async function sealedWav(name: string, key: Buffer = RECORDING_KEY): Promise<Buf
   return await readFile(path);
 }
 
-/** A recording whose stored file is made for it. */
+/** A recording whose encrypted file can be altered. */
 async function seedSealed({ key, change }: { key?: Buffer; change?: (file: Buffer) => Buffer } = {}) {
   const { call, recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
   const objectKey = `recordings/${caller.workspaceId}/${recordingId}.wav.sealed`;
@@ -71,7 +70,7 @@ const mintById = (id: string, query = '', as: Member = caller) =>
 const fetchMedia = (url: string, headers: Record<string, string> = {}) =>
   fixture.call('GET', url.replace('http://voice.test', ''), { as: null, headers });
 
-describe('minting a playback URL', () => {
+describe('playback URL', () => {
   it.each([
     ['', 'wav', 'stereo', 'audio/wav'],
     ['?format=wav&channels=mono', 'wav', 'mono', 'audio/wav'],
@@ -103,7 +102,7 @@ describe('minting a playback URL', () => {
     expect(await fixture.objects.stat(stored!.key)).toEqual(stored);
   });
 
-  it('takes format and channels in the body as well, which wins over the query', async () => {
+  it('accepts format and channels in the body too, which overrides the query', async () => {
     const { recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     const minted = async (query: string, body: unknown) => {
       const url = `/dialer/recordings/${recordingId}/playback-url${query}`;
@@ -125,7 +124,7 @@ describe('minting a playback URL', () => {
     expect(operation.requestBody.required).toBe(false);
   });
 
-  it('rejects other formats and channels', async () => {
+  it('rejects unknown formats and channels', async () => {
     const { recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     for (const query of ['?format=flac', '?channels=5', '?format=mp3&format=wav']) {
       const { status, body } = await mintById(recordingId, query);
@@ -133,7 +132,7 @@ describe('minting a playback URL', () => {
     }
   });
 
-  it('returns the peaks once they are computed', async () => {
+  it('returns the peaks once computed', async () => {
     const { recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     expect((await mintById(recordingId)).body.data.peaks_url).toBeNull();
     let url: string | null = null;
@@ -144,7 +143,7 @@ describe('minting a playback URL', () => {
     expect(body.data.length).toBe(600);
   });
 
-  it('lets only the user who placed the call play it, in every format', async () => {
+  it('belongs to the user who placed the call, in every format', async () => {
     const { call, recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     const stranger = await newCaller();
     const teammate = await fixture.addMemberWith('admin', caller.workspaceId);
@@ -158,7 +157,7 @@ describe('minting a playback URL', () => {
     expect(await fixture.objects.stat(`recordings/${caller.workspaceId}/${recordingId}.stereo.mp3`)).toBeNull();
   });
 
-  it('reports a deleted recording with 410, in every format', async () => {
+  it('answers 410 for a deleted recording, in every format', async () => {
     const { call, recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     const now = fixture.now.current;
     await updateRecording(fixture.sql, { id: recordingId, now, patch: { status: 'deleted' } });
@@ -170,7 +169,7 @@ describe('minting a playback URL', () => {
     expect(body.data.call).toMatchObject({ recording_status: 'deleted', recording_available: false });
   });
 
-  it('reports a recording whose audio is gone', async () => {
+  it('answers 404 when the audio is missing', async () => {
     const { recordingId, objectKey } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     await fixture.objects.delete(objectKey);
     for (const query of ['', '?format=mp3']) {
@@ -180,8 +179,8 @@ describe('minting a playback URL', () => {
   });
 });
 
-describe('an encrypted recording', () => {
-  it('plays whole and in any range as the WAV file that was recorded', async () => {
+describe('encrypted recording', () => {
+  it('plays whole and in any range as the recorded WAV file', async () => {
     const { call, objectKey } = await seedSealed();
     expect((await fixture.objects.stat(objectKey))!.sizeBytes).toBeGreaterThan(WAV.length);
     const { body } = await mint(call.callId);
@@ -202,7 +201,7 @@ describe('an encrypted recording', () => {
     );
   });
 
-  it('ignores or rejects hostile Range headers as for a clear recording', async () => {
+  it('treats hostile Range headers as an unencrypted recording does', async () => {
     const clear = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     const urls = await Promise.all(
       [clear, await seedSealed()].map(async ({ call }) => (await mint(call.callId)).body.data.recording.playback_url),
@@ -229,7 +228,7 @@ describe('an encrypted recording', () => {
     );
   });
 
-  it('gets a URL of this server where the store presigns clear ones', async () => {
+  it('uses a URL of this server even if the store presigns URLs', async () => {
     const presign = vi
       .spyOn(fixture.objects, 'presign')
       .mockImplementation(async ({ key }) => `https://s3.test/${key}`);
@@ -246,7 +245,7 @@ describe('an encrypted recording', () => {
     expect([head.status, head.headers['content-length'], head.raw.length]).toEqual([200, String(WAV.length), 0]);
   });
 
-  it('leaves no plaintext in the store when it is encoded', async () => {
+  it('leaves no plaintext in the store after encoding', async () => {
     const { recordingId, objectKey } = await seedSealed();
     const { body } = await mintById(recordingId, '?format=wav&channels=mono');
     const wav = parseWav((await fetchMedia(body.data.playback_url)).raw);
@@ -257,7 +256,7 @@ describe('an encrypted recording', () => {
     expect(stored.includes('RIFF')).toBe(false);
   });
 
-  it('names the missing key', async () => {
+  it('reports the id of a missing key', async () => {
     const { recordingId } = await seedSealed({ key: Buffer.alloc(32, 99) });
     for (const query of ['', '?format=mp3']) {
       const { status, body } = await mintById(recordingId, query);
@@ -282,7 +281,7 @@ describe('an encrypted recording', () => {
     }
   });
 
-  it('replaces an encoded copy that is damaged', async () => {
+  it('replaces a damaged encoded copy', async () => {
     const { recordingId, objectKey } = await seedSealed();
     const mp3Key = objectKey.replace('.wav.sealed', '.mono.mp3.sealed');
     await fixture.putObject(mp3Key, Buffer.alloc(200));
@@ -291,11 +290,11 @@ describe('an encrypted recording', () => {
   });
 });
 
-describe('the recording settings', () => {
+describe('recording settings', () => {
   const settings = (as: Member) => fixture.call('GET', '/dialer/recording-settings', { as });
   const change = (body: unknown, as: Member) => fixture.call('PATCH', '/dialer/recording-settings', { as, body });
 
-  it('keep recordings and are silent until an admin changes that', async () => {
+  it('default to keeping recordings without a beep, and change by an admin', async () => {
     const owner = await fixture.addWorkspace();
     const [admin, member] = [
       await fixture.addMemberWith('admin', owner.workspaceId),
@@ -313,7 +312,7 @@ describe('the recording settings', () => {
     expect(actions.filter((action: string) => action === 'recording_settings.updated').length).toBe(3);
   });
 
-  it('reject anything else', async () => {
+  it('reject invalid values', async () => {
     for (const body of [
       { retention_days: 0 },
       { retention_days: 3651 },
@@ -327,7 +326,7 @@ describe('the recording settings', () => {
     }
   });
 
-  it('decide whether a placement plays a tone, unless the placement does', async () => {
+  it('decide about the beep unless the placement does', async () => {
     const owner = await fixture.addMemberWith('owner', caller.workspaceId);
     await change({ recording_beep: true }, owner);
     const beeps = async (more: object) =>

@@ -18,13 +18,12 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** The value has the documented types, and no field that is not documented. */
 function expectDocumented(schema: TSchema & { properties: Record<string, unknown> }, value: object): void {
   expect([...Compile(schema).Errors(value)]).toEqual([]);
   expect(Object.keys(value).filter((field) => !(field in schema.properties))).toEqual([]);
 }
 
-it('calls and their events are as the document says, from the first moment to the last', async () => {
+it('calls and their events match the OpenAPI document in every state', async () => {
   const { callId } = await seedCall(fixture, { by: member, metadata: { a: 1 } });
   const legQuality = {
     codec: 'PCMU',
@@ -50,7 +49,7 @@ it('calls and their events are as the document says, from the first moment to th
   for (const event of body.data.events) expectDocumented(CallEventSchema, event);
 });
 
-it('recordings, trunks and refusals are as the document says', async () => {
+it('recordings, trunks and errors match the OpenAPI document', async () => {
   const { call } = await seedRecordedCall(fixture, { by: member, bytes: Buffer.from('RIFF') });
   const minted = await fixture.call('POST', `/dialer/click2call/${call.callId}/recording`, { as: member });
   expectDocumented(RecordingSchema, minted.body.data.recording);

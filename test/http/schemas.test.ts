@@ -8,13 +8,13 @@ import { parseTime } from '../../http/schemas/time.ts';
 import { TandemError } from '../../machines/errors.ts';
 import * as fc from '../properties.ts';
 
-describe('Indian mobile numbers', () => {
+describe('normaliseIndianMobile', () => {
   const mobile = fc
     .tuple(fc.constantFrom('6', '7', '8', '9'), fc.stringMatching(/^[0-9]{9}$/))
     .map(([first, rest]) => first + rest);
   const separator = fc.constantFrom('', ' ', '-', '.', '(', ')', '[', ']', ' - ');
 
-  it('mean the same in every accepted form, with separators anywhere', () => {
+  it('maps every accepted form, with any separators, to one number', () => {
     fc.assert(
       fc.property(
         mobile,
@@ -28,7 +28,7 @@ describe('Indian mobile numbers', () => {
     );
   });
 
-  it('are never made from anything else', () => {
+  it('returns only mobile numbers for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const number = normaliseIndianMobile(text);
@@ -37,13 +37,13 @@ describe('Indian mobile numbers', () => {
     );
   });
 
-  it('of ten digits that begin with 91 keep all ten', () => {
+  it('keeps ten digits that start with 91', () => {
     expect(normaliseIndianMobile('9198765432')).toBe('+919198765432');
     expect(normaliseIndianMobile('919198765432')).toBe('+919198765432');
   });
 
   it.each(['0919810000001', '00919810000001', '++919810000001', '91+9810000001', '+9109810000001', '9810000001x'])(
-    'are not %s',
+    'rejects %s',
     (text) => expect(normaliseIndianMobile(text)).toBeNull(),
   );
 });
@@ -52,8 +52,8 @@ const mobileNumber = fc
   .tuple(fc.constantFrom('+91', '91', '0', ''), fc.stringMatching(/^[5-9][0-9]{8,10}$/))
   .map(([prefix, digits]) => prefix + digits);
 
-describe('numbers that a plan allows to call', () => {
-  it('are exactly Indian mobile numbers by default', () => {
+describe('normaliseCallable', () => {
+  it('equals normaliseIndianMobile by default', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^\+?[0-9 ]{0,16}$/), mobileNumber),
@@ -64,7 +64,7 @@ describe('numbers that a plan allows to call', () => {
     );
   });
 
-  it('have the national notation of the first country, or a plus sign', () => {
+  it('accepts the national notation of the first country, or a plus sign', () => {
     expect(normaliseCallable('(415) 555-0100', ['US', 'GB'])).toBe('+14155550100');
     expect(normaliseCallable('+44 20 7946 0958', ['US', 'GB'])).toBe('+442079460958');
     expect(normaliseCallable('020 7946 0958', ['GB', 'US'])).toBe('+442079460958');
@@ -74,24 +74,24 @@ describe('numbers that a plan allows to call', () => {
     expect(normaliseCallable('+14155550100', 'any')).toBe('+14155550100');
   });
 
-  it('belong to a listed country, also where countries share a calling code', () => {
+  it('accepts only listed countries, even with a shared calling code', () => {
     expect(normaliseCallable('+14165550100', ['US'])).toBeNull();
     expect(normaliseCallable('+18765550100', ['US'])).toBeNull();
     expect(normaliseCallable('+18765550100', ['US', 'JM'])).toBe('+18765550100');
     expect(normaliseCallable('+442079460958', ['IN', 'US'])).toBeNull();
-    // Satellite phones have a calling code of their own, and no country.
+    // Satellite phones have a calling code without a country.
     expect(normaliseCallable('+881631555555', ['US', 'GB'])).toBeNull();
     expect(normaliseCallable('+881631555555', 'any')).toBe('+881631555555');
   });
 
-  it('are mobile numbers only in a listed India', () => {
+  it('accepts only mobile numbers in a listed India', () => {
     expect(normaliseCallable('+911140000001', ['US', 'IN'])).toBeNull();
     expect(normaliseCallable('+919812345678', ['US', 'IN'])).toBe('+919812345678');
     expect(normaliseCallable('0919810000001', ['IN', 'US'])).toBeNull();
     expect(normaliseCallable('+911140000001', 'any')).toBe('+911140000001');
   });
 
-  it('are never emergency or short numbers, in any country', () => {
+  it('rejects emergency and short numbers in every country', () => {
     const short = Array.from({ length: 1_000 }, (_, number) => String(number));
     const padded = short.slice(0, 100).map((number) => number.padStart(3, '0'));
     for (const country of getCountries()) {
@@ -111,26 +111,26 @@ describe('numbers that a plan allows to call', () => {
     '1-800-FLOWERS',
     '++14155550100',
     '',
-  ])('exclude %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(normaliseCallable(text, ['US'])).toBeNull();
     expect(normaliseCallable(text, 'any')).toBeNull();
   });
 });
 
-describe('numbers in +E.164', () => {
-  it('include landlines and other countries', () => {
+describe('normaliseE164', () => {
+  it('accepts landlines and other countries', () => {
     expect(normaliseE164('+91 (22) 4000-0001')).toBe('+912240000001');
     expect(normaliseE164('+14155550100')).toBe('+14155550100');
   });
 
   it.each(['911140000001', '+0911140000', '+1234567890123456', '+12', '+', '', null, 919810000001, ['+911140000001']])(
-    'exclude %j',
+    'rejects %j',
     (input) => expect(normaliseE164(input)).toBeNull(),
   );
 });
 
-describe('money', () => {
-  it('goes from USD to nano-dollars and back without loss', () => {
+describe('money conversion', () => {
+  it('converts USD to nano-dollars and back without loss', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 4_000_000_000_000_000n }), (nano) => {
         expect(usdToNano(nanoToUsd(nano))).toBe(nano);
@@ -146,15 +146,15 @@ describe('money', () => {
     [1.5e-8, 15n],
     [19.99, 19_990_000_000n],
     [1e21, 10n ** 30n],
-  ])('%d USD is %s nano', (usd, nano) => expect(usdToNano(usd)).toBe(nano));
+  ])('converts %d USD to %s nano-dollars', (usd, nano) => expect(usdToNano(usd)).toBe(nano));
 
   it.each([1e-10, 0.0000000001, -1, Number.NaN, Number.POSITIVE_INFINITY, 0.12345678901])(
-    '%d USD is not a whole number of nano-dollars',
+    'rejects %d USD, a fraction of a nano-dollar',
     (usd) => expect(usdToNano(usd)).toBeNull(),
   );
 });
 
-describe('a Range header', () => {
+describe('parseByteRange', () => {
   it.each<[string | undefined, ReturnType<typeof parseByteRange>]>([
     [undefined, 'whole'],
     ['bytes=0-0', { start: 0, end: 0 }],
@@ -171,9 +171,9 @@ describe('a Range header', () => {
     ['bytes=a-b', 'whole'],
     ['items=0-1', 'whole'],
     ['bytes=99999999999999999999999-', 'unsatisfiable'],
-  ])('%s of 100 bytes', (header, expected) => expect(parseByteRange(header, 100)).toEqual(expected));
+  ])('parses %s for 100 bytes', (header, expected) => expect(parseByteRange(header, 100)).toEqual(expected));
 
-  it('never leaves the resource', () => {
+  it('never exceeds the resource', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(1000), (text, size) => {
         const range = parseByteRange(`bytes=${text}`, size);
@@ -186,8 +186,8 @@ describe('a Range header', () => {
   });
 });
 
-describe('a JSON body', () => {
-  it('reads whatever JSON.stringify writes', () => {
+describe('parseJsonBody', () => {
+  it('parses any output of JSON.stringify', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(parseJsonBody(Buffer.from(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
@@ -206,24 +206,24 @@ describe('a JSON body', () => {
     ['a half', '{"a":'],
     ['single quotes', "{'a':1}"],
     ['NaN', 'NaN'],
-  ])('refuses %s', (_name, text) => {
+  ])('rejects %s', (_name, text) => {
     expect(() => parseJsonBody(Buffer.from(text))).toThrow(TandemError);
   });
 
-  it('refuses bytes that are not UTF-8', () => {
+  it('rejects bytes that are not UTF-8', () => {
     expect(() => parseJsonBody(Buffer.from([0x22, 0xff, 0x22]))).toThrow(/UTF-8/);
   });
 
-  it('may be empty', () => expect(parseJsonBody(Buffer.alloc(0))).toBeUndefined());
+  it('accepts an empty body', () => expect(parseJsonBody(Buffer.alloc(0))).toBeUndefined());
 });
 
-describe('a time filter', () => {
+describe('parseTime', () => {
   it.each([
     ['2026-01-31', '2026-01-31T00:00:00.000Z'],
     ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
     ['2026-01-31T09:30:00.5+05:30', '2026-01-31T04:00:00.500Z'],
     ['2026-01-31T09:30 05:30', '2026-01-31T04:00:00.000Z'],
-  ])('%s is %s', (text, iso) => expect(parseTime(text)?.toISOString()).toBe(iso));
+  ])('parses %s as %s', (text, iso) => expect(parseTime(text)?.toISOString()).toBe(iso));
 
   it.each([
     'yesterday',
@@ -238,5 +238,5 @@ describe('a time filter', () => {
     '-271821-04-20',
     '1769850000',
     '',
-  ])('%s is none', (text) => expect(parseTime(text)).toBeNull());
+  ])('rejects %s', (text) => expect(parseTime(text)).toBeNull());
 });

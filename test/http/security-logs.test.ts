@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** One place of a request where somebody may put a credential, by mistake or to see what happens. */
+/** A place in a request that may contain a credential by mistake or in an attack. */
 type Place = (secret: string) => {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   url?: string;
@@ -70,7 +70,7 @@ const PLACES: Record<string, Place> = {
   'a body that is too large': (secret) => ({ method: 'POST', headers: JSON_TYPE, body: secret.repeat(5_000) }),
 };
 
-it('no credential is ever logged, wherever in a request it is and whatever becomes of the request', async () => {
+it('credentials never appear in the log, wherever a request contains them', async () => {
   const printed = listenToTheConsole();
   await using fixture = await createHttpFixture({ rateLimits: { anonymousPerMinute: 1_000_000 } });
   const { port } = new URL(await fixture.app.listen({ host: '127.0.0.1', port: 0 }));
@@ -111,7 +111,7 @@ async function ask(fixture: HttpFixture, { method = 'GET', url, headers = {}, bo
   return answer.status;
 }
 
-/** What does not get as far as a request of the framework. */
+/** Requests that fail before the framework handles them. */
 function rawRequests(secret: string): string[] {
   return [
     `${secret}\r\n\r\n`,
@@ -131,7 +131,7 @@ async function exchange(port: number, bytes: string): Promise<void> {
   await once(socket, 'close');
 }
 
-/** Node and libraries may print past the logger. */
+/** Node and libraries may bypass the logger. */
 function listenToTheConsole(): string[] {
   const printed: string[] = [];
   for (const stream of [process.stdout, process.stderr]) {

@@ -16,7 +16,7 @@ async function preflight(url: string, headers: Record<string, string>, of = fixt
 
 const listOf = (header: unknown) => String(header).split(', ');
 
-describe('every response', () => {
+describe('security headers of every response', () => {
   const requests: [string, () => Promise<Answer>][] = [
     ['a success', () => fixture.call('GET', '/dialer/pool')],
     ['health', () => fixture.call('GET', '/healthz', { as: null })],
@@ -28,7 +28,7 @@ describe('every response', () => {
     ['a preflight', () => preflight('/dialer/pool', PREFLIGHT)],
   ];
 
-  it.each(requests)('tells the browser to run, frame and keep nothing: %s', async (_name, ask) => {
+  it.each(requests)('forbid scripts, framing and caching: %s', async (_name, ask) => {
     const { headers } = await ask();
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
@@ -43,13 +43,13 @@ describe('every response', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  it.each(requests)('has a request id and the three headers of its limit: %s', async (_name, ask) => {
+  it.each(requests)('include a request id and three rate-limit headers: %s', async (_name, ask) => {
     const { headers } = await ask();
     expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
     for (const name of ['limit', 'remaining', 'reset']) expect(headers[`x-ratelimit-${name}`]).toMatch(/^\d+$/);
   });
 
-  it('of the documentation pages lets them load their own files, and nothing else', async () => {
+  it('allow documentation pages only their own files', async () => {
     const { headers } = await fixture.call('GET', '/docs/nothing-there', { as: null });
     const policy = String(headers['content-security-policy']).split('; ');
     expect(policy).toContain("script-src 'self'");
@@ -63,17 +63,17 @@ describe('every response', () => {
 describe('Strict-Transport-Security', () => {
   const hsts = (answer: Answer) => answer.headers['strict-transport-security'];
 
-  it('is for https alone: not over http', async () => {
+  it('requires https, so http omits it', async () => {
     expect(hsts(await fixture.call('GET', '/healthz'))).toBeUndefined();
   });
 
-  it('is sent when clients come by way of https', async () => {
+  it('applies when the public URL uses https', async () => {
     await using behindTls = await createHttpFixture({ publicUrl: 'https://voice.example' });
     expect(hsts(await behindTls.call('GET', '/healthz'))).toBe('max-age=31536000');
     expect(hsts(await behindTls.call('GET', '/nowhere'))).toBe('max-age=31536000');
   });
 
-  it('is sent when the proxy on this host says so, and nobody else can', async () => {
+  it('applies when a trusted proxy reports https, but not when a client does', async () => {
     const headers = { 'x-forwarded-proto': 'https' };
     expect(hsts(await fixture.call('GET', '/healthz', { headers }))).toBe('max-age=31536000');
     const request = { method: 'GET', url: '/healthz', headers, remoteAddress: '192.0.2.1' } as const;
@@ -81,8 +81,8 @@ describe('Strict-Transport-Security', () => {
   });
 });
 
-describe('a page of a listed site', () => {
-  it('may ask, with credentials of its own and any method', async () => {
+describe('page of an allowed origin', () => {
+  it('can send credentials and use any method', async () => {
     const answer = await preflight('/dialer/click2call', {
       ...PREFLIGHT,
       'access-control-request-headers': 'authorization,content-type',
@@ -104,7 +104,7 @@ describe('a page of a listed site', () => {
     ['a refusal of its credentials', '/dialer/pool', false, 401],
     ['an unknown address', '/nowhere', true, 404],
     ['a wrong parameter', '/dialer/click2call?limit=0', true, 400],
-  ])('may read %s and its headers', async (_name, url, isOwner, status) => {
+  ])('can read %s and its headers', async (_name, url, isOwner, status) => {
     const answer = await fixture.call('GET', url, { headers: { origin: CONSOLE }, ...(isOwner ? {} : { as: null }) });
     expect(answer.status).toBe(status);
     expect(answer.headers['access-control-allow-origin']).toBe(CONSOLE);
@@ -122,7 +122,7 @@ describe('a page of a listed site', () => {
     );
   });
 
-  it('may read that it asked too often, and may ask before asking as often as it likes', async () => {
+  it('can read a 429, and preflights do not count', async () => {
     await using limited = await createHttpFixture({ corsOrigins: [CONSOLE], rateLimits: { anonymousPerMinute: 1 } });
     for (let asked = 0; asked < 3; asked += 1) {
       expect((await preflight('/dialer/pool', PREFLIGHT, limited)).status).toBe(204);
@@ -136,9 +136,9 @@ describe('a page of a listed site', () => {
   });
 });
 
-describe('a page of any other site', () => {
+describe('page of another origin', () => {
   it.each(['https://evil.example', 'https://console.example.evil.example', 'http://console.example', 'null'])(
-    'may not: %s',
+    'gets no CORS headers: %s',
     async (origin) => {
       const asked = await preflight('/dialer/click2call', { ...PREFLIGHT, origin });
       expect([asked.status, asked.body.code]).toEqual([405, 'METHOD_NOT_ALLOWED']);
@@ -153,7 +153,7 @@ describe('a page of any other site', () => {
     },
   );
 
-  it('finds no site listed unless the operator did', async () => {
+  it('gets no access unless the operator allows its origin', async () => {
     await using closed = await createHttpFixture();
     const asked = await preflight('/dialer/pool', PREFLIGHT, closed);
     expect([asked.status, asked.body.code]).toEqual([405, 'METHOD_NOT_ALLOWED']);
@@ -163,7 +163,7 @@ describe('a page of any other site', () => {
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  it('may when the operator listed all', async () => {
+  it('gets access when the operator allows all origins', async () => {
     await using open = await createHttpFixture({ corsOrigins: ['*'] });
     const headers = { ...PREFLIGHT, origin: 'https://anybody.example' };
     expect((await preflight('/dialer/pool', headers, open)).headers['access-control-allow-origin']).toBe('*');
@@ -171,7 +171,7 @@ describe('a page of any other site', () => {
     expect(answer.headers['access-control-allow-origin']).toBe('*');
   });
 
-  it('does not change what an address that is not there answers', async () => {
+  it('does not affect 404 and 405 responses', async () => {
     const answer = await fixture.call('GET', '/nowhere');
     expect([answer.status, answer.body.code]).toEqual([404, 'NOT_FOUND']);
     const other = await fixture.call('DELETE', '/dialer/pool');

@@ -11,7 +11,7 @@ import { createRecording, updateRecording } from '../../storage/queries/recordin
 import { admission, later, NOW } from '../storage/seed.ts';
 import type { HttpFixture, Member } from './fixture.ts';
 
-/** A stored call that nobody dialed: `pending`, placed by the member. */
+/** A stored `pending` call of the member, without a dialer. */
 export async function seedCall(
   { sql }: HttpFixture,
   { by, ...overrides }: { by: Member } & Partial<AdmitCallInput>,
@@ -27,7 +27,7 @@ export async function seedCall(
   return (await admitCall(sql, input)).call;
 }
 
-/** The agent's leg is dialed: sequence 2. */
+/** Records that the agent's leg is dialed, as event 2. */
 export async function initiate({ sql }: HttpFixture, callId: string): Promise<void> {
   const move = {
     event: 'call.initiated',
@@ -39,7 +39,6 @@ export async function initiate({ sql }: HttpFixture, callId: string): Promise<vo
   await recordMoves(sql, callId, [{ ...move, at: later(100), detail: null }]);
 }
 
-/** Ends it as never answered. */
 export async function finish(
   { sql }: HttpFixture,
   callId: string,
@@ -67,7 +66,7 @@ export async function finish(
   });
 }
 
-/** A finished call of the member with an uploaded recording whose bytes are in the object store. */
+/** A finished call of the member with an uploaded recording in the object store. */
 export async function seedRecordedCall(
   fixture: HttpFixture,
   { by, bytes }: { by: Member; bytes: Buffer },

@@ -34,7 +34,7 @@ async function publishLatest(callId: string): Promise<void> {
   fixture.dialer.publish(callId, body.data.events.at(-1));
 }
 
-it('opens the stream of a call with a stock EventSource, which ends with the call', async () => {
+it('a stream token opens the stream of a call with a standard EventSource, until the call ends', async () => {
   const { callId } = await seedCall(fixture, { by: member });
   const { url } = await tokenFor(callId);
   expect(url).toMatch(`http://voice.test/dialer/click2call/${callId}/stream?token=st_`);
@@ -54,12 +54,12 @@ it('opens the stream of a call with a stock EventSource, which ends with the cal
   await finish(fixture, callId);
   await publishLatest(callId);
   await eventually(() => expect(received.at(-1)).toBe('3 call.not_answered'));
-  // It reconnects by itself with the last id, and 204 stops it for good.
+  // It reconnects with the last id, and 204 stops it.
   await eventually(() => expect(source.readyState).toBe(source.CLOSED));
   expect(received).toHaveLength(3);
 });
 
-it('respects Last-Event-ID, and lets a page of an allowed origin read the stream', async () => {
+it('a stream token respects Last-Event-ID, and an allowed origin can read the stream', async () => {
   const { callId } = await seedCall(fixture, { by: member });
   await finish(fixture, callId);
   const { token } = await tokenFor(callId);
@@ -71,7 +71,7 @@ it('respects Last-Event-ID, and lets a page of an allowed origin read the stream
   expect((await stream(callId, token, { 'last-event-id': '2' })).status).toBe(204);
 });
 
-it('opens the stream of no other call, and no other operation', async () => {
+it('a stream token opens no other call and no other operation', async () => {
   const { callId } = await seedCall(fixture, { by: member });
   const other = await seedCall(fixture, { by: member });
   const { token } = await tokenFor(callId);
@@ -85,7 +85,7 @@ it('opens the stream of no other call, and no other operation', async () => {
   expect((await fixture.call('GET', `/dialer/click2call/${callId}`, { as: null, headers })).status).toBe(401);
 });
 
-it('expires after five minutes, and cannot be changed', async () => {
+it('a stream token expires after five minutes, and fails when altered', async () => {
   const { callId } = await seedCall(fixture, { by: member });
   await finish(fixture, callId);
   const { token, expires_at } = await tokenFor(callId);
@@ -106,7 +106,7 @@ it('expires after five minutes, and cannot be changed', async () => {
   expect((await stream(callId, token)).body.code).toBe('UNAUTHORIZED');
 });
 
-it('ends with the API key or the session that created it', async () => {
+it('a stream token ends with the API key or session that created it', async () => {
   const as = await fixture.addMemberWith('member', member.workspaceId);
   const { callId } = await seedCall(fixture, { by: as });
   await finish(fixture, callId);
@@ -123,7 +123,7 @@ it('ends with the API key or the session that created it', async () => {
   expect((await stream(callId, minted.body.data.token)).status).toBe(401);
 });
 
-it('is not logged', async () => {
+it('a stream token never appears in the log', async () => {
   const { callId } = await seedCall(fixture, { by: member });
   await finish(fixture, callId);
   const { token } = await tokenFor(callId);

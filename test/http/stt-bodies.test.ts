@@ -34,7 +34,7 @@ beforeEach(() => {
   };
 });
 
-async function everythingIsOver(): Promise<void> {
+async function nothingRemains(): Promise<void> {
   const { transcriber } = fixture;
   await eventually(() => expect(transcriber.ended).toBe(transcriber.begun.length));
 }
@@ -43,7 +43,7 @@ describe.each(['/stt', '/v1/transcribe'])('audio as the body of POST %s', (path)
   const post = (body: Buffer, { query = '', type = 'audio/wav' } = {}) =>
     fixture.call('POST', `${path}?${query}`, { body, headers: { 'content-type': type } });
 
-  it('is transcribed with the options of the query', async () => {
+  it('becomes a transcript with the options of the query', async () => {
     const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31) % 256));
     const query = 'language=en-IN&diarize=true&max_speakers=3&keywords=Tandem:3&keywords=SIP&return_timestamps=word';
     const { status, body } = await post(bytes, { query, type: 'audio/x-wav; codec=pcm' });
@@ -58,11 +58,11 @@ describe.each(['/stt', '/v1/transcribe'])('audio as the body of POST %s', (path)
         { term: 'SIP', weight: 1 },
       ],
     });
-    await everythingIsOver();
+    await nothingRemains();
   });
 
   it.each(['audio/basic', 'AUDIO/MPEG', 'video/mp4', 'application/ogg', 'application/octet-stream'])(
-    'may have the type %s',
+    'accepts the type %s',
     async (type) => {
       expect((await post(Buffer.from('RIFF'), { type })).status).toBe(200);
     },
@@ -73,15 +73,15 @@ describe.each(['/stt', '/v1/transcribe'])('audio as the body of POST %s', (path)
     ['file=x', /^file is not a known query parameter\./],
     ['diarize=perhaps', /^diarize must be true or false\.$/],
     ['language=en&language=hi', /^language must be sent only once\.$/],
-  ])('is rejected with the query %s', async (query, message) => {
+  ])('fails with the query %s', async (query, message) => {
     const { status, body } = await post(Buffer.from('RIFF'), { query });
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(body.message).toMatch(message);
     expect(fixture.transcriber.requests).toEqual([]);
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('is rejected with another type', async () => {
+  it('fails with another type', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'image/png']) {
       const { status, body } = await post(Buffer.from('RIFF'), { type });
       expect([status, body.code, body.message]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE', EXPECTED]);
@@ -90,7 +90,7 @@ describe.each(['/stt', '/v1/transcribe'])('audio as the body of POST %s', (path)
   });
 });
 
-describe('a large audio body', () => {
+describe('large audio body', () => {
   const send = (body: Buffer | ReadableStream) =>
     fetch(`${url}/stt`, {
       method: 'POST',
@@ -99,12 +99,12 @@ describe('a large audio body', () => {
       headers: { authorization: `Bearer ${fixture.owner.key}`, 'content-type': 'audio/wav' },
     } as RequestInit);
 
-  it('is accepted up to 25 MB', async () => {
+  it('succeeds up to 25 MB', async () => {
     expect((await send(Buffer.alloc(LIMIT_BYTES))).status).toBe(200);
     expect(stored.bytes.length).toBe(LIMIT_BYTES);
   });
 
-  it('is rejected beyond that, whether or not its length is declared', async () => {
+  it('fails beyond 25 MB, with or without a declared length', async () => {
     const known = await send(Buffer.alloc(LIMIT_BYTES + 1));
     expect([known.status, ((await known.json()) as { code: string }).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
     const chunks = new ReadableStream({
@@ -115,7 +115,7 @@ describe('a large audio body', () => {
     });
     const unknown = await send(chunks);
     expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
-    await everythingIsOver();
+    await nothingRemains();
     expect(fixture.transcriber.requests).toEqual([]);
   });
 
@@ -128,12 +128,12 @@ describe('a large audio body', () => {
     socket.write(Buffer.alloc(100_000));
     await eventually(() => expect(fixture.transcriber.begun).toHaveLength(1));
     socket.destroy();
-    await everythingIsOver();
+    await nothingRemains();
     expect(fixture.transcriber.requests).toEqual([]);
   });
 });
 
-describe('JSON with a url', () => {
+describe('POST /stt with JSON and a url', () => {
   const post = (body: unknown) => fixture.call('POST', '/stt', { body });
 
   it('fetches the audio and transcribes it with the options of the body', async () => {
@@ -146,10 +146,10 @@ describe('JSON with a url', () => {
       ...{ fileName: 'call.mp3', mediaType: 'audio/mpeg', languages: ['hi'], diarize: true, minSplitMs: 7_500 },
       ...{ context: null, keywords: [{ term: 'Tandem' }, { term: 'SIP' }] },
     });
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('names the workspace of a session', async () => {
+  it('accepts the workspace of a session', async () => {
     const { owner } = fixture;
     const headers = { authorization: `Bearer ${await sessionOf(fixture, owner)}` };
     const body = { url: 'https://files.example.com/a.wav', workspace_id: owner.workspaceId };
@@ -166,15 +166,15 @@ describe('JSON with a url', () => {
     [{ url: 'https://a.example', diarize: {} }, 'diarize must be a string, a number or a boolean.'],
     ['"a"', 'body must be a JSON object.'],
     ['[]', 'body must be a JSON object.'],
-  ])('is rejected as %j before anything is fetched', async (body, message) => {
+  ])('rejects %j before fetching anything', async (body, message) => {
     const headers = { 'content-type': 'application/json' };
     const answer = await fixture.call('POST', '/stt', { body, headers });
     expect([answer.status, answer.body.code, answer.body.message]).toEqual([400, 'VALIDATION_FAILED', message]);
     expect(fixture.transcriber.downloads).toEqual([]);
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('reports why the audio could not be fetched', async () => {
+  it('reports why fetching failed', async () => {
     for (const [code, status] of [
       ['INVALID_AUDIO_URL', 400],
       ['AUDIO_URL_UNREACHABLE', 422],
@@ -185,7 +185,7 @@ describe('JSON with a url', () => {
       expect(await post({ url: 'https://a.example' })).toMatchObject({ status, body: { code } });
     }
     expect(fixture.transcriber.requests).toEqual([]);
-    await everythingIsOver();
+    await nothingRemains();
   });
 
   it('rejects malformed JSON', async () => {

@@ -4,20 +4,17 @@ import { untilTruthy } from '../eventually.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
 type Message = any;
 
-/** A client of /ws/stt that keeps what it is told. */
 export interface SttClient {
   socket: WebSocket;
   messages: Message[];
   types: () => string[];
   send(message: object | string): void;
-  /** Resolves with the newest message of a type, once there are so many of it. */
+  /** Resolves with the newest message of a type, after `count` of them. */
   until(type: string, count?: number): Promise<Message>;
-  /** Resolves with the code of the close. */
   closed: Promise<number>;
 }
 
 export interface SttClientOptions extends ClientOptions {
-  /** Subprotocols to offer. */
   protocols?: string[];
 }
 
@@ -31,7 +28,7 @@ export function connectStt(
   const messages: Message[] = [];
   socket.on('message', (data) => messages.push(JSON.parse(data.toString())));
   socket.on('error', () => {
-    // Its close follows.
+    // The close event follows.
   });
   const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
   return {
@@ -48,7 +45,7 @@ export function connectStt(
   };
 }
 
-/** Resolves once audio may be sent. */
+/** Resolves once the server accepts audio. */
 export async function startStt(client: SttClient, start: object = {}): Promise<Message> {
   await client.until('connected', 2);
   client.send({ type: 'start', ...start });

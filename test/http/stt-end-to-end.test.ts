@@ -21,7 +21,7 @@ import { asMulaw8k, spokenUtterances } from '../speech/spoken.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
-/** POST /stt with real ears and a real speech thread, of which only the engine is a server that says what we want. */
+/** Real decoding and a real speech thread; only the engine is scripted. */
 
 const USD = 1_000_000_000n;
 const SPEECH = spokenUtterances();
@@ -33,7 +33,6 @@ let folder: string;
 let tempDir: string;
 let listening: ListeningPlane;
 let recognition: SpeechRecognition;
-/** What the engine is asked for, and what it does. */
 let asked: FormData[];
 let onAsked: (response: ServerResponse, form: FormData) => void;
 
@@ -126,15 +125,15 @@ function joined(...parts: Int16Array[]): Int16Array {
   return whole;
 }
 
-describe('a file', () => {
-  it('lists the model that recognises, by the name that transcripts give it', async () => {
+describe('transcription of a file', () => {
+  it('lists the model under the name that transcripts use', async () => {
     const { body } = await fixture.call('GET', '/models');
     expect(body.data).toContainEqual(
       expect.objectContaining({ id: 'openai/whisper-1', type: 'stt', owned_by: 'openai' }),
     );
   });
 
-  it('is heard, cut at its silence, recognised in parts and charged by its length', async () => {
+  it('splits at a silence, recognises both parts, and charges by duration', async () => {
     const before = await balance();
     const speech = joined(SENTENCE, PAUSE, OTHER_SENTENCE);
     const fields = [field('language', 'en'), field('min_split_sec', '6'), field('return_timestamps', 'word')];
@@ -163,14 +162,14 @@ describe('a file', () => {
   it.each([
     ['MP3', 'speech.mp3', () => compressed('mp3')],
     ['raw mu-law', 'speech.ulaw', async () => Buffer.from(asMulaw8k(SENTENCE))],
-  ])('of %s is heard as well', async (_kind, name, make) => {
+  ])('accepts %s', async (_kind, name, make) => {
     const { status, body } = await post(await make(), name);
     expect([status, body.text, body.language_source]).toEqual([200, 'it was said', 'detected']);
     expect(Math.abs(body.duration - SENTENCE.length / 16_000)).toBeLessThan(0.2);
     expect(body.snr_db).toBeGreaterThan(10);
   });
 
-  it('of a call has its parties told apart by channel', async () => {
+  it('separates the parties of a call by channel', async () => {
     const agent = joined(SENTENCE, new Int16Array(OTHER_SENTENCE.length));
     const customer = joined(new Int16Array(SENTENCE.length), OTHER_SENTENCE);
     onAsked = (response) => answer(response, asked.length === 1 ? 'how may i help you' : 'where is my parcel');
@@ -182,7 +181,7 @@ describe('a file', () => {
     ]);
   });
 
-  it('is transcribed and charged alike in the format of OpenAI', async () => {
+  it("returns and charges the same in OpenAI's format", async () => {
     const before = await balance();
     const wanted = [field('response_format', 'srt'), field('model', 'openai/whisper-1')];
     const { status, raw, headers } = await post(wavFile(SENTENCE), 'a.wav', wanted, '/v1/audio/transcriptions');
@@ -196,7 +195,7 @@ describe('a file', () => {
     expect(before - (await balance())).toBe(charged);
   });
 
-  it('is transcribed as a raw body, with its options in the query', async () => {
+  it('accepts a raw body with options in the query', async () => {
     const headers = { 'content-type': 'audio/wav' };
     const answer = await fixture.call('POST', '/stt?language=en', { body: wavFile(SENTENCE), headers });
     expect([answer.status, answer.body.text]).toEqual([200, 'it was said']);
@@ -205,7 +204,7 @@ describe('a file', () => {
     expect([empty.status, empty.body.code]).toEqual([422, 'AUDIO_EMPTY']);
   });
 
-  it('is fetched from a URL, and costs nothing if it cannot be', async () => {
+  it('fetches from a URL, and charges nothing when that fails', async () => {
     const files = createServer(({ url: path }, response) => {
       const body = path === '/call.ulaw' ? Buffer.from(asMulaw8k(SENTENCE)) : Buffer.alloc(26 * 2 ** 20);
       if (path === '/nothing') response.writeHead(404).end();
@@ -235,7 +234,7 @@ describe('a file', () => {
     files.close();
   });
 
-  it('of silence asks no engine, and is charged by its length', async () => {
+  it('charges silence by its length without using the engine', async () => {
     const before = await balance();
     const { status, body } = await post(wavFile(new Int16Array(5 * 16_000)), 'silence.wav');
     expect(status).toBe(200);
@@ -246,11 +245,11 @@ describe('a file', () => {
   });
 });
 
-describe('an engine elsewhere', () => {
+describe('remote engine', () => {
   it.each([
     [429, { 'retry-after': '17' }, 429, 'STT_UPSTREAM_RATE_LIMIT', '17'],
     [500, {}, 503, 'STT_UPSTREAM_UNAVAILABLE', '5'],
-  ])('that answers %i costs nothing', async (engineStatus, engineHeaders, status, code, retryAfter) => {
+  ])('costs nothing when it answers %i', async (engineStatus, engineHeaders, status, code, retryAfter) => {
     const before = await balance();
     onAsked = (response) => {
       const headers = { 'content-type': 'application/json', ...(engineHeaders as Record<string, string>) };
@@ -263,7 +262,7 @@ describe('an engine elsewhere', () => {
     expect(await balance()).toBe(before);
   });
 
-  it('is left alone once the client is gone', async () => {
+  it('gets a cancelled request when the client disconnects', async () => {
     await fixture.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = fixture.app.server.address() as AddressInfo;
     const left = Promise.withResolvers<void>();
@@ -284,7 +283,7 @@ describe('an engine elsewhere', () => {
   });
 });
 
-it('nothing is left in the folder of uploads', async () => {
+it('the upload folder is empty afterwards', async () => {
   await eventually(async () => expect(await readdir(tempDir)).toEqual([]));
 });
 

@@ -41,13 +41,13 @@ function post(parts: readonly FormPart[], more: { path?: string; as?: Member | n
   });
 }
 
-async function everythingIsOver(): Promise<void> {
+async function nothingRemains(): Promise<void> {
   const { transcriber } = fixture;
   await eventually(() => expect(transcriber.ended).toBe(transcriber.begun.length));
 }
 
 describe('POST /stt', () => {
-  it('answers flat, with the request id, under both its addresses', async () => {
+  it('returns a flat body with the request id, at both addresses', async () => {
     for (const path of ['/stt', '/v1/transcribe']) {
       const { status, body, headers } = await post([AUDIO], { path });
       expect(status).toBe(200);
@@ -55,10 +55,10 @@ describe('POST /stt', () => {
       expect(headers).not.toHaveProperty('x-billing-tx');
     }
     expect(fixture.transcriber.begun.map(({ userId }) => userId)).toEqual([fixture.owner.userId, fixture.owner.userId]);
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('has the three billing headers when something was charged', async () => {
+  it('returns three billing headers when it charges', async () => {
     const charge = { entryId: 'entry-1', chargedNano: 162_000n, balanceAfterNano: 5_000_000_000n };
     fixture.transcriber.onTranscribe = () => ({ transcript: TRANSCRIPT, charge });
     const { headers } = await post([AUDIO]);
@@ -69,7 +69,7 @@ describe('POST /stt', () => {
     });
   });
 
-  it('passes on everything the form says, in whatever order, and the bytes of the file as they came', async () => {
+  it('passes all fields in any order, and the unchanged bytes of the file', async () => {
     const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31) % 256));
     let stored = Buffer.alloc(0);
     let mode = 0;
@@ -116,7 +116,7 @@ describe('POST /stt', () => {
       scriptCorrection: true,
       minSplitMs: 7_500,
     });
-    await everythingIsOver();
+    await nothingRemains();
     expect(existsSync(uploadPath)).toBe(false);
   });
 
@@ -129,7 +129,7 @@ describe('POST /stt', () => {
     ]);
   });
 
-  it('leaves everything open when there is nothing but a file, or fields are empty', async () => {
+  it('uses defaults for missing and empty fields', async () => {
     await post([AUDIO]);
     await post([AUDIO, field('language', ''), field('diarize', ''), field('max_speakers', ''), field('keywords', ',')]);
     const [bare, empty] = fixture.transcriber.requests.map(({ uploadPath: _path, ...request }) => request);
@@ -159,19 +159,19 @@ describe('POST /stt', () => {
     ['auto in the list', [field('languages', 'auto')], null],
     ['both', [field('language', 'en'), field('languages', 'en,hi')], ['en', 'hi']],
     ['auto beside a list', [field('language', 'auto'), field('languages', 'hi')], ['hi']],
-  ])('reads languages by %s', async (_how, parts, languages) => {
+  ])('accepts languages by %s', async (_how, parts, languages) => {
     expect((await post([...parts, AUDIO])).status).toBe(200);
     expect(fixture.transcriber.requests[0]?.languages).toEqual(languages);
   });
 
-  it('zero and negative least numbers of speakers leave it open', async () => {
+  it('treats a zero or negative min_speakers as unset', async () => {
     await post([AUDIO, field('min_speakers', '0')]);
     await post([AUDIO, field('min_speakers', '-3')]);
     expect(fixture.transcriber.requests.map(({ minSpeakers }) => minSpeakers)).toEqual([null, null]);
   });
 });
 
-describe('a form that is wrong is refused with all that is wrong', () => {
+describe('POST /stt with an invalid form', () => {
   it.each<[string, FormPart[], string[]]>([
     ['no file', [field('language', 'en')], ['file']],
     ['nothing', [], ['file']],
@@ -188,28 +188,28 @@ describe('a form that is wrong is refused with all that is wrong', () => {
     ['chunks without length', [AUDIO, field('min_split_sec', '0')], ['min_split_sec']],
     ['a heavy keyword', [AUDIO, field('keywords', 'a:11')], ['keywords']],
     ['too many keywords', [AUDIO, field('keywords', 'a,'.repeat(201))], ['keywords']],
-    ['a list that is none', [AUDIO, field('languages', '[1]')], ['languages']],
+    ['an invalid list', [AUDIO, field('languages', '[1]')], ['languages']],
     ['two single languages', [AUDIO, field('language', 'en,hi')], ['language']],
     ['auto among others', [AUDIO, field('languages', 'auto,hi')], ['languages']],
     ['a language beside the list', [AUDIO, field('language', 'en'), field('languages', 'hi')], ['language']],
     ['a long context', [AUDIO, field('context', 'x'.repeat(8_001))], ['context']],
-    ['a field beyond all bounds', [AUDIO, field('context', 'x'.repeat(20_000))], ['context']],
+    ['a far too long field', [AUDIO, field('context', 'x'.repeat(20_000))], ['context']],
     ['a field of the prototype', [AUDIO, field('__proto__', 'x')], ['body']],
     ['too many parts', [AUDIO, ...Array.from({ length: 80 }, () => field('languages', 'en'))], ['body']],
-  ])('%s', async (_what, parts, paths) => {
+  ])('reports every error: %s', async (_what, parts, paths) => {
     const { status, body } = await post(parts);
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(body.details.map(({ path }: { path: string }) => path)).toEqual(paths);
     expect(fixture.transcriber.requests).toEqual([]);
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('a language that the catalogue does not have is unsupported_language', async () => {
+  it('rejects a language outside the catalogue with unsupported_language', async () => {
     const { status, body } = await post([AUDIO, field('language', 'tlh')]);
     expect([status, body.code]).toEqual([400, 'unsupported_language']);
   });
 
-  it('what is no form, or breaks off, is refused as that', async () => {
+  it('rejects other bodies and truncated forms', async () => {
     expect((await fixture.call('POST', '/stt')).status).toBe(415);
     const { body, headers } = formOf([AUDIO]);
     const withoutBoundary = await fixture.call('POST', '/stt', {
@@ -221,10 +221,10 @@ describe('a form that is wrong is refused with all that is wrong', () => {
       const cut = await fixture.call('POST', '/stt', { body: body.subarray(0, bytes), headers });
       expect([cut.status, cut.body.code], `${bytes}`).toEqual([400, 'VALIDATION_FAILED']);
     }
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('a file of more than 25 MB is refused, whether its length is known before or not', async () => {
+  it('rejects a file over 25 MB, with or without a declared length', async () => {
     const large = { ...AUDIO, value: Buffer.alloc(25 * 2 ** 20 + 1) };
     expect((await post([large])).body.code).toBe('PAYLOAD_TOO_LARGE');
     expect((await post([{ ...AUDIO, value: Buffer.alloc(25 * 2 ** 20) }])).status).toBe(200);
@@ -245,14 +245,13 @@ describe('a form that is wrong is refused with all that is wrong', () => {
       headers: { ...headers, authorization },
     } as RequestInit);
     expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
-    // The next request finds the server as it was.
     expect((await post([AUDIO])).status).toBe(200);
-    await everythingIsOver();
+    await nothingRemains();
   });
 });
 
-describe('who may', () => {
-  it('nobody without credentials, no viewer and no key for something else: nothing is read', async () => {
+describe('access to POST /stt', () => {
+  it('requires credentials, a role above viewer and the scope, before reading the body', async () => {
     const viewer = await fixture.addMemberWith('viewer');
     expect((await post([AUDIO], { as: null })).status).toBe(401);
     expect((await post([AUDIO], { as: viewer })).status).toBe(403);
@@ -261,7 +260,7 @@ describe('who may', () => {
     expect(fixture.transcriber.begun).toEqual([]);
   });
 
-  it('a session names its workspace in the query or in the form', async () => {
+  it('accepts a session with a workspace in the query or the form', async () => {
     const authorization = `Bearer ${await sessionOf(fixture, fixture.owner)}`;
     const { workspaceId } = fixture.owner;
     const named = field('workspace_id', workspaceId);
@@ -272,12 +271,12 @@ describe('who may', () => {
     expect(fixture.transcriber.requests.map((request) => request.workspaceId)).toEqual([workspaceId, workspaceId]);
     const other = await fixture.addWorkspace();
     expect((await post([AUDIO, named], { as: other })).body.code).toBe('WORKSPACE_NOT_FOUND');
-    await everythingIsOver();
+    await nothingRemains();
   });
 });
 
-describe('refusals', () => {
-  it('one transcription too many is refused before its body is read, with error_code and the limit', async () => {
+describe('failures of POST /stt', () => {
+  it('rejects excess transcriptions with error_code and the limit before reading the body', async () => {
     fixture.transcriber.onBegin = () => {
       throw new TandemError('STT_CONCURRENCY_LIMIT', 'All 8 are under way.', { details: { limit: 8 } });
     };
@@ -289,7 +288,7 @@ describe('refusals', () => {
       details: { limit: 8 },
     });
     expect(headers['retry-after']).toBeTruthy();
-    // A body that is still on its way does not keep its sender from the answer.
+    // An unfinished upload does not block the response.
     const form = formOf([{ ...AUDIO, value: Buffer.alloc(20 * 2 ** 20) }]);
     const answer = await fetch(`${url}/stt`, {
       method: 'POST',
@@ -299,7 +298,7 @@ describe('refusals', () => {
     expect(answer.status).toBe(429);
   });
 
-  it('an upstream that is busy says when to come back', async () => {
+  it('forwards Retry-After of a busy engine', async () => {
     fixture.transcriber.onTranscribe = () => {
       throw new TandemError('STT_UPSTREAM_RATE_LIMIT', 'Later.', { retryAfterS: 17 });
     };
@@ -307,7 +306,7 @@ describe('refusals', () => {
     expect([status, headers['retry-after'], body.retry_after]).toEqual([429, '17', 17]);
   });
 
-  it('a client that leaves is a 499 in the log, and aborts what was under way', async () => {
+  it('logs 499 and cancels the transcription when the client disconnects', async () => {
     const begun = Promise.withResolvers<AbortSignal>();
     fixture.transcriber.onTranscribe = async (_request, { signal }) => {
       begun.resolve(signal);
@@ -327,10 +326,10 @@ describe('refusals', () => {
     await eventually(() => expect(signal.aborted).toBe(true));
     expect(signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
     await eventually(() => expect(fixture.logLines.some((line) => line.includes('"status":499'))).toBe(true));
-    await everythingIsOver();
+    await nothingRemains();
   });
 
-  it('a client that leaves in the middle of its upload leaves nothing behind', async () => {
+  it('leaves nothing behind when the client disconnects during the upload', async () => {
     const { body, headers } = formOf([{ ...AUDIO, value: Buffer.alloc(200_000) }]);
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     socket.write(
@@ -340,11 +339,11 @@ describe('refusals', () => {
     socket.write(body.subarray(0, 100_000));
     await eventually(() => expect(fixture.transcriber.begun).toHaveLength(1));
     socket.destroy();
-    await everythingIsOver();
+    await nothingRemains();
     expect(fixture.transcriber.requests).toEqual([]);
   });
 
-  it('an upload may take longer than other bodies', async () => {
+  it('allows more time for an upload than for other bodies', async () => {
     const { body, headers } = formOf([AUDIO]);
     const lines = [`host: x`, `authorization: Bearer ${fixture.owner.key}`, `content-length: ${body.length}`];
     const upload = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
@@ -362,8 +361,8 @@ describe('refusals', () => {
   });
 });
 
-describe('stock clients', () => {
-  it('fetch with FormData', async () => {
+describe('standard clients of POST /stt', () => {
+  it('include fetch with FormData', async () => {
     const form = new FormData();
     form.set('language', 'en');
     form.set('file', new Blob([Buffer.from('RIFF')], { type: 'audio/wav' }), 'call.wav');
@@ -376,7 +375,7 @@ describe('stock clients', () => {
     expect(fixture.transcriber.requests[0]).toMatchObject({ fileName: 'call.wav', mediaType: 'audio/wav' });
   });
 
-  it('curl -F, which waits for 100 Continue with large files', async () => {
+  it('include curl -F, which waits for 100 Continue with large files', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-curl-'));
     await writeFile(join(folder, 'call.mp3'), Buffer.alloc(3 * 2 ** 20, 1));
     const { stdout } = await promisify(execFile)('curl', [
@@ -389,7 +388,7 @@ describe('stock clients', () => {
   });
 });
 
-it('GET /stt/languages lists the catalogue, of which auto is for files only', async () => {
+it('GET /stt/languages lists the catalogue, with auto for files only', async () => {
   const viewer = await fixture.addMemberWith('viewer');
   const { status, body } = await fixture.call('GET', '/stt/languages', { as: viewer });
   expect(status).toBe(200);

@@ -22,7 +22,7 @@ import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
-/** Text to speech with a real thread and engine behind the API. */
+/** The API with a real synthesis thread and engine. */
 
 const ROOT = join(import.meta.dirname, '../..');
 const USD = 1_000_000_000n;
@@ -102,7 +102,6 @@ async function speak(body: object) {
   return { status: answer.status, complete: lines.at(-1), audio };
 }
 
-/** Listens, once. */
 async function baseUrl(): Promise<string> {
   const { server } = fixture.app;
   if (!server.listening) await fixture.app.listen({ host: '127.0.0.1', port: 0 });
@@ -111,8 +110,8 @@ async function baseUrl(): Promise<string> {
 
 const balance = async () => (await walletOf(fixture.sql, fixture.owner.workspaceId)).balanceNano;
 
-describe('a text over HTTP', () => {
-  it('is speech as long as it says, with every word in its place', async () => {
+describe('synthesis over HTTP', () => {
+  it('returns speech of the reported duration, with times for every word', async () => {
     const text = 'Your order 4711 is on its way. Please hold the line.';
     const { status, complete, audio } = await speak({ text, audio_config: { audio_encoding: 'WAV' } });
     expect(status).toBe(200);
@@ -140,7 +139,7 @@ describe('a text over HTTP', () => {
     ['LINEAR16', 48_000, null],
     ['MP3', 24_000, /^(ID3|\xff[\xe2-\xff])/],
     ['OGG_OPUS', 24_000, /^OggS/],
-  ] as const)('comes as %s', async (encoding, rateHz, beginning) => {
+  ] as const)('supports %s', async (encoding, rateHz, beginning) => {
     const audio_config = { audio_encoding: encoding, sample_rate_hertz: rateHz };
     const { complete, audio } = await speak({ text: 'Hello there.', audio_config });
     expect(complete).toMatchObject({ type: 'complete', audio_encoding: encoding, sample_rate_hertz: rateHz });
@@ -151,7 +150,7 @@ describe('a text over HTTP', () => {
     }
   });
 
-  it('in pieces is spoken by the client of the guide, as the same words and for the same price', async () => {
+  it('through the WebSocket client of the guide has the same words and price', async () => {
     const guide = await readFile(join(ROOT, 'docs/tts-websocket.md'), 'utf8');
     const path = join(folder, 'guide.ulaw');
     const code = /```js\n([\s\S]*?)```/.exec(guide)![1]!;
@@ -164,7 +163,7 @@ describe('a text over HTTP', () => {
     expect([...stdout.matchAll(/word: '([^']+)'/g)].map(([, word]) => word).join(' ')).toBe(
       'Your order 4711 is on its way. It arrives on Monday.',
     );
-    // The space between the sentences is not charged.
+    // The space between the sentences is free.
     expect(before - (await balance())).toBe(51n * CHARACTER_NANO);
     const ends = [...stdout.matchAll(/end: ([\d.]+)/g)].map(([, end]) => Number(end));
     const audio = await readFile(path);
@@ -172,7 +171,7 @@ describe('a text over HTTP', () => {
     expect(ends.at(-1)).toBeGreaterThan(audio.length / 8000 - 0.5);
   });
 
-  it('reports the times of its marks and is spoken by several voices, for the price of its text', async () => {
+  it('reports mark times and switches voices, for the price of its text', async () => {
     const before = await balance();
     const text =
       '<speak>Hello. <mark name="hindi"/><lang xml:lang="hi-IN">नमस्ते।</lang> <voice gender="female" language="en-US">Bye<mark name="end"/>.</voice></speak>';
@@ -184,19 +183,19 @@ describe('a text over HTTP', () => {
       { name: 'hindi', time_seconds: wordAlignment.wordStartTimeSeconds[1] },
       { name: 'end', time_seconds: wordAlignment.wordEndTimeSeconds[2] },
     ]);
-    // White space between elements alone is not counted.
+    // White space between elements is not counted.
     const characters = [...'Hello. नमस्ते।Bye.'].length;
     expect(complete.result.usage.processedCharactersCount).toBe(characters);
     expect(before - (await balance())).toBe(BigInt(characters) * 15_000n);
     const without = await speak({ text, timestamp_type: 'NONE' });
-    // Breath noise is random, so sounds do not end at exactly the same time again.
+    // Breath noise is random, so end times vary.
     const again = marks.map(({ name, time_seconds }: { name: string; time_seconds: number }) => {
       return { name, time_seconds: expect.closeTo(time_seconds, 1) };
     });
     expect(without.complete.result.timestampInfo).toEqual({ marks: again });
   });
 
-  it('is streamed as audio and charged alike in the format of OpenAI', async () => {
+  it("streams and charges the same in OpenAI's format", async () => {
     const [before, input] = [await balance(), 'Your order is on its way.'];
     const ask = (more: object) =>
       fixture.call('POST', '/v1/audio/speech', { body: { model: 'tts-1', input, ...more } });
@@ -218,21 +217,21 @@ describe('a text over HTTP', () => {
     expect(before - (await balance())).toBe(6n * charged);
   });
 
-  it('that is no SSML, nothing to say or for nobody is refused and free', async () => {
+  it('rejects invalid SSML, empty text and unknown voices free of charge', async () => {
     const before = await balance();
     expect((await speak({ text: '<speak>a<audio>b</audio></speak>' })).complete).toMatchObject({
       code: 'INVALID_SSML',
     });
     expect((await speak({ text: '... !' })).complete).toMatchObject({ code: 'VALIDATION_FAILED' });
-    const nobody = await speak({ text: 'a', voice_id: 'nobody' });
-    expect(nobody).toMatchObject({ status: 404, complete: { message: expect.stringContaining('GET /voices') } });
+    const unknownVoice = await speak({ text: 'a', voice_id: 'nobody' });
+    expect(unknownVoice).toMatchObject({ status: 404, complete: { message: expect.stringContaining('GET /voices') } });
     const inside = await speak({ text: '<speak>a\n<voice name="nobody">b</voice></speak>' });
     expect(inside).toMatchObject({ status: 404, complete: { code: 'VOICE_NOT_FOUND' } });
     expect(inside.complete.message).toContain('SSML at line 2, column 1');
     expect(await balance()).toBe(before);
   });
 
-  it('of which the voice can say nothing is refused and free, in every encoding', async () => {
+  it('rejects text that the voice cannot pronounce free of charge, in every encoding', async () => {
     const before = await balance();
     for (const audio_encoding of ['LINEAR16', 'WAV', 'MULAW', 'MP3', 'OGG_OPUS']) {
       const { status, complete } = await speak({ text: 'Ꭰ Ꭱ. Ꭲ Ꭳ.', audio_config: { audio_encoding } });
@@ -244,17 +243,17 @@ describe('a text over HTTP', () => {
     expect((await speak(asked)).complete.type).toBe('complete');
   });
 
-  it('has languages that are spoken', async () => {
+  it('lists supported languages', async () => {
     const { body } = await fixture.call('GET', '/tts/languages');
     expect(body.data).toContainEqual({ language_id: 'hi', name: 'Hindi' });
     expect(body.data.length).toBeGreaterThanOrEqual(25);
   });
 
-  it('leaves a webhook the address of its audio, which plays for a day', async () => {
+  it('sends a webhook with an audio URL valid for a day', async () => {
     const { sql, owner, now } = fixture;
     const [id, url, secretEncrypted] = [randomUUID(), 'https://example.com/hook', Buffer.from('sealed')];
-    const whose = { id, workspaceId: owner.workspaceId, url, secretEncrypted, now: now.current };
-    await createWebhook(sql, { ...whose, events: ['tts.completed'] });
+    const webhook = { id, workspaceId: owner.workspaceId, url, secretEncrypted, now: now.current };
+    await createWebhook(sql, { ...webhook, events: ['tts.completed'] });
     for (const [encoding, type] of [
       ['LINEAR16', 'audio/wav'],
       ['MULAW', 'audio/wav'],
@@ -265,10 +264,10 @@ describe('a text over HTTP', () => {
       const [row] = await sql<{ body: string }[]>`select body from deliveries order by created_at desc, id limit 1`;
       await sql`delete from deliveries`;
       const { data } = JSON.parse(row!.body);
-      const heard = await fixture.call('GET', data.audio_url, { as: null });
-      expect(heard).toMatchObject({ status: 200, headers: { 'content-type': type } });
-      expect(heard.raw.includes(audio)).toBe(true);
-      if (encoding === 'LINEAR16') expect(parseWav(heard.raw).sampleRateHz).toBe(24_000);
+      const played = await fixture.call('GET', data.audio_url, { as: null });
+      expect(played).toMatchObject({ status: 200, headers: { 'content-type': type } });
+      expect(played.raw.includes(audio)).toBe(true);
+      if (encoding === 'LINEAR16') expect(parseWav(played.raw).sampleRateHz).toBe(24_000);
       now.current = new Date(now.current.getTime() + 24 * 3_600_000);
       expect(await fixture.call('GET', data.audio_url, { as: null })).toMatchObject({ status: 403 });
     }
@@ -276,7 +275,7 @@ describe('a text over HTTP', () => {
     await sql`delete from webhook_subscriptions`;
   });
 
-  it('whose key is revoked while it is heard is told so at once, and stays charged', async () => {
+  it('ends with an error when its key is revoked midway, and stays charged', async () => {
     const url = await baseUrl();
     const leaver = await fixture.addMemberWith('member', fixture.owner.workspaceId);
     const text = 'One two three four five. Six seven eight nine ten. '.repeat(90);
@@ -301,7 +300,7 @@ describe('a text over HTTP', () => {
     expect(await balance()).toBe(before - BigInt(text.length) * 15_000n);
   });
 
-  it('whose listeners hang up, two hundred times, leaves neither slot nor stream nor file', async () => {
+  it('leaves no slot, stream or file after two hundred hang-ups', async () => {
     const port = Number(new URL(await baseUrl()).port);
     const body = JSON.stringify({ text: 'One two three four five. Six seven eight nine ten. '.repeat(20) });
     const head = `POST /tts-stream HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${fixture.owner.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
@@ -309,7 +308,7 @@ describe('a text over HTTP', () => {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => undefined);
       socket.write(head + body);
-      // Before it was read, while it is charged, and with speech in hand.
+      // Hang up before reading, while charging, and after the first audio.
       if (index % 3 === 1) await new Promise((resolve) => setImmediate(resolve));
       if (index % 3 === 2) await new Promise((resolve) => socket.once('data', resolve));
       socket.destroy();

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(async () => {
   Object.assign(fixture.speech, new FakeTtsDesk());
-  // Slots are counted by user.
+  // Limits count slots per user.
   member = await fixture.addMemberWith('member');
 });
 afterEach(() => {
@@ -71,8 +71,8 @@ const FLUSH = { type: 'Flush' };
 const said = () => fixture.speech.asked.map(({ text }) => text);
 const PCM = [1, 0, 2, 0, 3, 0];
 
-describe('a client that streams text', () => {
-  it('hears each sentence once it is complete, with its words and its charge', async () => {
+describe('client of /ws/tts', () => {
+  it('receives each sentence when complete, with word times and charge', async () => {
     const client = await connected({ voice_id: 'hi', encoding: 'mulaw', sample_rate: '8000', speed: '2' });
     expect(client.messages[0]).toEqual({
       ...{ type: 'Metadata', voice_id: 'hi', audio_encoding: 'MULAW', sample_rate_hertz: 8000, credit_balance: 5 },
@@ -88,7 +88,7 @@ describe('a client that streams text', () => {
     client.send(speak(' are you?'), FLUSH);
     expect(await client.until('Flushed')).toEqual({ type: 'Flushed', sequence_id: 0 });
     expect(said()).toEqual(['Hello there.', 'How are you?']);
-    // Sentences are 125 ms apart at twice the pace; mu-law is silent at 0xff.
+    // Sentences are 125 ms apart at double speed; 0xff is silence in mu-law.
     expect([...client.audio()]).toEqual([...PCM, ...new Array(1000).fill(0xff), ...PCM]);
     const words = client.messages.filter(({ type }) => type === 'Words').flatMap((message) => message.words);
     expect(words).toEqual([
@@ -99,7 +99,7 @@ describe('a client that streams text', () => {
     ]);
   });
 
-  it('hears everything before the connection closes with 1000', async () => {
+  it('receives all audio before the connection closes with 1000', async () => {
     const client = await connected();
     client.send(speak('One. Two'), { type: 'Close' });
     expect(await client.closed).toBe(1000);
@@ -107,7 +107,7 @@ describe('a client that streams text', () => {
     expect(client.audio().length).toBe(2 * PCM.length + 2 * 0.25 * 24_000);
   });
 
-  it('clears what was not spoken yet', async () => {
+  it('clears queued text', async () => {
     const client = await connected();
     const { speech } = fixture;
     const started = Promise.withResolvers<void>();
@@ -128,14 +128,14 @@ describe('a client that streams text', () => {
     expect(said()).not.toContain('Three');
   });
 
-  it('is not charged for text without a letter or digit', async () => {
+  it('pays nothing for text without a letter or digit', async () => {
     const client = await connected();
     client.send(speak(' . '), FLUSH, FLUSH);
     await client.until('Flushed', 2);
     expect(said()).toEqual([]);
   });
 
-  it('is told which message is wrong, and goes on', async () => {
+  it('gets an error for each invalid message, and can continue', async () => {
     const client = await connected();
     client.send('no JSON', { type: 'speak' }, { type: 'Speak' }, 'null', speak('a'.repeat(5001)));
     await client.until('error', 5);
@@ -147,7 +147,7 @@ describe('a client that streams text', () => {
     expect(said()).toEqual(['Still here.']);
   });
 
-  it('may have 5000 characters wait to be spoken', async () => {
+  it('can queue 5000 characters', async () => {
     const client = await connected();
     client.send(speak('a'.repeat(4000)), speak('b'.repeat(1001)));
     expect(await client.until('error')).toMatchObject({
@@ -159,7 +159,7 @@ describe('a client that streams text', () => {
     expect(said()).toEqual(['a'.repeat(4000)]);
   });
 
-  it('is disconnected when it sends SSML, even in pieces', async () => {
+  it('loses its connection when it sends SSML, even in pieces', async () => {
     const client = await connected();
     client.send(speak('<spe'), speak('ak>Hello.</speak>'));
     expect(await client.until('error')).toMatchObject({ code: 'INVALID_SSML' });
@@ -167,7 +167,7 @@ describe('a client that streams text', () => {
     expect(said()).toEqual([]);
   });
 
-  it('is disconnected with the reason when a text is refused', async () => {
+  it('loses its connection with the reason when a text is refused', async () => {
     const client = await connected();
     fixture.speech.refusal = new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover this.');
     client.send(speak('Hello.'), FLUSH);
@@ -175,7 +175,7 @@ describe('a client that streams text', () => {
     expect(await client.closed).toBe(1008);
   });
 
-  it('is disconnected with 1011 when the engine fails, without internal details', async () => {
+  it('loses its connection with 1011 when the engine fails, without internal details', async () => {
     const client = await connected();
     fixture.speech.failure = new Error('secret of the house');
     client.send(speak('Hello.'), FLUSH);
@@ -185,7 +185,7 @@ describe('a client that streams text', () => {
     expect(await client.closed).toBe(1011);
   });
 
-  it('is disconnected when its key is revoked, and pays for what it has heard', async () => {
+  it('loses its connection when its key is revoked, and pays for the received audio', async () => {
     const client = await connected();
     const { speech } = fixture;
     speech.speak = async (request, signal) => {
@@ -206,7 +206,7 @@ describe('a client that streams text', () => {
     expect(speech.signal?.reason).toMatchObject({ code: 'UNAUTHORIZED' });
   });
 
-  it('that hangs up ends the speech, and frees its slot', async () => {
+  it('ends synthesis and frees its slot by disconnecting', async () => {
     const { speech } = fixture;
     for (let attempt = 0; attempt < 7; attempt += 1) {
       const signals: AbortSignal[] = [];
@@ -223,20 +223,20 @@ describe('a client that streams text', () => {
   });
 });
 
-describe('a connection', () => {
+describe('connection to /ws/tts', () => {
   it.each([
     [{ encoding: 'mp3' }, 'VALIDATION_FAILED', /encoding must be linear16, mulaw or alaw/],
     [{ sample_rate: '12345' }, 'VALIDATION_FAILED', /sample_rate must be one of 8000/],
     [{ speed: 'fast' }, 'VALIDATION_FAILED', /speed must be a number from 0.5 to 2/],
     [{ voice_id: '' }, 'VALIDATION_FAILED', /voice_id must have 1 to 64 characters/],
     [{ voice_id: 'nobody' }, 'VOICE_NOT_FOUND', /./],
-  ])('with %j is refused with %s', async (query, code, message) => {
+  ])('with %j fails with %s', async (query, code, message) => {
     const client = connect(query as unknown as Record<string, string>);
     expect(await client.until('error')).toMatchObject({ code, message: expect.stringMatching(message) });
     expect(await client.closed).toBe(1008);
   });
 
-  it('with wrong credentials, as a viewer, or beyond five at a time is refused', async () => {
+  it('fails with wrong credentials, as a viewer, or beyond five at a time', async () => {
     const refusalOf = async (key: string) => {
       const client = connect({}, { key });
       const { code } = await client.until('error');
@@ -249,7 +249,7 @@ describe('a connection', () => {
     expect(await refusalOf(member.key)).toBe('TTS_CONCURRENCY_LIMIT');
   });
 
-  it('without a message for too long is closed with 1000', async () => {
+  it('closes with 1000 after too long without a message', async () => {
     await using own = await createHttpFixture({ ttsTimes: { idleMs: 50 } });
     await own.app.listen({ host: '127.0.0.1', port: 0 });
     const { workspaceId, key } = own.owner;
@@ -258,7 +258,7 @@ describe('a connection', () => {
     expect(await client.closed).toBe(1000);
   });
 
-  it('hears its last text when the server shuts down, and is closed with 1012', async () => {
+  it('receives its last audio during a shutdown, and closes with 1012', async () => {
     const own = await createHttpFixture();
     await own.app.listen({ host: '127.0.0.1', port: 0 });
     const { workspaceId, key } = own.owner;

@@ -36,7 +36,7 @@ const audioOf = (lines: { type: string; result: { audioContent: string } }[]) =>
     lines.filter(({ type }) => type === 'chunk').map(({ result }) => Buffer.from(result.audioContent, 'base64')),
   );
 
-describe('the Accept header', () => {
+describe('Accept header of POST /tts-stream', () => {
   const speak = (accept: string, more: object = {}) =>
     fixture.call('POST', '/tts-stream', { headers: { accept }, body: { text: 'Hello there.', ...more } });
 
@@ -48,7 +48,7 @@ describe('the Accept header', () => {
     ['AUDIO/PCMU', 'MULAW', 'audio/PCMU;rate=24000;channels=1'],
     ['audio/PCMA', 'ALAW', 'audio/PCMA;rate=24000;channels=1'],
     ['audio/mpeg, */*;q=0.1', 'MP3', 'audio/mpeg'],
-  ])('%s selects the audio alone, as %s', async (accept, encoding, type) => {
+  ])('%s selects audio only, as %s', async (accept, encoding, type) => {
     const { status, headers, raw } = await speak(accept);
     expect(status).toBe(200);
     expect(headers).toMatchObject({ 'content-type': type, 'x-credit-charged': '0.000165' });
@@ -56,25 +56,25 @@ describe('the Accept header', () => {
     expect(fixture.speech.asked[0]?.format).toEqual({ encoding, sampleRateHz: 24_000 });
   });
 
-  it('audio/* selects WAV, with a header of the requested sample rate', async () => {
+  it('audio/* selects WAV at the requested sample rate', async () => {
     const { headers, raw } = await speak('audio/*', { audio_config: { sample_rate_hertz: 8000 } });
     expect(headers['content-type']).toBe('audio/wav');
     expect(parseWav(raw)).toMatchObject({ sampleRateHz: 8000, samples: [Int16Array.from([1, 2, 3])] });
   });
 
-  it('audio/* leaves the requested encoding', async () => {
+  it('audio/* accepts any requested encoding', async () => {
     const { headers } = await speak('audio/*', { audio_config: { audio_encoding: 'MULAW', sample_rate_hertz: 8000 } });
     expect(headers['content-type']).toBe('audio/PCMU;rate=8000;channels=1');
   });
 
   it.each(['*/*', 'application/json', 'application/x-ndjson, audio/mpeg', 'text/html', 'nonsense'])(
-    '%s selects lines of JSON',
+    '%s selects JSON lines',
     async (accept) => {
       expect((await speak(accept)).headers['content-type']).toMatch('application/x-ndjson');
     },
   );
 
-  it('that does not match the requested encoding is refused before anything is charged', async () => {
+  it('fails before any charge when it contradicts the requested encoding', async () => {
     const { status, body } = await speak('audio/mpeg', { audio_config: { audio_encoding: 'WAV' } });
     expect(status).toBe(400);
     expect(body).toMatchObject({
@@ -84,7 +84,7 @@ describe('the Accept header', () => {
     expect(fixture.speech.asked).toEqual([]);
   });
 
-  it('for audio breaks the connection off if synthesis fails midway', async () => {
+  it('for audio aborts the connection when synthesis fails midway', async () => {
     const { port } = fixture.app.server.address() as AddressInfo;
     fixture.speech.failure = new Error('secret');
     const response = await fetch(`http://127.0.0.1:${port}/tts-stream`, {
@@ -99,7 +99,7 @@ describe('the Accept header', () => {
   });
 });
 
-it('reports the charge to a member, and not the balance of the wallet', async () => {
+it('POST /tts-stream reports the charge to a member, but not the wallet balance', async () => {
   const as = await fixture.addMemberWith('member');
   const { status, headers } = await fixture.call('POST', '/tts-stream', { as, body: { text: 'Hello there.' } });
   expect(status).toBe(200);
@@ -108,7 +108,7 @@ it('reports the charge to a member, and not the balance of the wallet', async ()
 });
 
 describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path) => {
-  it('streams audio as lines of JSON and ends with the words, their times and the cost', async () => {
+  it('streams audio as JSON lines and ends with word times and the cost', async () => {
     const { status, headers, raw } = await fixture.call('POST', path, { body: { text: 'Hello there.' } });
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -172,18 +172,18 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     [{ text: 'a', audio_config: [] }, 'audio_config'],
     [{ text: 'a', audio_encoding: 'PCM' }, 'audio_encoding'],
     [{ text: 'a', timestamp_type: 'LETTER' }, 'timestamp_type'],
-  ])('refuses %j and names what is wrong', async (body, wrong) => {
+  ])('rejects %j and names the field', async (body, wrong) => {
     const answer = await fixture.call('POST', path, { body });
     expect(answer).toMatchObject({ status: 400, body: { code: 'VALIDATION_FAILED' } });
     expect(answer.body.details[0].path).toBe(wrong);
     expect(fixture.speech.asked).toEqual([]);
   });
 
-  it('takes 5000 characters, each of two code units', async () => {
+  it('accepts 5000 characters outside the basic plane', async () => {
     expect((await fixture.call('POST', path, { body: { text: '😀'.repeat(5000) } })).status).toBe(200);
   });
 
-  it('says in whose voice and how', async () => {
+  it('passes voice and style to the engine', async () => {
     const how = { speed: 2, wpm: 100, stability: 0, similarity: 100, enhance: false };
     await fixture.call('POST', path, { body: { text: 'a', voice_id: 'HI', ...how } });
     expect(fixture.speech.asked).toMatchObject([
@@ -194,7 +194,7 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     ]);
   });
 
-  it('takes encoding and rate from audio_config, from the older names, and prefers the first', async () => {
+  it('accepts encoding and rate in audio_config or the older fields, and prefers audio_config', async () => {
     const formats = [
       { audio_config: { audio_encoding: 'MULAW', sample_rate_hertz: 8000 } },
       { audio_encoding: 'ALAW', sample_rate: 16000 },
@@ -214,7 +214,7 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     ]);
   });
 
-  it('refuses an unknown voice and SSML it cannot read, and says so', async () => {
+  it('rejects unknown voices and invalid SSML with the reason', async () => {
     for (const [code, status] of [
       ['VOICE_NOT_FOUND', 404],
       ['VOICE_NOT_READY', 409],
@@ -226,7 +226,7 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     }
   });
 
-  it('answers with a refusal when nothing was said so far, and gives the slot back', async () => {
+  it('returns an error before the first audio as a response, and frees the slot', async () => {
     fixture.speech.refusal = new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover this.');
     for (let attempt = 0; attempt < 7; attempt += 1) {
       const answer = await fixture.call('POST', path, { body: { text: 'a' } });
@@ -234,21 +234,21 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     }
   });
 
-  it('tells with the last line when it breaks off, without particulars of ours', async () => {
+  it('reports a later error in the last line, without internal details', async () => {
     fixture.speech.failure = new Error('secret of the house');
     const { status, raw } = await fixture.call('POST', path, { body: { text: 'a' } });
     expect(status).toBe(200);
     expect(linesOf(raw).at(-1)).toEqual({ type: 'error', message: 'Speech synthesis failed.' });
   });
 
-  it('is not for viewers', async () => {
+  it('refuses viewers', async () => {
     const viewer = await fixture.addMemberWith('viewer');
     expect(await fixture.call('POST', path, { as: viewer, body: { text: 'a' } })).toMatchObject({ status: 403 });
   });
 });
 
 describe('POST /tts-synthesize', () => {
-  it('begins WAV with a header that players take as it is', async () => {
+  it('starts WAV with a header that players accept', async () => {
     const body = { text: 'a', audio_config: { audio_encoding: 'WAV', sample_rate_hertz: 16000 } };
     const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body })).raw);
     expect(parseWav(audioOf(lines))).toMatchObject({
@@ -259,13 +259,13 @@ describe('POST /tts-synthesize', () => {
     expect(lines.at(-1).audio_encoding).toBe('WAV');
   });
 
-  it('leaves word times out when they are not wanted', async () => {
+  it('omits word times on request', async () => {
     const body = { text: 'a', timestamp_type: 'NONE' };
     const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body })).raw);
     expect(lines.at(-1).result).toEqual({ usage: { processedCharactersCount: 11 } });
   });
 
-  it('cuts long audio into chunks of whole samples', async () => {
+  it('splits long audio into chunks of whole samples', async () => {
     const audio = Buffer.alloc(100_000, 3);
     fixture.speech.parts = [{ audio, durationMs: 1000, words: [] }];
     const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body: { text: 'a' } })).raw);
@@ -277,8 +277,8 @@ describe('POST /tts-synthesize', () => {
   });
 });
 
-describe('a listener', () => {
-  it('who hangs up ends the speech, and somebody else may speak', async () => {
+describe('streaming client of POST /tts-stream', () => {
+  it('ends synthesis and frees its slot by disconnecting', async () => {
     const { port } = fixture.app.server.address() as { port: number };
     const audio = Buffer.alloc(16_000);
     fixture.speech.parts = Array.from({ length: 100_000 }, () => ({ audio, durationMs: 1000, words: [] }));
@@ -290,14 +290,14 @@ describe('a listener', () => {
       );
       await new Promise((resolve) => socket.once('data', resolve));
       socket.destroy();
-      await eventually(async () => fixture.speech.signal?.aborted === true, 'the speech was told to stop');
+      await eventually(async () => fixture.speech.signal?.aborted === true, 'the synthesis ended');
     }
   });
 
   it.each([
-    ['does not read goes no further, and is given up after a while', 100],
-    ['reads again in time gets all', 600_000],
-  ])('who %s', async (_, stallTimeoutMs) => {
+    ['ends the synthesis when it stops reading', 100],
+    ['receives all audio when it resumes in time', 600_000],
+  ])('%s', async (_, stallTimeoutMs) => {
     const isGivenUp = stallTimeoutMs < 1000;
     await using stalling = await createHttpFixture({ limits, stallTimeoutMs });
     await stalling.app.listen({ host: '127.0.0.1', port: 0 });
@@ -322,7 +322,7 @@ describe('a listener', () => {
       before = made;
       return isStill;
     }, 'nothing more is made');
-    // The buffers of both ends of the connection took some of its 85 MB.
+    // Socket buffers hold part of the 85 MB.
     expect(made).toBeLessThan(COUNT / 2);
     if (isGivenUp) await eventually(async () => stalling.speech.signal?.aborted === true, 'it was given up');
     else {
@@ -339,7 +339,7 @@ describe('a listener', () => {
     for (const slot of slots) await slot.release();
   });
 
-  it('who is gone before it begins keeps no slot', async () => {
+  it('keeps no slot after disconnecting before the start', async () => {
     const released = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const gone = Promise.withResolvers<void>();
@@ -370,7 +370,7 @@ describe('a listener', () => {
     expect(slow.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   });
 
-  it('may have five texts spoken at a time', async () => {
+  it('can run five syntheses at once', async () => {
     const slots = await Promise.all(
       Array.from({ length: 5 }, () => limits.acquireSlot({ userId: fixture.owner.userId, kind: 'tts' })),
     );

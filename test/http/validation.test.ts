@@ -11,14 +11,14 @@ const check = compileCheck(
   }),
 );
 
-describe('the message about an invalid field', () => {
+describe('validation message', () => {
   it.each([
     [{ n: 2 }, 'n must be 1.'],
     [{ tone: 'loud' }, 'tone must be "calm" or "kind".'],
     [{ shape: 5 }, 'shape must be a JSON object or an array.'],
     [{ speed: 0 }, 'speed must be more than 0.'],
     [{ speed: 4 }, 'speed must be less than 4.'],
-  ])('for %j names the accepted values', (value, message) => {
+  ])('names the accepted values for %j', (value, message) => {
     expect(check(value)?.message).toBe(message);
   });
 });

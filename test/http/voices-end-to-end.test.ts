@@ -18,7 +18,7 @@ import { spokenUtterances } from '../speech/spoken.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
-/** Voices over HTTP with the real desk and the real synthesis thread: human speech in, a voice that speaks out. */
+/** The real desk and synthesis thread: clones a voice from human speech. */
 
 let fixture: HttpFixture;
 let folder: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
   const cache = { folder: join(folder, 'cache'), mostBytes: 0 };
   const settings = { processes: 1, modelsDir: join(folder, 'models'), upstream: null, cache };
   synthesis = await createSpeechSynthesis({ settings, logger });
-  // The desk wants the fixture's database and store, and the fixture a desk.
+  // Breaks a cycle between the desk and the fixture.
   const voices = new Proxy({} as VoiceDesk, { get: (_, name) => Reflect.get(desk, name) });
   fixture = await createHttpFixture({ voices });
   const listening = { listenToFile: () => Promise.reject(new Error('nothing clones here')) };
@@ -56,7 +56,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-it('makes a voice of human speech that is heard, spoken with and deleted', async () => {
+it('a voice from human speech can be played, used for synthesis and deleted', async () => {
   const sentences = spokenUtterances().slice(0, 3);
   const files = sentences.map<FormPart>(({ name, samples }) => {
     return { name: 'files[]', value: wavFile(samples), filename: `${name}.wav`, type: 'audio/wav' };
@@ -88,7 +88,7 @@ it('makes a voice of human speech that is heard, spoken with and deleted', async
   expect(durationMs).toBeGreaterThan(500);
   expect(Math.round(Buffer.concat(spoken).length / 32)).toBeCloseTo(durationMs, -1);
 
-  // SSML may name it in its own workspace, and in no other.
+  // Only the owning workspace may name it in SSML.
   const text = `<speak>One <voice name="${id}">two</voice></speak>`;
   const { workspaceId: stranger } = await fixture.addWorkspace();
   const usual = await desk.resolve({ workspaceId, voiceId: null });

@@ -31,7 +31,7 @@ async function professional(as = fixture.owner): Promise<string> {
 }
 
 describe('GET /voices', () => {
-  it('lists professional voices unless fast ones are asked for, in the form of the specification', async () => {
+  it('lists professional voices by default and fast ones on request, in the specified shape', async () => {
     const { status, body } = await fixture.call('GET', '/voices');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -57,7 +57,7 @@ describe('GET /voices', () => {
     ]);
   });
 
-  it('shows voices that are being made when all are asked for, and those of other workspaces never', async () => {
+  it('includes unfinished voices with status=all, and never voices of other workspaces', async () => {
     const id = await professional();
     await professional(elsewhere);
     expect((await fixture.call('GET', '/voices')).body.data).toEqual([]);
@@ -65,19 +65,19 @@ describe('GET /voices', () => {
     expect(body.data).toMatchObject([{ voice_id: id, model: 'svc Quality', status: 'pending', is_custom: true }]);
   });
 
-  it('pages', async () => {
+  it('supports pages', async () => {
     const paged = await fixture.call('GET', '/voices?model=fast&page=2&limit=1');
     expect(paged.body).toMatchObject({ data: [], meta: { pagination: { page: 2, limit: 1, total: 1, pages: 1 } } });
   });
 
-  it('knows no other model', async () => {
+  it('rejects unknown models', async () => {
     const { status, body } = await fixture.call('GET', '/voices?model=best');
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 });
 
 describe('GET /voices/:id', () => {
-  it('shows a voice in the single form, with a sample that plays', async () => {
+  it('returns one voice with a playable sample', async () => {
     await fixture.putObject('voice-samples/0a1b2c.mp3', Buffer.from('ID3'));
     const { status, body } = await fixture.call('GET', `/voices/${FAKE_VOICE.id}`);
     expect(status).toBe(200);
@@ -103,11 +103,11 @@ describe('GET /voices/:id', () => {
     expect([played.status, played.raw.toString()]).toEqual([200, 'ID3']);
   });
 
-  it('knows voices of the platform by their short names too', async () => {
+  it('accepts short names of platform voices', async () => {
     expect((await fixture.call('GET', '/voices/en-us')).body.data.id).toBe(FAKE_VOICE.id);
   });
 
-  it('has no sample where none can be spoken, whatever the reason, and is fine otherwise', async () => {
+  it('returns a null sample_url when no sample can be made', async () => {
     fixture.voices.sampleKey = null;
     expect((await fixture.call('GET', '/voices/en-us')).body.data.sample_url).toBeNull();
     fixture.voices.refusal = new Error('the disk is full');
@@ -115,7 +115,7 @@ describe('GET /voices/:id', () => {
     expect([status, body.data.sample_url]).toEqual([200, null]);
   });
 
-  it('is 404 for what there is not, and for voices of other workspaces', async () => {
+  it('answers 404 for unknown voices and voices of other workspaces', async () => {
     const id = await professional(elsewhere);
     for (const other of [id, 'nothing', '0b5c1c1e-6d1f-4f0e-9a53-0f6a2f6a7a11']) {
       const { status, body } = await fixture.call('GET', `/voices/${other}`);
@@ -125,7 +125,7 @@ describe('GET /voices/:id', () => {
 });
 
 describe('PUT /voices/:id', () => {
-  it('changes name and description, and answers with both', async () => {
+  it('changes name and description, and returns both', async () => {
     const id = await professional();
     const { status, body } = await fixture.call('PUT', `/voices/${id}`, {
       body: { name: ' Meera ', description: 'X' },
@@ -148,12 +148,12 @@ describe('PUT /voices/:id', () => {
     ['a name with a line feed', { name: 'a\nb' }],
     ['a description that cannot be stored', { description: 'a\u0000b' }],
     ['another field', { name: 'a', language: 'hi' }],
-  ])('refuses %s', async (_what, body) => {
+  ])('rejects %s', async (_what, body) => {
     const { status, body: answer } = await fixture.call('PUT', `/voices/${await professional()}`, { body });
     expect([status, answer.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 
-  it('leaves voices of the platform alone, and those of others', async () => {
+  it('refuses voices of the platform and of other workspaces', async () => {
     const body = { name: 'Mine' };
     expect((await fixture.call('PUT', `/voices/${FAKE_VOICE.id}`, { body })).body.code).toBe('VOICE_NOT_EDITABLE');
     const id = await professional(elsewhere);
@@ -162,7 +162,7 @@ describe('PUT /voices/:id', () => {
 });
 
 describe('DELETE /voices/:id', () => {
-  it('removes a voice once', async () => {
+  it('deletes a voice once', async () => {
     const id = await professional();
     const { status, body } = await fixture.call('DELETE', `/voices/${id}`);
     expect([status, body]).toEqual([200, { success: true, data: { id, deleted: true } }]);
@@ -172,7 +172,7 @@ describe('DELETE /voices/:id', () => {
 });
 
 describe('POST /voices', () => {
-  it('passes on the form with all its files, and who sent it from where', async () => {
+  it('passes the form with all files and the origin of the request', async () => {
     const contents: string[] = [];
     const create = fixture.voices.create.bind(fixture.voices);
     vi.spyOn(fixture.voices, 'create').mockImplementationOnce(async (request) => {
@@ -206,18 +206,18 @@ describe('POST /voices', () => {
     await eventually(() => expect(fixture.voices.uploads).toBe(0));
   });
 
-  it('leaves out what is empty', async () => {
+  it('ignores empty fields', async () => {
     await post([field('description', ''), field('labels', ''), ...USUAL]);
     const labels = { gender: null, accent: null, age: null, more: {} };
     expect(fixture.voices.created).toMatchObject([{ description: null, labels }]);
   });
 
   it.each([
-    ['no consent', undefined],
-    ['an empty one', ''],
+    ['missing', undefined],
+    ['empty', ''],
     ['false', 'false'],
-    ['anything else', 'True'],
-  ])('makes no voice with %s of the speaker', async (_what, consent) => {
+    ['other than true', 'True'],
+  ])('rejects the consent of the speaker: %s', async (_what, consent) => {
     const parts = USUAL.filter(({ name }) => name !== 'consent');
     const { status, body } = await post(consent === undefined ? parts : [...parts, field('consent', consent)]);
     expect([status, body.code]).toEqual([400, 'VOICE_CONSENT_REQUIRED']);
@@ -229,33 +229,33 @@ describe('POST /voices', () => {
     ['no name', without('name'), 'name'],
     ['no language', without('language'), 'language'],
     ['no file', without('files'), 'files'],
-    ['files that are none', [...without('files'), field('files', 'x')], 'files'],
-    ['a field that is none', [...USUAL, field('voice', 'x')], 'voice'],
+    ['a text instead of files', [...without('files'), field('files', 'x')], 'files'],
+    ['an unknown field', [...USUAL, field('voice', 'x')], 'voice'],
     ['a file of another name', [...USUAL, { ...FILE, name: 'file' }], 'file'],
-    ['a name given twice', [...USUAL, field('name', 'x')], 'name'],
+    ['a repeated name', [...USUAL, field('name', 'x')], 'name'],
     ['too many files', [...USUAL, ...Array.from({ length: 25 }, () => FILE)], 'files'],
-    ['labels that are no JSON', [...USUAL, field('labels', '{')], 'labels'],
-    ['labels that are no object', [...USUAL, field('labels', '["female"]')], 'labels'],
-    ['labels that are no texts', [...USUAL, field('labels', '{"gender":1}')], 'labels.gender'],
-    ['a gender there is none', [...USUAL, field('labels', '{"gender":"Female"}')], 'labels.gender'],
-    ['an accent there is none', [...USUAL, field('labels', '{"accent":"Martian"}')], 'labels.accent'],
+    ['labels with invalid JSON', [...USUAL, field('labels', '{')], 'labels'],
+    ['labels as a list', [...USUAL, field('labels', '["female"]')], 'labels'],
+    ['a numeric label', [...USUAL, field('labels', '{"gender":1}')], 'labels.gender'],
+    ['an unknown gender', [...USUAL, field('labels', '{"gender":"Female"}')], 'labels.gender'],
+    ['an unknown accent', [...USUAL, field('labels', '{"accent":"Martian"}')], 'labels.accent'],
     ['labels with odd names', [...USUAL, field('labels', '{"__proto__":"x"}')], 'labels.__proto__'],
     ['labels that cannot be stored', [...USUAL, field('labels', '{"mood":"a\\u0000"}')], 'labels.mood'],
-  ])('refuses %s', async (_what, parts, path) => {
+  ])('rejects %s', async (_what, parts, path) => {
     const { status, body } = await post(parts);
     expect([status, body.code, body.details?.[0]?.path]).toEqual([400, 'VALIDATION_FAILED', path]);
     expect(fixture.voices.created).toEqual([]);
     await eventually(() => expect(fixture.voices.uploads).toBe(0));
   });
 
-  it('takes 25 files, and none of more than 25 MB', async () => {
+  it('accepts 25 files, and none over 25 MB', async () => {
     const many = await post([...without('files'), ...Array.from({ length: 25 }, () => FILE)]);
     expect(many.status).toBe(201);
     const { status, body } = await post([...USUAL, { ...FILE, value: Buffer.alloc(25 * 2 ** 20 + 1) }]);
     expect([status, body.code, body.details]).toEqual([413, 'PAYLOAD_TOO_LARGE', { limit_bytes: 25 * 2 ** 20 }]);
   });
 
-  it('takes nothing but forms, whole ones', async () => {
+  it('accepts only complete forms', async () => {
     const json = await fixture.call('POST', '/voices', { body: { name: 'Asha' } });
     expect([json.status, json.body.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
     const { body, headers } = formOf(USUAL);
@@ -265,7 +265,7 @@ describe('POST /voices', () => {
     expect([none.status, none.body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 
-  it('tells what the desk refuses', async () => {
+  it('forwards errors of the desk', async () => {
     const unreadable = new TandemError('AUDIO_NOT_READABLE', 'File 2: The file is no audio.');
     vi.spyOn(fixture.voices, 'create').mockRejectedValueOnce(unreadable);
     const { status, body } = await post(USUAL);
@@ -277,7 +277,7 @@ describe('POST /voices', () => {
 });
 
 describe('POST /voices/professional', () => {
-  it('begins a voice that waits for samples', async () => {
+  it('creates a voice that waits for samples', async () => {
     const labels = { age: 'young' };
     const body = { name: ' Asha ', language: 'HI', description: 'Calm.', labels };
     const { status, body: answer } = await fixture.call('POST', '/voices/professional', { body });
@@ -292,9 +292,9 @@ describe('POST /voices/professional', () => {
     ['no name', { language: 'en' }],
     ['no language', { name: 'Asha' }],
     ['consent to nothing', { name: 'Asha', language: 'en', consent: true }],
-    ['a gender there is none', { name: 'Asha', language: 'en', labels: { gender: 'x' } }],
+    ['an unknown gender', { name: 'Asha', language: 'en', labels: { gender: 'x' } }],
     ['labels too many', { name: 'Asha', language: 'en', labels: manyLabels(21) }],
-  ])('refuses %s', async (_what, body) => {
+  ])('rejects %s', async (_what, body) => {
     const { status, body: answer } = await fixture.call('POST', '/voices/professional', { body });
     expect([status, answer.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
@@ -302,7 +302,7 @@ describe('POST /voices/professional', () => {
 
 describe('POST /voices/professional/:id/samples', () => {
   const consent = field('consent', 'true');
-  it('adds samples until they are complete', async () => {
+  it('adds samples until the last one is marked', async () => {
     const id = await professional();
     const path = `/voices/professional/${id}/samples`;
     const first = await post([consent, FILE], path);
@@ -316,7 +316,7 @@ describe('POST /voices/professional/:id/samples', () => {
     ]);
   });
 
-  it('wants consent with each, and complete to be true or false', async () => {
+  it('requires consent with each sample, and a boolean complete', async () => {
     const path = `/voices/professional/${await professional()}/samples`;
     expect((await post([FILE], path)).body.code).toBe('VOICE_CONSENT_REQUIRED');
     expect((await post([FILE, consent, field('complete', 'yes')], path)).body.code).toBe('VALIDATION_FAILED');
@@ -324,13 +324,13 @@ describe('POST /voices/professional/:id/samples', () => {
     expect(fixture.voices.added).toEqual([]);
   });
 
-  it('is 404 for a voice of somebody else', async () => {
+  it('answers 404 for a voice of another workspace', async () => {
     const path = `/voices/professional/${await professional(elsewhere)}/samples`;
     expect((await post([FILE, consent], path)).body.code).toBe('VOICE_NOT_FOUND');
   });
 });
 
-it('viewers look at voices and change none', async () => {
+it('viewers can read voices and change none', async () => {
   const viewer = await fixture.addMemberWith('viewer');
   const id = await professional();
   expect((await fixture.call('GET', '/voices', { as: viewer })).status).toBe(200);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   fixture = await createHttpFixture();
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
-// A workspace has room for so many.
+// Keeps below the limit of webhooks per workspace.
 afterEach(() => fixture.sql`update webhook_subscriptions set deleted_at = now()`);
 
 async function create(body: object = {}, as: Member = fixture.owner) {
@@ -32,7 +32,7 @@ async function secretsOf(id: string): Promise<string[]> {
 }
 
 describe('POST /webhooks', () => {
-  it('subscribes, and shows a minted secret in this response and never again', async () => {
+  it('creates a webhook, and returns its generated secret only once', async () => {
     const { status, body } = await create({ events: ['stt.completed', 'stt.failed', 'stt.completed'] });
     expect(status).toBe(201);
     const { secret, ...webhook } = body.data;
@@ -52,7 +52,7 @@ describe('POST /webhooks', () => {
     expect(fixture.logLines.join()).not.toContain(secret.slice(6));
   });
 
-  it('keeps a secret that is brought to itself, and sealed', async () => {
+  it('stores a supplied secret encrypted, and never returns it', async () => {
     const secret = 'a secret of our own';
     const { status, body } = await create({ secret });
     expect(status).toBe(201);
@@ -64,17 +64,17 @@ describe('POST /webhooks', () => {
 
   it.each([
     ['no url', { url: undefined }, 'url'],
-    ['a url that is no text', { url: 7 }, 'url'],
+    ['a numeric url', { url: 7 }, 'url'],
     ['no events', { events: undefined }, 'events'],
     ['an empty list', { events: [] }, 'events'],
     ['an unknown event', { events: ['stt.completed', 'call.unheard'] }, 'events.1'],
-    ['an event that is no text', { events: [null] }, 'events.0'],
+    ['a null event', { events: [null] }, 'events.0'],
     ['a short secret', { secret: 'x'.repeat(15) }, 'secret'],
     ['a long secret', { secret: 'x'.repeat(257) }, 'secret'],
     ['a secret that libraries disagree on', { secret: 'ein Geheimnis für uns' }, 'secret'],
     ['a whsec_ secret without base64', { secret: 'whsec_no base64 at all' }, 'secret'],
-    ['a field there is not', { status: 'active' }, 'status'],
-  ])('refuses %s with 400', async (_name, changes, path) => {
+    ['an unknown field', { status: 'active' }, 'status'],
+  ])('answers 400 to %s', async (_name, changes, path) => {
     const { status, body } = await create(changes);
     expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(body.details[0].path).toBe(path);
@@ -94,12 +94,12 @@ describe('POST /webhooks', () => {
     'not a URL',
     '',
     `https://hooks.example.com/${'a'.repeat(2100)}`,
-  ])('refuses the url %s', async (url) => {
+  ])('rejects the url %s', async (url) => {
     const { status, body } = await create({ url });
     expect([status, body.code]).toEqual([400, 'INVALID_WEBHOOK_URL']);
   });
 
-  it('stops at so many to a workspace', async () => {
+  it('enforces the limit of webhooks per workspace', async () => {
     const member = await fixture.addWorkspace();
     for (let i = 0; i < MAX_WEBHOOKS_PER_WORKSPACE; i += 1) expect((await create({}, member)).status).toBe(201);
     const { status, body } = await create({}, member);
@@ -107,13 +107,13 @@ describe('POST /webhooks', () => {
   });
 });
 
-describe('who may', () => {
-  it.each([['admin'], ['owner']] as const)('%s: change webhooks', async (role) => {
+describe('access to webhooks', () => {
+  it.each([['admin'], ['owner']] as const)('lets %s change webhooks', async (role) => {
     const as = await fixture.addMemberWith(role);
     expect((await create({}, as)).status).toBe(201);
   });
 
-  it.each([['viewer'], ['member'], ['developer']] as const)('%s: look and not act', async (role) => {
+  it.each([['viewer'], ['member'], ['developer']] as const)('lets %s read only', async (role) => {
     const as = await fixture.addMemberWith(role);
     const { id } = (await create()).body.data;
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/deliveries`]) {
@@ -133,7 +133,7 @@ describe('who may', () => {
     }
   });
 
-  it('another workspace finds nothing, as does anybody under an id that is none', async () => {
+  it('answers 404 to other workspaces and for unknown ids', async () => {
     const { id } = (await create()).body.data;
     const delivery = (await fixture.call('POST', `/webhooks/${id}/test`)).body.data.id;
     const stranger = await fixture.addWorkspace();
@@ -161,7 +161,7 @@ describe('who may', () => {
   });
 });
 
-it('GET /webhooks pages through those of the workspace in the order they were made', async () => {
+it('GET /webhooks lists webhooks of the workspace by creation time, in pages', async () => {
   const member = await fixture.addWorkspace();
   const ids: string[] = [];
   for (let i = 0; i < 3; i += 1) {
@@ -175,7 +175,7 @@ it('GET /webhooks pages through those of the workspace in the order they were ma
 });
 
 describe('PATCH /webhooks/:id', () => {
-  it('changes what is sent and leaves the rest', async () => {
+  it('changes only the fields in the body', async () => {
     const { id } = (await create()).body.data;
     const events = await fixture.call('PATCH', `/webhooks/${id}`, { body: { events: ['voice.ready'] } });
     expect(events.body.data).toMatchObject({ url: HOOK_URL, events: ['voice.ready'], status: 'active' });
@@ -191,9 +191,9 @@ describe('PATCH /webhooks/:id', () => {
     ['nothing', {}, 'VALIDATION_FAILED'],
     ['an unknown status', { status: 'paused' }, 'VALIDATION_FAILED'],
     ['an unknown event', { events: ['*'] }, 'VALIDATION_FAILED'],
-    ['a secret, which has a route of its own', { secret: 'x'.repeat(20) }, 'VALIDATION_FAILED'],
-    ['a url to the inside', { url: 'https://10.0.0.1/' }, 'INVALID_WEBHOOK_URL'],
-  ])('refuses %s and changes nothing', async (_name, body, code) => {
+    ['a secret, which requires its own route', { secret: 'x'.repeat(20) }, 'VALIDATION_FAILED'],
+    ['an internal url', { url: 'https://10.0.0.1/' }, 'INVALID_WEBHOOK_URL'],
+  ])('rejects %s and changes nothing', async (_name, body, code) => {
     const before = (await create()).body.data;
     const answer = await fixture.call('PATCH', `/webhooks/${before.id}`, { body });
     expect([answer.status, answer.body.code]).toEqual([400, code]);
@@ -202,7 +202,7 @@ describe('PATCH /webhooks/:id', () => {
   });
 });
 
-it('DELETE /webhooks/:id removes it, and a second time finds nothing', async () => {
+it('DELETE /webhooks/:id deletes a webhook once', async () => {
   const { id } = (await create()).body.data;
   expect((await fixture.call('DELETE', `/webhooks/${id}`)).body.data).toEqual({ id, deleted: true });
   expect((await fixture.call('GET', `/webhooks/${id}`)).status).toBe(404);
@@ -210,7 +210,7 @@ it('DELETE /webhooks/:id removes it, and a second time finds nothing', async () 
 });
 
 describe('POST /webhooks/:id/test', () => {
-  it('sends an example of the first event, marked as a test, and answers with the delivery', async () => {
+  it('sends an example of the first event, marked as a test, and returns the delivery', async () => {
     const { id } = (await create({ events: ['voice.ready', 'stt.failed'] })).body.data;
     const { status, body } = await fixture.call('POST', `/webhooks/${id}/test`);
     expect(status).toBe(202);
@@ -237,7 +237,7 @@ describe('POST /webhooks/:id/test', () => {
     expect(fixture.enqueued).toContain(body.data.id);
   });
 
-  it('sends the event that is asked for', async () => {
+  it('sends the requested event', async () => {
     const { id } = (await create()).body.data;
     const asked = await fixture.call('POST', `/webhooks/${id}/test`, { body: { event: 'tts.completed' } });
     expect(asked.body.data.event).toBe('tts.completed');
@@ -245,7 +245,7 @@ describe('POST /webhooks/:id/test', () => {
     expect([unknown.status, unknown.body.code]).toEqual([400, 'VALIDATION_FAILED']);
   });
 
-  it('is refused while the webhook is disabled', async () => {
+  it('fails while the webhook is disabled', async () => {
     const { id } = (await create()).body.data;
     await fixture.call('PATCH', `/webhooks/${id}`, { body: { status: 'disabled' } });
     const { status, body } = await fixture.call('POST', `/webhooks/${id}/test`);
@@ -253,7 +253,7 @@ describe('POST /webhooks/:id/test', () => {
   });
 });
 
-describe('the delivery log', () => {
+describe('webhook delivery log', () => {
   async function delivered(id: string) {
     const { body } = await fixture.call('POST', `/webhooks/${id}/test`);
     const attempt = { deliveryId: body.data.id as string, startedAt: fixture.now.current, durationMs: 84 };
@@ -264,7 +264,7 @@ describe('the delivery log', () => {
     return attempt.deliveryId;
   }
 
-  it('tells what was sent and how each attempt went, the newest first', async () => {
+  it('lists payloads and attempts, newest first', async () => {
     const { id } = (await create()).body.data;
     const first = await delivered(id);
     fixture.now.current = new Date(fixture.now.current.getTime() + 1_000);
@@ -281,7 +281,7 @@ describe('the delivery log', () => {
     ]);
   });
 
-  it('is filtered by status and event, and paged', async () => {
+  it('supports pages and filters by status and event', async () => {
     const { id } = (await create()).body.data;
     const first = await delivered(id);
     const second = (await fixture.call('POST', `/webhooks/${id}/test`, { body: { event: 'tts.failed' } })).body.data.id;
@@ -297,7 +297,7 @@ describe('the delivery log', () => {
     expect((await fixture.call('GET', `/webhooks/${id}/deliveries?status=lost`)).status).toBe(400);
   });
 
-  it('is replayed from: a delivery of its own under the same message id', async () => {
+  it('replays into a new delivery with the same message id', async () => {
     const { id } = (await create()).body.data;
     const deliveryId = await delivered(id);
     const { status, body } = await fixture.call('POST', `/webhooks/deliveries/${deliveryId}/replay`);
@@ -317,7 +317,7 @@ describe('the delivery log', () => {
 });
 
 describe('POST /webhooks/:id/rotate-secret', () => {
-  it('mints a secret, shown once, that signs beside the old one for a day', async () => {
+  it('generates a secret, shown once, that signs beside the old one for a day', async () => {
     const created = (await create()).body.data;
     const { status, body } = await fixture.call('POST', `/webhooks/${created.id}/rotate-secret`);
     expect(status).toBe(200);
@@ -328,7 +328,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
     expect(await secretsOf(created.id)).toEqual([body.data.secret, created.secret]);
   });
 
-  it('takes a secret of our user and an overlap, also none', async () => {
+  it('accepts a supplied secret and an overlap, even of zero', async () => {
     const { id } = (await create()).body.data;
     const secret = 'another secret of ours';
     const { body } = await fixture.call('POST', `/webhooks/${id}/rotate-secret`, {
@@ -340,7 +340,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
   });
 
   it.each([{ overlap_seconds: -1 }, { overlap_seconds: 604_801 }, { overlap_seconds: 1.5 }, { secret: 'short' }])(
-    'refuses %j',
+    'rejects %j',
     async (body) => {
       const created = (await create()).body.data;
       const answer = await fixture.call('POST', `/webhooks/${created.id}/rotate-secret`, { body });
@@ -350,7 +350,7 @@ describe('POST /webhooks/:id/rotate-secret', () => {
   );
 });
 
-it('every change is in the audit log with who made it, and no secret is', async () => {
+it('every webhook change appears in the audit log with its actor and without secrets', async () => {
   const member = await fixture.addWorkspace();
   const as = { as: member };
   const { id, secret } = (await create({}, member)).body.data;

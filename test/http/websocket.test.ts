@@ -12,7 +12,7 @@ import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { sessionOf } from './identity-fixture.ts';
 import { connectStt, type SttClient } from './stt-client.ts';
 
-/** Serves all tests but those that need settings of their own. */
+/** Shared by tests without their own settings. */
 let shared: HttpFixture;
 let fixture: HttpFixture;
 let origin: string;
@@ -35,7 +35,7 @@ afterEach(async () => {
 async function use(chosen: HttpFixture): Promise<void> {
   fixture = chosen;
   origin = `http://127.0.0.1:${(chosen.app.server.address() as AddressInfo).port}`;
-  // Slots are counted by user.
+  // Limits count slots per user.
   member = await chosen.addMemberWith('member');
   chosen.liveStt.sessions.length = 0;
 }
@@ -63,28 +63,27 @@ function dial(query: Record<string, string>, options = {}): SttClient {
   return client;
 }
 
-/** Connected and known. */
 async function established(options = {}): Promise<SttClient> {
   const client = dial({ apiKey: member.key }, options);
   await client.until('connected', 2);
   return client;
 }
 
-describe('the address of the socket', () => {
-  it('says ok to whoever does not upgrade', async () => {
+describe('GET /ws/stt', () => {
+  it('answers ok without an upgrade', async () => {
     const { status, raw, headers } = await fixture.call('GET', '/ws/stt', { as: null });
     expect([status, raw.toString()]).toEqual([200, 'ok']);
     expect(headers['x-ratelimit-limit']).toBeDefined();
   });
 
-  it('leaves upgrades of other addresses and to other protocols what they are without', async () => {
+  it('ignores upgrades at other paths and to other protocols', async () => {
     const headers = { connection: 'upgrade', upgrade: 'websocket' };
     expect((await plain('/healthz', headers)).statusCode).toBe(200);
     expect((await plain('/ws/other', headers)).statusCode).toBe(404);
     expect((await plain('/ws/stt', { connection: 'upgrade', upgrade: 'h2c' })).statusCode).toBe(200);
   });
 
-  it('answers a handshake that is none in the words of the API', async () => {
+  it("answers an invalid handshake in the API's error format", async () => {
     const response = await plain('/ws/stt', { connection: 'upgrade', upgrade: 'websocket' });
     expect(response.statusCode).toBe(400);
     expect(response.headers['x-request-id']).toBeDefined();
@@ -93,8 +92,8 @@ describe('the address of the socket', () => {
   });
 });
 
-describe('a client that connects', () => {
-  it('is told that it is, who it is, and what the server can do, in this order', async () => {
+describe('connecting client of /ws/stt', () => {
+  it("receives the connection steps, its user id and the server's capabilities, in this order", async () => {
     const client = await established();
     expect(client.messages).toMatchObject([
       { type: 'connecting', message: expect.any(String), timestamp: expect.any(Number) },
@@ -125,16 +124,16 @@ describe('a client that connects', () => {
     });
   });
 
-  it('may use the token of a login, with the workspace', async () => {
+  it('can use a session token with a workspace', async () => {
     const token = await sessionOf(fixture, member);
-    // A client may fill in the parameters that it has, and leave the others empty.
+    // Clients may send empty parameters.
     const client = dial({ apiKey: '', token, workspace_id: member.workspaceId });
     expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
     const without = dial({ token });
     expect(await without.until('error')).toMatchObject({ code: 'AUTH_FAILED' });
   });
 
-  it.each(['Bearer', 'bearer', 'Token'])('may send its key in the Authorization header as %s', async (scheme) => {
+  it.each(['Bearer', 'bearer', 'Token'])('can send its key in the Authorization header as %s', async (scheme) => {
     const client = dial({}, { headers: { authorization: `${scheme} ${member.key}` } });
     expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
     expect(client.socket.protocol).toBe('');
@@ -142,7 +141,7 @@ describe('a client that connects', () => {
   });
 
   it.each(['token', 'bearer'])(
-    'may send its key as a subprotocol after %s, which the server selects',
+    'can send its key as a subprotocol after %s, which the server selects',
     async (scheme) => {
       const client = dial({}, { protocols: [scheme, member.key] });
       expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
@@ -151,7 +150,7 @@ describe('a client that connects', () => {
     },
   );
 
-  it('may send the token of a login in the header or as a subprotocol, with the workspace in the query', async () => {
+  it('can send a session token in the header or as a subprotocol, with the workspace in the query', async () => {
     const token = await sessionOf(fixture, member);
     const query = { workspace_id: member.workspaceId };
     for (const options of [{ headers: { authorization: `Bearer ${token}` } }, { protocols: ['bearer', token] }]) {
@@ -160,7 +159,7 @@ describe('a client that connects', () => {
     }
   });
 
-  it('uses the key in the query beside the credentials of a proxy and other subprotocols', async () => {
+  it("can combine the key in the query with a proxy's credentials and other subprotocols", async () => {
     const client = dial({ apiKey: member.key }, { headers: { authorization: 'Basic eDp5' }, protocols: ['stt'] });
     expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
     expect(client.socket.protocol).toBe('stt');
@@ -171,14 +170,14 @@ describe('a client that connects', () => {
     [{ protocols: ['token', 'sk_wrong'] }],
     [{ protocols: ['token'] }],
     [{ protocols: ['sk_wrong'] }],
-  ])('is rejected with a wrong key: %j', async (options) => {
+  ])('fails with a wrong key: %j', async (options) => {
     const client = dial({}, options);
     expect(await client.until('error')).toMatchObject({ code: 'AUTH_FAILED' });
     expect(await client.closed).toBe(1008);
     expect(fixture.logLines.join('')).not.toContain('sk_wrong');
   });
 
-  it('is not let in without good credentials, and told why before the close', async () => {
+  it('fails with bad credentials, and gets the reason before the close', async () => {
     const owner = await fixture.addWorkspace();
     const queries: Record<string, string>[] = [
       {},
@@ -199,7 +198,7 @@ describe('a client that connects', () => {
     expect(fixture.logLines.join('')).not.toContain(member.key.slice(3));
   });
 
-  it('is not let in as a viewer, nor with a key for something else', async () => {
+  it('fails as a viewer, and with a key for another scope', async () => {
     const viewer = await fixture.addMemberWith('viewer');
     const limited = mintApiKey();
     await createApiKey(fixture.sql, {
@@ -217,14 +216,14 @@ describe('a client that connects', () => {
     }
   });
 
-  it('is not let in with an empty wallet', async () => {
+  it('fails with an empty wallet', async () => {
     const { key } = await fixture.addWorkspace();
     const client = dial({ apiKey: key });
     expect(await client.closed).toBe(1008);
     expect(client.messages[1]).toMatchObject({ type: 'error', code: 'INSUFFICIENT_CREDITS' });
   });
 
-  it('counts its failures against its address, also behind a proxy', async () => {
+  it('counts failures against its address, even behind a proxy', async () => {
     await useServerWith({ rateLimits: { anonymousPerMinute: 2 } });
     const codes: string[] = [];
     for (const forwarded of ['10.0.0.1', '10.0.0.1', '10.0.0.1', '10.0.0.2']) {
@@ -234,7 +233,7 @@ describe('a client that connects', () => {
     expect(codes).toEqual(['AUTH_FAILED', 'AUTH_FAILED', 'RATE_LIMITED', 'AUTH_FAILED']);
   });
 
-  it('counts against the requests of its workspace', async () => {
+  it('counts against the rate limit of its workspace', async () => {
     await useServerWith({ rateLimits: { plans: { enterprise: { perMinute: 1, perDay: 9 } } } });
     await established();
     const second = dial({ apiKey: member.key });
@@ -242,7 +241,7 @@ describe('a client that connects', () => {
     expect(await second.closed).toBe(1008);
   });
 
-  it('has so many sessions at a time, and one more when one has ended', async () => {
+  it('can open eight sessions, and another when one ends', async () => {
     for (let open = 0; open < 8; open += 1) await established();
     const ninth = dial({ apiKey: member.key });
     expect(await ninth.closed).toBe(1008);
@@ -252,11 +251,11 @@ describe('a client that connects', () => {
     await eventually(async () => await established());
   });
 
-  it('loses what it says before the connection is established', async () => {
-    const heard = Promise.withResolvers<void>();
+  it('loses messages from before the connection is established', async () => {
+    const received = Promise.withResolvers<void>();
     const limits = createLimitsInProcess();
     const acquireSlot: Limits['acquireSlot'] = async (request) => {
-      await heard.promise;
+      await received.promise;
       return await limits.acquireSlot(request);
     };
     await useServerWith({ limits: { ...limits, acquireSlot } });
@@ -266,15 +265,15 @@ describe('a client that connects', () => {
       client.socket.send(Buffer.alloc(480));
       client.socket.ping();
     });
-    client.socket.on('pong', () => heard.resolve());
+    client.socket.on('pong', () => received.resolve());
     await client.until('connected', 2);
     client.send({ type: 'test', timestamp: 1 });
     await client.until('test_response');
     expect(fixture.liveStt.session.commands).toEqual([]);
-    expect(fixture.liveStt.session.heard).toEqual([]);
+    expect(fixture.liveStt.session.received).toEqual([]);
   });
 
-  it('loses its refinement on the free plan', async () => {
+  it('gets no refinement on the free plan', async () => {
     const free = await fixture.addWorkspace({ plan: 'free' });
     await fund(fixture, free);
     const client = dial({ apiKey: free.key });
@@ -283,30 +282,30 @@ describe('a client that connects', () => {
   });
 });
 
-describe('what a client sends', () => {
-  it('is audio in base64, each in its own format', async () => {
+describe('message to /ws/stt', () => {
+  it('carries base64 audio, each with its own format', async () => {
     const client = await established();
     client.send({ type: 'audio', audio: 'AQIDBA==', encoding: 'linear', sample_rate: 48_000, timestamp: 1 });
     client.send({ type: 'audio', audio: '/w==', encoding: 'mulaw', sample_rate: 8_000 });
     await answered(client);
-    expect(fixture.liveStt.session.heard).toEqual([
+    expect(fixture.liveStt.session.received).toEqual([
       { bytes: [1, 2, 3, 4], format: { encoding: 'linear16', sampleRateHz: 48_000, channels: 1 } },
       { bytes: [255], format: { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 } },
     ]);
   });
 
-  it('is mu-law of a telephone in binary frames, each in memory of its own', async () => {
+  it('carries telephone mu-law in binary frames, each in a separate buffer', async () => {
     const client = await established();
     for (let frame = 0; frame < 50; frame += 1) client.socket.send(Buffer.alloc(480, frame));
     await answered(client);
-    const { heard } = fixture.liveStt.session;
-    expect(heard.map(({ bytes }) => [bytes.length, bytes[0], bytes[479]])).toEqual(
+    const { received } = fixture.liveStt.session;
+    expect(received.map(({ bytes }) => [bytes.length, bytes[0], bytes[479]])).toEqual(
       Array.from({ length: 50 }, (_, frame) => [480, frame, frame]),
     );
-    expect(heard[0]?.format).toEqual({ encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 });
+    expect(received[0]?.format).toEqual({ encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 });
   });
 
-  it('is refused as audio before the session has started', async () => {
+  it('fails as audio before the session starts', async () => {
     const client = await established();
     fixture.liveStt.session.isStarted = false;
     client.socket.send(Buffer.alloc(480));
@@ -317,7 +316,7 @@ describe('what a client sends', () => {
     });
   });
 
-  it('keeps the session alive and ends utterances in the words of Deepgram, without an answer', async () => {
+  it("accepts Deepgram's keep-alive and finalise messages without a response", async () => {
     const client = await established();
     client.send({ type: 'KeepAlive' });
     client.send({ type: 'Finalize' });
@@ -327,13 +326,13 @@ describe('what a client sends', () => {
     expect(fixture.liveStt.session.commands).toEqual([{ type: 'keepalive' }, { type: 'finalize' }]);
   });
 
-  it('is answered with the same timestamp when it is a test', async () => {
+  it('echoes the timestamp of a test', async () => {
     const client = await established();
     client.send({ type: 'test', message: 'hello', timestamp: 1_700_000_000_123 });
     expect(await client.until('test_response')).toEqual({ type: 'test_response', timestamp: 1_700_000_000_123 });
   });
 
-  it('is told what is wrong with it, and nothing of it is done', async () => {
+  it('gets the reason when invalid, and has no effect', async () => {
     const client = await established();
     const wrong: [object | string, string, string][] = [
       ['{', 'MALFORMED_JSON', 'JSON'],
@@ -363,10 +362,10 @@ describe('what a client sends', () => {
       expect(error, JSON.stringify(message)).toMatchObject({ code, message: expect.stringContaining(hint) });
     }
     expect(fixture.liveStt.session.commands).toEqual([]);
-    expect(fixture.liveStt.session.heard).toEqual([]);
+    expect(fixture.liveStt.session.received).toEqual([]);
   });
 
-  it('starts a session as the specification has it: defaults, clamps and what is coerced', async () => {
+  it('starts a session with the specified defaults, clamps and coercions', async () => {
     expect(await started({ type: 'start' })).toEqual({
       type: 'start',
       settings: {
@@ -418,7 +417,7 @@ describe('what a client sends', () => {
     });
   });
 
-  it('may leave out, null or coerce what the specification says', async () => {
+  it('accepts omitted, null and coercible values', async () => {
     const settingsOf = async (message: object) => {
       const command = await started({ type: 'start', ...message });
       return command?.type === 'start' ? command : null;
@@ -436,7 +435,7 @@ describe('what a client sends', () => {
     expect((await settingsOf({ context: null, config: null }))?.talk).toBeNull();
   });
 
-  it('changes only what a config message has, clamped', async () => {
+  it('changes only the fields of a config message, clamped', async () => {
     const changes: [object, object][] = [
       [{}, {}],
       [{ languages: null }, { languages: null }],
@@ -456,7 +455,6 @@ describe('what a client sends', () => {
     expect(await started({ type: 'stop' })).toEqual({ type: 'stop' });
   });
 
-  /** What the session is asked to do when the client sends this. */
   async function started(message: object) {
     const client = clients.at(-1) ?? (await established());
     const { commands } = fixture.liveStt.session;
@@ -468,8 +466,8 @@ describe('what a client sends', () => {
   }
 });
 
-describe('a client that misbehaves', () => {
-  it('is cut off when it goes on and on sending what makes no sense', async () => {
+describe('misbehaving client of /ws/stt', () => {
+  it('loses its connection after too many invalid messages', async () => {
     const client = await established();
     for (let sent = 0; sent < 300; sent += 1) client.send('?');
     expect(await client.closed).toBe(1008);
@@ -478,7 +476,7 @@ describe('a client that misbehaves', () => {
     expect(fixture.liveStt.session.endedBy).toBe('disconnected');
   });
 
-  it('is cut off when it asks and asks', async () => {
+  it('loses its connection after too many requests', async () => {
     const client = await established();
     for (let sent = 0; sent < 500; sent += 1) client.send({ type: 'config', languages: null });
     expect(await client.closed).toBe(1008);
@@ -486,17 +484,17 @@ describe('a client that misbehaves', () => {
     expect(fixture.liveStt.session).toMatchObject({ endedBy: 'disconnected', commands: { length: 100 } });
   });
 
-  it('is cut off when it floods the server with tiny frames', async () => {
+  it('loses its connection after too many tiny frames', async () => {
     const client = await established();
     for (let sent = 0; sent < 50_000; sent += 1) client.socket.send(Buffer.alloc(1));
     expect(await client.closed).toBe(1008);
     expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' });
-    expect(fixture.liveStt.session.heard.length).toBeGreaterThanOrEqual(12_000);
-    expect(fixture.liveStt.session.heard.length).toBeLessThan(50_000);
+    expect(fixture.liveStt.session.received.length).toBeGreaterThanOrEqual(12_000);
+    expect(fixture.liveStt.session.received.length).toBeLessThan(50_000);
     expect(fixture.liveStt.session.endedBy).toBe('disconnected');
   });
 
-  it('is not cut off for audio that comes too early, and told so as often as it can read', async () => {
+  it('keeps its connection when audio comes too early, and gets errors while it reads', async () => {
     const client = await established();
     const { session } = fixture.liveStt;
     session.isStarted = false;
@@ -508,20 +506,20 @@ describe('a client that misbehaves', () => {
     session.isStarted = true;
     client.socket.send(Buffer.alloc(160));
     await answered(client);
-    expect(session.heard).toHaveLength(1);
+    expect(session.received).toHaveLength(1);
   });
 
-  it('is cut off with 1009 when a frame is too large', async () => {
+  it('loses its connection with 1009 after a too large frame', async () => {
     const client = await established();
     client.socket.send(Buffer.alloc(256 * 1024));
     await answered(client);
     client.socket.send(Buffer.alloc(256 * 1024 + 1));
     expect(await client.closed).toBe(1009);
-    expect(fixture.liveStt.session.heard).toHaveLength(1);
+    expect(fixture.liveStt.session.received).toHaveLength(1);
     await sessionsEnd();
   });
 
-  it('is cut off when what it sends is no WebSocket frame, or no UTF-8', async () => {
+  it('loses its connection after an invalid frame or invalid UTF-8', async () => {
     const garbling = await established();
     underlying(garbling).write(GARBAGE);
     expect(await garbling.closed).toBe(1002);
@@ -531,13 +529,13 @@ describe('a client that misbehaves', () => {
     await sessionsEnd();
   });
 
-  it('brings nobody down by garbling what follows its refusal', async () => {
+  it('causes no unhandled rejection with garbage after its refusal', async () => {
     const rejected: unknown[] = [];
     const note = (reason: unknown) => rejected.push(reason);
     process.on('unhandledRejection', note);
     try {
       const client = dial({ apiKey: 'sk_nothing-of-the-kind-at-all' });
-      // The error comes before the close, so this is on its way before the close is answered.
+      // Sent after the error message and before the closing handshake completes.
       client.socket.on('message', () => client.types().at(-1) === 'error' && underlying(client).write(GARBAGE));
       await client.closed;
       const known = await established();
@@ -548,13 +546,13 @@ describe('a client that misbehaves', () => {
     expect(rejected).toEqual([]);
   });
 
-  it('is cut off when it does not read', async () => {
+  it('loses its connection when it does not read', async () => {
     await useServerWith({ sttTimes: { maxBufferedBytes: 1_000 } });
     const client = await established();
     client.socket.pause();
     const { session } = fixture.liveStt;
     const message = { type: 'error' as const, code: 'x', message: 'x'.repeat(100_000) };
-    for (let told = 0; told < 1_000 && session.endedBy === null; told += 1) {
+    for (let sent = 0; sent < 1_000 && session.endedBy === null; sent += 1) {
       session.options.onMessage(message);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -562,7 +560,7 @@ describe('a client that misbehaves', () => {
     expect(session.endedBy).toBe('disconnected');
   });
 
-  it('is cut off when it is gone without a word, and not while it answers', async () => {
+  it('loses its connection without a pong, but not while it answers', async () => {
     await useServerWith({ sttTimes: { pingEveryMs: 20, pongWithinMs: 500 } });
     const alive = await established();
     const gone = await established({ autoPong: false });
@@ -571,7 +569,7 @@ describe('a client that misbehaves', () => {
     await answered(alive);
   });
 
-  it('is heard no more when it leaves, however it does', async () => {
+  it('ends its session however it disconnects', async () => {
     const leaving: ((client: SttClient) => void)[] = [
       ({ socket }) => socket.close(),
       ({ socket }) => socket.terminate(),
@@ -585,7 +583,7 @@ describe('a client that misbehaves', () => {
     }
   });
 
-  it('leaves no session behind when it goes in the middle of being let in', async () => {
+  it('leaves no session behind when it disconnects while connecting', async () => {
     const before = fixture.liveStt.sessions.length;
     for (let left = 0; left < 20; left += 1) {
       const client = dial({ apiKey: member.key });
@@ -593,7 +591,6 @@ describe('a client that misbehaves', () => {
       await client.closed;
     }
     await sessionsEnd();
-    // All slots are free again.
     for (let open = 0; open < 8; open += 1) {
       await eventually(async () => await established());
     }
@@ -601,15 +598,15 @@ describe('a client that misbehaves', () => {
   });
 });
 
-describe('a connection that ends', () => {
-  it('is closed when its key is deleted', async () => {
+describe('closing connection of /ws/stt', () => {
+  it('closes when its key is deleted', async () => {
     const client = await established();
     await fixture.call('DELETE', `/developer/api/${member.keyId}`, { as: member });
     expect(await client.closed).toBe(1008);
     expect(fixture.liveStt.session.endedBy).toBe('credentials');
   });
 
-  it('is closed with the code and after the last word of its session', async () => {
+  it("closes with the session's code after the session's last message", async () => {
     const client = await established();
     const { session } = fixture.liveStt;
     session.options.onMessage({ type: 'session_stopped' });
@@ -618,7 +615,7 @@ describe('a connection that ends', () => {
     expect(client.types().at(-1)).toBe('session_stopped');
   });
 
-  it('is closed by a server that closes, which does not wait for those who do not answer', async () => {
+  it('closes when the server closes, without waiting for unresponsive clients', async () => {
     await useServerWith({});
     const client = await established();
     const silent = await established();
@@ -633,7 +630,7 @@ async function sessionsEnd(): Promise<void> {
   await untilTruthy(() => fixture.liveStt.live.length === 0);
 }
 
-/** Everything that was sent before has been read. */
+/** Waits until the server has processed all earlier messages. */
 async function answered(client: SttClient): Promise<void> {
   const timestamp = Math.random();
   client.send({ type: 'test', timestamp });

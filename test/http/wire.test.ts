@@ -7,7 +7,7 @@ import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture } from './fixture.ts';
 import { seedCall } from './seed-calls.ts';
 
-describe('on the wire', () => {
+describe('malformed HTTP on the wire', () => {
   it.each([
     ['bytes that are not HTTP', 'EHLO example.com\r\n\r\n', 400, 'VALIDATION_FAILED'],
     [
@@ -16,13 +16,8 @@ describe('on the wire', () => {
       431,
       'VALIDATION_FAILED',
     ],
-    ['a method nobody knows', 'PROPFIND / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 404, 'NOT_FOUND'],
-    [
-      'a path that does not decode',
-      'GET /%zz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n',
-      400,
-      'VALIDATION_FAILED',
-    ],
+    ['an unknown method', 'PROPFIND /nowhere HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 404, 'NOT_FOUND'],
+    ['an undecodable path', 'GET /%zz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 400, 'VALIDATION_FAILED'],
     ['no host', 'GET /dialer/pool HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'VALIDATION_FAILED'],
     ['no host, in HTTP/1.0', 'GET /dialer/pool HTTP/1.0\r\n\r\n', 401, 'UNAUTHORIZED'],
     [
@@ -50,7 +45,7 @@ describe('on the wire', () => {
       'UNAUTHORIZED',
     ],
     [
-      'an upgrade that is not on offer',
+      'an unsupported upgrade',
       'GET /dialer/pool HTTP/1.1\r\nhost: a\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n',
       401,
       'UNAUTHORIZED',
@@ -63,7 +58,7 @@ describe('on the wire', () => {
       400,
       'VALIDATION_FAILED',
     ],
-  ])('%s get the envelope too', async (_name, bytes, status, code) => {
+  ])('%s get the error envelope', async (_name, bytes, status, code) => {
     await using server = await createHttpFixture();
     const { port } = new URL(await server.app.listen({ host: '127.0.0.1', port: 0 }));
     const [head, body] = (await exchange(Number(port), bytes)).split('\r\n\r\n');
@@ -74,7 +69,7 @@ describe('on the wire', () => {
   });
 });
 
-it('a client that leaves in the midst of its body is no failure of ours', async () => {
+it('a client that disconnects during its body causes no server error', async () => {
   await using server = await createHttpFixture();
   const { workspace } = await seedWorkspace(server.sql);
   const { key } = await server.addMemberWith('member', workspace.id);
@@ -83,7 +78,7 @@ it('a client that leaves in the midst of its body is no failure of ours', async 
   const socket = connectSocket({ host: '127.0.0.1', port: Number(port) });
   const headers = `host: a\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 99`;
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${headers}\r\n\r\n{"messages"`);
-  // Its credentials are looked at first; then the body is waited for.
+  // The server checks credentials before it waits for the body.
   const [request] = (await arrived) as [IncomingMessage];
   await eventually(() => expect(request.listenerCount('data')).toBeGreaterThan(0));
   socket.destroy();
@@ -96,7 +91,7 @@ it('a client that leaves in the midst of its body is no failure of ours', async 
   expect(server.logLines.filter((logged) => logged.includes('"level":"error"'))).toEqual([]);
 });
 
-it('garbage after a request does not break into the response that is under way', async () => {
+it('garbage after a request does not corrupt the pending response', async () => {
   await using server = await createHttpFixture();
   const { workspace } = await seedWorkspace(server.sql);
   const member = await server.addMemberWith('member', workspace.id);

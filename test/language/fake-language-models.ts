@@ -11,51 +11,47 @@ import type {
 } from '../../language/llm.ts';
 import { TandemError } from '../../machines/errors.ts';
 
-/** One answer, in this order: reasoning, text, tool calls, then the error, silence or end. */
+/** One answer, in this order: reasoning, text, tool calls, then error, silence or end. */
 export interface ScriptedAnswer {
   reasoning?: string;
-  /** Several strings are several parts. */
+  /** One text part per string. */
   text?: string | readonly string[];
   toolCalls?: readonly ToolCall[];
-  /** Thrown instead of an end. */
   error?: Error;
-  /** Instead of an end nothing comes any more, until the signal is aborted. */
+  /** Waits for the abort signal instead of ending. */
   neverEnds?: boolean;
-  /** Default `stop`, or `tool_calls` when there are any. */
+  /** Default: `tool_calls` if there are any, otherwise `stop`. */
   finishReason?: FinishReason;
-  /** Default 10 and 5 tokens, as an engine counted them. */
+  /** Default: 10 prompt and 5 completion tokens, as counted by an engine. */
   usage?: Partial<TokenUsage>;
 }
 
 /**
- * Language models that answer what the test queued, one answer a request, and keep what they were asked. Asked more often
- * than that, they answer by `otherwise`, and fail without it.
+ * Language models that give one queued answer per request and record the requests. With an empty queue they call
+ * `otherwise`, or fail without it.
  */
 export class FakeLanguageModels implements LanguageModels {
   readonly requests: CompletionRequest[] = [];
-  /** How each request ended, in the order they ended: `left` when its reader stopped taking. */
+  /** Results in the order of completion; `left` when the reader stopped early. */
   readonly endings: ('finished' | 'failed' | 'aborted' | 'left')[] = [];
   /** Empty: `LLM_NOT_CONFIGURED`. */
   models: LanguageModel[] = [modelOf('tiny-1.0')];
-  /** To the first model, by default. */
+  /** Maps to the first model by default. */
   readonly aliasTable = new Map([
     ['svc-tiny', 'tiny-1.0'],
     ['jev-latest', 'tiny-1.0'],
   ]);
   otherwise: ((request: CompletionRequest) => ScriptedAnswer | string) | null = null;
-  /** What `list` says of its cache. */
   cached = false;
   isClosed = false;
   readonly #queue: ScriptedAnswer[] = [];
 
-  /** A string is a text. */
   queue(...answers: (ScriptedAnswer | string | Error)[]): this {
     this.#queue.push(...answers.map(asAnswer));
     return this;
   }
 
-  /** What the test queued and nobody has asked for yet. */
-  get unasked(): number {
+  get queued(): number {
     return this.#queue.length;
   }
 
@@ -130,7 +126,7 @@ function* partsOf({ reasoning, text = [], toolCalls = [] }: ScriptedAnswer): Gen
   if (reasoning !== undefined) yield { type: 'reasoning', text: reasoning };
   for (const piece of [text].flat()) yield { type: 'text', text: piece };
   for (const [index, { id, name, arguments: written }] of toolCalls.entries()) {
-    // In two pieces, as servers send them.
+    // In two chunks, as servers send them.
     const middle = Math.floor(written.length / 2);
     yield { type: 'toolCall', index, id, name, arguments: written.slice(0, middle) };
     yield { type: 'toolCall', index, id: null, name: null, arguments: written.slice(middle) };

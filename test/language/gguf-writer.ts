@@ -1,23 +1,17 @@
 /**
- * A whole language model of a few hundred kB in a GGUF file: one layer of the llama architecture whose attention and feed
- * forward are zero, so that the next token depends on the last one alone, as it was told. Its vocabulary is the bytes,
- * the ASCII characters and the pieces it says.
+ * A language model of a few hundred kB as a GGUF file: one llama layer with zero attention and feed-forward weights, so
+ * that the next token depends on the last one only. Its vocabulary is all bytes, ASCII characters and the given pieces.
  */
 export interface TinyModel {
-  /**
-   * What it answers, piece by piece, when a turn of the assistant begins; the turn ends after the last. Each piece is one
-   * token, so every piece may occur once.
-   */
+  /** Pieces of each assistant turn, one token each and therefore distinct. The turn ends after the last. */
   says?: readonly string[];
-  /** After its last piece it begins anew with this one, for ever. */
+  /** Continues with this piece after the last one, endlessly. */
   thenAgainFrom?: string;
-  /** Probability is spread over all tokens, and only seed and temperature decide. */
+  /** Makes all tokens equally likely, so that seed and temperature decide. */
   babbles?: boolean;
-  /** Default: ChatML. */
   chatTemplate?: string | null;
-  /** Tokens, prompt and answer together. Default 512. */
+  /** Context length, prompt and answer together. Default 512. */
   contextTokens?: number;
-  /** Further metadata of strings. */
   metadata?: Readonly<Record<string, string>>;
 }
 
@@ -26,7 +20,6 @@ const CHATML_TEMPLATE = [
   "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
 ].join('');
 
-/** With tags that a model may think between. */
 export const THINKING_TEMPLATE = [
   "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' }}{% endfor %}",
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}",
@@ -105,7 +98,7 @@ const FEED_FORWARD = 64;
 const END_OF_TURN = '<|im_end|>';
 const CONTROLS = ['<|im_start|>', END_OF_TURN];
 
-/** Of `tokenizer.ggml.token_type`. */
+/** `tokenizer.ggml.token_type`. */
 const TYPE = { normal: 1, unknown: 2, control: 3, userDefined: 4, byte: 6 };
 
 interface Token {
@@ -113,7 +106,7 @@ interface Token {
   type: number;
 }
 
-/** Spaces are spelt so, but in what is no part of a text. */
+/** Spaces are encoded as U+2581 in normal tokens. */
 function spelt({ text, type }: Token): string {
   return type === TYPE.normal ? text.replaceAll(' ', '\u2581') : text;
 }
@@ -134,7 +127,7 @@ function vocabularyOf(pieces: readonly string[]): Token[] {
   ];
 }
 
-/** Logits: what follows is certain; where nothing is said to follow, the turn ends; what closes JSON is likelier. */
+/** Logits: a token with a follower makes it certain; any other ends the turn. Tokens that close JSON are likelier. */
 function outputOf(
   embeddings: readonly (readonly number[])[],
   followers: ReadonlyMap<number, number>,
@@ -172,7 +165,7 @@ function required(idOf: ReadonlyMap<string, number>, text: string): number {
   return id;
 }
 
-/** The same ones every time: 1 and -1. */
+/** Deterministic signs, 1 or -1. */
 function randomSigns(seed = 1): () => number {
   let state = seed;
   return () => {

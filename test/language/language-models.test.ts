@@ -44,8 +44,8 @@ async function refusal(promise: Promise<unknown>): Promise<TandemError> {
   return error as TandemError;
 }
 
-describe('language models, when none is configured', () => {
-  it('refuse every request and say what to set', async () => {
+describe('language models without configuration', () => {
+  it('reject every request and name the settings', async () => {
     const none = models({ engines: [], aliases: new Map([['fast', 'tiny-1.0']]) });
     for (const asked of [none.resolve(null), none.resolve('fast'), none.resolve('x'), none.complete(request())]) {
       const { code, message, retryAfterS } = await refusal(asked);
@@ -61,8 +61,8 @@ describe('language models, when none is configured', () => {
   });
 });
 
-describe('names of language models', () => {
-  it('svc-tiny, jev-latest and none stand for the first that the server lists', async () => {
+describe('model names', () => {
+  it('svc-tiny, jev-latest and a missing name select the first model of the server', async () => {
     const subject = models();
     for (const name of ['svc-tiny', 'jev-latest', null]) expect((await subject.resolve(name)).id).toBe('tiny-1.0');
     expect(await subject.aliases()).toEqual(
@@ -73,7 +73,7 @@ describe('names of language models', () => {
     );
   });
 
-  it('stand for the model of the settings, listed or not, and whether or not the server lists', async () => {
+  it('select the configured model, whether or not the server lists models', async () => {
     for (const onList of [() => undefined, () => Promise.reject(failureOf('unavailable'))]) {
       engine.onList = onList;
       expect((await models({ usualModel: 'big-2.0' }).resolve('svc-tiny')).id).toBe('big-2.0');
@@ -81,7 +81,7 @@ describe('names of language models', () => {
     }
   });
 
-  it('of the operator stand before those of ours and of the server', async () => {
+  it('configured as aliases win over built-in aliases and server ids', async () => {
     const aliases = new Map([
       ['svc-tiny', 'big-2.0'],
       ['__proto__', 'big-2.0'],
@@ -95,13 +95,13 @@ describe('names of language models', () => {
     expect((await subject.list()).models.map(({ id }) => id)).toEqual(['hidden-3.0', 'tiny-1.0', 'big-2.0']);
   });
 
-  it('of the operator may name the usual model too', async () => {
+  it('configured as aliases may select the default model', async () => {
     const subject = models({ usualModel: 'fast', aliases: new Map([['fast', 'big-2.0']]) });
     for (const name of [null, 'svc-tiny', 'fast']) expect((await subject.resolve(name)).id).toBe('big-2.0');
     expect((await subject.list()).models.map(({ id }) => id)).toEqual(['tiny-1.0', 'big-2.0']);
   });
 
-  it('that are ids stand for themselves, and others for nothing', async () => {
+  it('equal to ids select these models, and unknown names fail', async () => {
     const subject = models();
     expect(await subject.resolve('big-2.0')).toMatchObject({ id: 'big-2.0', ownedBy: 'server' });
     for (const name of ['', 'constructor', '__proto__', 'toString', 'big']) {
@@ -109,14 +109,14 @@ describe('names of language models', () => {
     }
   });
 
-  it('say so when the server lists none', async () => {
+  it('fail if the server lists no model', async () => {
     engine.listed = [];
     expect(await refusal(models().resolve(null))).toMatchObject({ code: 'LLM_UNAVAILABLE', retryAfterS: 30 });
   });
 });
 
-describe('the list of language models', () => {
-  it('is asked for once in five minutes, and says so', async () => {
+describe('model list', () => {
+  it('caches for five minutes and reports cache hits', async () => {
     const subject = models();
     expect((await subject.list()).cached).toBe(false);
     clock.advance(5 * MINUTE - 1);
@@ -128,7 +128,7 @@ describe('the list of language models', () => {
     expect(engine.listings).toBe(2);
   });
 
-  it('is asked for once by all who ask at the same time', async () => {
+  it('shares one request among concurrent callers', async () => {
     const gate = Promise.withResolvers<void>();
     engine.onList = () => gate.promise;
     const subject = models();
@@ -139,7 +139,7 @@ describe('the list of language models', () => {
     expect(engine.listings).toBe(1);
   });
 
-  it('that failed is asked for again', async () => {
+  it('retries after a failure', async () => {
     engine.onList = () => Promise.reject(failureOf('unavailable'));
     const subject = models();
     expect(await refusal(subject.list())).toMatchObject({ code: 'LLM_UNAVAILABLE', retryAfterS: 5 });
@@ -147,7 +147,7 @@ describe('the list of language models', () => {
     expect((await subject.list()).models).toHaveLength(2);
   });
 
-  it('that fails later keeps nobody from the models that there were', async () => {
+  it('falls back to the previous models when a refresh fails', async () => {
     const subject = models();
     await subject.list();
     clock.advance(5 * MINUTE);
@@ -159,21 +159,21 @@ describe('the list of language models', () => {
     expect((await refusal(subject.list())).retryable).toBe(true);
   });
 
-  it('is not waited for longer than a model file takes to load', async () => {
+  it('times out after the loading time of a model file', async () => {
     engine.onList = () => new Promise(() => {});
     const listed = refusal(models().list());
     clock.advance(120_000);
     expect((await listed).code).toBe('LLM_TIMEOUT');
   });
 
-  it('does not hold up requests for the model of the settings, but for one in half a minute', async () => {
+  it('delays requests for the configured model once in half a minute at most', async () => {
     engine.onList = () => Promise.reject(failureOf('unavailable'));
     const subject = models({ usualModel: 'tiny-1.0' });
     for (let time = 0; time < 5; time++) await subject.complete(request());
     expect(engine.listings).toBe(1);
   });
 
-  it('has those of all engines; one that fails takes the others with it for no longer than it fails', async () => {
+  it('merges all engines and omits a failing one until it recovers', async () => {
     const local = new ScriptedEngine('llama', ['local-q4', 'tiny-1.0']);
     const subject = models({ engines: [engine, local] });
     local.onList = () => Promise.reject(failureOf('unavailable'));
@@ -189,8 +189,8 @@ describe('the list of language models', () => {
   });
 });
 
-describe('a request', () => {
-  it('goes to the engine that has the model, by the id its name stands for', async () => {
+describe('a completion request', () => {
+  it('goes to the engine that has the model, under the resolved id', async () => {
     const local = new ScriptedEngine('llama', ['local-q4']);
     const subject = models({ engines: [engine, local], aliases: new Map([['mine', 'local-q4']]) });
     expect(await subject.complete(request('mine'))).toMatchObject({ text: 'Hello.', model: 'local-q4' });
@@ -208,21 +208,21 @@ describe('a request', () => {
     ['model_not_found', 'MODEL_NOT_FOUND', null],
     ['context_too_long', 'CONTEXT_LENGTH_EXCEEDED', null],
     ['refused', 'LLM_REQUEST_REFUSED', null],
-  ] as const)('that fails as %s is refused with %s', async (code, refused, retryAfterS) => {
+  ] as const)('fails with %s as %s', async (code, refused, retryAfterS) => {
     engine.turns = [failureOf(code), failureOf(code, 90)];
     const subject = models();
     expect(await refusal(subject.complete(request()))).toMatchObject({ code: refused, retryAfterS });
     expect(await refusal(subject.complete(request()))).toMatchObject({ code: refused, retryAfterS: 90 });
   });
 
-  it('that an engine fails on in its own way is refused too, without its words', async () => {
+  it('hides the message of an unexpected engine error', async () => {
     engine.turns = [new TypeError('secret')];
     const { code, message } = await refusal(models().complete(request()));
     expect(code).toBe('LLM_UNAVAILABLE');
     expect(message).not.toContain('secret');
   });
 
-  it('that is aborted ends with the reason for it', async () => {
+  it('rejects with the abort reason', async () => {
     engine.turns = ['silent'];
     const abort = new AbortController();
     const answer = models().complete(request(null, { signal: abort.signal }));
@@ -234,7 +234,7 @@ describe('a request', () => {
   });
 });
 
-describe('language models of the settings', () => {
+describe('configured language models', () => {
   const SETTINGS = {
     llmBaseUrl: null,
     llmApiKey: null,
@@ -244,7 +244,7 @@ describe('language models of the settings', () => {
     llmConcurrency: 4,
   };
 
-  it('are those of the server', async () => {
+  it('use the configured server', async () => {
     await using server = await startModelServer();
     server.apiKey = 'sk-right';
     server.models = ['first-1.0', 'second-2.0'];
@@ -265,7 +265,7 @@ describe('language models of the settings', () => {
     expect(message).not.toContain('sk-wrong');
   });
 
-  it('with a file alone, all names stand for what is in it', async () => {
+  it('with a model file alone map every name to its model', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-models-'));
     const modelPath = join(folder, 'Tiny.Q4_K_M.gguf');
     await writeFile(modelPath, 'GGUF one');
@@ -281,7 +281,7 @@ describe('language models of the settings', () => {
     }
   });
 
-  it('are none without any, and a file that is not there is unavailable', async () => {
+  it('without settings list nothing, and a missing file counts as unavailable', async () => {
     expect((await (await openLanguageModels(SETTINGS, { clock: systemClock })).list()).models).toEqual([]);
     const local = await openLanguageModels(
       { ...SETTINGS, llmModelPath: '/nonexistent/x.gguf' },
@@ -292,7 +292,7 @@ describe('language models of the settings', () => {
   });
 });
 
-it('an error of an engine is retryable where the same request may do better', () => {
+it('marks engine errors as retryable if the same request may succeed later', () => {
   const codes = ['unavailable', 'rate_limited', 'timeout', 'model_not_found', 'context_too_long', 'refused'] as const;
   const retryable = codes.filter((code) => new LanguageEngineError(code, 'x').retryable);
   expect(retryable).toEqual(['unavailable', 'rate_limited', 'timeout']);

@@ -4,34 +4,31 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** What the server does with one request. Without any of these it repeats what the user said last. */
+/** Scripted answer to one request. An empty turn echoes the last user message. */
 export interface ServerTurn {
-  /** Several strings are several chunks. */
+  /** One chunk per string. */
   text?: string | readonly string[];
   reasoning?: string;
-  /** Tokens of `logprobs` for each chunk of `text`. Without `reasoning`. */
+  /** Tokens of `logprobs` for each chunk of `text`, in turns without `reasoning`. */
   logprobs?: readonly (readonly unknown[])[];
-  /** How the server calls its reasoning. Default `reasoning_content`. */
   reasoningField?: 'reasoning_content' | 'reasoning';
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
-  /** Null: none is ever said. Default `stop`, or `tool_calls`. */
+  /** Null: never sent. Default `stop`, or `tool_calls`. */
   finishReason?: string | null;
-  /** Null: not said, whatever was asked for. Default 7 and 3 tokens. */
+  /** Null: never sent. Default 7 and 3 tokens. */
   usage?: { prompt_tokens: unknown; completion_tokens: unknown } | null;
-  /** Awaited before the chunk of that index, so that a test decides when it comes. */
   before?: (index: number) => Promise<void> | undefined;
-  /** Instead of an answer: a refusal, with `error` in its body. */
+  /** Error status, with `error` in its body. */
   status?: number;
   error?: unknown;
   headers?: Record<string, string>;
-  /** `early`: not even a header comes; `late`: nothing follows the last chunk. Until the client goes. */
+  /** `early`: no headers; `late`: nothing after the last chunk. Lasts until the client disconnects. */
   hang?: 'early' | 'late';
-  /** The connection breaks, before the header or after the last chunk. */
+  /** Drops the connection before the headers or after the last chunk. */
   drop?: 'early' | 'late';
-  /** Sent as it is, in one write each, instead of an answer. */
+  /** Raw response body, one write each. */
   raw?: readonly (string | Uint8Array)[];
   contentType?: string;
-  /** Whatever else a server may do. */
   handle?: (response: ServerResponse, request: RecordedRequest) => void;
 }
 
@@ -41,34 +38,32 @@ export interface RecordedRequest {
   headers: IncomingMessage['headers'];
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies field by field
   body: any;
-  /** Resolves to whether the client went before it had the whole answer, once the exchange is over. */
+  /** Resolves at the end of the exchange: whether the client disconnected early. */
   isLeft: Promise<boolean>;
 }
 
 /** An OpenAI-compatible server on loopback: `/v1/models`, `/v1/chat/completions`, `/v1/embeddings`. */
 export interface ModelServer extends AsyncDisposable {
-  /** With `/v1`. */
+  /** Includes `/v1`. */
   baseUrl: string;
-  /** Ids, or whole entries. */
-  models: (string | object)[];
-  /** Newest last, of every path. */
+  models: (string | object | null)[];
+  /** All recorded requests, oldest first. */
   requests: RecordedRequest[];
-  /** Of one path below `/v1`, such as `/chat/completions`. */
+  /** Requests to one path below `/v1`, such as `/chat/completions`. */
   asked(path: string): RecordedRequest[];
-  /** Resolves to the request of that number, from 1, once it is there. */
+  /** Resolves with the request of that number, starting at 1. */
   request(path: string, number: number): Promise<RecordedRequest>;
-  /** What the next requests to `/chat/completions` come to, one each. */
+  /** Queues one turn for each of the next requests to `/chat/completions`. */
   chat(...turns: ServerTurn[]): void;
-  /** As `chat`, for `/embeddings`; of a turn without a fault the rest is ignored. */
+  /** The same for `/embeddings`; only faults of a turn are used. */
   embed(...turns: ServerTurn[]): void;
-  /** As `embed`, for `/models`. */
   listing(...turns: ServerTurn[]): void;
-  /** Fields of a chat request that are answered with 400, such as `stream_options`. */
+  /** Fields of a chat request that are rejected with 400, such as `stream_options`. */
   refused: Set<string>;
-  /** Only this one is let in. */
   apiKey: string | null;
-  /** Of an embedding. Default 8. */
+  /** Embedding dimensions. Default 8. */
   dimensions: number;
+  beforeChat: () => Promise<void>;
 }
 
 export async function startModelServer(): Promise<ModelServer> {
@@ -80,7 +75,6 @@ export async function startModelServer(): Promise<ModelServer> {
       model.requests.push(recorded);
       for (const look of [...arrivals]) look();
       const turn = queues.get(recorded.path)?.shift() ?? {};
-      // A client that went away is nothing that a server falls over.
       answer(model, { recorded, turn, response }).catch(() => response.destroy());
     });
   });
@@ -94,6 +88,7 @@ export async function startModelServer(): Promise<ModelServer> {
     refused: new Set(),
     apiKey: null,
     dimensions: 8,
+    beforeChat: async () => {},
     asked: (path) => model.requests.filter((request) => request.path === path),
     chat: (...turns) => void put('/chat/completions', turns),
     embed: (...turns) => void put('/embeddings', turns),
@@ -137,6 +132,7 @@ interface Exchange {
 
 async function answer(server: ModelServer, exchange: Exchange): Promise<void> {
   const { recorded, turn, response } = exchange;
+  if (recorded.path === '/chat/completions') await server.beforeChat();
   if (server.apiKey !== null && recorded.headers.authorization !== `Bearer ${server.apiKey}`) {
     return refuse(response, 401, { message: 'Incorrect API key provided.', code: 'invalid_api_key' });
   }
@@ -163,7 +159,7 @@ async function answer(server: ModelServer, exchange: Exchange): Promise<void> {
   }
 }
 
-/** `response_format.type` of a dotted name is its value: `json_schema` is refused as `response_format=json_schema`. */
+/** Tests `field`, or `field=type` for `response_format.type`, such as `response_format=json_schema`. */
 function hasField(body: Record<string, unknown>, name: string): boolean {
   const [field = '', value] = name.split('=');
   if (value === undefined) return field in body;
@@ -171,18 +167,16 @@ function hasField(body: Record<string, unknown>, name: string): boolean {
   return type === value;
 }
 
-function entryOf(model: string | object) {
+function entryOf(model: string | object | null) {
   return typeof model === 'string' ? { id: model, object: 'model', created: 1_767_225_600, owned_by: 'test' } : model;
 }
-
-// Chat completions ----------------------------------------------------------------------------------------------------
 
 async function streamed({ recorded, turn, response }: Exchange): Promise<void> {
   response.writeHead(200, { 'content-type': turn.contentType ?? 'text/event-stream' });
   const { model, stream_options: options } = recorded.body;
   const envelope = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_767_225_600, model };
   const chunks: object[] = deltasOf(recorded, turn).map((delta, position) => {
-    // The first has only the role.
+    // The first chunk has only the role.
     const content = turn.logprobs?.[position - 1];
     const logprobs = content === undefined ? {} : { logprobs: { content, refusal: null } };
     return { ...envelope, choices: [{ index: 0, delta, ...logprobs, finish_reason: null }] };
@@ -252,9 +246,7 @@ function usageOf({ usage }: ServerTurn) {
   return { prompt_tokens, completion_tokens, total_tokens: Number(prompt_tokens) + Number(completion_tokens) };
 }
 
-// Embeddings ----------------------------------------------------------------------------------------------------------
-
-/** Equal texts have equal vectors; the length of each is 1. */
+/** Deterministic unit vectors. */
 function embeddings(server: ModelServer, { recorded, turn, response }: Exchange): void {
   const { input, model, encoding_format: format } = recorded.body;
   const data = [input].flat().map((content: unknown, index: number) => {
@@ -274,8 +266,6 @@ function vectorOf(content: string, dimensions: number): Float32Array<ArrayBuffer
   const length = Math.hypot(...vector);
   return vector.map((value) => value / length);
 }
-
-// What goes over the wire ---------------------------------------------------------------------------------------------
 
 function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));

@@ -14,7 +14,7 @@ let clock: ReturnType<typeof createTestClock>;
 let engine: ScriptedEngine;
 let resilient: ResilientEngine;
 beforeEach(() => {
-  // The circuit breaker has no other clock than the system's.
+  // The circuit breaker uses the system clock.
   vi.useFakeTimers({ toFake: ['Date'], now: START });
   clock = createTestClock(START);
   engine = new ScriptedEngine();
@@ -29,7 +29,7 @@ function ask(more: Partial<CompletionRequest> & { model?: string } = {}) {
   return collectCompletion(resilient.stream(request));
 }
 
-/** Waits until somebody waits for no longer than so, and lets the time pass. */
+/** Waits for a timer of at most `ms`, then advances the clock. */
 async function pass(ms: number): Promise<void> {
   await untilTruthy(() => clock.waiting().some((waitingMs) => waitingMs <= ms));
   advance(ms);
@@ -40,8 +40,8 @@ function advance(ms: number): void {
   vi.setSystemTime(clock.now());
 }
 
-describe('what fails before its first part', () => {
-  it('is tried again after a while, and answers', async () => {
+describe('failures before the first part', () => {
+  it('cause a retry after a delay', async () => {
     engine.turns = [failureOf('unavailable'), failureOf('unavailable')];
     const answer = ask();
     await engine.attempted(1);
@@ -52,13 +52,13 @@ describe('what fails before its first part', () => {
     expect(engine.attempts).toHaveLength(3);
   });
 
-  it('is tried twice more by default, and as often as is asked', async () => {
+  it('cause two retries by default, and as many as requested otherwise', async () => {
     engine.turns = [failureOf('unavailable')];
     await expect(ask({ retries: 0 })).rejects.toMatchObject({ code: 'unavailable' });
     expect(engine.attempts).toHaveLength(1);
   });
 
-  it('is not tried sooner than the server asks for', async () => {
+  it('cause a retry no earlier than Retry-After', async () => {
     engine.turns = [failureOf('rate_limited', 3)];
     const answer = ask();
     await engine.attempted(1);
@@ -67,22 +67,19 @@ describe('what fails before its first part', () => {
     expect((await answer).text).toBe('Hello.');
   });
 
-  it('is not tried again when the server asks for longer than anybody waits', async () => {
+  it('cause no retry if Retry-After exceeds the limit', async () => {
     engine.turns = [failureOf('rate_limited', 60)];
     await expect(ask()).rejects.toMatchObject({ code: 'rate_limited', retryAfterS: 60 });
     expect(engine.attempts).toHaveLength(1);
   });
 
-  it.each(['refused', 'context_too_long', 'model_not_found'] as const)(
-    'for good (%s) is not tried again',
-    async (code) => {
-      engine.turns = [failureOf(code)];
-      await expect(ask()).rejects.toMatchObject({ code });
-      expect(engine.attempts).toHaveLength(1);
-    },
-  );
+  it.each(['refused', 'context_too_long', 'model_not_found'] as const)('such as %s cause no retry', async (code) => {
+    engine.turns = [failureOf(code)];
+    await expect(ask()).rejects.toMatchObject({ code });
+    expect(engine.attempts).toHaveLength(1);
+  });
 
-  it('is left alone once its asker has gone', async () => {
+  it('cause no retry after the caller aborts', async () => {
     engine.turns = [failureOf('unavailable')];
     const abort = new AbortController();
     const answer = ask({ signal: abort.signal });
@@ -94,16 +91,16 @@ describe('what fails before its first part', () => {
   });
 });
 
-describe('what fails behind its first part', () => {
-  it('is not tried again', async () => {
+describe('failures behind the first part', () => {
+  it('cause no retry', async () => {
     engine.turns = ['breaks'];
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable' });
     expect(engine.attempts).toHaveLength(1);
   });
 });
 
-describe('an engine that is silent', () => {
-  it.each(['silent', 'deaf'] as const)('(%s) is given up once patience is over, and told so', async (turn) => {
+describe('a silent engine', () => {
+  it.each(['silent', 'deaf'] as const)('(%s) times out and receives the abort signal', async (turn) => {
     engine.turns = [turn];
     const answer = ask({ patienceMs: 500 });
     await engine.attempted(1);
@@ -113,7 +110,7 @@ describe('an engine that is silent', () => {
     expect(engine.attempts[0]?.signal.aborted).toBe(true);
   });
 
-  it('but for a word now and then is given up after an hour', async () => {
+  it('with an occasional word times out after an hour', async () => {
     engine.turns = ['trickles'];
     let words = 0;
     engine.onTrickle = () => {
@@ -125,7 +122,7 @@ describe('an engine that is silent', () => {
     expect((await ask()).text).toBe('Hello.');
   });
 
-  it('(deaf) holds nobody up who has gone', async () => {
+  it('(deaf) does not delay a caller that aborts', async () => {
     engine.turns = ['deaf'];
     const abort = new AbortController();
     const answer = ask({ signal: abort.signal });
@@ -134,37 +131,37 @@ describe('an engine that is silent', () => {
     await expect(answer).rejects.toThrow('gone');
   });
 
-  it('is unavailable when it ends without an answer', async () => {
+  it('counts as unavailable when it ends without an answer', async () => {
     engine.turns = ['ends'];
     await expect(ask({ retries: 0 })).rejects.toMatchObject({ code: 'unavailable' });
   });
 });
 
-describe('an engine that fails five times in a row', () => {
+describe('an engine after five failures in a row', () => {
   beforeEach(async () => {
     engine.turns = Array.from({ length: 5 }, () => failureOf('unavailable'));
     for (let time = 0; time < 5; time++) await ask({ retries: 0 }).catch(() => {});
   });
 
-  it('is not asked for a while, and it is said for how long', async () => {
+  it('rejects requests for a while, with Retry-After', async () => {
     advance(1_500);
     const message = expect.stringMatching(/several times in a row: as scripted/);
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 4, message });
     expect(engine.attempts).toHaveLength(5);
   });
 
-  it('with one model is asked for others all the same', async () => {
+  it('still answers for other models', async () => {
     expect((await ask({ model: 'big-2.0' })).text).toBe('Hello.');
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 5 });
   });
 
-  it('lists its models all the same, which shows nothing of its answers', async () => {
+  it('still lists models, which says nothing about answers', async () => {
     expect(await resilient.models(new AbortController().signal)).toHaveLength(1);
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 5 });
     expect(engine.attempts).toHaveLength(5);
   });
 
-  it('is asked by the next one alone when whoever was to find out has left', async () => {
+  it('lets the next request probe after the first prober aborted', async () => {
     advance(5_000);
     for (const number of [6, 7]) {
       const abort = new AbortController();
@@ -183,7 +180,7 @@ describe('an engine that fails five times in a row', () => {
     expect((await Promise.all([ask(), ask()])).map(({ text }) => text)).toEqual(['Hello.', 'Hello.']);
   });
 
-  it('is asked by one alone after that, and by all once it answered', async () => {
+  it('lets one request probe, then all once it succeeded', async () => {
     advance(5_000);
     const abort = new AbortController();
     engine.turns = ['silent'];
@@ -193,7 +190,7 @@ describe('an engine that fails five times in a row', () => {
     await pass(1_000);
     await expect(probe).rejects.toMatchObject({ code: 'timeout' });
 
-    // It failed again: longer now.
+    // The second failure doubles the wait.
     advance(9_000);
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 1 });
     advance(1_000);
@@ -202,8 +199,8 @@ describe('an engine that fails five times in a row', () => {
   });
 });
 
-describe('the breaker', () => {
-  it('does not count what says that the engine is there, what may be for one request alone, nor that somebody left', async () => {
+describe('circuit breaker', () => {
+  it('ignores request errors, failures of a single request and aborts', async () => {
     engine.turns = Array.from({ length: 8 }, () => failureOf('refused'));
     for (let time = 0; time < 8; time++) await ask().catch(() => {});
     const ofRequest = new LanguageEngineError('unavailable', 'as scripted', { ofRequest: true });
@@ -221,8 +218,8 @@ describe('the breaker', () => {
   });
 });
 
-describe('a list of models that cannot be had', () => {
-  it('is not asked for any more after five times, and keeps nobody from an answer', async () => {
+describe('a failing model list', () => {
+  it('stops after five attempts and does not affect answers', async () => {
     engine.onList = () => Promise.reject(failureOf('unavailable'));
     const { signal } = new AbortController();
     for (let time = 0; time < 7; time++) {
@@ -233,7 +230,7 @@ describe('a list of models that cannot be had', () => {
   });
 });
 
-describe('a model that is busy', () => {
+describe('a busy model', () => {
   async function occupy(count: number, model = 'tiny-1.0') {
     const abort = new AbortController();
     const before = engine.attempts.length;
@@ -246,7 +243,7 @@ describe('a model that is busy', () => {
     };
   }
 
-  it('gives so many answers at a time, and the others in the order they were asked for', async () => {
+  it('limits concurrent answers and queues the others in FIFO order', async () => {
     const release = await occupy(2);
     const order: string[] = [];
     const waiting = ['a', 'b', 'c'].map(async (name) => {
@@ -260,13 +257,13 @@ describe('a model that is busy', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('does not keep another model from answering', async () => {
+  it('does not delay another model', async () => {
     const release = await occupy(2);
     expect((await ask({ model: 'big-2.0' })).model).toBe('big-2.0');
     await release();
   });
 
-  it('turns away who comes when too many wait already', async () => {
+  it('rejects requests when the queue is full', async () => {
     const release = await occupy(2);
     const waiting = Array.from({ length: 16 }, () => ask());
     await expect(ask()).rejects.toMatchObject({ code: 'rate_limited', retryAfterS: 2 });
@@ -274,7 +271,7 @@ describe('a model that is busy', () => {
     await Promise.all(waiting);
   });
 
-  it('answers each workspace by turns, however much one of them asks', async () => {
+  it('serves workspaces round robin', async () => {
     const release = await occupy(2);
     const order: string[] = [];
     const waiting = ['a', 'a', 'a', 'a', 'b', 'c', 'b'].map(async (onBehalfOf, number) => {
@@ -287,7 +284,7 @@ describe('a model that is busy', () => {
     expect(order).toEqual(['a0', 'b4', 'c5', 'a1', 'b6', 'a2', 'a3']);
   });
 
-  it('has room for another workspace where one takes all of it, and turns the last of that one away', async () => {
+  it('drops the last request of the workspace that fills the queue in favour of another', async () => {
     const release = await occupy(2);
     const greedy = Array.from({ length: 16 }, () =>
       ask({ onBehalfOf: 'a' }).then(
@@ -303,7 +300,7 @@ describe('a model that is busy', () => {
     expect((await ask({ onBehalfOf: 'a' })).text).toBe('Hello.');
   });
 
-  it('shares its room among workspaces, and no further', async () => {
+  it('divides the queue among workspaces up to its limit', async () => {
     const release = await occupy(2);
     const settled = (names: string[]) =>
       names.map((onBehalfOf) =>
@@ -321,7 +318,7 @@ describe('a model that is busy', () => {
     expect([count('no a'), count('no b')]).toEqual([8, 12]);
   });
 
-  it('turns away who waits in vain', async () => {
+  it('rejects a request that waits too long', async () => {
     const release = await occupy(2);
     const late = ask({ patienceMs: 700 });
     await untilTruthy(() => clock.waiting().includes(700));
@@ -330,7 +327,7 @@ describe('a model that is busy', () => {
     await release();
   });
 
-  it('waits longer for a turn than for an answer, if it is told to', async () => {
+  it('waits longer for its turn than for the answer if configured', async () => {
     const release = await occupy(2);
     const late = ask({ patienceMs: 700, turnWithinMs: 5_000 });
     await untilTruthy(() => clock.waiting().includes(5_000));
@@ -339,7 +336,7 @@ describe('a model that is busy', () => {
     expect((await late).text).toBe('Hello.');
   });
 
-  it('forgets who left the queue: neither their place nor those behind them are lost', async () => {
+  it('removes aborted requests from the queue without losing others', async () => {
     const release = await occupy(2);
     const abort = new AbortController();
     const leaving = Array.from({ length: 16 }, () => ask({ signal: abort.signal }).catch(() => 'left'));
@@ -352,7 +349,7 @@ describe('a model that is busy', () => {
     expect(engine.attempts).toHaveLength(3);
   });
 
-  it('has a place again for each answer that failed or was not read to its end', async () => {
+  it('frees its slot after failures and early returns', async () => {
     engine.turns = ['breaks', failureOf('refused')];
     await ask().catch(() => {});
     await ask().catch(() => {});

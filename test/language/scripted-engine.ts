@@ -4,19 +4,17 @@ import { modelOf } from './fake-language-models.ts';
 
 type Turn = 'answer' | 'trickles' | 'silent' | 'breaks' | 'ends' | 'deaf' | Error;
 
-/** An engine that does what it was told, one turn an attempt, and answers from then on. */
+/** An engine that plays one scripted turn per attempt, then answers normally. */
 export class ScriptedEngine implements LanguageEngine {
   readonly name: string;
   listed: LanguageModel[];
   turns: Turn[] = [];
-  /** Of each attempt, in order. */
   readonly attempts: (CompletionRequest & { model: string })[] = [];
-  /** Attempts that are over. */
   ended = 0;
   listings = 0;
-  /** Awaited before it lists; throws to fail. */
+  /** Awaited before each listing; may throw. */
   onList: () => Promise<void> | void = () => undefined;
-  /** Awaited between the parts of an answer that trickles. */
+  /** Awaited between the parts of a trickling answer. */
   onTrickle: () => Promise<void> | void = () => undefined;
   isClosed = false;
   readonly #waiters = new Set<() => void>();
@@ -32,7 +30,6 @@ export class ScriptedEngine implements LanguageEngine {
     return this.listed;
   }
 
-  /** Resolves once there were so many attempts. */
   async attempted(count: number): Promise<void> {
     const reached = Promise.withResolvers<void>();
     const look = () => {

@@ -5,21 +5,21 @@ import * as fc from '../properties.ts';
 
 const PROSE = 'A tandem is the exchange that joins two lines, and nobody hears it when it does so well. ';
 
-describe('tokens', () => {
-  it('are counted as o200k_base has them', () => {
+describe('token counts', () => {
+  it('match o200k_base', () => {
     expect(countTokens('')).toBe(0);
     expect(countTokens('hello world')).toBe(2);
     expect(countTokens('<|endoftext|>')).toBeGreaterThan(3);
     expect(countTokens(PROSE)).toBe(countWhole(PROSE));
   });
 
-  it('of prose that is counted in pieces are those of the whole, but for a few', () => {
+  it('in pieces match the whole text of prose approximately', () => {
     for (const text of [PROSE.repeat(100), PROSE.repeat(5000)]) {
       expect(countTokens(text) / countWhole(text)).toBeCloseTo(1, 1);
     }
   });
 
-  it('of a text whose halves differ are those of both', () => {
+  it('add up for a text with different halves', () => {
     const count = countTokens(PROSE.repeat(1000) + '東京都'.repeat(30_000));
     const halves = countTokens(PROSE.repeat(1000)) + countTokens('東京都'.repeat(30_000));
     expect(count / halves).toBeGreaterThan(0.8);
@@ -28,15 +28,15 @@ describe('tokens', () => {
 
   it.each([
     ['one letter', 'a'.repeat(100_000)],
-    ['half pairs', '\ud800'.repeat(100_000)],
+    ['lone surrogates', '\ud800'.repeat(100_000)],
     [
       'Han characters',
       Array.from({ length: 100_000 }, (_, at) => String.fromCharCode(0x4e00 + ((at * 7919) % 20_000))).join(''),
     ],
-    ['accents upon accents', 'e\u0301\u0302\u0303'.repeat(25_000)],
+    ['stacked accents', 'e\u0301\u0302\u0303'.repeat(25_000)],
     ['blanks', ' '.repeat(100_000)],
     ['ten million letters', 'xq'.repeat(5_000_000)],
-  ])('of 100,000 hostile characters (%s) cost no more than a few hundred pieces', (_name, text) => {
+  ])('for 100,000 hostile characters (%s) need a few hundred pieces', (_name, text) => {
     let characters = 0;
     let longest = 0;
     const count = countWith((piece) => {
@@ -50,7 +50,7 @@ describe('tokens', () => {
     expect(count).toBeLessThan(text.length * 3);
   });
 
-  it('are counted once for each piece of any text that is short enough', () => {
+  it('cover each piece of a short text once', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 700 }), (text) => {
         const pieces: string[] = [];

@@ -8,14 +8,14 @@ import type {
   SettleInput,
   TranscriptCommand,
 } from '../../machines/call-events.ts';
-import type { CallSegment, LegName, RemoteMedia } from '../../machines/events.ts';
+import type { CallSegment, LegId, LegName, RemoteMedia } from '../../machines/events.ts';
 import { type DialogCommand, type LegEnding, legMachine } from '../../machines/leg.machine.ts';
 
 export const AGENT_MEDIA: RemoteMedia = remoteMedia(20_000);
 export const CUSTOMER_MEDIA: RemoteMedia = remoteMedia(30_000);
 export const EARLY_MEDIA: RemoteMedia = remoteMedia(31_000);
 
-/** How each state of the table is reached: the events that lead there from `preparing`. */
+/** Events that lead from `preparing` to each state. */
 export const PATHS = {
   preparing: [],
   ringingAgent: ['media.opened'],
@@ -87,9 +87,9 @@ export function startCall(
     announce?: boolean;
     whisper?: boolean;
     onMachine?: 'continue' | 'hangup';
-    /** `never`: it does not answer. */
+    /** `never` does not answer. */
     funding?: (Funding | Error | 'never')[];
-    /** `never`: settle does not resolve; a number: it fails that often first. */
+    /** `never` does not resolve; a number is the count of failures before success. */
     settle?: 'never' | number;
     brokenDialog?: boolean;
   } = {},
@@ -101,7 +101,7 @@ export function startCall(
   const holds: string[] = [];
   const settled: SettleInput[] = [];
   const moves: CallMove[] = [];
-  const dialogs = new Map<LegName, (event: never) => void>();
+  const dialogs = new Map<LegName | LegId, (event: never) => void>();
   const transcriptCommands: TranscriptCommand[] = [];
   let transcripts = 0;
   let clearings = 0;
@@ -189,16 +189,16 @@ export function startCall(
       return fundingAsked;
     },
     send: (event: CallEvent) => actor.send(event),
-    /** The event as it really comes: what a leg reports of its peer goes through the leg. */
-    tell: (name: string) => {
+    /** Sends an event the way it really arrives: reports about the peer pass through the leg. */
+    receive: (name: string) => {
       const event = EVENTS[name] as CallEvent;
       const [leg, what] = event.type.split('.') as [LegName, string];
       const dialog = dialogs.get(leg);
       if (dialog && what !== 'gone') dialog({ sipStatus: 200, ...event, type: `leg.${what}` } as never);
       else actor.send(event);
     },
-    dialog: (leg: LegName) => dialogs.get(leg) as (event: unknown) => void,
-    /** Lets promises that are already due settle. */
+    dialog: (leg: LegName | LegId) => dialogs.get(leg) as (event: unknown) => void,
+    /** Lets pending promises settle. */
     quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
     state: () => innermostState(actor.getSnapshot().value),
     outcome: () => {
@@ -210,7 +210,7 @@ export function startCall(
   };
 }
 
-/** The name of the state that the story tells of: below `active` and `live`, above the funding of a bridge. */
+/** Name of the documented state: below `active` and `live`, above the funding of a bridge. */
 export function innermostState(value: unknown): string {
   if (typeof value === 'string') return value;
   const [name, child] = Object.entries(value as Record<string, unknown>)[0] ?? ['', ''];

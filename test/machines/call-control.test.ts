@@ -27,12 +27,11 @@ const CONTROLS: readonly CallControl[] = [
   STOP,
 ];
 
-/** A call in a state, and what becomes of the controls that it is asked for. */
 function callIn(state: keyof typeof PATHS, options: Parameters<typeof startCall>[0] = {}) {
   const call = startCall(options);
   const controlled: { controlId: string; refusal: string | null }[] = [];
   call.actor.on('controlled', ({ controlId, refusal }) => controlled.push({ controlId, refusal }));
-  for (const name of PATHS[state]) call.tell(name);
+  for (const name of PATHS[state]) call.receive(name);
   let asked = 0;
   return {
     ...call,
@@ -47,10 +46,10 @@ function callIn(state: keyof typeof PATHS, options: Parameters<typeof startCall>
   };
 }
 
-describe('a control of a call', () => {
+describe('control of a call', () => {
   for (const state of Object.keys(PATHS) as (keyof typeof PATHS)[]) {
     if (state === 'bridged') continue;
-    it(`is refused as CALL_NOT_LIVE while the call is ${state}, and nothing happens`, () => {
+    it(`fails with CALL_NOT_LIVE and without effect while the call is ${state}`, () => {
       const call = callIn(state, { announce: state === 'announcing' });
       const commands = call.mediaCommands.length;
       const moves = call.moves.length;
@@ -62,7 +61,7 @@ describe('a control of a call', () => {
     });
   }
 
-  it('goes to the media, and is told and logged when that has done it', () => {
+  it('goes to the media, and is confirmed and logged afterwards', () => {
     const call = callIn('bridged');
     const controlId = call.ask(MUTE);
     expect(call.mediaCommands.at(-1)).toMatchObject({
@@ -78,7 +77,7 @@ describe('a control of a call', () => {
     expect(call.actor.getSnapshot().context.talk.muted).toEqual({ agent: true, customer: false });
   });
 
-  it('that is in effect already is confirmed, and neither done nor logged again', () => {
+  it('confirms a control already in effect without repeating or logging it', () => {
     const call = callIn('bridged');
     call.actor.send({ type: 'control.done', controlId: call.ask(MUTE), control: MUTE });
     const commands = call.mediaCommands.length;
@@ -88,7 +87,7 @@ describe('a control of a call', () => {
     expect(call.movesAfterBridge()).toEqual(['call.muted']);
   });
 
-  it('that two ask for at the same time is logged once', () => {
+  it('logs two simultaneous requests once', () => {
     const call = callIn('bridged');
     const [first] = [call.ask(MUTE), call.ask(MUTE)];
     call.actor.send({ type: 'control.done', controlId: first, control: MUTE });
@@ -96,7 +95,7 @@ describe('a control of a call', () => {
     expect(call.movesAfterBridge()).toEqual(['call.muted']);
   });
 
-  it('that the media cannot do is refused, and changes nothing', () => {
+  it('fails without effect when the media cannot apply it', () => {
     const call = callIn('bridged');
     const controlId = call.ask(MUTE);
     call.actor.send({ type: 'control.failed', controlId, control: MUTE, refusal: 'INTERNAL' });
@@ -105,7 +104,7 @@ describe('a control of a call', () => {
     expect(call.movesAfterBridge()).toEqual([]);
   });
 
-  it('that the media has done when the talk is over is refused, and not logged', () => {
+  it('fails and is not logged when the media applies it after the conversation', () => {
     const call = callIn('bridged');
     const controlId = call.ask(PRESS);
     call.actor.send(EVENTS['hangup.api'] as CallEvent);
@@ -114,7 +113,7 @@ describe('a control of a call', () => {
     expect(call.movesAfterBridge()).not.toContain('dtmf.sent');
   });
 
-  it('keeps what others that are still on their way will do', () => {
+  it('includes the effects of pending controls', () => {
     const call = callIn('bridged');
     const other: CallControl = { type: 'mute', leg: 'customer' };
     const ids = [call.ask(MUTE), call.ask(other)] as const;
@@ -124,7 +123,7 @@ describe('a control of a call', () => {
     expect(call.movesAfterBridge()).toEqual(['call.muted', 'call.muted']);
   });
 
-  it('that undoes one on its way is done after it', () => {
+  it('queues an opposite control behind a pending one', () => {
     const call = callIn('bridged');
     call.ask(MUTE);
     call.ask({ type: 'unmute', leg: 'agent' });
@@ -134,7 +133,7 @@ describe('a control of a call', () => {
     expect(talks).toEqual([true, false]);
   });
 
-  it('that failed does not undo a later wish', () => {
+  it('preserves a later control when an earlier one fails', () => {
     const call = callIn('bridged');
     const first = call.ask(MUTE);
     call.ask({ type: 'unmute', leg: 'agent' });
@@ -142,7 +141,7 @@ describe('a control of a call', () => {
     expect(call.actor.getSnapshot().context.talk.muted.agent).toBe(false);
   });
 
-  it('keeps what other controls did', () => {
+  it('preserves the effects of other controls', () => {
     const call = callIn('bridged');
     for (const control of [MUTE, { type: 'mute', leg: 'customer' }, { type: 'unmute', leg: 'agent' }] as const) {
       call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
@@ -152,8 +151,8 @@ describe('a control of a call', () => {
   });
 });
 
-describe('a leg on hold', () => {
-  it('and its peer are told at once, with what it hears, and again when it is taken off', () => {
+describe('leg on hold', () => {
+  it("notifies the leg's peer of hold, audio and resume", () => {
     const call = callIn('bridged');
     for (const control of [HOLD, { ...HOLD, music: false }, { type: 'resume', leg: 'customer' }] as const) {
       call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
@@ -173,8 +172,8 @@ describe('a leg on hold', () => {
   });
 });
 
-describe('a hold that the media could not begin', () => {
-  it('is taken back from the peer of the leg', () => {
+describe('hold that the media cannot start', () => {
+  it('resumes the peer of the leg', () => {
     const call = callIn('bridged');
     const controlId = call.ask(HOLD);
     call.actor.send({ type: 'control.failed', controlId, control: HOLD, refusal: 'INTERNAL' });
@@ -183,9 +182,9 @@ describe('a hold that the media could not begin', () => {
   });
 });
 
-describe('a resume that the media could not do', () => {
+describe('resume that the media cannot apply', () => {
   for (const music of [true, false]) {
-    it(`leaves the leg on hold with ${music ? 'music' : 'silence'}, as it was`, () => {
+    it(`keeps the leg on hold with ${music ? 'music' : 'silence'}`, () => {
       const call = callIn('bridged');
       const hold: CallControl = { type: 'hold', leg: 'customer', music };
       call.actor.send({ type: 'control.done', controlId: call.ask(hold), control: hold });
@@ -199,8 +198,8 @@ describe('a resume that the media could not do', () => {
   }
 });
 
-describe('the recording of a call', () => {
-  it('can be paused and resumed while there is one, and not otherwise', () => {
+describe('recording of a call', () => {
+  it('can be paused and resumed only while it runs', () => {
     const call = callIn('bridged', { record: true });
     call.ask(PAUSE);
     expect(call.controlled).toEqual([{ controlId: '1', refusal: 'RECORDING_UNAVAILABLE' }]);
@@ -225,22 +224,22 @@ describe('the recording of a call', () => {
   });
 });
 
-describe('a key that a party presses', () => {
-  it('is an event of the talk, with the leg and the digit', () => {
+describe('key press of a party', () => {
+  it('becomes an event with leg and digit', () => {
     const call = callIn('bridged');
     call.actor.send(EVENTS['dtmf.pressed'] as CallEvent);
     expect(call.moves.at(-1)).toMatchObject({ event: 'dtmf.received', leg: 'agent', data: { digit: '5' } });
   });
 
-  it('is not logged any more after a thousand, which no person presses', () => {
+  it('stops being logged after a thousand presses', () => {
     const call = callIn('bridged');
     for (let pressed = 0; pressed < 1_100; pressed++) call.actor.send(EVENTS['dtmf.pressed'] as CallEvent);
     expect(call.movesAfterBridge()).toHaveLength(1_000);
   });
 });
 
-describe('a sound that is played to a talk', () => {
-  it('is logged when it begins, with the characters of its text, and when it is over', () => {
+describe('playback into a call', () => {
+  it('logs its start with the number of characters, and its end', () => {
     const call = callIn('bridged');
     const controlId = call.ask(PLAY);
     expect(call.mediaCommands.at(-1)).toMatchObject({ type: 'control', controlId, control: PLAY });
@@ -264,7 +263,7 @@ describe('a sound that is played to a talk', () => {
     expect(call.moves.at(-1)?.data).toEqual({ playback_id: 'play_1', reason: 'stopped' });
   });
 
-  it('that is not playing cannot be stopped, nor its end be told', () => {
+  it('rejects a stop and ignores an end when nothing plays', () => {
     const call = callIn('bridged');
     call.ask(STOP);
     call.actor.send({ type: 'playback.ended', playbackId: 'play_1', end: 'played' });
@@ -272,16 +271,16 @@ describe('a sound that is played to a talk', () => {
     expect(call.movesAfterBridge()).toEqual([]);
   });
 
-  it('ends with the call, which logs that', () => {
+  it('ends with the call, and logs that', () => {
     const call = callIn('bridged');
     call.actor.send({ type: 'control.done', controlId: call.ask(PLAY), control: PLAY });
-    call.tell('hangup.api');
+    call.receive('hangup.api');
     call.actor.send({ type: 'playback.ended', playbackId: 'play_1', end: 'stopped' });
     expect(call.movesAfterBridge()).toEqual(['playback.started', 'playback.finished']);
     expect(call.moves.at(-1)?.data).toEqual({ playback_id: 'play_1', reason: 'stopped' });
   });
 
-  it('is refused for a leg that has not answered, and its refusal by the media is passed on', () => {
+  it('fails for an unanswered leg, and forwards a refusal of the media', () => {
     const call = callIn('bridged');
     call.ask({ ...PLAY, legs: ['leg_1'] });
     const controlId = call.ask(PLAY);

@@ -3,12 +3,12 @@ import type { CallControl } from '../../machines/call-control.ts';
 import { MOST_GUESTS } from '../../machines/call-setup.ts';
 import { AGENT_MEDIA, EVENTS, PATHS, startCall } from './call-bench.ts';
 
-/** A call while both talk, and what it is told of legs that are added. */
+/** A bridged call, with reports about added legs. */
 function talking(options: Parameters<typeof startCall>[0] = {}) {
   const call = startCall(options);
   const controlled: { controlId: string; refusal: string | null }[] = [];
   call.actor.on('controlled', ({ controlId, refusal }) => controlled.push({ controlId, refusal }));
-  for (const name of PATHS.bridged) call.tell(name);
+  for (const name of PATHS.bridged) call.receive(name);
   let asked = 0;
   const ask = (control: CallControl): string => {
     asked += 1;
@@ -16,7 +16,7 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
     return `${asked}`;
   };
   const local = { host: '127.0.0.1', rtpPort: 10_004 };
-  const dialogOf = (legId: string) => call.dialog(legId as never);
+  const dialogOf = (legId: string) => call.dialog(legId);
   return {
     ...call,
     get fundingAsked() {
@@ -36,8 +36,8 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
   };
 }
 
-describe('a leg that is added', () => {
-  it('is dialed once it has a port, and joins the talk when it answers', () => {
+describe('added leg', () => {
+  it('gets dialed once it has a port, and joins when it answers', () => {
     const call = talking();
     const controlId = call.ask({ type: 'leg.add', leg: 'leg_1', role: 'party', mode: null });
     expect(call.mediaCommands.at(-1)).toEqual({ type: 'add-party', leg: 'leg_1' });
@@ -58,7 +58,7 @@ describe('a leg that is added', () => {
     ]);
   });
 
-  it('is transcribed while all hear it, if the call is: as a third party, and as a supervisor who barges in', () => {
+  it('gets transcribed as a third party or a barging supervisor of a transcribed call', () => {
     const call = talking({ transcribe: true });
     call.actor.send({ type: 'transcript.started' });
     for (const [leg, mode] of [
@@ -87,7 +87,7 @@ describe('a leg that is added', () => {
     ]);
   });
 
-  it('that gets no port is refused, and forgotten', () => {
+  it('fails and disappears when it gets no port', () => {
     const call = talking();
     const controlId = call.ask({ type: 'leg.add', leg: 'leg_1', role: 'party', mode: null });
     call.actor.send({ type: 'guest.unavailable', legId: 'leg_1', refusal: 'no_free_channel' });
@@ -95,7 +95,7 @@ describe('a leg that is added', () => {
     expect([call.since(), call.state().context.guests]).toEqual([[], {}]);
   });
 
-  it('is one of eight at most', () => {
+  it('counts towards the limit of eight', () => {
     const call = talking();
     for (let n = 0; n < MOST_GUESTS; n += 1) call.add(`leg_${n}`);
     call.ask({ type: 'leg.add', leg: 'leg_more', role: 'party', mode: null });
@@ -103,7 +103,7 @@ describe('a leg that is added', () => {
     expect(Object.keys(call.state().context.guests)).toHaveLength(MOST_GUESTS);
   });
 
-  it('that does not answer fails by its own clock, and the two others talk on', () => {
+  it('fails by its own ring timeout without ending the call', () => {
     const call = talking({ customerRingTimeoutMs: 20_000 });
     call.add('leg_1');
     call.clock.increment(20_000);
@@ -112,20 +112,20 @@ describe('a leg that is added', () => {
     expect(call.mediaCommands.at(-1)).toEqual({ type: 'remove-party', leg: 'leg_1' });
   });
 
-  it('that is dropped is hung up, and whoever asked is told when it is gone', () => {
+  it('hangs up when dropped, and confirms the request once it ended', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
     const controlId = call.ask({ type: 'leg.drop', leg: 'leg_1' });
     expect(call.hangups).toEqual([{ leg: 'leg_1', cause: 'NORMAL_CLEARING' }]);
-    expect(call.controlled.map((told) => told.controlId)).not.toContain(controlId);
+    expect(call.controlled.map((outcome) => outcome.controlId)).not.toContain(controlId);
     call.end('leg_1');
     expect(call.controlled.at(-1)).toEqual({ controlId, refusal: null });
     expect(call.since().at(-1)).toMatchObject({ event: 'leg.left', data: { leg_id: 'leg_1' } });
     expect(call.state().context.talk.guests).toEqual({});
   });
 
-  it('that sends nothing for too long is hung up, and not the call', () => {
+  it('hangs up after too long a silence without ending the call', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
@@ -134,7 +134,7 @@ describe('a leg that is added', () => {
     expect(call.state().matches({ active: { live: 'bridged' } })).toBe(true);
   });
 
-  it('that has left ends nothing by a silence that is told late', () => {
+  it('cannot end the call by a late silence report after leaving', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
@@ -144,7 +144,7 @@ describe('a leg that is added', () => {
     expect(call.hangups).toEqual([]);
   });
 
-  it('that leaves before a control of it is done is told no more of, and whoever asked is refused', () => {
+  it('rejects its pending controls when it leaves', () => {
     const call = talking();
     call.add('leg_s', 'listen');
     call.answer('leg_s');
@@ -161,7 +161,7 @@ describe('a leg that is added', () => {
     expect(call.state().context.talk.held).not.toHaveProperty('leg_s');
   });
 
-  it('whose address nothing can be sent to is hung up, and not the call', () => {
+  it('hangs up without ending the call when its media address cannot be reached', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
@@ -169,7 +169,7 @@ describe('a leg that is added', () => {
     expect(call.hangups).toEqual([{ leg: 'leg_1', cause: 'INCOMPATIBLE_DESTINATION' }]);
   });
 
-  it('makes the hold grow at once when it joins and when it leaves', () => {
+  it('grows the hold when it joins and when it leaves', () => {
     const call = talking();
     call.add('leg_1');
     expect(call.fundingAsked).toBe(0);
@@ -179,16 +179,16 @@ describe('a leg that is added', () => {
     expect(call.fundingAsked).toBe(2);
   });
 
-  it('is hung up with the call, which waits for its end', () => {
+  it('hangs up with the call, which waits for its end', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
     call.add('leg_2');
     call.ask({ type: 'leg.add', leg: 'leg_3', role: 'party', mode: null });
-    call.tell('hangup.api');
+    call.receive('hangup.api');
     expect(call.hangups.map(({ leg }) => leg).sort()).toEqual(['agent', 'customer', 'leg_1', 'leg_2']);
-    call.tell('agent.bye');
-    call.tell('customer.bye');
+    call.receive('agent.bye');
+    call.receive('customer.bye');
     call.end('leg_2');
     expect(call.state().matches({ active: 'clearing' })).toBe(true);
     call.end('leg_1');
@@ -202,7 +202,7 @@ describe('a leg that is added', () => {
     ]);
   });
 
-  it('can be muted and held once it has answered, and its controls go with it', () => {
+  it('can be muted and held once answered, and its controls end with it', () => {
     const call = talking();
     call.add('leg_1');
     call.ask({ type: 'mute', leg: 'leg_1' });
@@ -221,8 +221,8 @@ describe('a leg that is added', () => {
   });
 });
 
-describe('a supervisor', () => {
-  it('starts to supervise on answering, changes the mode, and ends by leaving', () => {
+describe('supervisor leg', () => {
+  it('starts supervision on answer, changes the mode, and ends by leaving', () => {
     const call = talking();
     call.add('leg_s', 'listen');
     call.answer('leg_s');
@@ -245,7 +245,7 @@ describe('a supervisor', () => {
     ]);
   });
 
-  it('keeps the mode when the media cannot change it', () => {
+  it('keeps its mode when the media cannot change it', () => {
     const call = talking();
     call.add('leg_s', 'listen');
     call.answer('leg_s');
@@ -255,7 +255,7 @@ describe('a supervisor', () => {
     expect(call.state().context.talk.guests).toEqual({ leg_s: 'listen' });
   });
 
-  it('is nobody who was added as a party', () => {
+  it('cannot be a leg that was added as a party', () => {
     const call = talking();
     call.add('leg_1');
     call.answer('leg_1');
@@ -264,13 +264,13 @@ describe('a supervisor', () => {
   });
 });
 
-describe('outside a talk', () => {
+describe('added leg outside a conversation', () => {
   for (const state of ['ringingCustomer', 'clearing'] as const) {
-    it(`no leg is added while the call is ${state}`, () => {
+    it(`fails while the call is ${state}`, () => {
       const call = startCall();
       const refusals: (string | null)[] = [];
       call.actor.on('controlled', ({ refusal }) => refusals.push(refusal));
-      for (const name of PATHS[state]) call.tell(name);
+      for (const name of PATHS[state]) call.receive(name);
       const control = { type: 'leg.add', leg: 'leg_1', role: 'party', mode: null } as const;
       call.actor.send({ type: 'control.requested', controlId: '1', control });
       expect(refusals).toEqual(['CALL_NOT_LIVE']);
@@ -278,7 +278,7 @@ describe('outside a talk', () => {
     });
   }
 
-  it('the events of a table change nothing for legs that are not there', () => {
+  it('ignores events for unknown legs', () => {
     const call = talking();
     call.actor.send({ type: 'guest.opened', legId: 'leg_x', local: { host: '127.0.0.1', rtpPort: 10_004 } });
     call.actor.send({ type: 'guest.unavailable', legId: 'leg_x', refusal: 'INTERNAL' });

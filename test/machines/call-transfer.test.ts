@@ -6,14 +6,13 @@ import { AGENT_MEDIA, PATHS, startCall } from './call-bench.ts';
 
 const TARGET = 'leg_t';
 
-/** A call while both talk. */
 function talking(options: Parameters<typeof startCall>[0] = {}) {
   const call = startCall(options);
   const refusals: (string | null)[] = [];
   call.actor.on('controlled', ({ refusal }) => refusals.push(refusal));
-  for (const name of PATHS.bridged) call.tell(name);
+  for (const name of PATHS.bridged) call.receive(name);
   const ask = (control: CallControl) => call.actor.send({ type: 'control.requested', controlId: 'c', control });
-  const dialogOf = (legId: string) => call.dialog(legId as never);
+  const dialogOf = (legId: string) => call.dialog(legId);
   return {
     ...call,
     refusals,
@@ -29,7 +28,7 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
     events: () => call.moves.map(({ event }) => event).filter((event) => /^(transfer|leg)\./.test(event)),
     outcome: (): CallOutcome | null => call.actor.getSnapshot().context.outcome,
     isUp: () => call.actor.getSnapshot().matches({ active: { live: 'bridged' } }),
-    /** What each leg hears by the routing that the media plane was told last. */
+    /** Audio sources of each leg by the last routing of the media plane. */
     hears() {
       const route = call.mediaCommands.findLast((command) => command.type === 'route');
       const { hears } = talkRouting((route as { talk: Talk }).talk);
@@ -43,8 +42,8 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
   };
 }
 
-describe('a blind transfer', () => {
-  it('lets the other party wait with music until the target answers, and hangs up who is replaced', () => {
+describe('blind transfer', () => {
+  it('plays hold music to the other party until the target answers, then hangs up the replaced leg', () => {
     const call = talking();
     call.transfer('blind');
     expect(call.refusals).toEqual([null]);
@@ -62,7 +61,7 @@ describe('a blind transfer', () => {
     expect(call.moves.at(-1)).toMatchObject({ event: 'leg.left', leg: 'agent' });
   });
 
-  it('whose target is busy leaves both talking as before', () => {
+  it('restores the conversation when its target is busy', () => {
     const call = talking();
     call.transfer('blind');
     call.refuse();
@@ -71,7 +70,7 @@ describe('a blind transfer', () => {
     expect([call.isUp(), call.hangups]).toEqual([true, []]);
   });
 
-  it('of the customer records and names the target in the place of the customer', () => {
+  it('records and reports the target in place of the customer', () => {
     const call = talking();
     call.transfer('blind', { leg: 'customer' });
     expect(call.hears()).toEqual({ agent: 'hold-music', customer: 'ringback' });
@@ -86,17 +85,14 @@ describe('a blind transfer', () => {
   it.each([
     { mode: 'blind', channel: 0 },
     { mode: 'attended', channel: 1 },
-  ] as const)(
-    'records a target that answers a $mode transfer of the agent on channel $channel',
-    ({ mode, channel }) => {
-      const parties = { leaving: 'agent', staying: 'customer', target: TARGET } as const;
-      const transfer = { ...parties, place: 'agent', mode, requestedBy: 'api' } as const;
-      const talk = { ...OPEN_TALK, guests: { [TARGET]: null }, transfer };
-      expect(talkRouting(talk).recordedBeside).toEqual({ [TARGET]: channel });
-    },
-  );
+  ] as const)('records the target of a $mode transfer of the agent on channel $channel', ({ mode, channel }) => {
+    const parties = { leaving: 'agent', staying: 'customer', target: TARGET } as const;
+    const transfer = { ...parties, place: 'agent', mode, requestedBy: 'api' } as const;
+    const talk = { ...OPEN_TALK, guests: { [TARGET]: null }, transfer };
+    expect(talkRouting(talk).recordedBeside).toEqual({ [TARGET]: channel });
+  });
 
-  it('goes on when who is replaced hangs up first, and ends the call if the target fails then', () => {
+  it('continues when the replaced leg hangs up first, and ends the call if the target fails then', () => {
     for (const succeeds of [true, false]) {
       const call = talking();
       call.transfer('blind');
@@ -118,7 +114,7 @@ describe('a blind transfer', () => {
     expect(call.hangups.map(({ leg }) => leg)).toEqual(['agent', TARGET]);
   });
 
-  it('can be followed by one of the target', () => {
+  it('can be followed by a transfer from the target', () => {
     const call = talking();
     call.transfer('blind');
     call.answer();
@@ -133,8 +129,8 @@ describe('a blind transfer', () => {
   });
 });
 
-describe('an attended transfer', () => {
-  it('lets the target consult with who is replaced, apart from the other, until it is completed', () => {
+describe('attended transfer', () => {
+  it('connects the target to the transferring leg alone until completed', () => {
     const call = talking();
     call.transfer('attended');
     call.answer();
@@ -146,7 +142,7 @@ describe('an attended transfer', () => {
     expect(call.refusals).toEqual([null, null]);
   });
 
-  it('is completed, too, when who is replaced hangs up', () => {
+  it('completes when the transferring leg hangs up', () => {
     const call = talking();
     call.transfer('attended');
     call.answer();
@@ -155,7 +151,7 @@ describe('an attended transfer', () => {
     expect(call.events().slice(-2)).toEqual(['leg.left', 'transfer.completed']);
   });
 
-  it('that is cancelled hangs up the target, and both talk again', () => {
+  it('hangs up the target and restores the conversation when cancelled', () => {
     for (const answered of [true, false]) {
       const call = talking();
       call.transfer('attended');
@@ -171,7 +167,7 @@ describe('an attended transfer', () => {
     }
   });
 
-  it('keeps third parties with the one who waits, and lets supervisors hear both sides', () => {
+  it('keeps third parties with the waiting party, and lets supervisors hear both sides', () => {
     const call = talking();
     for (const [leg, mode] of [
       ['leg_3', null],
@@ -193,8 +189,8 @@ describe('an attended transfer', () => {
   });
 });
 
-describe('a request about transfers', () => {
-  it('is refused where there is nothing to transfer, to complete or to cancel', () => {
+describe('request about a transfer', () => {
+  it('fails without a leg or transfer that it could affect', () => {
     const call = talking();
     call.ask({ type: 'transfer.complete' });
     call.ask({ type: 'transfer.cancel' });
@@ -206,7 +202,7 @@ describe('a request about transfers', () => {
     expect(call.refusals.splice(0)).toEqual([null, 'TRANSFER_IN_PROGRESS', 'TRANSFER_NOT_ANSWERED']);
   });
 
-  it('is forgotten when its target gets no port', () => {
+  it('ends without a transfer when its target gets no port', () => {
     const call = talking();
     call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
     call.actor.send({ type: 'guest.unavailable', legId: TARGET, refusal: 'no_free_channel' });
@@ -214,7 +210,7 @@ describe('a request about transfers', () => {
     expect(call.actor.getSnapshot().context.talk.transfer).toBeNull();
   });
 
-  it('ends the call when its target gets no port after the leaving leg has hung up', () => {
+  it('ends the call when its target gets no port after the leaving leg hung up', () => {
     const call = talking();
     call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
     call.end('agent');
@@ -226,7 +222,7 @@ describe('a request about transfers', () => {
     expect(call.hangups).toEqual([{ leg: 'customer', cause: 'SWITCH_CONGESTION' }]);
   });
 
-  it('is refused for a leg that was replaced, as other controls are', () => {
+  it('fails for a replaced leg, like other controls', () => {
     const call = talking();
     call.transfer('blind');
     call.answer();

@@ -9,10 +9,7 @@ import {
 import type { RemoteMedia } from '../../machines/events.ts';
 import { AGENT_MEDIA, CUSTOMER_MEDIA, EARLY_MEDIA, EVENTS, PATHS, segment, startCall } from './call-bench.ts';
 
-/**
- * State x event. A cell that is absent means: the event is ignored there, state and outcome stay as they are.
- * `state terminal_event CAUSE leg error` where it ends the call.
- */
+/** State x event. An absent cell means no change. `state terminal_event CAUSE leg error` where the call ends. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, string>>> = {
   preparing: {
     'media.opened': 'ringingAgent',
@@ -102,7 +99,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   finishing: { 'media.finished': 'settling', 'media.lost': 'settling' },
 };
 
-describe('the call machine, state by event', () => {
+describe('call machine, state by event', () => {
   for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
     for (const event of Object.keys(EVENTS)) {
       const cell = TABLE[state][event];
@@ -110,7 +107,7 @@ describe('the call machine, state by event', () => {
         cell === undefined ? `in ${state}, ${event} changes nothing` : `in ${state}, ${event} leads to ${cell}`;
       it(name, () => {
         const call = startCall({ settle: 'never', announce: state === 'announcing' });
-        for (const step of PATHS[state]) call.tell(step);
+        for (const step of PATHS[state]) call.receive(step);
         expect(call.state()).toBe(state);
         const outcomeBefore = call.outcome();
         call.send(EVENTS[event] as CallEvent);
@@ -128,12 +125,12 @@ describe('the call machine, state by event', () => {
   }
 });
 
-describe('a call that is placed', () => {
-  it('tells its moves in order from the agent ringing to the bridge', () => {
+describe('placed call', () => {
+  it("emits its moves in order from the agent's ringing to the bridge", () => {
     const call = startCall({ record: true });
     for (const step of ['media.opened', 'agent.ringing', 'agent.ringing', 'agent.answered', 'customer.ringing'])
-      call.tell(step);
-    for (const step of ['customer.ringing', 'customer.answered', 'recording.started']) call.tell(step);
+      call.receive(step);
+    for (const step of ['customer.ringing', 'customer.answered', 'recording.started']) call.receive(step);
     expect(call.moves.map(({ event, state }) => `${event} ${state}`)).toEqual([
       'call.initiated initiated',
       'agent.ringing initiated',
@@ -148,25 +145,25 @@ describe('a call that is placed', () => {
 
   it('dials the customer only after the agent has answered', () => {
     const call = startCall();
-    call.tell('media.opened');
+    call.receive('media.opened');
     expect(call.dialed).toEqual(['agent']);
-    call.tell('agent.answered');
+    call.receive('agent.answered');
     expect(call.dialed).toEqual(['agent', 'customer']);
   });
 
   it('plays ringback to the agent while the customer rings without media of its own', () => {
     const call = startCall();
-    for (const step of ['media.opened', 'agent.answered', 'customer.ringing', 'customer.ringing']) call.tell(step);
+    for (const step of ['media.opened', 'agent.answered', 'customer.ringing', 'customer.ringing']) call.receive(step);
     expect(call.mediaCommands).toEqual([
       { type: 'connect', leg: 'agent', media: AGENT_MEDIA },
       { type: 'path', path: 'ringback' },
     ]);
   });
 
-  it('lets the agent hear early media, keeps it through a later 180, and follows it to another port', () => {
+  it('passes early media to the agent, keeps it after a later 180, and follows it to another port', () => {
     const call = startCall();
     for (const step of ['media.opened', 'agent.answered', 'customer.ringing', 'customer.early', 'customer.ringing']) {
-      call.tell(step);
+      call.receive(step);
     }
     const moved = { ...EARLY_MEDIA, rtpPort: 31_010 };
     call.send({ type: 'customer.ringing', sipStatus: 183, earlyMedia: moved });
@@ -179,9 +176,9 @@ describe('a call that is placed', () => {
     expect(call.moves.filter(({ event }) => event === 'customer.early_media')).toHaveLength(1);
   });
 
-  it('connects the customer again on answer, because ports may change between 183 and 200, then bridges and records', () => {
+  it('reconnects the customer on answer, because ports may change between 183 and 200, then bridges and records', () => {
     const call = startCall({ record: true });
-    for (const step of ['media.opened', 'agent.answered', 'customer.early', 'customer.answered']) call.tell(step);
+    for (const step of ['media.opened', 'agent.answered', 'customer.early', 'customer.answered']) call.receive(step);
     expect(call.mediaCommands.slice(3)).toEqual([
       { type: 'connect', leg: 'customer', media: CUSTOMER_MEDIA },
       { type: 'path', path: 'bridged' },
@@ -189,70 +186,70 @@ describe('a call that is placed', () => {
     ]);
   });
 
-  it('does not record unless asked to', () => {
+  it('records only on request', () => {
     const call = startCall({ record: false });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     expect(call.mediaCommands).not.toContainEqual({ type: 'record' });
   });
 
-  it('follows a leg that re-negotiates its media during the talk', () => {
+  it('follows a leg that renegotiates its media while bridged', () => {
     const call = startCall();
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     const held: RemoteMedia = { ...AGENT_MEDIA, direction: 'sendonly' };
     call.send({ type: 'agent.media', media: held });
     expect(call.mediaCommands.at(-1)).toEqual({ type: 'connect', leg: 'agent', media: held });
   });
 
-  it('hangs up the leg that is still up, with the cause of the end, and waits for it before it finishes', () => {
+  it('hangs up the remaining leg with the cause of the end, and waits for it before finishing', () => {
     const call = startCall();
-    for (const step of PATHS.bridged) call.tell(step);
-    call.tell('agent.bye');
+    for (const step of PATHS.bridged) call.receive(step);
+    call.receive('agent.bye');
     expect(call.state()).toBe('clearing');
     expect(call.hangups).toEqual([{ leg: 'customer', cause: 'NORMAL_CLEARING' }]);
-    call.tell('customer.bye');
+    call.receive('customer.bye');
     expect(call.state()).toBe('finishing');
     expect(call.mediaCommands.at(-1)).toEqual({ type: 'finish' });
   });
 
   it('cancels both legs when the API hangs up while the customer rings', () => {
     const call = startCall();
-    for (const step of PATHS.ringingCustomer) call.tell(step);
-    call.tell('hangup.api');
+    for (const step of PATHS.ringingCustomer) call.receive(step);
+    call.receive('hangup.api');
     expect(call.hangups).toEqual([
       { leg: 'agent', cause: 'ORIGINATOR_CANCEL' },
       { leg: 'customer', cause: 'ORIGINATOR_CANCEL' },
     ]);
   });
 
-  it('announces the end of the talk once, before anything is cleared', () => {
+  it('reports the end of the conversation once, before clearing', () => {
     const call = startCall();
-    for (const step of PATHS.finishing) call.tell(step);
+    for (const step of PATHS.finishing) call.receive(step);
     expect(call.clearings).toBe(1);
   });
 });
 
-describe('a call that is transcribed', () => {
-  it('has both legs listened to from the bridge on, and only when that was asked for', () => {
+describe('transcribed call', () => {
+  it('listens to both legs from the bridge on, only on request', () => {
     const call = startCall({ transcribe: true });
-    for (const step of PATHS.ringingCustomer) call.tell(step);
+    for (const step of PATHS.ringingCustomer) call.receive(step);
     expect(call.transcripts).toBe(0);
-    call.tell('customer.answered');
+    call.receive('customer.answered');
     expect(call.transcripts).toBe(1);
     const other = startCall();
-    for (const step of PATHS.bridged) other.tell(step);
+    for (const step of PATHS.bridged) other.receive(step);
     expect(other.transcripts).toBe(0);
   });
 
-  it('tells what was said as moves, until its outcome is stored', () => {
+  it('emits transcripts as moves until its outcome is stored', () => {
     const call = startCall({ transcribe: true, settle: 'never' });
-    for (const step of PATHS.bridged) call.tell(step);
-    call.tell('transcript.started');
-    call.tell('transcript.final');
-    for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
+    call.receive('transcript.started');
+    call.receive('transcript.final');
+    for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.receive(step);
     call.send({ type: 'transcript.final', segment: segment('goodbye') });
-    call.tell('transcript.ended');
+    call.receive('transcript.ended');
     expect(call.state()).toBe('settling');
-    call.tell('transcript.final');
+    call.receive('transcript.final');
     expect(call.moves.slice(3).map(({ event, state, leg, segment: said }) => [event, state, leg, said?.text])).toEqual([
       ['call.bridged', 'bridged', 'customer', undefined],
       ['transcript.started', 'bridged', null, undefined],
@@ -261,11 +258,11 @@ describe('a call that is transcribed', () => {
     ]);
   });
 
-  it('asks for the last words when the talk is over, and waits for them for two seconds at the most', () => {
+  it('requests the last utterances after the conversation, and waits at most two seconds', () => {
     const call = startCall({ transcribe: true, settle: 'never' });
-    for (const step of PATHS.finishing) call.tell(step);
+    for (const step of PATHS.finishing) call.receive(step);
     expect(call.transcriptCommands).toEqual([{ type: 'finish' }]);
-    call.tell('media.finished');
+    call.receive('media.finished');
     expect(call.state()).toBe('awaitingTranscript');
     call.clock.increment(TRANSCRIPT_TIMEOUT_MS - 1);
     expect(call.state()).toBe('awaitingTranscript');
@@ -275,44 +272,44 @@ describe('a call that is transcribed', () => {
     expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');
   });
 
-  it('does not wait for a transcript that is over, and goes on without one that failed', () => {
+  it('does not wait for an ended or failed transcript', () => {
     for (const end of ['transcript.ended', 'transcript.failed']) {
       const call = startCall({ transcribe: true, settle: 'never' });
-      for (const step of PATHS.bridged) call.tell(step);
-      call.tell(end);
+      for (const step of PATHS.bridged) call.receive(step);
+      call.receive(end);
       expect(call.state()).toBe('bridged');
-      for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+      for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.receive(step);
       expect(call.state()).toBe('settling');
       expect(call.transcriptCommands).toEqual([]);
     }
   });
 
-  it('tells why a transcript failed', () => {
+  it('reports why a transcript failed', () => {
     const call = startCall({ transcribe: true });
-    for (const step of PATHS.bridged) call.tell(step);
-    call.tell('transcript.failed');
+    for (const step of PATHS.bridged) call.receive(step);
+    call.receive('transcript.failed');
     expect(call.moves.at(-1)).toMatchObject({ event: 'transcript.failed', state: 'bridged', detail: 'OVERLOADED' });
   });
 
-  it('passes on that the tap of a leg has ended', () => {
+  it("forwards the end of a leg's tap", () => {
     const call = startCall({ transcribe: true });
-    for (const step of PATHS.bridged) call.tell(step);
-    call.tell('tap.overrun');
+    for (const step of PATHS.bridged) call.receive(step);
+    call.receive('tap.overrun');
     expect(call.transcriptCommands).toEqual([{ type: 'overrun', leg: 'agent' }]);
   });
 });
 
-describe('what the agent of a call is told', () => {
-  it('is said on answering, and the customer is dialed when it has been said', () => {
+describe('speech to the agent', () => {
+  it('plays on answer, before the customer is dialed', () => {
     const call = startCall({ announce: true });
-    for (const step of ['media.opened', 'agent.ringing', 'agent.answered']) call.tell(step);
+    for (const step of ['media.opened', 'agent.ringing', 'agent.answered']) call.receive(step);
     expect(call.mediaCommands).toEqual([
       { type: 'connect', leg: 'agent', media: AGENT_MEDIA },
       { type: 'say', speech: 'announcement' },
     ]);
-    call.tell('announcement.started');
+    call.receive('announcement.started');
     expect(call.dialed).toEqual(['agent']);
-    call.tell('announcement.finished');
+    call.receive('announcement.finished');
     expect(call.dialed).toEqual(['agent', 'customer']);
     expect(call.moves.slice(2).map(({ event, state, leg }) => `${event} ${state} ${leg}`)).toEqual([
       'agent.answered initiated agent',
@@ -322,40 +319,40 @@ describe('what the agent of a call is told', () => {
     ]);
   });
 
-  it('is nothing, and takes no time, where nothing is to be said', () => {
+  it('takes no time when nothing is to be played', () => {
     const call = startCall();
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     expect(call.mediaCommands.filter(({ type }) => type === 'say')).toEqual([]);
   });
 
-  it('is left out when it cannot be said, and the log says why', () => {
+  it('gets skipped when it fails, and the reason is logged', () => {
     const call = startCall({ announce: true });
-    for (const step of PATHS.announcing) call.tell(step);
-    call.tell('announcement.failed');
+    for (const step of PATHS.announcing) call.receive(step);
+    call.receive('announcement.failed');
     expect(call.moves.slice(-2)).toMatchObject([
       { event: 'announcement.failed', detail: 'no engine' },
       { event: 'customer.dialing' },
     ]);
   });
 
-  it('is given up when it does not begin in time, and the customer is dialed', () => {
+  it('times out when it does not start, and the customer is dialed', () => {
     const call = startCall({ announce: true });
-    for (const step of PATHS.announcing) call.tell(step);
+    for (const step of PATHS.announcing) call.receive(step);
     call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS - 1);
     expect(call.state()).toBe('announcing');
     call.clock.increment(1);
     expect(call.state()).toBe('ringingCustomer');
     expect(call.mediaCommands.at(-1)).toEqual({ type: 'path', path: 'idle' });
     expect(call.moves.at(-2)).toMatchObject({ event: 'announcement.failed', detail: 'it did not begin in time' });
-    call.tell('announcement.started');
-    call.tell('announcement.finished');
+    call.receive('announcement.started');
+    call.receive('announcement.finished');
     expect(call.moves.at(-1)?.event).toBe('customer.dialing');
   });
 
-  it('is given up when it does not end in time, and the customer is dialed', () => {
+  it('times out when it does not end, and the customer is dialed', () => {
     const call = startCall({ announce: true });
-    for (const step of PATHS.announcing) call.tell(step);
-    call.tell('announcement.started');
+    for (const step of PATHS.announcing) call.receive(step);
+    call.receive('announcement.started');
     call.clock.increment(LONGEST_SPEECH_MS);
     expect(call.state()).toBe('announcing');
     call.clock.increment(2_000);
@@ -364,25 +361,25 @@ describe('what the agent of a call is told', () => {
     expect(call.moves.at(-2)).toMatchObject({ event: 'announcement.failed', detail: 'it did not end in time' });
   });
 
-  it('ends with an agent who hangs up meanwhile, and the customer is never dialed', () => {
+  it('ends when the agent hangs up, and the customer is not dialed', () => {
     const call = startCall({ announce: true });
-    for (const step of PATHS.announcing) call.tell(step);
-    call.tell('announcement.started');
-    call.tell('agent.bye');
+    for (const step of PATHS.announcing) call.receive(step);
+    call.receive('announcement.started');
+    call.receive('agent.bye');
     expect(call.outcome()).toBe('failed call.not_answered ORIGINATOR_CANCEL agent agent_hung_up');
     expect(call.mediaCommands).toContainEqual({ type: 'path', path: 'idle' });
     expect(call.dialed).toEqual(['agent']);
   });
 
-  it('is whispered once they are bridged, after the recording has begun, and told of', () => {
+  it('includes a whisper after the bridge and the start of the recording', () => {
     const call = startCall({ whisper: true, record: true });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     expect(call.mediaCommands.slice(-3)).toEqual([
       { type: 'path', path: 'bridged' },
       { type: 'record' },
       { type: 'say', speech: 'whisper' },
     ]);
-    for (const step of ['whisper.started', 'whisper.finished']) call.tell(step);
+    for (const step of ['whisper.started', 'whisper.finished']) call.receive(step);
     expect(call.moves.slice(-2).map(({ event, state, leg }) => `${event} ${state} ${leg}`)).toEqual([
       'whisper.started bridged agent',
       'whisper.finished bridged agent',
@@ -390,19 +387,19 @@ describe('what the agent of a call is told', () => {
     expect(call.state()).toBe('bridged');
   });
 
-  it('lets the talk go on without a whisper that cannot be said, and the log says why', () => {
+  it('leaves the call intact when the whisper fails, and the reason is logged', () => {
     const call = startCall({ whisper: true });
-    for (const step of PATHS.bridged) call.tell(step);
-    call.tell('whisper.failed');
+    for (const step of PATHS.bridged) call.receive(step);
+    call.receive('whisper.failed');
     expect(call.moves.at(-1)).toMatchObject({ event: 'whisper.failed', state: 'bridged', detail: 'no engine' });
     expect(call.state()).toBe('bridged');
   });
 });
 
-describe('a whisper that does not begin in time', () => {
-  it('is given up, so that it is not heard minutes later, and the log says why', () => {
+describe('whisper that does not start in time', () => {
+  it('gets cancelled, and the reason is logged', () => {
     const call = startCall({ whisper: true });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS - 1);
     expect(call.moves.at(-1)?.event).toBe('call.bridged');
     call.clock.increment(1);
@@ -417,28 +414,28 @@ describe('a whisper that does not begin in time', () => {
   });
 
   for (const heard of ['whisper.started', 'whisper.failed']) {
-    it(`is no matter after ${heard}`, () => {
+    it(`does not time out after ${heard}`, () => {
       const call = startCall({ whisper: true });
-      for (const step of [...PATHS.bridged, heard]) call.tell(step);
-      const told = call.moves.length;
+      for (const step of [...PATHS.bridged, heard]) call.receive(step);
+      const moves = call.moves.length;
       call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS);
-      expect(call.moves).toHaveLength(told);
+      expect(call.moves).toHaveLength(moves);
       expect(call.mediaCommands.at(-1)).toEqual({ type: 'say', speech: 'whisper' });
     });
   }
 
-  it('is no matter once the talk is over', () => {
+  it('does not time out after the conversation', () => {
     const call = startCall({ whisper: true });
-    for (const step of PATHS.finishing) call.tell(step);
+    for (const step of PATHS.finishing) call.receive(step);
     call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS);
     expect(call.moves.map(({ event }) => event)).not.toContain('whisper.failed');
   });
 });
 
-describe('the timers of a call', () => {
-  it('gives up an agent who does not answer in time, and sends a CANCEL', () => {
+describe('timers of a call', () => {
+  it('cancel an agent who does not answer in time', () => {
     const call = startCall({ agentRingTimeoutMs: 30_000 });
-    for (const step of ['media.opened', 'agent.ringing']) call.tell(step);
+    for (const step of ['media.opened', 'agent.ringing']) call.receive(step);
     call.clock.increment(29_999);
     expect(call.state()).toBe('ringingAgent');
     call.clock.increment(1);
@@ -446,9 +443,9 @@ describe('the timers of a call', () => {
     expect(call.outcome()).toBe('failed call.not_answered NO_ANSWER agent agent_no_answer');
   });
 
-  it('gives up a customer who does not answer in time, cancels that leg and hangs up the agent', () => {
+  it('cancel a customer who does not answer in time, and hang up the agent', () => {
     const call = startCall({ customerRingTimeoutMs: 45_000 });
-    for (const step of PATHS.ringingCustomer) call.tell(step);
+    for (const step of PATHS.ringingCustomer) call.receive(step);
     call.clock.increment(45_000);
     expect(call.hangups).toEqual([
       { leg: 'customer', cause: 'NO_ANSWER' },
@@ -457,16 +454,16 @@ describe('the timers of a call', () => {
     expect(call.outcome()).toBe('failed call.not_answered NO_ANSWER customer customer_no_answer');
   });
 
-  it('ends a talk at its maximum duration', async () => {
+  it('end a call at its maximum duration', async () => {
     const call = startCall({ maxDurationMs: 30_000, fundedForMs: 60_000 });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(30_000);
     expect(call.outcome()).toBe('completed call.completed MAX_DURATION - -');
   });
 
-  it('lets the hold grow before the paid talk is over, and goes on', async () => {
+  it('grow the hold before the funded time ends', async () => {
     const call = startCall({ fundedForMs: 60_000, funding: [{ fundedForMs: 75_000 }] });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(45_000);
     await call.quiet();
     expect(call.fundingAsked).toBe(1);
@@ -475,9 +472,9 @@ describe('the timers of a call', () => {
     expect(call.state()).toBe('bridged');
   });
 
-  it('ends the talk when the wallet has run dry, not before the last paid moment', async () => {
+  it('end a call when the wallet is empty, at the last funded moment', async () => {
     const call = startCall({ fundedForMs: 60_000, funding: [{ fundedForMs: 15_000 }, { fundedForMs: 0 }] });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(45_000);
     await call.quiet();
     call.clock.increment(14_999);
@@ -487,9 +484,9 @@ describe('the timers of a call', () => {
     expect(call.outcome()).toBe('completed call.completed INSUFFICIENT_FUNDS - -');
   });
 
-  it('retries a failed look at the wallet, and gives the call up after the sixth', async () => {
+  it('retry a failed funding request, and end the call after the sixth failure', async () => {
     const call = startCall({ fundedForMs: 1_000, funding: Array.from({ length: 9 }, () => new Error('storage away')) });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(1_000);
     await call.quiet();
     for (let failure = 1; failure <= 6; failure += 1) {
@@ -501,9 +498,9 @@ describe('the timers of a call', () => {
     expect(call.outcome()).toBe('completed call.completed NORMAL_TEMPORARY_FAILURE - -');
   });
 
-  it('looks again at a wallet that does not answer, and gives the call up after the sixth look', async () => {
+  it('retry a silent funding request, and end the call after the sixth timeout', async () => {
     const call = startCall({ fundedForMs: 1_000, funding: Array.from({ length: 9 }, () => 'never' as const) });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.clock.increment(1_000);
     for (let look = 1; look <= 7; look += 1) {
       expect(call.state()).toBe('bridged');
@@ -515,46 +512,46 @@ describe('the timers of a call', () => {
   });
 
   for (const state of ['clearing', 'finishing'] as const) {
-    it(`keeps a recording that began just as the talk ended, when ${state}`, () => {
+    it(`keep a recording that started just as the conversation ended, when ${state}`, () => {
       const call = startCall({ record: true });
-      for (const step of PATHS[state]) call.tell(step);
-      call.tell('recording.started');
+      for (const step of PATHS[state]) call.receive(step);
+      call.receive('recording.started');
       expect(call.moves.at(-1)).toMatchObject({ event: 'recording.started', recordingId: 'rec-1' });
       expect(call.state()).toBe(state);
     });
 
-    it(`reports a recording that fails while its last bytes are written, when ${state}`, () => {
+    it(`report a recording that fails during its last write, when ${state}`, () => {
       const call = startCall({ record: true });
-      for (const step of PATHS[state]) call.tell(step);
-      call.tell('recording.failed');
+      for (const step of PATHS[state]) call.receive(step);
+      call.receive('recording.failed');
       expect(call.moves.at(-1)).toMatchObject({ event: 'recording.failed', detail: 'disk full' });
       expect(call.state()).toBe(state);
     });
   }
 
-  it('checks a very long funding no later than a timer can wait', () => {
+  it('check very long funding within the maximum delay of a timer', () => {
     expect(fundingCheckDelayMs(Number.POSITIVE_INFINITY)).toBe(2 ** 31 - 1);
   });
 
-  it('finishes without a leg whose end is never reported', () => {
+  it('finish without a leg whose end is never reported', () => {
     const call = startCall();
-    for (const step of PATHS.clearing) call.tell(step);
+    for (const step of PATHS.clearing) call.receive(step);
     call.clock.increment(5_000);
     expect(call.state()).toBe('finishing');
   });
 
-  it('settles without measurements when the media does not finish in time', () => {
+  it('settle without measurements when the media does not finish in time', () => {
     const call = startCall({ settle: 'never' });
-    for (const step of PATHS.finishing) call.tell(step);
+    for (const step of PATHS.finishing) call.receive(step);
     call.clock.increment(5_000);
     expect(call.state()).toBe('settling');
     expect(call.settled[0]?.report).toBeNull();
   });
 
-  it('settles until it has succeeded, with the same outcome each time', async () => {
+  it('retry settlement with the same outcome until it succeeds', async () => {
     const call = startCall({ settle: 2 });
-    for (const step of PATHS.finishing) call.tell(step);
-    call.tell('media.finished');
+    for (const step of PATHS.finishing) call.receive(step);
+    call.receive('media.finished');
     for (let turn = 0; turn < 3; turn += 1) {
       await call.quiet();
       call.clock.increment(30_000);
@@ -565,7 +562,7 @@ describe('the timers of a call', () => {
     expect(call.actor.getSnapshot().status).toBe('done');
   });
 
-  it('rejects a call whose media ports do not open in time', () => {
+  it('reject a call whose media ports do not open in time', () => {
     const call = startCall({ settle: 'never' });
     call.clock.increment(5_000);
     expect(call.outcome()).toBe('rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted');
@@ -573,10 +570,10 @@ describe('the timers of a call', () => {
   });
 });
 
-describe('a leg of a call', () => {
-  it('ends an answer that crosses the CANCEL of a ring timeout without telling the call twice', () => {
+describe('legs of a call', () => {
+  it('report an answer that crosses the CANCEL of a ring timeout once', () => {
     const call = startCall({ agentRingTimeoutMs: 5_000, settle: 'never' });
-    call.tell('media.opened');
+    call.receive('media.opened');
     call.clock.increment(5_000);
     const outcome = call.outcome();
     call.dialog('agent')({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA });
@@ -585,14 +582,14 @@ describe('a leg of a call', () => {
     expect(call.dialed).toEqual(['agent']);
   });
 
-  it('takes a 408 after ringing for no answer and one before it for an unreachable party', () => {
+  it('map a 408 after ringing to no answer, and one before ringing to unreachable', () => {
     const rung = startCall();
-    rung.tell('media.opened');
+    rung.receive('media.opened');
     rung.dialog('agent')({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
     rung.dialog('agent')({ type: 'leg.refused', sipStatus: 408, hangupCause: 'RECOVERY_ON_TIMER_EXPIRE', detail: '' });
     expect(rung.outcome()).toBe('failed call.not_answered NO_ANSWER agent agent_no_answer');
     const silent = startCall();
-    silent.tell('media.opened');
+    silent.receive('media.opened');
     silent.dialog('agent')({
       type: 'leg.refused',
       sipStatus: 408,
@@ -602,14 +599,14 @@ describe('a leg of a call', () => {
     expect(silent.outcome()).toBe('failed call.temporaryfailed RECOVERY_ON_TIMER_EXPIRE agent agent_unreachable');
   });
 
-  it('fails the call when its dialog port breaks', () => {
+  it('fail the call when their dialog port throws', () => {
     const call = startCall({ brokenDialog: true });
-    call.tell('media.opened');
+    call.receive('media.opened');
     expect(call.outcome()).toBe('failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_signalling_lost');
   });
 });
 
-describe('the machine detection of a call', () => {
+describe('machine detection', () => {
   const verdicts = ['human', 'machine', 'beep', 'fax', 'unknown'] as const;
   const detected = (result: (typeof verdicts)[number]): CallEvent => ({
     type: 'machine.detected',
@@ -618,18 +615,18 @@ describe('the machine detection of a call', () => {
     afterMs: 1_234,
   });
 
-  it('starts once both are bridged, and only when requested', () => {
+  it('starts after the bridge, only on request', () => {
     const call = startCall({ onMachine: 'continue' });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     expect(call.mediaCommands.slice(-2)).toEqual([{ type: 'path', path: 'bridged' }, { type: 'detect-machine' }]);
     const other = startCall();
-    for (const step of PATHS.bridged) other.tell(step);
+    for (const step of PATHS.bridged) other.receive(step);
     expect(other.mediaCommands).not.toContainEqual({ type: 'detect-machine' });
   });
 
-  it.each(verdicts)('keeps the call after the result %s, if it is to continue', (result) => {
+  it.each(verdicts)('keeps the call after the result %s with on_machine continue', (result) => {
     const call = startCall({ onMachine: 'continue' });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.send(detected(result));
     expect(call.state()).toBe('bridged');
     expect(call.moves.at(-1)).toMatchObject({
@@ -640,9 +637,9 @@ describe('the machine detection of a call', () => {
     });
   });
 
-  it('logs the beep that follows a machine', () => {
+  it('logs the beep after a machine', () => {
     const call = startCall({ onMachine: 'continue' });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.send(detected('machine'));
     call.send(detected('beep'));
     expect(call.moves.slice(-2).map(({ data }) => data?.result)).toEqual(['machine', 'beep']);
@@ -652,29 +649,29 @@ describe('the machine detection of a call', () => {
     ['machine', 'an answering machine answered'],
     ['beep', 'an answering machine answered'],
     ['fax', 'a fax machine answered'],
-  ] as const)('ends the call after the result %s, if it is to hang up', (result, errorDetail) => {
+  ] as const)('ends the call after the result %s with on_machine hangup', (result, errorDetail) => {
     const call = startCall({ onMachine: 'hangup', settle: 'never' });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.send(detected(result));
     expect(call.state()).toBe('clearing');
     expect(call.moves.at(-1)).toMatchObject({ event: 'machine.detected', data: { result } });
     expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');
     expect(call.hangups.map(({ leg }) => leg)).toEqual(['agent', 'customer']);
-    for (const step of ['agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+    for (const step of ['agent.bye', 'customer.bye', 'media.finished']) call.receive(step);
     expect(call.settled).toMatchObject([{ outcome: { error: null, errorDetail } }]);
   });
 
   it.each(['human', 'unknown'] as const)('never ends the call after the result %s', (result) => {
     const call = startCall({ onMachine: 'hangup' });
-    for (const step of PATHS.bridged) call.tell(step);
+    for (const step of PATHS.bridged) call.receive(step);
     call.send(detected(result));
     expect(call.state()).toBe('bridged');
     expect(call.outcome()).toBeNull();
   });
 
-  it('ignores a result that comes after the talk', () => {
+  it('ignores a result after the conversation', () => {
     const call = startCall({ onMachine: 'hangup', settle: 'never' });
-    for (const step of PATHS.clearing) call.tell(step);
+    for (const step of PATHS.clearing) call.receive(step);
     call.send(detected('machine'));
     expect(call.moves.map(({ event }) => event)).not.toContain('machine.detected');
     expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');

@@ -9,8 +9,8 @@ type Happening =
   | `${Port} done`
   | `${Port} failed`
   | 'admit refused'
-  | 'listener left'
-  | 'listener sent away'
+  | 'client left'
+  | 'client dropped'
   | 'backoff passed'
   | 'limit passed';
 const HAPPENINGS: Happening[] = [
@@ -21,8 +21,8 @@ const HAPPENINGS: Happening[] = [
   'generate failed',
   'conclude done',
   'conclude failed',
-  'listener left',
-  'listener sent away',
+  'client left',
+  'client dropped',
   'backoff passed',
   'limit passed',
 ];
@@ -33,18 +33,17 @@ const PATHS = {
   concluding: ['admit done', 'generate done'],
   waitingToConclude: ['admit done', 'generate done', 'conclude failed'],
   completed: ['admit done', 'generate done', 'conclude done'],
-  abandoned: ['admit done', 'listener left', 'conclude done'],
+  abandoned: ['admit done', 'client left', 'conclude done'],
   failed: ['admit refused'],
 } satisfies Record<string, Happening[]>;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   admitting: { 'admit done': 'generating', 'admit refused': 'failed', 'admit failed': 'concluding' },
   generating: {
     'generate done': 'concluding',
     'generate failed': 'concluding',
-    'listener left': 'concluding',
-    'listener sent away': 'concluding',
+    'client left': 'concluding',
+    'client dropped': 'concluding',
     'limit passed': 'concluding',
   },
   concluding: { 'conclude done': 'completed', 'conclude failed': 'waitingToConclude' },
@@ -54,22 +53,22 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   failed: {},
 };
 
-describe('the machine of a completion, state by event', () => {
+describe('completion machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startCompletion });
 });
 
-describe('a completion', () => {
+describe('completion', () => {
   it.each([
     [['generate done'], 'completed', true],
     [['limit passed'], 'completed', true],
     [['generate failed'], 'failed', false],
-    [['listener left'], 'abandoned', true],
-    [['listener sent away'], 'failed', false],
-    // Too late to change how it ended.
-    [['generate done', 'listener sent away'], 'completed', true],
-    [['generate failed', 'listener left'], 'failed', false],
-    [['listener left', 'conclude failed', 'listener sent away', 'backoff passed'], 'abandoned', true],
-  ] as const)('that is admitted, then %j, is %s, and that is stored', async (steps, outcome, owes) => {
+    [['client left'], 'abandoned', true],
+    [['client dropped'], 'failed', false],
+    // Too late to change the outcome.
+    [['generate done', 'client dropped'], 'completed', true],
+    [['generate failed', 'client left'], 'failed', false],
+    [['client left', 'conclude failed', 'client dropped', 'backoff passed'], 'abandoned', true],
+  ] as const)('stores the outcome after admission and %j: %s', async (steps, outcome, owes) => {
     const completion = startCompletion();
     await completion.take('admit done');
     for (const step of steps) await completion.take(step);
@@ -79,25 +78,25 @@ describe('a completion', () => {
     expect(completion.stored.at(-1)).toEqual({ completionId: 'c-1', ending: { outcome, owes } });
   });
 
-  it('is not generated when its listener left while it was admitted, and owes nothing', async () => {
+  it('skips generation and owes nothing when the client disconnects during admission', async () => {
     const completion = startCompletion();
-    await completion.take('listener left');
+    await completion.take('client left');
     await completion.take('admit done');
     await completion.take('conclude done');
     expect(completion.outcome()).toEqual({ outcome: 'abandoned', owes: false });
     expect(completion.asked).toEqual(['admit', 'conclude']);
   });
 
-  it('that was refused has no ending, also when its listener left meanwhile', async () => {
+  it('ends without an outcome when refused, even if the client disconnected meanwhile', async () => {
     const completion = startCompletion();
-    await completion.take('listener left');
+    await completion.take('client left');
     await completion.take('admit refused');
     expect(completion.state()).toBe('failed');
     expect(completion.outcome()).toBeNull();
     expect(completion.asked).toEqual(['admit']);
   });
 
-  it('of which nobody knows whether it was admitted is taken for admitted, and not generated', async () => {
+  it('assumes admission when its result is unknown, and skips generation', async () => {
     const completion = startCompletion();
     await completion.take('admit failed');
     await completion.take('conclude done');
@@ -105,7 +104,7 @@ describe('a completion', () => {
     expect(completion.asked).toEqual(['admit', 'conclude']);
   });
 
-  it('is generated once, and its end stored until that has succeeded', async () => {
+  it('generates once, and retries storing the outcome until that succeeds', async () => {
     const completion = startCompletion();
     for (const step of ['admit done', 'generate done'] as const) await completion.take(step);
     for (let failures = 0; failures < 10; failures += 1) {
@@ -145,8 +144,8 @@ function startCompletion() {
     state: () => actor.getSnapshot().value,
     outcome: () => actor.getSnapshot().output,
     async take(happening: Happening) {
-      if (happening === 'listener left') actor.send({ type: 'listener.left', ofOwnAccord: true });
-      else if (happening === 'listener sent away') actor.send({ type: 'listener.left', ofOwnAccord: false });
+      if (happening === 'client left') actor.send({ type: 'listener.left', ofOwnAccord: true });
+      else if (happening === 'client dropped') actor.send({ type: 'listener.left', ofOwnAccord: false });
       else if (happening === 'backoff passed') clock.increment(60_000);
       else if (happening === 'limit passed') clock.increment(600_000);
       else {
@@ -155,7 +154,7 @@ function startCompletion() {
         if (how === 'done') answer?.resolve();
         else answer?.reject(how === 'refused' ? new TandemError('INSUFFICIENT_CREDITS', 'no') : new Error('no'));
       }
-      // Promises settle, and the machine hears of it.
+      // Lets promises settle and reach the machine.
       for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
     },
   };

@@ -22,7 +22,7 @@ const fresh: DeliveryInput = {
   lastError: null,
 };
 
-/** An actor on a simulated clock, whose every attempt waits for `answer` to say how it ended. */
+/** An actor on a simulated clock; `answer` ends each attempt. */
 function startDelivery(input: Partial<DeliveryInput> = {}) {
   const clock = new SimulatedClock();
   let pending: PromiseWithResolvers<AttemptResult> | null = null;
@@ -102,7 +102,7 @@ const happenings: Record<string, (delivery: Delivery) => Promise<void> | void> =
   'a broken port': (delivery) => delivery.break(),
 };
 
-/** Rows are states, columns happenings. Answers only mean something while attempting. */
+/** Rows are states, columns events. Answers have an effect only while attempting. */
 const table: Record<State, Record<keyof typeof happenings, State>> = {
   pending: row('pending', { 'delivery.due': 'attempting', 'the deadline': 'attempting' }),
   attempting: row('attempting', {
@@ -123,14 +123,14 @@ function row(stays: State, moves: Record<string, State>): Record<string, State> 
   return { ...Object.fromEntries(Object.keys(happenings).map((name) => [name, stays])), ...moves };
 }
 
-describe('every state meets every happening', () => {
+describe('delivery machine, state by event', () => {
   const cells = Object.entries(table).flatMap(([state, columns]) =>
     Object.entries(columns).map(([happening, next]) => [state as State, happening, next] as const),
   );
   test.each(cells)('%s, then %s: %s', async (state, happening, next) => {
     const delivery = await inState[state]();
     expect(delivery.state()).toBe(state);
-    // An answer has nobody to go to outside of `attempting`, as the promise it would settle is over.
+    // Outside `attempting` the promise of an attempt is over, so an answer has no receiver.
     await happenings[happening]?.(delivery);
     expect(delivery.state()).toBe(next);
     expect(delivery.actor.getSnapshot().status).toBe(
@@ -139,8 +139,8 @@ describe('every state meets every happening', () => {
   });
 });
 
-describe('the schedule', () => {
-  test('attempts come at 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h after one another, then it has failed', async () => {
+describe('retry schedule', () => {
+  test('attempts after 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, then fails', async () => {
     const delivery = startDelivery();
     delivery.clock.increment(0);
     for (const delayMs of RETRY_DELAYS_MS) {
@@ -160,13 +160,13 @@ describe('the schedule', () => {
     expect(delivery.attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test('jitter adds up to a tenth and never takes away', async () => {
+  test('adds jitter of up to a tenth', async () => {
     const delivery = await inState.attempting();
     await delivery.answer({ httpStatus: 500, jitter: 1 });
     expect(delivery.context().nextAttemptAtMs).toBe(START_MS + 5_500);
   });
 
-  test('a broken port is counted, so that it cannot go on for ever', async () => {
+  test('counts a throwing port as an attempt', async () => {
     const delivery = startDelivery({ attempts: MAX_ATTEMPTS - 1 });
     delivery.clock.increment(0);
     await delivery.break();
@@ -177,11 +177,11 @@ describe('the schedule', () => {
 
 describe('Retry-After', () => {
   test.each([
-    ['later than the schedule is honoured', 60_000, 60_000],
-    ['sooner than the schedule changes nothing', 1_000, 5_000],
-    ['of a year is cut to a day', 365 * 24 * HOUR_MS, MAX_RETRY_AFTER_MS],
-    ['in the past changes nothing', -5_000, 5_000],
-    ['that is not a number changes nothing', Number.NaN, 5_000],
+    ['extends the wait beyond the schedule', 60_000, 60_000],
+    ['never shortens the wait', 1_000, 5_000],
+    ['counts up to a day', 365 * 24 * HOUR_MS, MAX_RETRY_AFTER_MS],
+    ['changes nothing in the past', -5_000, 5_000],
+    ['changes nothing when not a number', Number.NaN, 5_000],
   ])('%s', async (_name, retryAfterMs, waitMs) => {
     const delivery = await inState.attempting();
     await delivery.answer({ httpStatus: 429, retryAfterMs });
@@ -189,8 +189,8 @@ describe('Retry-After', () => {
   });
 });
 
-describe('a delivery read back from its row', () => {
-  test('waits for the rest of its time only', () => {
+describe('delivery restored from its row', () => {
+  test('waits only for its remaining time', () => {
     const delivery = startDelivery({ attempts: 3, nextAttemptAtMs: START_MS + 10_000, nowMs: START_MS + 4_000 });
     delivery.clock.increment(5_999);
     expect(delivery.state()).toBe('pending');
@@ -199,14 +199,14 @@ describe('a delivery read back from its row', () => {
     expect(delivery.attempts).toEqual([{ attempt: 4, atMs: 6_000 }]);
   });
 
-  test('is due at once when its time has passed', () => {
+  test('starts at once when its time has passed', () => {
     const delivery = startDelivery({ attempts: 3, nextAttemptAtMs: START_MS - 10 * HOUR_MS });
     delivery.clock.increment(0);
     expect(delivery.state()).toBe('attempting');
   });
 });
 
-test('without its port the machine still reaches a defined state instead of throwing', async () => {
+test('the machine reaches a defined state without its port', async () => {
   const clock = new SimulatedClock();
   const actor = createActor(deliveryMachine, { input: fresh, clock });
   actor.start();
@@ -215,13 +215,13 @@ test('without its port the machine still reaches a defined state instead of thro
   expect(actor.getSnapshot().context).toMatchObject({ attempts: 1, lastError: 'not_attempted' });
 });
 
-test('its context is plain data: it survives being written down and read back', async () => {
+test('the context of a delivery is plain data', async () => {
   const delivery = await inState.waiting();
   const context = delivery.context();
   expect(JSON.parse(JSON.stringify(context))).toEqual(context);
 });
 
-test('however attempts end, a wait is never shorter than the schedule nor longer than a day, and it ends', async () => {
+test('waits stay between schedule and one day, and end, for any results', async () => {
   const anyResult = fc.record({
     httpStatus: fc.option(fc.integer({ min: 100, max: 599 })),
     retryAfterMs: fc.option(fc.double()),

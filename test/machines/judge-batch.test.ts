@@ -5,21 +5,21 @@ import { type JudgedSome, judgeBatchMachine } from '../../machines/judge-batch.m
 const BATCH_ID = 'batch-1';
 
 type Happening =
-  | 'went on'
+  | 'progressed'
   | 'none left'
-  | 'wallet empty'
+  | 'wallet ran dry'
   | 'model away'
-  | 'judging broke'
+  | 'judging failed'
   | 'stored'
   | 'storing failed'
   | 'backoff passed'
   | 'released';
 const HAPPENINGS: Happening[] = [
-  'went on',
+  'progressed',
   'none left',
-  'wallet empty',
+  'wallet ran dry',
   'model away',
-  'judging broke',
+  'judging failed',
   'stored',
   'storing failed',
   'backoff passed',
@@ -31,20 +31,20 @@ const PATHS = {
   waiting: ['model away'],
   ending: ['none left'],
   waitingToEnd: ['none left', 'storing failed'],
-  stopping: ['wallet empty'],
+  stopping: ['wallet ran dry'],
   completed: ['none left', 'stored'],
-  stopped: ['wallet empty', 'stored'],
+  stopped: ['wallet ran dry', 'stored'],
   released: ['released'],
 } as const satisfies Record<string, Happening[]>;
 
-/** State x what happens. A cell that is absent means: nothing changes. `stopping` is `ending` with a reason. */
+/** State x event. An absent cell means no change. `stopping` is `ending` with a reason. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   judging: {
-    'went on': 'judging',
+    progressed: 'judging',
     'none left': 'ending',
-    'wallet empty': 'ending',
+    'wallet ran dry': 'ending',
     'model away': 'waiting',
-    'judging broke': 'waiting',
+    'judging failed': 'waiting',
     released: 'released',
   },
   waiting: { 'backoff passed': 'judging', released: 'released' },
@@ -56,7 +56,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   released: {},
 };
 
-describe('the machine of a batch, state by event', () => {
+describe('judge batch machine, state by event', () => {
   for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
     for (const happening of HAPPENINGS) {
       const cell = TABLE[state][happening];
@@ -72,18 +72,18 @@ describe('the machine of a batch, state by event', () => {
   }
 });
 
-describe('a batch', () => {
-  it('goes on until none is left, and is stored once', async () => {
+describe('judge batch', () => {
+  it('continues until no call remains, and stores its end once', async () => {
     const batch = startBatch();
-    for (let round = 1; round <= 3; round++) await batch.take('went on');
+    for (let round = 1; round <= 3; round++) await batch.take('progressed');
     await batch.take('none left');
     await batch.take('stored');
     expect([batch.judgings.length, batch.ended, batch.output()]).toEqual([4, [null], 'completed']);
   });
 
-  it('that is stopped stores the reason, however long storage is away', async () => {
+  it('retries storing its stop reason until storage returns', async () => {
     const batch = startBatch();
-    await batch.take('wallet empty');
+    await batch.take('wallet ran dry');
     for (let failure = 1; failure <= 20; failure++) {
       await batch.take('storing failed');
       await batch.waitMs();
@@ -95,27 +95,24 @@ describe('a batch', () => {
 
   it.each([
     ['model away', 'LLM_UNAVAILABLE'],
-    ['judging broke', 'INTERNAL'],
-  ] as const)(
-    'waits twice as long after each "%s", and stops after the twelfth in a row',
-    async (happening, reason) => {
-      const batch = startBatch();
-      const waits: number[] = [];
-      for (let failure = 1; failure < 12; failure++) {
-        await batch.take(happening);
-        waits.push(await batch.waitMs());
-      }
-      expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map((s) => s * 1000));
+    ['judging failed', 'INTERNAL'],
+  ] as const)('doubles the delay after each "%s", and stops after the twelfth in a row', async (happening, reason) => {
+    const batch = startBatch();
+    const waits: number[] = [];
+    for (let failure = 1; failure < 12; failure++) {
       await batch.take(happening);
-      await batch.take('stored');
-      expect([batch.ended, batch.output()]).toEqual([[reason], 'stopped']);
-    },
-  );
+      waits.push(await batch.waitMs());
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map((s) => s * 1000));
+    await batch.take(happening);
+    await batch.take('stored');
+    expect([batch.ended, batch.output()]).toEqual([[reason], 'stopped']);
+  });
 
-  it('that goes on, if only in part, begins to count failures anew', async () => {
+  it('resets the failure count after any progress', async () => {
     const batch = startBatch();
     for (let round = 1; round <= 30; round++) {
-      await batch.take('in part');
+      await batch.take('partly progressed');
       expect(batch.state()).toBe('waiting');
       expect(await batch.waitMs()).toBe(1_000);
     }
@@ -123,12 +120,12 @@ describe('a batch', () => {
       await batch.take('model away');
       await batch.waitMs();
     }
-    await batch.take('went on');
+    await batch.take('progressed');
     await batch.take('model away');
     expect(await batch.waitMs()).toBe(1_000);
   });
 
-  it('that is released stops what is under way, and ends as nothing', async () => {
+  it('cancels the current work without a result when released', async () => {
     const batch = startBatch();
     await batch.take('released');
     expect(batch.judgings.map(({ aborted }) => aborted)).toEqual([true]);
@@ -136,12 +133,12 @@ describe('a batch', () => {
   });
 });
 
-const OUTCOMES: Partial<Record<Happening | 'in part', JudgedSome>> = {
-  'went on': { kind: 'went_on' },
+const OUTCOMES: Partial<Record<Happening | 'partly progressed', JudgedSome>> = {
+  progressed: { kind: 'went_on' },
   'none left': { kind: 'none_left' },
-  'wallet empty': { kind: 'stop', reason: 'INSUFFICIENT_CREDITS' },
+  'wallet ran dry': { kind: 'stop', reason: 'INSUFFICIENT_CREDITS' },
   'model away': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: false },
-  'in part': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: true },
+  'partly progressed': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: true },
 };
 
 function startBatch() {
@@ -174,17 +171,17 @@ function startBatch() {
     ended,
     state,
     output: () => actor.getSnapshot().output,
-    async take(happening: Happening | 'in part') {
+    async take(happening: Happening | 'partly progressed') {
       const outcome = OUTCOMES[happening];
       if (outcome !== undefined) judging.resolve(outcome);
-      if (happening === 'judging broke') judging.reject(new Error('the database is gone'));
+      if (happening === 'judging failed') judging.reject(new Error('the database is gone'));
       if (happening === 'stored') ending.resolve();
       if (happening === 'storing failed') ending.reject(new Error('the database is gone'));
       if (happening === 'backoff passed') clock.increment(300_000);
       if (happening === 'released') actor.send({ type: 'batch.released' });
       await settle();
     },
-    /** Lets the wait pass and tells how long it was. */
+    /** Lets the delay pass, and returns it. */
     async waitMs() {
       const from = clock.now();
       const waiting = state();
@@ -195,7 +192,7 @@ function startBatch() {
   };
 }
 
-/** Nobody may be waiting for it. */
+/** Avoids unhandled rejections. */
 function deferred<T>() {
   const made = Promise.withResolvers<T>();
   made.promise.catch(() => undefined);

@@ -3,7 +3,7 @@ import { isRepeatedPress, type KeyPress, type KeyPresses, withPress } from '../.
 
 type Means = 'tone' | 'info' | 'event';
 
-/** The digits that are reported, of presses such as `tone 5`. */
+/** Reported digits for presses such as `tone 5`. */
 function reported(...presses: readonly `${Means} ${string}`[]): string {
   let known: KeyPresses = {};
   let digits = '';
@@ -17,8 +17,8 @@ function reported(...presses: readonly `${Means} ${string}`[]): string {
   return digits;
 }
 
-describe('presses of a leg', () => {
-  it('count each when they come by one means', () => {
+describe('key presses of a leg', () => {
+  it('count individually over a single channel', () => {
     expect(reported('tone 5', 'tone 5', 'tone 1')).toBe('551');
     expect(reported('info 5', 'info 5', 'info 1')).toBe('551');
     expect(reported('event 5', 'event 5')).toBe('55');
@@ -29,15 +29,15 @@ describe('presses of a leg', () => {
     expect(reported('info 5', 'tone 5', 'info 5', 'tone 5')).toBe('55');
   });
 
-  it('count an INFO that names another digit than the last tone, which speech may have resembled', () => {
+  it('count an INFO with another digit than the last tone, which speech may imitate', () => {
     expect(reported('tone D', 'info 5', 'info 5')).toBe('D55');
   });
 
-  it('count telephone events whatever came before', () => {
+  it('count telephone events after any earlier press', () => {
     expect(reported('info 5', 'tone 5', 'event 5', 'event 5')).toBe('555');
   });
 
-  it('are told apart by leg', () => {
+  it('count separately for each leg', () => {
     const info: KeyPress = { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 100, by: 'info' };
     const known = withPress({}, info);
     expect(isRepeatedPress(known, { ...info, by: 'tone' })).toBe(true);

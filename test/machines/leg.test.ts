@@ -40,7 +40,7 @@ const EVENTS: Record<string, Step> = {
   clearTimeout: { type: 'wait', forMs: CLEAR_TIMEOUT_MS },
 };
 
-/** How each state of the table is reached from `dialing`. */
+/** Events that lead from `dialing` to each state. */
 const PATHS = {
   dialing: [],
   ringing: ['ringing'],
@@ -50,53 +50,50 @@ const PATHS = {
   gone: ['busy'],
 } as const;
 
-/**
- * State x event: the next state, then what the call is told, then what the dialog is told. A cell that is absent
- * means: nothing happens.
- */
+/** State x event: the next state, reports to the call, requests to the dialog. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, string>>> = {
   dialing: {
-    ringing: 'ringing tells agent.ringing 180',
-    answered: 'answered tells agent.answered',
-    busy: 'gone tells refused 486 USER_BUSY',
-    timedOut: 'gone tells refused 408 RECOVERY_ON_TIMER_EXPIRE',
-    bye: 'gone tells ended - NORMAL_CLEARING',
-    cleared: 'gone tells ended - ORIGINATOR_CANCEL',
-    lost: 'gone tells lost - NETWORK_OUT_OF_ORDER',
-    hangup: 'clearing asks ORIGINATOR_CANCEL',
-    ringTimeout: 'abandoned tells no-answer - NO_ANSWER asks NO_ANSWER',
+    ringing: 'ringing reports agent.ringing 180',
+    answered: 'answered reports agent.answered',
+    busy: 'gone reports refused 486 USER_BUSY',
+    timedOut: 'gone reports refused 408 RECOVERY_ON_TIMER_EXPIRE',
+    bye: 'gone reports ended - NORMAL_CLEARING',
+    cleared: 'gone reports ended - ORIGINATOR_CANCEL',
+    lost: 'gone reports lost - NETWORK_OUT_OF_ORDER',
+    hangup: 'clearing requests ORIGINATOR_CANCEL',
+    ringTimeout: 'abandoned reports no-answer - NO_ANSWER requests NO_ANSWER',
   },
   ringing: {
-    ringing: 'ringing tells agent.ringing 180',
-    answered: 'answered tells agent.answered',
-    busy: 'gone tells refused 486 USER_BUSY',
-    timedOut: 'gone tells no-answer 408 NO_ANSWER',
-    bye: 'gone tells ended - NORMAL_CLEARING',
-    cleared: 'gone tells ended - ORIGINATOR_CANCEL',
-    lost: 'gone tells lost - NETWORK_OUT_OF_ORDER',
-    hangup: 'clearing asks ORIGINATOR_CANCEL',
-    ringTimeout: 'abandoned tells no-answer - NO_ANSWER asks NO_ANSWER',
+    ringing: 'ringing reports agent.ringing 180',
+    answered: 'answered reports agent.answered',
+    busy: 'gone reports refused 486 USER_BUSY',
+    timedOut: 'gone reports no-answer 408 NO_ANSWER',
+    bye: 'gone reports ended - NORMAL_CLEARING',
+    cleared: 'gone reports ended - ORIGINATOR_CANCEL',
+    lost: 'gone reports lost - NETWORK_OUT_OF_ORDER',
+    hangup: 'clearing requests ORIGINATOR_CANCEL',
+    ringTimeout: 'abandoned reports no-answer - NO_ANSWER requests NO_ANSWER',
   },
   answered: {
-    hold: 'answered asks hold true',
-    media: 'answered tells agent.media',
-    pressed: 'answered tells dtmf.pressed',
-    busy: 'gone tells refused 486 USER_BUSY',
-    timedOut: 'gone tells no-answer 408 NO_ANSWER',
-    bye: 'gone tells ended - NORMAL_CLEARING',
-    cleared: 'gone tells ended - ORIGINATOR_CANCEL',
-    lost: 'gone tells lost - NETWORK_OUT_OF_ORDER',
-    hangup: 'clearing asks ORIGINATOR_CANCEL',
+    hold: 'answered requests hold true',
+    media: 'answered reports agent.media',
+    pressed: 'answered reports dtmf.pressed',
+    busy: 'gone reports refused 486 USER_BUSY',
+    timedOut: 'gone reports no-answer 408 NO_ANSWER',
+    bye: 'gone reports ended - NORMAL_CLEARING',
+    cleared: 'gone reports ended - ORIGINATOR_CANCEL',
+    lost: 'gone reports lost - NETWORK_OUT_OF_ORDER',
+    hangup: 'clearing requests ORIGINATOR_CANCEL',
   },
   clearing: {
-    busy: 'gone tells refused 486 USER_BUSY',
-    timedOut: 'gone tells no-answer 408 NO_ANSWER',
-    bye: 'gone tells ended - NORMAL_CLEARING',
-    cleared: 'gone tells ended - ORIGINATOR_CANCEL',
-    lost: 'gone tells lost - NETWORK_OUT_OF_ORDER',
-    clearTimeout: 'gone tells ended - ORIGINATOR_CANCEL',
-    // Longer than the clear timeout, so it comes to the same.
-    ringTimeout: 'gone tells ended - ORIGINATOR_CANCEL',
+    busy: 'gone reports refused 486 USER_BUSY',
+    timedOut: 'gone reports no-answer 408 NO_ANSWER',
+    bye: 'gone reports ended - NORMAL_CLEARING',
+    cleared: 'gone reports ended - ORIGINATOR_CANCEL',
+    lost: 'gone reports lost - NETWORK_OUT_OF_ORDER',
+    clearTimeout: 'gone reports ended - ORIGINATOR_CANCEL',
+    // Longer than the clear timeout, so that one passes too.
+    ringTimeout: 'gone reports ended - ORIGINATOR_CANCEL',
   },
   abandoned: {
     busy: 'gone',
@@ -110,7 +107,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   gone: {},
 };
 
-describe('the leg machine, state by event', () => {
+describe('leg machine, state by event', () => {
   for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
     for (const event of Object.keys(EVENTS)) {
       const cell = TABLE[state][event];
@@ -118,30 +115,30 @@ describe('the leg machine, state by event', () => {
         const leg = startLeg();
         for (const step of PATHS[state]) leg.take(step);
         expect(leg.state()).toBe(state);
-        const toldBefore = leg.told.length;
-        const askedBefore = leg.asked.length;
+        const reportsBefore = leg.reports.length;
+        const requestsBefore = leg.requests.length;
         leg.take(event);
-        const told = leg.told.slice(toldBefore).map((report) => ` tells ${inWords(report)}`);
-        const asked = leg.asked.slice(askedBefore).map((cause) => ` asks ${cause}`);
-        expect([leg.state(), ...told, ...asked].join('')).toBe(cell ?? state);
+        const reports = leg.reports.slice(reportsBefore).map((report) => ` reports ${inWords(report)}`);
+        const requests = leg.requests.slice(requestsBefore).map((cause) => ` requests ${cause}`);
+        expect([leg.state(), ...reports, ...requests].join('')).toBe(cell ?? state);
       });
     }
   }
 });
 
-describe('a leg', () => {
-  it('passes early media on with each ringing, because a later 183 may name another port', () => {
+describe('leg', () => {
+  it('forwards early media with each ringing, because a later 183 may name another port', () => {
     const leg = startLeg();
     const moved = { ...MEDIA, rtpPort: 30_000 };
     leg.dialog({ type: 'leg.ringing', sipStatus: 183, earlyMedia: MEDIA });
     leg.dialog({ type: 'leg.ringing', sipStatus: 183, earlyMedia: moved });
-    expect(leg.told).toEqual([
+    expect(leg.reports).toEqual([
       { type: 'agent.ringing', sipStatus: 183, earlyMedia: MEDIA },
       { type: 'agent.ringing', sipStatus: 183, earlyMedia: moved },
     ]);
   });
 
-  it('gives its dialog what is needed to dial', () => {
+  it('passes call, leg and media address to its dialog', () => {
     expect(startLeg().dialogInput()).toEqual({
       callId: 'call-1',
       leg: 'agent',
@@ -158,55 +155,55 @@ describe('a leg', () => {
     expect(leg.state()).toBe('abandoned');
   });
 
-  it('has no ring timeout once it is answered', () => {
+  it('stops the ring timeout when answered', () => {
     const leg = startLeg();
     leg.take('answered');
     leg.clock.increment(10 * RING_TIMEOUT_MS);
     expect(leg.state()).toBe('answered');
-    expect(leg.asked).toEqual([]);
+    expect(leg.requests).toEqual([]);
   });
 
-  it('waits in clearing for the end of an answer that crossed the CANCEL, and starts no talk with it', () => {
+  it('waits in clearing for the end of an answer that crossed the CANCEL, without connecting it', () => {
     const leg = startLeg();
     leg.take('ringing');
     leg.take('hangup');
     leg.take('answered');
     expect(leg.state()).toBe('clearing');
     leg.take('cleared');
-    expect(leg.told.map(inWords)).toEqual(['agent.ringing 180', 'ended - ORIGINATOR_CANCEL']);
+    expect(leg.reports.map(inWords)).toEqual(['agent.ringing 180', 'ended - ORIGINATOR_CANCEL']);
   });
 
-  it('is hung up once, with the first cause', () => {
+  it('hangs up once, with the first cause', () => {
     const leg = startLeg();
     leg.send({ type: 'hangup', cause: 'MAX_DURATION' });
     leg.send({ type: 'hangup', cause: 'NORMAL_CLEARING' });
-    expect(leg.asked).toEqual(['MAX_DURATION']);
+    expect(leg.requests).toEqual(['MAX_DURATION']);
   });
 
-  it('names the cause it was hung up with when its end is never confirmed', () => {
+  it('reports the cause of its hang-up when the end is never confirmed', () => {
     const leg = startLeg();
     leg.take('answered');
     leg.send({ type: 'hangup', cause: 'MAX_DURATION' });
     leg.clock.increment(CLEAR_TIMEOUT_MS);
-    expect(leg.told.at(-1)).toMatchObject({ type: 'agent.gone', ending: { hangupCause: 'MAX_DURATION' } });
+    expect(leg.reports.at(-1)).toMatchObject({ type: 'agent.gone', ending: { hangupCause: 'MAX_DURATION' } });
   });
 
-  it('is lost when its dialog cannot even begin', () => {
+  it('counts as lost when its dialog fails to start', () => {
     const leg = startLeg({ broken: true });
-    expect(leg.told.map(inWords)).toEqual(['lost - NORMAL_TEMPORARY_FAILURE']);
+    expect(leg.reports.map(inWords)).toEqual(['lost - NORMAL_TEMPORARY_FAILURE']);
     expect(leg.state()).toBe('gone');
   });
 
   for (const path of [['busy'], ['answered', 'bye'], ['hangup', 'clearTimeout'], ['ringTimeout', 'answered', 'bye']]) {
-    it(`says gone exactly once after ${path.join(', ')}`, () => {
+    it(`reports its end exactly once after ${path.join(', ')}`, () => {
       const leg = startLeg();
       for (const step of path) leg.take(step);
       for (const step of ['bye', 'busy', 'lost', 'clearTimeout']) leg.take(step);
-      expect(leg.told.filter(({ type }) => type === 'agent.gone')).toHaveLength(1);
+      expect(leg.reports.filter(({ type }) => type === 'agent.gone')).toHaveLength(1);
     });
   }
 
-  it('ends its dialog when it is stopped from outside', () => {
+  it('ends its dialog when stopped from outside', () => {
     const leg = startLeg();
     leg.take('answered');
     leg.stop();
@@ -214,39 +211,39 @@ describe('a leg', () => {
   });
 });
 
-describe('a re-INVITE that met one of the peer', () => {
-  it('is sent again after three seconds, while the leg is up', () => {
+describe('re-INVITE after a glare', () => {
+  it('repeats after three seconds while the leg is up', () => {
     const leg = startLeg();
     for (const name of ['ringing', 'answered', 'hold', 'glare']) leg.take(name);
     leg.clock.increment(2_999);
-    expect(leg.asked).toEqual(['hold true']);
+    expect(leg.requests).toEqual(['hold true']);
     leg.clock.increment(1);
-    expect(leg.asked).toEqual(['hold true', 'offer-again']);
+    expect(leg.requests).toEqual(['hold true', 'offer-again']);
   });
 
-  it('is not sent again by a leg that has ended meanwhile', () => {
+  it('does not repeat after the leg ended', () => {
     const leg = startLeg();
     for (const name of ['ringing', 'answered', 'glare', 'bye']) leg.take(name);
     leg.clock.increment(10_000);
-    expect(leg.asked).toEqual([]);
+    expect(leg.requests).toEqual([]);
   });
 });
 
-/** One leg below a call that writes down what it is told. */
+/** A leg below a recording parent. */
 function startLeg({ broken = false }: { broken?: boolean } = {}) {
   const clock = new SimulatedClock();
-  const told: LegReport[] = [];
-  const asked: string[] = [];
+  const reports: LegReport[] = [];
+  const requests: string[] = [];
   let dialogInput: unknown;
-  let tellLeg: (event: LegEvent) => void = () => undefined;
+  let sendToLeg: (event: LegEvent) => void = () => undefined;
   let ended = 0;
   const machine = legMachine.provide({
     actors: {
       dialog: fromCallback(({ input, receive, sendBack }) => {
         if (broken) throw new Error('no dialog');
         dialogInput = input;
-        tellLeg = sendBack;
-        receive((command) => asked.push(asText(command as DialogCommand)));
+        sendToLeg = sendBack;
+        receive((command) => requests.push(asText(command as DialogCommand)));
         return () => {
           ended += 1;
         };
@@ -267,7 +264,9 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
     invoke: { id: 'leg', src: 'leg', input },
     on: {
       'to leg': { actions: sendTo('leg', ({ event }) => event.command) },
-      '*': { actions: ({ event }) => (/^(agent|dtmf)\./.test(event.type) ? told.push(event as LegReport) : undefined) },
+      '*': {
+        actions: ({ event }) => (/^(agent|dtmf)\./.test(event.type) ? reports.push(event as LegReport) : undefined),
+      },
     },
   });
   const actor = createActor(call, { clock });
@@ -282,15 +281,15 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
   const send = (command: LegCommand) => actor.send({ type: 'to leg', command });
   return {
     clock,
-    told,
-    asked,
+    reports,
+    requests,
     send,
-    dialog: (event: LegEvent) => tellLeg(event),
+    dialog: (event: LegEvent) => sendToLeg(event),
     take(name: string) {
       const step = EVENTS[name] as Step;
       if (step.type === 'wait') clock.increment(step.forMs);
       else if (step.type === 'hangup' || step.type === 'hold') send(step);
-      else tellLeg(step);
+      else sendToLeg(step);
     },
     state: () => state,
     dialogInput: () => dialogInput,

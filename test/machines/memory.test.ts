@@ -4,7 +4,15 @@ import { MOST_MEMORY_ATTEMPTS, memoryBackoffMs, memoryMachine } from '../../mach
 
 const MEMORY_ID = 'memory-1';
 
-const HAPPENINGS = ['due', 'done', 'broke', 'broke for the last time', 'wait passed', 'retried', 'deleted'] as const;
+const HAPPENINGS = [
+  'due',
+  'done',
+  'attempt failed',
+  'last attempt failed',
+  'wait passed',
+  'retried',
+  'deleted',
+] as const;
 type Happening = (typeof HAPPENINGS)[number];
 
 const PATHS = {
@@ -13,17 +21,17 @@ const PATHS = {
   chunking: ['due', 'done'],
   embedding: ['due', 'done', 'done'],
   indexing: ['due', 'done', 'done', 'done'],
-  waiting: ['due', 'broke'],
-  failing: ['due', 'broke for the last time'],
-  waitingToFail: ['due', 'broke for the last time', 'broke'],
-  failed: ['due', 'broke for the last time', 'done'],
+  waiting: ['due', 'attempt failed'],
+  failing: ['due', 'last attempt failed'],
+  waitingToFail: ['due', 'last attempt failed', 'attempt failed'],
+  failed: ['due', 'last attempt failed', 'done'],
   ready: ['due', 'done', 'done', 'done', 'done'],
   deleted: ['deleted'],
 } as const satisfies Record<string, Happening[]>;
 
-const BREAKS = { broke: 'waiting', 'broke for the last time': 'failing', deleted: 'deleted' } as const;
+const BREAKS = { 'attempt failed': 'waiting', 'last attempt failed': 'failing', deleted: 'deleted' } as const;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
+/** State x event. An absent cell means no change. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   pending: { due: 'extracting', deleted: 'deleted' },
   extracting: { done: 'chunking', ...BREAKS },
@@ -31,22 +39,27 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   embedding: { done: 'indexing', ...BREAKS },
   indexing: { done: 'ready', ...BREAKS },
   waiting: { due: 'extracting', 'wait passed': 'extracting', deleted: 'deleted' },
-  failing: { done: 'failed', broke: 'waitingToFail', 'broke for the last time': 'waitingToFail', deleted: 'deleted' },
+  failing: {
+    done: 'failed',
+    'attempt failed': 'waitingToFail',
+    'last attempt failed': 'waitingToFail',
+    deleted: 'deleted',
+  },
   waitingToFail: { 'wait passed': 'failing', deleted: 'deleted' },
   failed: { retried: 'pending', deleted: 'deleted' },
   ready: { deleted: 'deleted' },
   deleted: {},
 };
 
-describe('the memory machine, state by event', () => {
+describe('memory machine, state by event', () => {
   for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
     for (const happening of HAPPENINGS) {
       const cell = TABLE[state][happening];
       it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
         const path: readonly Happening[] = PATHS[state];
-        // The attempt that is the last one has all others before it.
-        const last: Happening = 'broke for the last time';
-        const isLast = path.includes(last) || (happening === last && !path.includes('broke'));
+        // The last attempt follows all others.
+        const last: Happening = 'last attempt failed';
+        const isLast = path.includes(last) || (happening === last && !path.includes('attempt failed'));
         const memory = startMemory(isLast ? { attempts: MOST_MEMORY_ATTEMPTS - 1 } : {});
         for (const step of path) await memory.take(step);
         const expected = isLast && state === 'pending' ? 'waiting' : state;
@@ -58,44 +71,45 @@ describe('the memory machine, state by event', () => {
   }
 });
 
-describe('a memory', () => {
-  it('waits twice as long after each attempt that broke, and fails after the last one', async () => {
+describe('memory', () => {
+  it('doubles the delay after each failed attempt, and fails after the last one', async () => {
     const memory = startMemory();
     await memory.take('due');
     const waits: number[] = [];
     for (let attempt = 1; attempt < MOST_MEMORY_ATTEMPTS; attempt += 1) {
-      await memory.take('broke');
+      await memory.take('attempt failed');
       expect(memory.state()).toBe('waiting');
       waits.push(await memory.waitMs());
     }
     expect(waits.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000]);
     expect(waits.at(-1)).toBe(600_000);
     expect(waits).toEqual(waits.map((_, index) => memoryBackoffMs(index + 1)));
-    await memory.take('broke');
+    await memory.take('attempt failed');
     expect([memory.state(), memory.attempts()]).toEqual(['failing', MOST_MEMORY_ATTEMPTS]);
-    expect(memory.givenUpFor).toEqual(['MEMORY_UNREACHABLE']);
+    expect(memory.failureCodes).toEqual(['MEMORY_UNREACHABLE']);
   });
 
-  it('that was begun before a restart waits for its next attempt', () => {
+  it('waits for its next attempt after a restart', () => {
     expect(startMemory({ attempts: 3 }).state()).toBe('waiting');
   });
 
-  it('that comes back with no attempt left fails, and is not processed', () => {
+  it('fails without processing when restored with no attempt left', () => {
     const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS });
-    expect([memory.state(), memory.started, memory.givenUpFor]).toEqual(['failing', ['giveUp'], ['INTERNAL']]);
+    expect([memory.state(), memory.started, memory.failureCodes]).toEqual(['failing', ['giveUp'], ['INTERNAL']]);
   });
 
-  it('that failed and is retried has all its attempts before it', async () => {
+  it('gets all attempts again when retried after a failure', async () => {
     const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
-    for (const step of ['due', 'broke', 'done', 'retried', 'due', 'broke'] as const) await memory.take(step);
+    for (const step of ['due', 'attempt failed', 'done', 'retried', 'due', 'attempt failed'] as const)
+      await memory.take(step);
     expect([memory.state(), memory.attempts()]).toEqual(['waiting', 1]);
   });
 
-  it('fails as soon as storage is there, and is not processed again meanwhile', async () => {
+  it('fails as soon as storage returns, without further processing', async () => {
     const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
-    for (const step of ['due', 'broke'] as const) await memory.take(step);
+    for (const step of ['due', 'attempt failed'] as const) await memory.take(step);
     for (let failure = 0; failure < 20; failure += 1) {
-      await memory.take('broke');
+      await memory.take('attempt failed');
       await memory.waitMs();
     }
     await memory.take('done');
@@ -103,14 +117,14 @@ describe('a memory', () => {
     expect(memory.started.filter((port) => port !== 'giveUp')).toEqual(['extract']);
   });
 
-  it('that is deleted stops what is under way for it', async () => {
+  it('cancels its current attempt when deleted', async () => {
     const memory = startMemory();
     await memory.take('due');
     await memory.take('deleted');
     expect(memory.aborted()).toBe(true);
   });
 
-  it('keeps of an error only its code, and only what looks like one', async () => {
+  it('keeps only a valid error code of an error', async () => {
     for (const [thrown, code] of [
       [{ code: 'MEMORY_UNREACHABLE' }, 'MEMORY_UNREACHABLE'],
       [{ code: 'the text was: my secret' }, 'INTERNAL'],
@@ -120,7 +134,7 @@ describe('a memory', () => {
       const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
       await memory.take('due');
       await memory.breakWith(thrown);
-      expect(memory.givenUpFor).toEqual([code]);
+      expect(memory.failureCodes).toEqual([code]);
     }
   });
 });
@@ -128,7 +142,7 @@ describe('a memory', () => {
 function startMemory({ attempts = 0 } = {}) {
   const clock = new SimulatedClock();
   const started: string[] = [];
-  const givenUpFor: string[] = [];
+  const failureCodes: string[] = [];
   let current: { resolve: () => void; reject: (error: unknown) => void; signal: AbortSignal } | null = null;
   function begin(name: string, memoryId: string, signal: AbortSignal): Promise<void> {
     expect(memoryId).toBe(MEMORY_ID);
@@ -147,7 +161,7 @@ function startMemory({ attempts = 0 } = {}) {
         embed: port('embed'),
         index: port('index'),
         giveUp: fromPromise(({ input, signal }) => {
-          givenUpFor.push(input.error.code);
+          failureCodes.push(input.error.code);
           return begin('giveUp', input.memoryId, signal);
         }),
       },
@@ -174,7 +188,7 @@ function startMemory({ attempts = 0 } = {}) {
   return {
     state,
     started,
-    givenUpFor,
+    failureCodes,
     waitMs,
     breakWith,
     attempts: () => actor.getSnapshot().context.attempts,
@@ -184,14 +198,14 @@ function startMemory({ attempts = 0 } = {}) {
       if (happening === 'retried') actor.send({ type: 'memory.retried' });
       if (happening === 'deleted') actor.send({ type: 'memory.deleted' });
       if (happening === 'done') current?.resolve();
-      if (happening.startsWith('broke')) current?.reject({ code: 'MEMORY_UNREACHABLE' });
+      if (happening.endsWith('attempt failed')) current?.reject({ code: 'MEMORY_UNREACHABLE' });
       if (happening === 'wait passed') clock.increment(600_000);
       await settled();
     },
   };
 }
 
-/** Promises of ports and the events they become. */
+/** Lets promises of ports settle and reach the machine. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
 }

@@ -21,7 +21,6 @@ const PATHS: Record<'storing' | 'waiting' | 'stored' | 'missing', Happening[]> =
   missing: ['store found nothing'],
 };
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   storing: { 'store found it': 'stored', 'store found nothing': 'missing', 'store failed': 'waiting' },
   waiting: { 'retry requested': 'storing', 'backoff passed': 'storing' },
@@ -29,19 +28,19 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   missing: {},
 };
 
-describe('the recording machine, state by event', () => {
+describe('recording machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startRecording });
 });
 
-describe('a finished recording', () => {
-  it('is stored under its own identity at each attempt', async () => {
+describe('finished recording', () => {
+  it('uses the same id for each storage attempt', async () => {
     const recording = startRecording();
     await recording.take('store failed');
     await recording.take('backoff passed');
     expect(recording.attempts).toEqual([RECORDING, RECORDING]);
   });
 
-  it('waits twice as long after each failure, a minute at the most, and never gives up', async () => {
+  it('doubles the delay after each failure up to a minute, and never gives up', async () => {
     const recording = startRecording();
     const waits: number[] = [];
     for (let failure = 1; failure <= 40; failure += 1) {
@@ -54,14 +53,14 @@ describe('a finished recording', () => {
     expect(recording.state()).toBe('stored');
   });
 
-  it('does not start a second attempt while one runs', async () => {
+  it('runs one attempt at a time', async () => {
     const recording = startRecording();
     await recording.take('retry requested');
     await recording.take('retry requested');
     expect(recording.attempts).toHaveLength(1);
   });
 
-  it('is not tried again by the timer that a retry has cut short', async () => {
+  it('ignores the timer of a delay that a retry replaced', async () => {
     const recording = startRecording();
     await recording.take('store failed');
     await recording.take('retry requested');
@@ -99,7 +98,7 @@ function startRecording() {
       if (happening === 'backoff passed') clock.increment(60_000);
       await settle();
     },
-    /** Lets the wait pass and tells how long it was. */
+    /** Lets the delay pass, and returns it. */
     async waitMs() {
       const from = clock.now();
       while (state() === 'waiting') clock.increment(500);

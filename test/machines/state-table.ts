@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest';
 
-/** What a test of a machine holds in its hands. */
+/** The machine under test. */
 interface Subject<Happening> {
   state(): unknown;
   take(happening: Happening): Promise<unknown>;
 }
 
 export interface StateTable<State extends string, Happening extends string> {
-  /** How to get to each state. */
+  /** Events that lead to each state. */
   paths: Readonly<Record<State, readonly Happening[]>>;
-  /** State x what happens. A cell that is absent means: nothing changes. */
+  /** State x event. An absent cell means no change. */
   table: Readonly<Record<State, Partial<Record<Happening, string>>>>;
   happenings: readonly Happening[];
   start(): Subject<Happening>;
 }
 
-/** A test for each cell. */
+/** Tests each cell of the table. */
 export function testEachCell<State extends string, Happening extends string>({
   paths,
   table,

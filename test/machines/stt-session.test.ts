@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
-import type { SttMessage, TranscriptionMessage } from '../../machines/stt-messages.ts';
+import { closeOf, endingError, type SttMessage, type TranscriptionMessage } from '../../machines/stt-messages.ts';
 import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
 import type {
   Bill,
@@ -33,7 +33,7 @@ const SETTINGS: SttSettings = {
 const TALK: TalkContext = { general: [], text: 'A call about orders.', terms: ['Tandem'] };
 const SUMMARY: UtteranceSummary = { channel: 0, startMs: 500, endMs: 2_500, speechMs: 1_800, snrDb: 21.26 };
 
-/** How each state of the table is reached. */
+/** Events that lead to each state. */
 const PATHS = {
   established: [],
   starting: ['start'],
@@ -110,7 +110,7 @@ const STARTED = {
   'recognition.ended': 'concluding',
 };
 
-/** State x event: the state after it, and what is told. A cell that is absent: the event changes and tells nothing. */
+/** State x event: the next state and the emitted messages. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, string>>> = {
   established: {
     ...ENDS,
@@ -126,7 +126,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
     opened: 'listening session_started',
     'refused.language': 'established error:unsupported_language',
     'refused.shutdown': 'concluding error:SHUTTING_DOWN',
-    // A pipeline that is not open says none of these; the machine would not lose them.
+    // An unopened pipeline emits none of these, but the machine would forward them.
     hypothesis: 'same interim',
     recognised: 'starting+billing',
     nothing: 'same final:speech_end_no_result',
@@ -186,27 +186,27 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   concluding: {},
 };
 
-describe('the session machine, state by event', () => {
+describe('live session machine, state by event', () => {
   for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
     for (const event of Object.keys(EVENTS)) {
       const cell = TABLE[state][event] ?? 'same';
       it(`in ${state}, ${event} leads to ${cell}`, () => {
         const session = startSession();
-        for (const step of PATHS[state]) session.tell(step);
+        for (const step of PATHS[state]) session.receive(step);
         const before = session.state();
         expect(before.split('+').pop()).toBe(state);
-        const told = session.told.length;
-        session.tell(event);
+        const emittedBefore = session.emitted.length;
+        session.receive(event);
         const [after = '', ...messages] = cell.split(' ');
         expect(session.state()).toBe(after === 'same' ? before : after);
-        expect(session.told.slice(told).map(nameOf)).toEqual(messages);
+        expect(session.emitted.slice(emittedBefore).map(nameOf)).toEqual(messages);
       });
     }
   }
 });
 
-describe('a session', () => {
-  it('says with what it was started', () => {
+describe('live session', () => {
+  it('returns the settings of its start', () => {
     const session = startSession();
     session.send({
       type: 'start.requested',
@@ -214,8 +214,8 @@ describe('a session', () => {
       talk: TALK,
     });
     expect(session.pipeline?.terms).toEqual(['Tandem']);
-    session.tell('opened');
-    expect(session.told).toEqual([
+    session.receive('opened');
+    expect(session.emitted).toEqual([
       {
         type: 'session_started',
         session_id: 'session-1',
@@ -239,40 +239,40 @@ describe('a session', () => {
     ]);
   });
 
-  it('warns of terms that the model has no use for', () => {
+  it('warns of terms that the model ignores', () => {
     const session = startSession();
-    session.tell('start.context');
+    session.receive('start.context');
     session.send({ type: 'pipeline.opened', ignoresTerms: true });
-    expect(session.told).toMatchObject([{ type: 'session_started', warning_codes: ['keywords_not_boosted'] }]);
+    expect(session.emitted).toMatchObject([{ type: 'session_started', warning_codes: ['keywords_not_boosted'] }]);
   });
 
-  it('drops the context of a plan without refinement, its terms and fillers included, and warns', async () => {
+  it('drops context, terms and filler removal on a plan without refinement, with a warning', async () => {
     const session = startSession({ mayRefine: false });
     session.send({ type: 'start.requested', settings: { ...SETTINGS, removeFillers: true }, talk: TALK });
-    session.tell('opened');
+    session.receive('opened');
     expect(session.pipeline?.terms).toEqual([]);
-    expect(session.told).toMatchObject([
+    expect(session.emitted).toMatchObject([
       {
         llm_refinement: false,
         warning_codes: ['llm_refinement_not_in_plan'],
         config: { remove_fillers: false },
       },
     ]);
-    session.tell('recognised');
+    session.receive('recognised');
     await session.billed();
     expect(session.transcriptions()).toMatchObject([{ speech_final: true, llm_applied: false, llm_reason: null }]);
   });
 
-  it('can be started again after a language that no engine knows', () => {
+  it('can start again after an unsupported language', () => {
     const session = startSession();
-    for (const step of ['start.context', 'refused.language', 'start', 'opened']) session.tell(step);
-    expect(session.told.map(nameOf)).toEqual(['error:unsupported_language', 'session_started']);
-    expect(session.told.at(-1)).toMatchObject({ llm_refinement: false });
+    for (const step of ['start.context', 'refused.language', 'start', 'opened']) session.receive(step);
+    expect(session.emitted.map(nameOf)).toEqual(['error:unsupported_language', 'session_started']);
+    expect(session.emitted.at(-1)).toMatchObject({ llm_refinement: false });
   });
 
-  it('tells an interim as what it is', () => {
+  it('emits interim transcripts', () => {
     const session = startedSession();
-    session.tell('hypothesis');
+    session.receive('hypothesis');
     expect(session.transcriptions()).toEqual([
       {
         type: 'transcription',
@@ -299,9 +299,9 @@ describe('a session', () => {
     ]);
   });
 
-  it('tells one final of an utterance without context, after it is billed and not before', async () => {
+  it('emits one final per utterance without context, after charging it', async () => {
     const session = startedSession();
-    session.tell('recognised');
+    session.receive('recognised');
     expect(session.transcriptions()).toEqual([]);
     expect(session.bills).toEqual([{ sessionId: 'session-1', utteranceId: 1, durationMs: 2_000, diarized: false }]);
     await session.billed();
@@ -321,10 +321,10 @@ describe('a session', () => {
     expect(session.transcriptions()[0]).not.toHaveProperty('speakers');
   });
 
-  it('says who spoke and which words took another one’s place', async () => {
+  it('reports speakers and replaced words', async () => {
     const session = startSession();
     session.send({ type: 'start.requested', settings: { ...SETTINGS, diarize: true }, talk: null });
-    session.tell('opened');
+    session.receive('opened');
     const words = [
       { ...word('call', 500), speaker: 'speaker_1' },
       { ...word('Tandem', 900), speaker: 'speaker_2', original: 'tan dem', confidence: null },
@@ -344,9 +344,9 @@ describe('a session', () => {
     });
   });
 
-  it('with context tells two finals of one sentence, the canonical one refined and billed', async () => {
+  it('emits two finals per sentence with context, the second refined and charged', async () => {
     const session = startedSession('start.context');
-    session.tell('recognised');
+    session.receive('recognised');
     expect(session.transcriptions()).toMatchObject([{ text: 'go forward', is_final: true, speech_final: false }]);
     expect(session.bills).toEqual([]);
     await session.refined({ text: 'Go forward.', llmApplied: true, llmReason: null, llmLatencyMs: 412.6 });
@@ -363,10 +363,10 @@ describe('a session', () => {
     });
   });
 
-  it('tells the original again when refinement breaks or does not come back', async () => {
+  it('repeats the original when refinement fails or times out', async () => {
     for (const lose of [(session: Session) => session.failRefinement(), (session: Session) => session.passed(1_000)]) {
       const session = startedSession('start.context');
-      session.tell('recognised');
+      session.receive('recognised');
       await lose(session);
       await session.billed();
       expect(session.transcriptions()[1]).toMatchObject({
@@ -378,7 +378,7 @@ describe('a session', () => {
     }
   });
 
-  it('tells canonical finals in the order of speech, each refined and billed on its own', async () => {
+  it('emits canonical finals in the order of speech, each refined and charged separately', async () => {
     const session = startedSession('start.context');
     session.send(recognised(1, 'one'));
     session.send(recognised(2, 'two'));
@@ -397,7 +397,7 @@ describe('a session', () => {
     expect(session.bills.map(({ utteranceId }) => utteranceId)).toEqual([1, 2]);
   });
 
-  it('never bills or refines what has no usable text', () => {
+  it('never charges or refines an utterance without usable text', () => {
     const session = startedSession('start.context');
     for (const reason of ['speech_end_no_result', 'speech_end_too_short', 'low_snr_dropped'] as const) {
       session.send(unusable(reason, null));
@@ -414,10 +414,10 @@ describe('a session', () => {
     expect(session.refinements).toEqual([]);
   });
 
-  it('puts the last interim in the place of a hallucination, as tentative', () => {
+  it('replaces a hallucination by the last interim, marked tentative', () => {
     const session = startedSession();
-    session.tell('hypothesis');
-    session.tell('hallucination');
+    session.receive('hypothesis');
+    session.receive('hallucination');
     expect(session.transcriptions().at(-1)).toMatchObject({
       text: 'go for',
       processing_mode: 'hallucination_rejected',
@@ -429,22 +429,22 @@ describe('a session', () => {
     session.send({ ...unusable('hallucination_rejected', null), utteranceId: 2 });
     expect(session.transcriptions().at(-1)).toMatchObject({ text: '', tentative: false, tentative_reason: null });
     expect(session.bills).toEqual([]);
-    session.tell('end.disconnected');
+    session.receive('end.disconnected');
     expect(session.concludes).toMatchObject([{ transcript: '' }]);
   });
 
-  it('ends without continuous mode once something was said and told, not with a cough', async () => {
+  it('ends after the first final without continuous mode, but not after a cough', async () => {
     const session = startSession();
     session.send({ type: 'start.requested', settings: { ...SETTINGS, isContinuous: false }, talk: null });
-    session.tell('opened');
-    session.tell('short');
-    session.tell('hallucination');
+    session.receive('opened');
+    session.receive('short');
+    session.receive('hallucination');
     expect(session.state()).toBe('listening');
     session.send(recognised(2, 'hello'));
     session.send(recognised(3, 'not wanted'));
     await session.billed();
     await session.concluded();
-    expect(session.told.map(nameOf)).toEqual([
+    expect(session.emitted.map(nameOf)).toEqual([
       'session_started',
       'final:speech_end_too_short',
       'final:hallucination_rejected',
@@ -456,9 +456,9 @@ describe('a session', () => {
     expect(session.closed).toEqual({ type: 'closed', code: 1000, reason: 'session stopped' });
   });
 
-  it('tells everything that was said before the stop, then the summary', async () => {
+  it('emits everything before the stop, then the summary', async () => {
     const session = startedSession();
-    for (const step of ['speech', 'stop', 'recognised', 'heard', 'recognition.ended']) session.tell(step);
+    for (const step of ['speech', 'stop', 'recognised', 'heard', 'recognition.ended']) session.receive(step);
     expect(session.commands).toEqual([{ type: 'finish' }]);
     expect(session.state()).toBe('stopping+billing');
     await session.billed(123_456_789n);
@@ -466,7 +466,7 @@ describe('a session', () => {
       { sessionId: 'session-1', ending: { kind: 'stopped' }, transcript: 'go forward', language: 'en', snrDb: 20 },
     ]);
     await session.concluded({ receivedMs: 3_200 });
-    expect(session.told.slice(-3)).toEqual([
+    expect(session.emitted.slice(-3)).toEqual([
       {
         type: 'billing_summary',
         total_duration_seconds: 2,
@@ -480,14 +480,14 @@ describe('a session', () => {
     expect(session.actor.getSnapshot().status).toBe('done');
   });
 
-  it('hands each change of the configuration on, and tells what came of it', () => {
+  it('forwards each configuration change, and reports its result', () => {
     const session = startedSession();
-    for (const step of ['config', 'config', 'configured', 'unconfigured']) session.tell(step);
+    for (const step of ['config', 'config', 'configured', 'unconfigured']) session.receive(step);
     expect(session.commands).toEqual([
       { type: 'configure', change: { utteranceEndMs: 2_000 } },
       { type: 'configure', change: { utteranceEndMs: 2_000 } },
     ]);
-    expect(session.told.slice(1)).toMatchObject([
+    expect(session.emitted.slice(1)).toMatchObject([
       { type: 'config_updated', config: { utterance_end_ms: 2_000, languages: ['en'] } },
       { type: 'error', code: 'unsupported_language' },
     ]);
@@ -495,29 +495,29 @@ describe('a session', () => {
   });
 });
 
-describe('a session that fails', () => {
-  it('tells no final that the wallet does not cover, and says so in the nested shape', async () => {
+describe('failing live session', () => {
+  it('withholds a final that the wallet does not cover, with a nested error', async () => {
     const session = startedSession();
-    session.tell('recognised');
+    session.receive('recognised');
     const details = { required: 1, available: 0, shortfall: 1 };
     await session.answerBill({ outcome: 'insufficient', message: 'Top it up.', details });
     await session.concluded();
     expect(session.transcriptions()).toEqual([]);
-    expect(session.told.slice(1).map(nameOf)).toEqual([
+    expect(session.emitted.slice(1).map(nameOf)).toEqual([
       'error:INSUFFICIENT_CREDITS',
       'billing_summary',
       'connection_closed',
     ]);
-    expect(session.told[1]).toEqual({
+    expect(session.emitted[1]).toEqual({
       type: 'error',
       error: { code: 'INSUFFICIENT_CREDITS', message: 'Top it up.', details },
     });
     expect(session.closed).toMatchObject({ code: 1008 });
   });
 
-  it('bills again when storage is away, and gives up after the fifth time without telling the final', async () => {
+  it('retries charging while storage is away, and gives up after five attempts without the final', async () => {
     const session = startedSession();
-    session.tell('recognised');
+    session.receive('recognised');
     for (let failure = 1; failure <= 4; failure += 1) {
       await session.failBill();
       expect(session.state()).toBe('listening+unbilled');
@@ -528,14 +528,14 @@ describe('a session that fails', () => {
     await session.passed(5_000);
     expect(session.state()).toBe('listening+unbilled');
     await session.passed(8_000);
-    expect(session.told.map(nameOf)).toEqual(['session_started', 'error:STORAGE_UNAVAILABLE']);
+    expect(session.emitted.map(nameOf)).toEqual(['session_started', 'error:STORAGE_UNAVAILABLE']);
     await session.concluded();
     expect(session.closed).toMatchObject({ code: 1011 });
   });
 
-  it('tells the final once storage is back', async () => {
+  it('emits the final once storage returns', async () => {
     const session = startedSession();
-    session.tell('recognised');
+    session.receive('recognised');
     await session.failBill();
     await session.passed(500);
     await session.billed();
@@ -543,12 +543,18 @@ describe('a session that fails', () => {
     expect(session.state()).toBe('listening');
   });
 
-  it('says when it may be tried again', async () => {
+  it('reports when to retry', async () => {
     const session = startedSession();
-    session.tell('failed');
-    expect(session.told.at(-1)).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT', retry_after: 3 });
+    session.receive('failed');
+    expect(session.emitted.at(-1)).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT', retry_after: 3 });
     await session.concluded();
     expect(session.closed).toMatchObject({ code: 1011 });
+  });
+
+  it('asks for a retry when the recognisers are fully loaded', () => {
+    const ending = { kind: 'failed', code: 'STT_OVERLOADED', message: 'They are fully loaded.' } as const;
+    expect(endingError(ending)).toMatchObject({ code: 'STT_OVERLOADED', retry_after: 5 });
+    expect(closeOf(ending)).toEqual({ code: 1013, reason: 'STT_OVERLOADED' });
   });
 
   const CLOSES = {
@@ -560,80 +566,84 @@ describe('a session that fails', () => {
   for (const [event, code] of Object.entries(CLOSES)) {
     it(`closes with ${code} on ${event}, after error and summary`, async () => {
       const session = startedSession();
-      session.tell(event);
+      session.receive(event);
       expect(session.closed).toBeNull();
       await session.concluded();
-      expect(session.told.slice(2).map(nameOf)).toEqual(['billing_summary', 'connection_closed']);
+      expect(session.emitted.slice(2).map(nameOf)).toEqual(['billing_summary', 'connection_closed']);
       expect(session.closed).toMatchObject({ code });
     });
   }
 
-  it('tells what was said before the server stopped, and closes with 1012', async () => {
+  it('emits remaining finals on shutdown, and closes with 1012', async () => {
     const session = startedSession();
-    for (const step of ['speech', 'end.shutdown']) session.tell(step);
+    for (const step of ['speech', 'end.shutdown']) session.receive(step);
     expect([session.state(), session.commands.at(-1)]).toEqual(['stopping', { type: 'finish' }]);
-    for (const step of ['recognised', 'recognition.ended']) session.tell(step);
+    for (const step of ['recognised', 'recognition.ended']) session.receive(step);
     await session.billed();
     expect(session.transcriptions().at(-1)).toMatchObject({ text: 'go forward', is_final: true });
     await session.concluded();
-    expect(session.told.slice(-3).map(nameOf)).toEqual(['error:SHUTTING_DOWN', 'billing_summary', 'connection_closed']);
+    expect(session.emitted.slice(-3).map(nameOf)).toEqual([
+      'error:SHUTTING_DOWN',
+      'billing_summary',
+      'connection_closed',
+    ]);
     expect(session.closed).toMatchObject({ code: 1012 });
   });
 
-  it('waits 10 s for it', async () => {
+  it('waits 10 s for remaining finals on shutdown', async () => {
     const session = startedSession();
-    for (const step of ['speech', 'end.shutdown']) session.tell(step);
+    for (const step of ['speech', 'end.shutdown']) session.receive(step);
     await session.passed(9_999);
     expect(session.state()).toBe('stopping');
     await session.passed(1);
-    expect(session.told.at(-1)).toMatchObject({ code: 'SHUTTING_DOWN' });
+    expect(session.emitted.at(-1)).toMatchObject({ code: 'SHUTTING_DOWN' });
     await session.concluded();
     expect(session.closed).toMatchObject({ code: 1012 });
   });
 
-  it('gives up a client that does not start within a minute, also one that tried', async () => {
+  it('times out without a start within a minute, even after a failed one', async () => {
     const session = startSession();
     await session.passed(59_999);
-    for (const step of ['start', 'refused.language']) session.tell(step);
+    for (const step of ['start', 'refused.language']) session.receive(step);
     await session.passed(59_999);
     expect(session.state()).toBe('established');
     await session.passed(1);
-    expect(session.told.map(nameOf).at(-1)).toBe('error:start_timeout');
+    expect(session.emitted.map(nameOf).at(-1)).toBe('error:start_timeout');
     await session.concluded();
     expect(session.closed).toMatchObject({ code: 1008 });
   });
 
-  it('waits another minute for a start after each sign of life, and says nothing', async () => {
+  it('extends the start timeout silently after each keep-alive', async () => {
     const session = startSession();
     for (let minute = 0; minute < 5; minute += 1) {
       await session.passed(59_999);
-      session.tell('alive');
+      session.receive('alive');
     }
-    expect([session.state(), session.told]).toEqual(['established', []]);
+    expect([session.state(), session.emitted]).toEqual(['established', []]);
     await session.passed(60_000);
-    expect(session.told.map(nameOf).at(-1)).toBe('error:start_timeout');
+    expect(session.emitted.map(nameOf).at(-1)).toBe('error:start_timeout');
   });
 
   for (const [state, timeoutMs] of [
     ['starting', 30_000],
     ['stopping', 60_000],
   ] as const) {
-    it(`gives up a pipeline that leaves it ${state} for ${timeoutMs / 1000} s`, async () => {
+    it(`times out when the pipeline stays ${state} for ${timeoutMs / 1000} s`, async () => {
       const session = startSession();
-      for (const step of PATHS[state]) session.tell(step);
+      for (const step of PATHS[state]) session.receive(step);
       await session.passed(timeoutMs - 1);
       expect(session.state()).toBe(state);
       await session.passed(1);
-      expect(session.told.map(nameOf).at(-1)).toBe('error:STT_UPSTREAM_UNAVAILABLE');
+      expect(session.emitted.map(nameOf).at(-1)).toBe('error:STT_UPSTREAM_UNAVAILABLE');
     });
   }
 
-  it('ends although webhooks cannot be stored, or storage does not answer', async () => {
+  it('ends even if webhooks cannot be stored or storage hangs', async () => {
     const failing = startSession();
-    failing.tell('end.shutdown');
+    failing.receive('end.shutdown');
     await failing.failConclusion();
     const waiting = startSession();
-    waiting.tell('end.shutdown');
+    waiting.receive('end.shutdown');
     await waiting.passed(5_000);
     for (const session of [failing, waiting]) {
       expect(session.closed).toMatchObject({ code: 1012 });
@@ -641,17 +651,17 @@ describe('a session that fails', () => {
     }
   });
 
-  it('ends with a pipeline that throws', () => {
+  it('ends when its pipeline throws', () => {
     const session = startSession({ pipelineThrows: true });
-    session.tell('start');
+    session.receive('start');
     expect(session.state()).toBe('concluding');
-    expect(session.told.map(nameOf)).toEqual(['error:STT_UPSTREAM_UNAVAILABLE']);
+    expect(session.emitted.map(nameOf)).toEqual(['error:STT_UPSTREAM_UNAVAILABLE']);
   });
 });
 
-it('keeps in its context nothing but plain data', async () => {
+it('the context of a live session is plain data', async () => {
   const session = startedSession('start.context');
-  for (const step of ['speech', 'hypothesis', 'recognised']) session.tell(step);
+  for (const step of ['speech', 'hypothesis', 'recognised']) session.receive(step);
   const { context } = session.actor.getSnapshot();
   expect(structuredClone(context)).toEqual(context);
 });
@@ -660,15 +670,15 @@ type Session = ReturnType<typeof startSession>;
 
 function startedSession(start: 'start' | 'start.context' = 'start') {
   const session = startSession();
-  session.tell(start);
-  session.tell('opened');
+  session.receive(start);
+  session.receive('opened');
   return session;
 }
 
-/** A session whose ports the test holds in its hands. */
+/** A session whose ports the test controls. */
 function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
   const clock = new SimulatedClock();
-  const told: SttMessage[] = [];
+  const emitted: SttMessage[] = [];
   const commands: PipelineCommand[] = [];
   const bills = held<BillInput, Bill>();
   const refinements = held<RefineInput, RefinedText>();
@@ -690,7 +700,7 @@ function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
   const actor = createActor(machine, { input: { sessionId: 'session-1', mayRefine }, clock });
   actor.on('told', ({ message }) => {
     expect(closed).toBeNull();
-    told.push(message);
+    emitted.push(message);
   });
   actor.on('closed', (close) => {
     closed = close;
@@ -699,7 +709,7 @@ function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
 
   return {
     actor,
-    told,
+    emitted,
     commands,
     bills: bills.inputs,
     refinements: refinements.inputs,
@@ -711,9 +721,10 @@ function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
       return closed;
     },
     send: (event: SttSessionEvent) => actor.send(event),
-    tell: (event: string) => actor.send(EVENTS[event]!),
-    transcriptions: () => told.filter((message): message is TranscriptionMessage => message.type === 'transcription'),
-    /** The leaf of the stream, and the one of the finals unless they wait. */
+    receive: (event: string) => actor.send(EVENTS[event]!),
+    transcriptions: () =>
+      emitted.filter((message): message is TranscriptionMessage => message.type === 'transcription'),
+    /** The active state of the stream, and of the finals unless idle. */
     state: () => leaves(actor.getSnapshot().value).join('+'),
     billed: (amountNano = 100n) => bills.answer({ outcome: 'billed', amountNano }),
     answerBill: bills.answer,
@@ -729,7 +740,6 @@ function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
   };
 }
 
-/** A port that answers when the test says so. */
 function held<Input, Output>() {
   const inputs: Input[] = [];
   let latest: PromiseWithResolvers<Output> | null = null;

@@ -12,7 +12,6 @@ import {
 } from '../../machines/transcript.machine.ts';
 import { testEachCell } from './state-table.ts';
 
-/** How each state is reached. */
 const PATHS = {
   listening: [],
   finishing: ['talk.over'],
@@ -33,7 +32,6 @@ const EVENTS: Record<string, TranscriptEvent> = {
 
 const HAPPENINGS = [...Object.keys(EVENTS), 'stored', 'store failed', 'half a minute passes'] as const;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<(typeof HAPPENINGS)[number], string>>> = {
   listening: { 'ear.failed': 'storing', 'talk.over': 'finishing', stopped: 'storing' },
   finishing: { 'ear.failed': 'storing', stopped: 'storing', 'half a minute passes': 'storing' },
@@ -42,21 +40,21 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<(typeof HAPPENINGS)[numbe
   concluded: {},
 };
 
-describe('the transcript machine, state by event', () => {
+describe('transcript machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startTranscript });
 });
 
-describe('a transcript', () => {
-  it('listens to both legs and tells what either says, also what is understood after the talk', async () => {
+describe('transcript', () => {
+  it('emits utterances of both legs, even those recognised after the conversation', async () => {
     const transcript = startTranscript();
-    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
+    expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer']);
     transcript.report('agent', { type: 'ear.said', segment: segment('agent', 'hello') });
     await transcript.take('talk.over');
     transcript.report('customer', { type: 'ear.said', segment: segment('customer', 'goodbye') });
     expect(transcript.said).toEqual(['agent: hello', 'customer: goodbye']);
   });
 
-  it('is complete once both ears have told everything', async () => {
+  it('completes once both listeners have ended', async () => {
     const transcript = startTranscript();
     await transcript.take('talk.over');
     expect(transcript.finished).toEqual(['agent', 'customer']);
@@ -68,26 +66,26 @@ describe('a transcript', () => {
     expect(transcript.state()).toBe('concluded');
   });
 
-  it('does not ask an ear to finish that has ended', async () => {
+  it('finishes only listeners that have not ended', async () => {
     const transcript = startTranscript();
     transcript.report('agent', { type: 'ear.ended', leg: 'agent' });
     await transcript.take('talk.over');
     expect(transcript.finished).toEqual(['customer']);
   });
 
-  it('ends for both legs when one ear fails, and closes the other', async () => {
+  it('fails when the listener of a leg fails, and closes the other one', async () => {
     const transcript = startTranscript();
     transcript.report('customer', { type: 'ear.failed', leg: 'customer', reason: 'OVERLOADED' });
     await transcript.take('stored');
     expect(transcript.concluded).toEqual([{ callId: 'call-1', error: 'OVERLOADED' }]);
-    expect(transcript.ears.size).toBe(0);
+    expect(transcript.listeners.size).toBe(0);
   });
 
-  it('has an ear for a third party, which finishes when it leaves, and is not over before that ear is', async () => {
+  it('listens to a third party until it leaves, and waits for that listener', async () => {
     const transcript = startTranscript();
     await transcript.take('leg.joined');
     await transcript.take('leg.joined');
-    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer', 'leg_1']);
+    expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer', 'leg_1']);
     await transcript.take('leg.left');
     expect(transcript.finished).toEqual(['leg_1']);
     await transcript.take('talk.over');
@@ -98,23 +96,23 @@ describe('a transcript', () => {
     expect([transcript.said, transcript.state()]).toEqual([['leg_1: goodbye'], 'storing']);
   });
 
-  it('continues without a third party whose ear fails, and says so', async () => {
+  it('continues without a third party whose listener fails, and reports that', async () => {
     const transcript = startTranscript();
     await transcript.take('leg.joined');
     transcript.report('leg_1', { type: 'ear.failed', leg: 'leg_1', reason: 'OVERLOADED' });
     expect(transcript.failed).toEqual(['leg_1: OVERLOADED']);
-    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
+    expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer']);
     expect(transcript.state()).toBe('listening');
   });
 
-  it('opens no ear for a party that joins after the talk', async () => {
+  it('opens no listener for a party that joins after the conversation', async () => {
     const transcript = startTranscript();
     await transcript.take('talk.over');
     await transcript.take('leg.joined');
-    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
+    expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer']);
   });
 
-  it('gives up last words that do not come', async () => {
+  it('gives up waiting for late utterances', async () => {
     const transcript = startTranscript();
     await transcript.take('talk.over');
     await transcript.take('half a minute passes');
@@ -125,7 +123,7 @@ describe('a transcript', () => {
 
 function startTranscript() {
   const clock = new SimulatedClock();
-  const ears = new Map<LegId, (report: EarReport) => void>();
+  const listeners = new Map<LegId, (report: EarReport) => void>();
   const finished: LegId[] = [];
   const failed: string[] = [];
   const said: string[] = [];
@@ -135,9 +133,9 @@ function startTranscript() {
     transcriptMachine.provide({
       actors: {
         ear: fromCallback<EarCommand, EarInput>(({ input: { leg }, receive, sendBack }) => {
-          ears.set(leg, sendBack);
+          listeners.set(leg, sendBack);
           receive(() => finished.push(leg));
-          return () => void ears.delete(leg);
+          return () => void listeners.delete(leg);
         }),
         conclude: fromPromise<void, ConcludeInput>(async ({ input }) => {
           concluded.push(input);
@@ -152,12 +150,12 @@ function startTranscript() {
   actor.on('leg.failed', ({ leg, reason }) => failed.push(`${leg}: ${reason}`));
   actor.start();
   return {
-    ears,
+    listeners,
     failed,
     finished,
     said,
     concluded,
-    report: (leg: LegId, report: EarReport) => ears.get(leg)?.(report),
+    report: (leg: LegId, report: EarReport) => listeners.get(leg)?.(report),
     async take(happening: string) {
       const event = EVENTS[happening];
       if (event) actor.send(event);

@@ -49,7 +49,6 @@ const PATHS: Record<State, Happening[]> = {
 
 const WORKING = { cancelled: 'cancelled', 'time is up': 'reporting' } as const;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<State, Partial<Record<Happening, State>>> = {
   uploading: { ...WORKING, upload: 'admitting', 'upload with context': 'admitting' },
   admitting: { ...WORKING, 'port done': 'decoding', 'port failed': 'failed' },
@@ -64,12 +63,12 @@ const TABLE: Record<State, Partial<Record<Happening, State>>> = {
   cancelled: {},
 };
 
-describe('the transcription machine, state by event', () => {
+describe('transcription machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: start });
 });
 
-describe('a transcription', () => {
-  it('asks for no refinement without context, or of no text', async () => {
+describe('transcription', () => {
+  it('skips refinement without context or text', async () => {
     const bare = start();
     for (const step of ['upload', 'port done', 'port done', 'port done', 'port done'] as const) await bare.take(step);
     expect(bare.state()).toBe('settling');
@@ -78,7 +77,7 @@ describe('a transcription', () => {
     expect(silent.state()).toBe('settling');
   });
 
-  it('is quoted by its length before anything is recognised', async () => {
+  it('checks the funds for its duration before recognition', async () => {
     const transcription = start();
     for (const step of PATHS.recognising) await transcription.take(step);
     expect(transcription.asked.map(([port, input]) => [port, input.durationMs])).toEqual([
@@ -89,7 +88,7 @@ describe('a transcription', () => {
     ]);
   });
 
-  it('hands over everything when it is done', async () => {
+  it('returns audio, file, refinement and settlement', async () => {
     const transcription = start();
     for (const step of PATHS.done) await transcription.take(step);
     expect(transcription.output()).toEqual({
@@ -101,7 +100,7 @@ describe('a transcription', () => {
     });
   });
 
-  it('fails with what its port refused, and with INTERNAL for what is no refusal', async () => {
+  it("fails with the port's error code, or with INTERNAL for other errors", async () => {
     const refused = start();
     await refused.take('upload');
     await refused.fail(new TandemError('INSUFFICIENT_CREDITS', 'Too little.', { details: { required: 1 } }));
@@ -116,7 +115,7 @@ describe('a transcription', () => {
     expect(JSON.stringify(broken.output())).not.toContain('secret');
   });
 
-  it('reports STT_TIMEOUT, wherever it was', async () => {
+  it('fails with STT_TIMEOUT in any state', async () => {
     const late = start();
     for (const step of PATHS.recognising) await late.take(step);
     await late.take('time is up');
@@ -125,7 +124,7 @@ describe('a transcription', () => {
     expect(late.output()).toMatchObject({ failure: { code: 'STT_TIMEOUT' } });
   });
 
-  it('takes its work back when it is cancelled', async () => {
+  it('aborts its work when cancelled', async () => {
     const transcription = start();
     for (const step of PATHS.recognising) await transcription.take(step);
     const signal = transcription.signal();
@@ -193,7 +192,7 @@ function start(file = FILE) {
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
   async function fail(error: unknown): Promise<void> {
-    // Where nothing is under way, nobody listens.
+    // Avoids an unhandled rejection while nothing runs.
     running.promise.catch(() => undefined);
     running.reject(error);
     await settle();

@@ -9,9 +9,9 @@ type Happening =
   | `${Port} done`
   | `${Port} failed`
   | 'charge refused'
-  | 'listener left'
-  | 'listener left unheard'
-  | 'listener sent away'
+  | 'client left'
+  | 'client left before the audio'
+  | 'client dropped'
   | 'backoff passed';
 const HAPPENINGS: Happening[] = [
   'charge done',
@@ -21,9 +21,9 @@ const HAPPENINGS: Happening[] = [
   'speak failed',
   'settle done',
   'settle failed',
-  'listener left',
-  'listener left unheard',
-  'listener sent away',
+  'client left',
+  'client left before the audio',
+  'client dropped',
   'backoff passed',
 ];
 
@@ -36,15 +36,14 @@ const PATHS = {
   settled: ['charge done', 'speak failed', 'settle done'],
 } satisfies Record<string, Happening[]>;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   charging: { 'charge done': 'speaking', 'charge refused': 'refused', 'charge failed': 'settling' },
   speaking: {
     'speak done': 'settling',
     'speak failed': 'settling',
-    'listener left': 'settling',
-    'listener left unheard': 'settling',
-    'listener sent away': 'settling',
+    'client left': 'settling',
+    'client left before the audio': 'settling',
+    'client dropped': 'settling',
   },
   settling: { 'settle done': 'settled', 'settle failed': 'waitingToSettle' },
   waitingToSettle: { 'backoff passed': 'settling' },
@@ -52,22 +51,22 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   settled: {},
 };
 
-describe('the machine of a spoken text, state by event', () => {
+describe('synthesis machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startStream });
 });
 
-describe('a text', () => {
+describe('synthesis request', () => {
   it.each([
     [['speak done'], { outcome: 'completed', owes: true }],
     [['speak failed'], { outcome: 'failed', owes: false }],
-    [['listener left'], { outcome: 'abandoned', owes: true }],
-    [['listener left unheard'], { outcome: 'abandoned', owes: false }],
-    [['listener sent away'], { outcome: 'failed', owes: false }],
-    // Too late to change how it ended.
-    [['speak done', 'listener sent away'], { outcome: 'completed', owes: true }],
-    [['speak failed', 'listener left'], { outcome: 'failed', owes: false }],
-    [['listener left', 'settle failed', 'listener sent away', 'backoff passed'], { outcome: 'abandoned', owes: true }],
-  ] as const)('that is charged, then %j, has ended as %j, and that is stored', async (steps, ending) => {
+    [['client left'], { outcome: 'abandoned', owes: true }],
+    [['client left before the audio'], { outcome: 'abandoned', owes: false }],
+    [['client dropped'], { outcome: 'failed', owes: false }],
+    // Too late to change the outcome.
+    [['speak done', 'client dropped'], { outcome: 'completed', owes: true }],
+    [['speak failed', 'client left'], { outcome: 'failed', owes: false }],
+    [['client left', 'settle failed', 'client dropped', 'backoff passed'], { outcome: 'abandoned', owes: true }],
+  ] as const)('stores the outcome after the charge and %j: %j', async (steps, ending) => {
     const stream = startStream();
     await stream.take('charge done');
     for (const step of steps) await stream.take(step);
@@ -76,9 +75,9 @@ describe('a text', () => {
     expect(stream.stored.at(-1)).toEqual({ streamId: 'tts-1', ending });
   });
 
-  it('is not said when its listener left while it was charged, and paid back', async () => {
+  it('skips synthesis and refunds when the client disconnects during the charge', async () => {
     const stream = startStream();
-    await stream.take('listener left unheard');
+    await stream.take('client left before the audio');
     await stream.take('charge done');
     expect(stream.state()).toBe('settling');
     await stream.take('settle done');
@@ -86,15 +85,15 @@ describe('a text', () => {
     expect(stream.asked).toEqual(['charge', 'settle']);
   });
 
-  it('that was refused has no ending, also when its listener left meanwhile', async () => {
+  it('ends without an outcome when refused, even if the client disconnected meanwhile', async () => {
     const stream = startStream();
-    await stream.take('listener left unheard');
+    await stream.take('client left before the audio');
     await stream.take('charge refused');
     expect(stream.outcome()).toBeNull();
     expect(stream.asked).toEqual(['charge']);
   });
 
-  it('of which nobody knows whether it was charged is taken for charged, and not said', async () => {
+  it('assumes the charge when its result is unknown, and skips synthesis', async () => {
     const stream = startStream();
     await stream.take('charge failed');
     await stream.take('settle done');
@@ -102,7 +101,7 @@ describe('a text', () => {
     expect(stream.asked).toEqual(['charge', 'settle']);
   });
 
-  it('is charged once, said once, and its end stored until that has succeeded', async () => {
+  it('charges once, synthesises once, and retries storing the outcome until that succeeds', async () => {
     const stream = startStream();
     for (const step of ['charge done', 'speak failed'] as const) await stream.take(step);
     for (let failures = 0; failures < 10; failures += 1) {
@@ -136,9 +135,9 @@ function startStream() {
   actor.subscribe({ error: () => {} });
   actor.start();
   const LEAVING = {
-    'listener left': { ofOwnAccord: true, heardSomething: true },
-    'listener left unheard': { ofOwnAccord: true, heardSomething: false },
-    'listener sent away': { ofOwnAccord: false, heardSomething: true },
+    'client left': { ofOwnAccord: true, heardSomething: true },
+    'client left before the audio': { ofOwnAccord: true, heardSomething: false },
+    'client dropped': { ofOwnAccord: false, heardSomething: true },
   };
   return {
     asked,
@@ -155,7 +154,7 @@ function startStream() {
         if (how === 'done') answer?.resolve();
         else answer?.reject(how === 'refused' ? new TandemError('INSUFFICIENT_CREDITS', 'no') : new Error('no'));
       }
-      // Promises settle, and the machine hears of it.
+      // Lets promises settle and reach the machine.
       for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
     },
   };

@@ -38,7 +38,6 @@ const PATHS = {
   deleted: ['deleted'],
 } as const satisfies Record<string, Happening[]>;
 
-/** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   pending: { 'samples completed': 'shaping', deleted: 'deleted' },
   shaping: {
@@ -55,16 +54,16 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   deleted: {},
 };
 
-describe('the voice machine, state by event', () => {
+describe('voice machine, state by event', () => {
   testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startVoice });
 });
 
-describe('a voice', () => {
-  it('that has its samples is processed at once', () => {
+describe('voice', () => {
+  it('starts processing at once when it has samples', () => {
     expect(startVoice({ hasSamples: true }).state()).toBe('shaping');
   });
 
-  it('of unusable samples is concluded with the reason, and has then failed', async () => {
+  it('fails with a reason for unusable samples', async () => {
     const voice = startVoice({ hasSamples: true });
     await voice.take('found unusable');
     expect(voice.concluded).toEqual([UNUSABLE]);
@@ -72,7 +71,7 @@ describe('a voice', () => {
     expect(voice.output()).toBe('failed');
   });
 
-  it('waits twice as long after each failure of ours, and has failed after the ninth, whose fault is not its own', async () => {
+  it('doubles the delay after each internal failure, and fails with INTERNAL after the ninth', async () => {
     const voice = startVoice({ hasSamples: true });
     const waits: number[] = [];
     for (let failure = 1; failure < 9; failure += 1) {
@@ -88,7 +87,7 @@ describe('a voice', () => {
     expect(voice.output()).toBe('failed');
   });
 
-  it('is concluded as soon as storage is there, without being listened to again', async () => {
+  it('retries storing its result until storage returns, without another analysis', async () => {
     const voice = startVoice({ hasSamples: true });
     await voice.take('shaped');
     for (let failure = 1; failure <= 30; failure += 1) {
@@ -101,7 +100,7 @@ describe('a voice', () => {
     expect(voice.concluded).toHaveLength(31);
   });
 
-  it('that is deleted stops what is under way for it', async () => {
+  it('cancels its current work when deleted', async () => {
     const voice = startVoice({ hasSamples: true });
     await voice.take('deleted');
     expect(voice.shapings.map(({ aborted }) => aborted)).toEqual([true]);
@@ -154,7 +153,7 @@ function startVoice({ hasSamples = false } = {}) {
       if (happening === 'deleted') actor.send({ type: 'voice.deleted' });
       await settle();
     },
-    /** Lets the wait pass and tells how long it was. */
+    /** Lets the delay pass, and returns it. */
     async waitMs() {
       const from = clock.now();
       const waiting = state();
@@ -165,7 +164,7 @@ function startVoice({ hasSamples = false } = {}) {
   };
 }
 
-/** Nobody may be waiting for it. */
+/** Avoids unhandled rejections. */
 function deferred<T>() {
   const made = Promise.withResolvers<T>();
   made.promise.catch(() => undefined);

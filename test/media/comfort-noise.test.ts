@@ -6,16 +6,16 @@ import * as fc from '../properties.ts';
 import { largest, whiteNoise } from './sounds.ts';
 
 describe('comfort noise payloads (RFC 3389)', () => {
-  it('reads the level and the quantised coefficients of the RFC', () => {
+  it('reads level and quantised coefficients as in the RFC', () => {
     const noise = emptyComfortNoise();
-    // N = 127 + k * 32768 / 258 (§3.2).
+    // N = 127 + k * 32768 / 258 (section 3.2).
     expect(parseComfortNoise(Uint8Array.of(9, 60, 0, 127, 254), 1, 4, noise)).toBe(true);
     expect(noise.levelDbov).toBe(-60);
     expect(noise.order).toBe(3);
     expect([...noise.reflection.subarray(0, 3)]).toEqual([(-258 * 127) / 32_768, 0, (258 * 127) / 32_768]);
   });
 
-  it('ignores the reserved bit of the level, and the spectrum beyond the twelfth order', () => {
+  it('ignores the reserved bit of the level and coefficients beyond order twelve', () => {
     const noise = emptyComfortNoise();
     expect(parseComfortNoise(new Uint8Array(40).fill(0xff), 0, 40, noise)).toBe(true);
     expect(noise.levelDbov).toBe(-127);
@@ -23,14 +23,14 @@ describe('comfort noise payloads (RFC 3389)', () => {
     for (const coefficient of noise.reflection) expect(coefficient).toBeLessThan(1);
   });
 
-  it('rejects an empty payload and keeps what it had', () => {
+  it('rejects an empty payload without changing the result', () => {
     const noise = emptyComfortNoise();
     noise.levelDbov = -50;
     expect(parseComfortNoise(new Uint8Array(4), 4, 0, noise)).toBe(false);
     expect(noise.levelDbov).toBe(-50);
   });
 
-  it('reads what it writes, within half a step', () => {
+  it('reads its own payloads within half a quantisation step', () => {
     const coefficients = fc.array(fc.double({ min: -0.999, max: 0.999, noNaN: true }), { maxLength: 12 });
     fc.assert(
       fc.property(fc.integer({ min: -127, max: 0 }), coefficients, (levelDbov, reflection) => {
@@ -49,8 +49,8 @@ describe('comfort noise payloads (RFC 3389)', () => {
   });
 });
 
-describe('generated noise', () => {
-  it.each([-70, -50, -30])('has the level that was asked for: %i dBov', (level) => {
+describe('comfort noise generator', () => {
+  it.each([-70, -50, -30])('generates noise at %i dBov', (level) => {
     for (const order of [0, 4]) {
       const noise = emptyComfortNoise();
       Object.assign(noise, { levelDbov: level, order });
@@ -59,8 +59,8 @@ describe('generated noise', () => {
     }
   });
 
-  it('has the spectrum of the noise that was measured', () => {
-    // Brown noise with a bump: each sample leans on the two before it.
+  it('reproduces the measured spectrum', () => {
+    // Filtered noise: each sample depends on the two before.
     const white = whiteNoise(16_000, 100, 4);
     const coloured = new Int16Array(white.length);
     for (let i = 2; i < white.length; i++) {
@@ -73,7 +73,7 @@ describe('generated noise', () => {
     for (let i = 0; i < 4; i++) expect(Math.abs(again.reflection[i]! - original.reflection[i]!)).toBeLessThan(0.05);
   });
 
-  it('measures silence as such', () => {
+  it('measures silence as silence', () => {
     const noise = emptyComfortNoise();
     measureNoise(new Int16Array(800), 4, noise);
     expect(noise.levelDbov).toBe(-96);
@@ -93,7 +93,7 @@ describe('generated noise', () => {
           generator.describe(noise);
           generator.generate(samples, 0, 400);
         }
-        // Had a filter rung on, the level would be far above; rounding alone reaches -90 dBov.
+        // A ringing filter would give a far higher level; rounding alone reaches -90 dBov.
         for (let i = 0; i < 20; i++) generator.generate(samples, 0, 400);
         expect(levelDbov(samples)).toBeLessThan(Math.max(-85, noise.levelDbov) + 20);
       }),
@@ -101,7 +101,7 @@ describe('generated noise', () => {
   });
 });
 
-/** Two seconds, without the start, which fades in. */
+/** Two seconds, after the fade-in. */
 function generated(noise: ReturnType<typeof emptyComfortNoise>): Int16Array {
   const generator = new NoiseGenerator();
   generator.describe(noise);

@@ -21,7 +21,7 @@ describe('endpoints', () => {
   const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'));
   const port = fc.integer({ min: 0, max: 65_535 });
 
-  it('give back the IPv4 address that they took, in the form of either family', () => {
+  it('return their IPv4 address in the form of either family', () => {
     fc.assert(
       fc.property(ipv4, port, (host, portOf) => {
         const endpoint = Endpoint.of(host, portOf);
@@ -31,7 +31,7 @@ describe('endpoints', () => {
     );
   });
 
-  it('give back the IPv6 address that they took', () => {
+  it('return their IPv6 address', () => {
     fc.assert(
       fc.property(fc.ipV6(), port, (host, portOf) => {
         const endpoint = Endpoint.of(host, portOf);
@@ -73,29 +73,29 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
   it.each([
     { family: 'IPv4', host: '127.0.0.1' },
     { family: 'IPv6', host: '::1' },
-  ])('carry bytes and addresses over $family both ways', async ({ host }) => {
+  ])('carry bytes and addresses over $family in both directions', async ({ host }) => {
     await using bench = await Bench.open(open(), host);
     for (let size = 0; size < 200; size++) bench.peer.send(Buffer.alloc(size, size), bench.socket.port, host);
     await bench.received(200);
-    expect(bench.heard).toEqual(Array.from({ length: 200 }, (_, size) => Buffer.alloc(size, size)));
+    expect(bench.inbox).toEqual(Array.from({ length: 200 }, (_, size) => Buffer.alloc(size, size)));
     expect(bench.lastSource.equals(bench.peerEndpoint)).toBe(true);
     for (let size = 0; size < 200; size++) bench.socket.send(Buffer.alloc(size, size), bench.peerEndpoint);
     await bench.peerReceived(200);
-    expect(bench.peerHeard).toEqual(bench.heard);
+    expect(bench.peerInbox).toEqual(bench.inbox);
     expect(bench.peerSourcePort).toBe(bench.socket.port);
   });
 
-  it('carry IPv4 over a socket that is bound to all IPv6 addresses', async () => {
+  it('carry IPv4 over a socket bound to all IPv6 addresses', async () => {
     await using bench = await Bench.open(open(), '127.0.0.1', '::');
     bench.peer.send('there', bench.socket.port, '127.0.0.1');
     await bench.received(1);
     expect(bench.lastSource.equals(bench.peerEndpoint)).toBe(true);
     bench.socket.send(Buffer.from('and back'), bench.lastSource);
     await bench.peerReceived(1);
-    expect(bench.peerHeard[0]!.toString()).toBe('and back');
+    expect(bench.peerInbox[0]!.toString()).toBe('and back');
   });
 
-  it('send back the datagram that is being received, changed in place', async () => {
+  it('can be modified and sent back while received', async () => {
     await using bench = await Bench.open(open());
     bench.onReceive = (datagram, source) => {
       datagram[0] = 0xff;
@@ -103,16 +103,16 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     };
     for (let i = 0; i < 200; i++) bench.peer.send(Buffer.of(0, i, 7), bench.socket.port, '127.0.0.1');
     await bench.peerReceived(200);
-    expect(bench.peerHeard).toEqual(Array.from({ length: 200 }, (_, i) => Buffer.of(0xff, i)));
+    expect(bench.peerInbox).toEqual(Array.from({ length: 200 }, (_, i) => Buffer.of(0xff, i)));
   });
 
-  it('carry on when a peer cannot be reached', async () => {
+  it('survive an unreachable peer', async () => {
     await using bench = await Bench.open(open());
-    const nobody = createSocket('udp4');
-    nobody.bind(0, '127.0.0.1');
-    await once(nobody, 'listening');
-    const closed = Endpoint.of('127.0.0.1', nobody.address().port);
-    nobody.close();
+    const temporary = createSocket('udp4');
+    temporary.bind(0, '127.0.0.1');
+    await once(temporary, 'listening');
+    const closed = Endpoint.of('127.0.0.1', temporary.address().port);
+    temporary.close();
     for (let i = 0; i < 3; i++) {
       bench.socket.send(Buffer.from('lost'), closed);
       bench.socket.send(Buffer.from('refused'), Endpoint.of('127.0.0.1', 0));
@@ -122,10 +122,10 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     }
     bench.peer.send('still here', bench.socket.port, '127.0.0.1');
     await bench.received(1);
-    expect(bench.peerHeard.map(String)).toEqual(['arrives 0', 'arrives 1', 'arrives 2']);
+    expect(bench.peerInbox.map(String)).toEqual(['arrives 0', 'arrives 1', 'arrives 2']);
   });
 
-  it('report a port that is taken and an address that is not ours', async () => {
+  it('report a port in use and a foreign address', async () => {
     const datagrams = open();
     await using bench = await Bench.open(datagrams);
     const bind = (host: string, port: number): Promise<DatagramSocket> =>
@@ -134,7 +134,7 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     await expect(bind('192.0.2.1', 0)).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
   });
 
-  it('free the port on close, send what was sent before and drop what is sent after', async () => {
+  it('free the port on close, after pending sends, and drop later sends', async () => {
     const datagrams = open();
     await using bench = await Bench.open(datagrams);
     const { port } = bench.socket;
@@ -144,13 +144,13 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     await using again = await Bench.open(datagrams, '127.0.0.1', '127.0.0.1', port);
     again.socket.send(Buffer.from('anew'), bench.peerEndpoint);
     await bench.peerReceived(2);
-    expect(bench.peerHeard.map(String)).toEqual(['farewell', 'anew']);
+    expect(bench.peerInbox.map(String)).toEqual(['farewell', 'anew']);
     bench.peer.send('for the new one', port, '127.0.0.1');
     await again.received(1);
-    expect(bench.heard).toEqual([]);
+    expect(bench.inbox).toEqual([]);
   });
 
-  it('touch nothing of the kernel any more once they are closed, whatever was due', async () => {
+  it('leave no kernel access behind after close, with any pending operation', async () => {
     for (let round = 0; round < 50; round++) {
       const datagrams = open();
       const sockets = await Promise.all(
@@ -163,19 +163,19 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
       }
       await Promise.all(sockets.map((socket) => socket.close()));
       datagrams.close();
-      // Takes the addresses of the memory that was just given back.
+      // Reuses the freed memory addresses.
       const next = open();
-      const heard = Promise.withResolvers<string>();
-      const receive = (datagram: Buffer): void => heard.resolve(datagram.toString());
+      const inbox = Promise.withResolvers<string>();
+      const receive = (datagram: Buffer): void => inbox.resolve(datagram.toString());
       const socket = await next.bind({ host: '127.0.0.1', port: 0, receive });
       socket.send(Buffer.from('hello'), Endpoint.of('127.0.0.1', socket.port));
-      expect(await heard.promise).toBe('hello');
+      expect(await inbox.promise).toBe('hello');
       await socket.close();
       next.close();
     }
   });
 
-  it('let a receiver close its own socket and others', async () => {
+  it('allow a receiver to close its own socket and others', async () => {
     const datagrams = open();
     await using first = await Bench.open(datagrams);
     await using second = await Bench.open(datagrams);
@@ -191,13 +191,13 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     await using third = await Bench.open(datagrams);
     third.peer.send('open', third.socket.port, '127.0.0.1');
     await third.received(1);
-    expect(first.heard).toHaveLength(1);
+    expect(first.inbox).toHaveLength(1);
   });
 });
 
-describe.each(implementations.slice(1))('a thread with datagrams by $name', ({ name, isMissing }) => {
+describe.each(implementations.slice(1))('thread with datagrams by $name', ({ name, isMissing }) => {
   it.skipIf(isMissing)(
-    'that dies while packets arrive leaves the other threads alive, and the next one frees what it leaves behind',
+    'dies under load without harm to other threads, and its successor frees its leftovers',
     async () => {
       const script = join(import.meta.dirname, 'thread-deaths.ts');
       const { stdout } = await promisify(execFile)(process.execPath, [script, name, '16']);
@@ -207,7 +207,7 @@ describe.each(implementations.slice(1))('a thread with datagrams by $name', ({ n
 });
 
 describe('opening datagrams', () => {
-  it('falls back to dgram where system calls cannot be made, with the reason', async () => {
+  it('falls back to dgram without system calls, and reports the reason', async () => {
     const { arch } = process;
     Object.defineProperty(process, 'arch', { value: 'mips' });
     try {
@@ -222,7 +222,7 @@ describe('opening datagrams', () => {
     }
   });
 
-  it('takes dgram when asked for it', async () => {
+  it('uses dgram on request', async () => {
     const { datagrams, unavailable } = await openDatagrams('dgram');
     expect(datagrams.name).toBe('dgram');
     expect(unavailable).toEqual([]);
@@ -230,7 +230,7 @@ describe('opening datagrams', () => {
 });
 
 describe.skipIf(missing !== undefined)(withIoUring, () => {
-  it('frees the ports of a thread that was ended without closing them, once another takes its place', async () => {
+  it('frees the ports of a terminated thread once a successor starts', async () => {
     const memory = datagramsMemory();
     const start = async (): Promise<{ thread: Worker; port: number }> => {
       const thread = new Worker(new URL('./datagrams-thread.ts', import.meta.url), { workerData: memory });
@@ -254,7 +254,7 @@ describe.skipIf(missing !== undefined)(withIoUring, () => {
     await closed(probe);
   });
 
-  it('passes on more datagrams in a turn than it has buffers, in order, and leaves none behind', async () => {
+  it('delivers more datagrams in a turn than it has buffers, in order and completely', async () => {
     const datagrams = new IoUringDatagrams(openSystemCalls());
     const sockets = await Promise.all(Array.from({ length: 12 }, () => Bench.open(datagrams)));
     await using _ = {
@@ -267,17 +267,17 @@ describe.skipIf(missing !== undefined)(withIoUring, () => {
         peer.send(Buffer.of(i, 1 + (i % 7)).subarray(0, 1 + (i % 2)), socket.port, '127.0.0.1');
     }
     await Promise.all(sockets.map((each) => each.received(200)));
-    for (const { heard } of sockets)
-      expect(heard.map((datagram) => datagram[0])).toEqual(Array.from({ length: 200 }, (_, i) => i));
+    for (const { inbox } of sockets)
+      expect(inbox.map((datagram) => datagram[0])).toEqual(Array.from({ length: 200 }, (_, i) => i));
     expect(datagrams.dump()).toMatchObject({ received: 2400, receiveErrors: 0, truncated: 0, dropped: 0 });
   });
 
-  it('drops what does not fit into a buffer', async () => {
+  it('drops datagrams larger than a buffer', async () => {
     await using bench = await Bench.open(new IoUringDatagrams(openSystemCalls()));
     bench.peer.send(Buffer.alloc(4000), bench.socket.port, '127.0.0.1');
     bench.peer.send(Buffer.from('fits'), bench.socket.port, '127.0.0.1');
     await bench.received(1);
-    expect(bench.heard.map(String)).toEqual(['fits']);
+    expect(bench.inbox.map(String)).toEqual(['fits']);
   });
 });
 
@@ -291,13 +291,12 @@ function closed(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.close(() => resolve()));
 }
 
-/** One socket of ours and one of Node's, on loopback. */
 class Bench {
   readonly peer: Socket;
   readonly peerEndpoint: Endpoint;
   socket!: DatagramSocket;
-  readonly heard: Buffer[] = [];
-  readonly peerHeard: Buffer[] = [];
+  readonly inbox: Buffer[] = [];
+  readonly peerInbox: Buffer[] = [];
   readonly lastSource = new Endpoint();
   peerSourcePort = 0;
   onReceive: (datagram: Buffer, source: Endpoint) => void = () => {};
@@ -307,7 +306,7 @@ class Bench {
     this.peer = peer;
     this.peerEndpoint = Endpoint.of(host, peer.address().port);
     peer.on('message', (datagram, { port }) => {
-      this.peerHeard.push(datagram);
+      this.peerInbox.push(datagram);
       this.peerSourcePort = port;
       this.#wake();
     });
@@ -322,7 +321,7 @@ class Bench {
       host: bindHost,
       port,
       receive: (datagram, source) => {
-        bench.heard.push(Buffer.from(datagram));
+        bench.inbox.push(Buffer.from(datagram));
         bench.lastSource.copy(source);
         bench.onReceive(datagram, source);
         bench.#wake();
@@ -332,11 +331,11 @@ class Bench {
   }
 
   received(count: number): Promise<void> {
-    return this.#until(() => this.heard.length >= count);
+    return this.#until(() => this.inbox.length >= count);
   }
 
   peerReceived(count: number): Promise<void> {
-    return this.#until(() => this.peerHeard.length >= count);
+    return this.#until(() => this.peerInbox.length >= count);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

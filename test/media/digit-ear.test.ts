@@ -4,11 +4,10 @@ import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
 import { FRAME_SAMPLES } from '../../media/dsp/tones.ts';
 import { DigitEar } from '../../media/relay/digit-ear.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
-import { heardPacket } from './heard-packet.ts';
+import { decodedPacket } from './decoded-packet.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 
-/** Frames of digits, each with a pause of 80 ms. */
 function framesOfDigits(digits: string, codec: Codec = 'PCMU', durationMs = 100): Uint8Array[] {
   const samples = dtmfTones(digits, durationMs);
   const encoder = new PacketEncoder(FRAME_SAMPLES);
@@ -35,9 +34,9 @@ async function sayAll(bench: Bench, leg: 'agent' | 'customer', frames: Uint8Arra
 const withoutEvents = (phone: RtpPhone, codec: Codec = 'PCMU') =>
   phone.remote(codec, { telephoneEventPayloadType: null });
 
-describe('tones of a party', () => {
+describe('in-band DTMF of a party', () => {
   it.each(['PCMU', 'PCMA', 'G722'] as const)(
-    'are reported as presses from a %s peer without telephone events',
+    'produces key presses from a %s peer without telephone events',
     async (codec) => {
       await using bench = await Bench.open();
       await bench.connect({ customer: withoutEvents(bench.customer, codec) });
@@ -51,7 +50,7 @@ describe('tones of a party', () => {
     },
   );
 
-  it('are ignored from a peer that agreed to telephone events', async () => {
+  it('counts for nothing from a peer that negotiated telephone events', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -60,7 +59,7 @@ describe('tones of a party', () => {
     expect(bench.partyDump('customer').detectsTones).toBe(false);
   });
 
-  it('are ignored before the talk, and again once the peer agrees to telephone events', async () => {
+  it('counts for nothing before the bridge and after telephone events are renegotiated', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: withoutEvents(bench.customer) });
     bench.setPath('early-media');
@@ -72,7 +71,7 @@ describe('tones of a party', () => {
     expect(pressesIn(bench)).toBe('customer 2');
   });
 
-  it('are reported when nothing follows them', async () => {
+  it('produces a key press when nothing follows', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: withoutEvents(bench.agent) });
     bench.setPath('bridged');
@@ -84,7 +83,7 @@ describe('tones of a party', () => {
     expect(pressesIn(bench)).toBe('agent 7');
   });
 
-  it('are limited to ten presses a tick', async () => {
+  it('produces at most ten presses per tick', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: withoutEvents(bench.agent) });
     bench.setPath('bridged');
@@ -97,7 +96,7 @@ describe('tones of a party', () => {
   });
 });
 
-describe('packets of tones', () => {
+describe('DTMF packets', () => {
   interface Sent {
     sequence: number;
     timestamp: number;
@@ -111,13 +110,13 @@ describe('packets of tones', () => {
       digits += digit;
     });
     for (const { sequence, timestamp, frame, ssrc = 1 } of sent) {
-      ear.addAudio(heardPacket(frame, { ssrc, sequence, timestamp }), 0);
+      ear.addAudio(decodedPacket(frame, { ssrc, sequence, timestamp }), 0);
     }
     ear.end();
     return digits;
   }
 
-  /** Numbers wrap within them. */
+  /** Sequence numbers and timestamps wrap within the digits. */
   const numbered = (frames: readonly Uint8Array[]): Sent[] =>
     frames.map((frame, i) => ({
       frame,
@@ -125,13 +124,13 @@ describe('packets of tones', () => {
       timestamp: (0xffff_fc00 + 160 * i) >>> 0,
     }));
 
-  it('may be lost one at a time without a press more or less', () => {
+  it('may be lost singly without a missing or extra press', () => {
     const sent = numbered(framesOfDigits('1122'));
     expect(digitsOf(sent)).toBe('1122');
     for (let lost = 1; lost < sent.length; lost++) expect(digitsOf(sent.toSpliced(lost, 1)), `${lost}`).toBe('1122');
   });
 
-  it('may be lost up to six in a row within a tone without a press more', () => {
+  it('may be lost up to six in a row within a tone without an extra press', () => {
     const sent = numbered(framesOfDigits('5'.repeat(3), 'PCMU', 300));
     for (const burst of [3, 4, 6]) {
       for (let lost = 2; lost + burst < 13; lost++) {
@@ -140,14 +139,14 @@ describe('packets of tones', () => {
     }
   });
 
-  it('keep two presses apart when the pause between them is lost whole', () => {
+  it('keep two presses apart if the whole pause between them is lost', () => {
     const [first, second] = ['5', '5'].map((digit) => framesOfDigits(digit).slice(0, 5));
     const pause = [0, 1, 2, 3].map(() => new Uint8Array(FRAME_SAMPLES).fill(0xff));
     const sent = numbered([...first!, ...pause, ...second!]);
     expect(digitsOf(sent.toSpliced(5, 4))).toBe('55');
   });
 
-  it('may come twice or swapped', () => {
+  it('may arrive twice or swapped', () => {
     const sent = numbered(framesOfDigits('1122'));
     expect(digitsOf(sent.flatMap((packet) => [packet, packet]))).toBe('1122');
     for (let at = 1; at < sent.length; at++) {
@@ -155,12 +154,12 @@ describe('packets of tones', () => {
     }
   });
 
-  it('keep two presses apart when the pause between them was not sent', () => {
+  it('keep two presses apart if the pause between them is not sent', () => {
     const sent = numbered(framesOfDigits('55')).filter((_, i) => i % 9 < 5);
     expect(digitsOf(sent.map((packet, i) => ({ ...packet, sequence: i })))).toBe('55');
   });
 
-  it('keep two presses apart when the source changes or its timestamps leap', () => {
+  it('keep two presses apart if the source changes or its timestamps jump', () => {
     const [first, second] = [numbered(framesOfDigits('5').slice(0, 5)), numbered(framesOfDigits('5').slice(0, 5))];
     expect(digitsOf([...first, ...second.map((packet) => ({ ...packet, ssrc: 2 }))])).toBe('55');
     const leaped = second.map((packet) => ({ ...packet, timestamp: (packet.timestamp + 1_000_000) >>> 0 }));

@@ -1,14 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DrainSchedule } from '../../media/datagrams/drain-schedule.ts';
 
-/** A schedule under a clock that the test moves, and packets that arrive when the test says so. */
+/** A schedule with a fake clock and a simulated packet queue. */
 class Bench {
-  /** Not yet drained. */
   packets = 0;
-  /** When packets were drained. */
+  /** Times of drains that found packets. */
   readonly turnsAtMs: number[] = [];
   isAsleep = false;
-  /** Packets that a turn handles at most. */
   mostPerTurn = 10_000;
   #onWoken: () => void = () => {};
   readonly schedule = new DrainSchedule({
@@ -34,7 +32,6 @@ class Bench {
     if (this.isAsleep) this.#onWoken();
   }
 
-  /** As many packets in each millisecond. */
   async arriveFor(ms: number, packetsPerMs: number): Promise<void> {
     let owed = 0;
     for (let i = 0; i < ms; i++) {
@@ -46,7 +43,7 @@ class Bench {
   }
 }
 
-describe('the drain schedule', () => {
+describe('drain schedule', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: 0, toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'Date'] });
   });
@@ -54,7 +51,7 @@ describe('the drain schedule', () => {
     vi.useRealTimers();
   });
 
-  it('sleeps while few packets arrive, and drains each at once', async () => {
+  it('sleeps at low load and drains each packet at once', async () => {
     const bench = new Bench();
     bench.schedule.start();
     for (let i = 0; i < 20; i++) {
@@ -67,7 +64,7 @@ describe('the drain schedule', () => {
     bench.schedule.stop();
   });
 
-  it('looks every millisecond when many arrive, every two when very many do, and sleeps again afterwards', async () => {
+  it('polls every 1 ms at high load and every 2 ms at very high load, and sleeps again afterwards', async () => {
     const bench = new Bench();
     bench.schedule.start();
     await bench.arriveFor(300, 3);
@@ -82,7 +79,7 @@ describe('the drain schedule', () => {
     bench.schedule.stop();
   });
 
-  it('lets timers run between the turns that a backlog takes', async () => {
+  it('lets timers run between the turns of a backlog', async () => {
     const bench = new Bench();
     bench.mostPerTurn = 100;
     bench.schedule.start();
@@ -99,7 +96,7 @@ describe('the drain schedule', () => {
     bench.schedule.stop();
   });
 
-  it('drains nothing once it is stopped, and goes on when it is started again', async () => {
+  it('drains nothing after stop, and continues after start', async () => {
     const bench = new Bench();
     bench.schedule.start();
     await bench.arriveFor(200, 3);
@@ -115,7 +112,6 @@ describe('the drain schedule', () => {
   });
 });
 
-/** The different distances between neighbours. */
 function gapsOf(times: readonly number[]): number[] {
   return [...new Set(times.slice(1).map((time, index) => time - times[index]!))];
 }

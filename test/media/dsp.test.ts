@@ -6,21 +6,21 @@ import { estimateMos } from '../../media/dsp/mos.ts';
 import { SnrEstimator } from '../../media/dsp/snr.ts';
 import { framesOf, ringbackFrames, tone, toneFrames } from '../../media/dsp/tones.ts';
 
-describe('levels', () => {
-  it('measures a full-scale sine as -3 dBov, alone and among others', () => {
+describe('audio level', () => {
+  it('measures a full-scale sine as -3 dBov, alone and in a mix', () => {
     const sine = tone({ frequenciesHz: [1000], durationMs: 1000, levelDbfs: 0 });
     expect(levelDbov(sine)).toBeCloseTo(-3.01, 1);
     expect(toneLevelDbov(sine, 1000)).toBeCloseTo(-3.01, 1);
     expect(toneLevelDbov(sine, 1300)).toBeLessThan(-60);
   });
 
-  it('measures silence as the lowest level there is', () => {
+  it('measures silence as the minimum', () => {
     expect(levelDbov(new Int16Array(160))).toBe(SILENCE_DBOV);
     expect(levelDbov(new Int16Array(0))).toBe(SILENCE_DBOV);
     expect(toneLevelDbov(new Int16Array(160), 440)).toBe(SILENCE_DBOV);
   });
 
-  it('measures G.711 octets as what they decode to', () => {
+  it('measures G.711 octets as their decoded samples', () => {
     const samples = tone({ frequenciesHz: [300, 700], durationMs: 20 });
     for (const codec of ['PCMU', 'PCMA'] as const) {
       const octets = new Uint8Array(170);
@@ -32,14 +32,14 @@ describe('levels', () => {
   });
 });
 
-describe('tones', () => {
+describe('tone generator', () => {
   it('joins consecutive pieces without a click', () => {
     const whole = tone({ frequenciesHz: [440], durationMs: 40 });
     const second = tone({ frequenciesHz: [440], durationMs: 20, startSample: 160 });
     expect(second).toEqual(whole.slice(160));
   });
 
-  it('cuts a tone into frames of 160 octets and pads the last with silence', () => {
+  it('cuts a tone into frames of 160 octets and pads the last one', () => {
     const frames = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 50 });
     expect(frames.map((frame) => frame.length)).toEqual([160, 160, 160]);
     expect(frames[2]!.subarray(80).every((octet) => octet === 0xff)).toBe(true);
@@ -64,7 +64,7 @@ describe('tones', () => {
   });
 });
 
-describe('signal to noise estimate', () => {
+describe('signal-to-noise estimate', () => {
   const power = (dbov: number): number => 32768 * 32768 * 10 ** (dbov / 10);
   const estimate = (frames: number[]): number | null => {
     const snr = new SnrEstimator();
@@ -74,19 +74,19 @@ describe('signal to noise estimate', () => {
   const talk = (speechDbov: number, noiseDbov: number): number[] =>
     Array.from({ length: 500 }, (_, frame) => (frame % 50 < 25 ? speechDbov : noiseDbov));
 
-  it('tells speech from the noise between its words', () => {
+  it('separates speech from the noise between words', () => {
     expect(estimate(talk(-20, -50))).toBeCloseTo(30, 0);
     expect(estimate(talk(-25, -37))).toBeCloseTo(12, 0);
   });
 
-  it('knows nothing without speech, without a pause, or of the first moments', () => {
+  it('returns null without speech, without a pause and at the start', () => {
     expect(estimate(Array.from({ length: 500 }, () => -60))).toBeNull();
     expect(estimate(Array.from({ length: 500 }, () => -20))).toBeNull();
     expect(estimate(talk(-20, -50).slice(0, 30))).toBeNull();
     expect(new SnrEstimator().estimateDb()).toBeNull();
   });
 
-  it('does not call a digitally silent background infinitely good', () => {
+  it('limits the ratio over digital silence', () => {
     const snr = estimate(talk(-15, -200))!;
     expect(snr).toBeGreaterThan(40);
     expect(snr).toBeLessThanOrEqual(60);
@@ -94,7 +94,7 @@ describe('signal to noise estimate', () => {
 });
 
 describe('MOS estimate', () => {
-  it('is toll quality on a clean line and falls with loss, jitter and delay', () => {
+  it('reports toll quality on a clean line, falling with loss, jitter and delay', () => {
     const clean = estimateMos({ lossFraction: 0, jitterMs: 0, roundTripMs: null });
     expect(clean).toBeGreaterThan(4.3);
     expect(clean).toBeLessThanOrEqual(4.5);

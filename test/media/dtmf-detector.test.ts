@@ -19,9 +19,9 @@ const CODECS: readonly G711Codec[] = ['PCMU', 'PCMA'];
 interface Press {
   digit: string;
   durationMs?: number;
-  /** Of each tone. Full scale is +3.14 dBm0. */
+  /** Level of each tone; full scale is +3.14 dBm0. */
   levelDbm0?: number;
-  /** The high tone against the low one. */
+  /** High tone relative to the low one. */
   twistDb?: number;
   lowOff?: number;
   highOff?: number;
@@ -44,13 +44,13 @@ function press(options: Press): Int16Array<ArrayBuffer> {
   );
 }
 
-/** White noise `snrDb` below two tones of that level. */
+/** Adds white noise `snrDb` below two tones of that level. */
 function noisy(samples: Int16Array, snrDb: number, levelDbm0: number, random: () => number): Int16Array {
   const rms = (32_767 / Math.SQRT2) * 10 ** ((levelDbm0 - 3.14 + 3.01 - snrDb) / 20);
   return samples.map((sample) => sample + Math.round(rms * Math.sqrt(3) * (2 * random() - 1)));
 }
 
-function heardIn(samples: Int16Array, codec: G711Codec = 'PCMU', packetSamples = 160) {
+function detectPresses(samples: Int16Array, codec: G711Codec = 'PCMU', packetSamples = 160) {
   const presses: { digit: string; durationMs: number }[] = [];
   const detector = new DtmfDetector((digit, durationMs) => presses.push({ digit, durationMs }));
   const octets = new Uint8Array(samples.length);
@@ -63,17 +63,17 @@ function heardIn(samples: Int16Array, codec: G711Codec = 'PCMU', packetSamples =
 }
 
 const digitsIn = (samples: Int16Array, codec?: G711Codec, packetSamples?: number): string =>
-  heardIn(samples, codec, packetSamples)
+  detectPresses(samples, codec, packetSamples)
     .map(({ digit }) => digit)
     .join('');
 
 const between = (middle: Int16Array) => joined(silence(60), middle, silence(60));
-/** As the sounds come, at 16 kHz; nothing in them folds over that matters here. */
+/** Decimates sounds of 16 kHz; aliasing is harmless for these. */
 const halved = (samples: Int16Array) =>
   Int16Array.from({ length: samples.length >> 1 }, (_, i) => (samples[2 * i]! + samples[2 * i + 1]!) >> 1);
 
-describe.each(CODECS)('in %s', (codec) => {
-  it('hears every digit from -3 to -25 dBm0 a tone, whatever the packets', () => {
+describe.each(CODECS)('DTMF detector with %s', (codec) => {
+  it('detects every digit from -3 to -25 dBm0 per tone, for any packet size', () => {
     for (const levelDbm0 of [-3, -8, -16, -25]) {
       const all = [...KEYS].map((digit) => joined(press({ digit, levelDbm0, durationMs: 50 }), silence(50)));
       for (const packetSamples of [80, 160, 240, 1000]) {
@@ -82,13 +82,13 @@ describe.each(CODECS)('in %s', (codec) => {
     }
   });
 
-  it('hears every digit in white noise at 15 dB SNR', () => {
+  it('detects every digit in white noise at 15 dB SNR', () => {
     const random = seededRandom(7);
     const all = [...KEYS].map((digit) => joined(press({ digit, durationMs: 50 }), silence(50)));
     for (let i = 0; i < 10; i++) expect(digitsIn(noisy(joined(...all), 15, -10, random), codec)).toBe(KEYS);
   });
 
-  it('hears random digits of random lengths, pauses, levels, twists and phases once each', () => {
+  it('detects random digits of random lengths, pauses, levels, twists and phases once each', () => {
     const pressed = fc.record({
       digit: fc.constantFrom(...KEYS),
       durationMs: fc.integer({ min: 40, max: 400 }),
@@ -105,17 +105,17 @@ describe.each(CODECS)('in %s', (codec) => {
           new Int16Array(lead),
           ...presses.flatMap((each) => [press(each), silence(each.pauseMs)]),
         );
-        const heard = heardIn(samples, codec);
-        expect(heard.map(({ digit }) => digit)).toEqual(presses.map(({ digit }) => digit));
-        for (const [i, { durationMs }] of heard.entries())
+        const received = detectPresses(samples, codec);
+        expect(received.map(({ digit }) => digit)).toEqual(presses.map(({ digit }) => digit));
+        for (const [i, { durationMs }] of received.entries())
           expect(Math.abs(durationMs - presses[i]!.durationMs)).toBeLessThan(10);
       }),
     );
   });
 });
 
-describe('limits', () => {
-  it('accepts a high tone from 8 dB below to 4 dB above the low one, and rejects 10 dB below and 6 dB above', () => {
+describe('DTMF detector limits', () => {
+  it('accept a high tone from 8 dB below to 4 dB above the low one, and reject 10 dB below and 6 dB above', () => {
     for (const digit of KEYS) {
       for (const twistDb of [-8, -4, 2, 4]) {
         expect(digitsIn(between(press({ digit, twistDb })))).toBe(digit);
@@ -124,7 +124,7 @@ describe('limits', () => {
     }
   });
 
-  it('accepts tones 1.5 % off and rejects those 3.5 % off', () => {
+  it('accept tones 1.5 % off and reject those 3.5 % off', () => {
     for (const digit of KEYS) {
       for (const off of [-0.015, 0.015]) {
         expect(digitsIn(between(press({ digit, lowOff: off, highOff: -off })))).toBe(digit);
@@ -137,7 +137,7 @@ describe('limits', () => {
     }
   });
 
-  it('accepts 40 ms and rejects 23 ms, wherever the press begins', () => {
+  it('accept 40 ms and reject 23 ms at any offset', () => {
     for (let lead = 0; lead < 160; lead += 7) {
       for (const digit of '159D') {
         const at = (durationMs: number) =>
@@ -148,7 +148,7 @@ describe('limits', () => {
     }
   });
 
-  it('counts a pause of 40 ms and bridges an interruption of 10 ms, wherever they begin', () => {
+  it('accept a pause of 40 ms and bridge an interruption of 10 ms at any offset', () => {
     for (let lead = 0; lead < 160; lead += 7) {
       const twice = (pauseMs: number) => {
         const each = press({ digit: '5', durationMs: 60 });
@@ -159,7 +159,7 @@ describe('limits', () => {
     }
   });
 
-  it('ignores tones of -35 dBm0, one tone alone, and tones with loud harmonics', () => {
+  it('reject tones of -35 dBm0, single tones, and tones with loud harmonics', () => {
     expect(digitsIn(between(press({ digit: '5', levelDbm0: -35 })))).toBe('');
     for (const hz of [...LOW_HZ, ...HIGH_HZ]) expect(digitsIn(tone({ frequenciesHz: [hz], durationMs: 300 }))).toBe('');
     const harmonic = tone({ frequenciesHz: [2 * 1209], durationMs: 200, levelDbfs: -20 });
@@ -168,38 +168,38 @@ describe('limits', () => {
     expect(digitsIn(between(key.map((sample, i) => sample + harmonic[i]!)))).toBe('');
   });
 
-  it('counts a digit that follows another without a pause', () => {
+  it('accept a digit that follows another without a pause', () => {
     const all = [...'147'].map((digit) => press({ digit, durationMs: 100 }));
     expect(digitsIn(between(joined(...all)))).toBe('147');
   });
 
-  it('hears a digit in linear samples', () => {
-    const heard: string[] = [];
-    const detector = new DtmfDetector((digit) => heard.push(digit));
+  it('also apply to linear samples', () => {
+    const received: string[] = [];
+    const detector = new DtmfDetector((digit) => received.push(digit));
     detector.addSamples(between(press({ digit: '#' })));
-    expect(heard).toEqual(['#']);
+    expect(received).toEqual(['#']);
   });
 });
 
-describe('packets that do not come', () => {
+describe('DTMF detector with packet loss', () => {
   function digitsAround(gap: (detector: DtmfDetector) => void): string {
-    let heard = '';
+    let received = '';
     const detector = new DtmfDetector((digit) => {
-      heard += digit;
+      received += digit;
     });
     detector.addSamples(press({ digit: '8', durationMs: 100 }));
     gap(detector);
     detector.addSamples(press({ digit: '8', durationMs: 100 }));
     detector.end();
-    return heard;
+    return received;
   }
 
-  it('do not split a press when one or two are lost', () => {
+  it('does not split a press when one or two packets are lost', () => {
     expect(digitsAround((detector) => detector.addLoss(160))).toBe('8');
     expect(digitsAround((detector) => detector.addLoss(320))).toBe('8');
   });
 
-  it('split presses when more are lost, or when a pause began or ended around the loss', () => {
+  it('splits presses when more are lost, or when a pause began or ended around the loss', () => {
     expect(digitsAround((detector) => detector.addLoss(480))).toBe('88');
     expect(
       digitsAround((detector) => {
@@ -215,12 +215,12 @@ describe('packets that do not come', () => {
     ).toBe('88');
   });
 
-  it('split presses when the speaker was silent', () => {
+  it('splits presses when the speaker paused', () => {
     expect(digitsAround((detector) => detector.addSilence(320))).toBe('88');
   });
 });
 
-describe('what is no key press', () => {
+describe('DTMF detector with other sounds', () => {
   const options = { durationMs: 20_000, levelDbfs: -8, seed: 5 };
   const sounds = Object.entries({ ...SIGNALLING, ...NOISES, ...MUSIC }).filter(([name]) => !name.startsWith('DTMF'));
 
@@ -228,7 +228,7 @@ describe('what is no key press', () => {
     expect(digitsIn(halved(sound(options)))).toBe('');
   });
 
-  it.each(CODECS)('ignores our own ringback and hold music in %s', (codec) => {
+  it.each(CODECS)('ignores ringback and hold music in %s', (codec) => {
     const presses: string[] = [];
     const detector = new DtmfDetector((digit) => presses.push(digit));
     for (const frame of [...ringbackFrames(codec), ...holdMusicFrames(codec)]) {
@@ -254,14 +254,14 @@ describe('what is no key press', () => {
     }
   });
 
-  describe('speech', () => {
+  describe('DTMF detector with synthesised speech', () => {
     let speech: Int16Array<ArrayBuffer>;
     beforeAll(async () => {
       await using speakers = await Speakers.start();
       const voices = [...TUNING.voices, ...HELD_OUT.voices];
       const texts = [...TUNING.machine, ...HELD_OUT.machine].map((parts) => parts.join(' '));
       const said: Int16Array[] = [];
-      // Every voice and every text, but not every pair of them: they take a long time to speak.
+      // Every voice and every text, but not every pair, since synthesis is slow.
       const pairs = voices.flatMap((voice, v) => texts.map((text, t) => ({ voice, text, index: v + t })));
       const spokenPairs = pairs.filter(({ index }) => fc.isDeep || index % 2 === 0);
       for (const { voice, text } of spokenPairs) said.push(await speakers.say(text, voice));

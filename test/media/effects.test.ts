@@ -16,7 +16,6 @@ function sine(hz: number, amplitude: number, { sampleRateHz = 16_000, seconds = 
   );
 }
 
-/** Of a filter, once it has settled. */
 function measuredGainDb(filter: { process(samples: Float32Array, count: number): void }, hz: number): number {
   const input = sine(hz, 1000);
   const output = input.slice();
@@ -24,8 +23,8 @@ function measuredGainDb(filter: { process(samples: Float32Array, count: number):
   return decibels(meanPowerOf(output.subarray(8000)) / meanPowerOf(input.subarray(8000)));
 }
 
-describe('a biquad', () => {
-  it('does to a tone what its coefficients say', () => {
+describe('biquad filter', () => {
+  it('applies the gain that its coefficients imply', () => {
     const filters = [
       highPass(70, 16_000),
       peaking({ centreHz: 1000, octaves: 1, gainDb: 9, sampleRateHz: 16_000 }),
@@ -38,13 +37,13 @@ describe('a biquad', () => {
     }
   });
 
-  it('that passes high sounds takes 3 dB at its corner and 12 dB an octave', () => {
+  it('attenuates by 3 dB at the corner and 12 dB per octave as a high-pass', () => {
     expect(gainDbAt(highPass(70, 16_000), 70, 16_000)).toBeCloseTo(-3.01, 2);
     expect(gainDbAt(highPass(70, 16_000), 17.5, 16_000)).toBeCloseTo(-24, 0);
     expect(gainDbAt(highPass(70, 16_000), 1000, 16_000)).toBeCloseTo(0, 2);
   });
 
-  it('with a peak has its gain at the centre and half of it half its width away', () => {
+  it('reaches its gain at the centre and half of it half a bandwidth away as a peak', () => {
     const filter = peaking({ centreHz: 1000, octaves: 1, gainDb: 8, sampleRateHz: 48_000 });
     expect(gainDbAt(filter, 1000, 48_000)).toBeCloseTo(8, 5);
     expect(gainDbAt(filter, 1000 * Math.SQRT2, 48_000)).toBeCloseTo(4, 1);
@@ -52,7 +51,7 @@ describe('a biquad', () => {
   });
 });
 
-/** Power in each third-octave band, from spectra of 32,768 samples. */
+/** Power per third-octave band, from spectra of 32,768 samples. */
 function bandPowers(samples: Float32Array, sampleRateHz: number): number[] {
   const fft = new RealFft(32_768);
   const powers = new Float32Array(16_385);
@@ -68,9 +67,9 @@ function bandPowers(samples: Float32Array, sampleRateHz: number): number[] {
   });
 }
 
-describe('the graphic equaliser', () => {
+describe('graphic equaliser', () => {
   it.each([8000, 11_025, 16_000, 22_050, 24_000, 48_000])(
-    'gives noise of %i Hz the gain of each band within 1 dB',
+    'applies each band gain to noise of %i Hz within 1 dB',
     (sampleRateHz) => {
       const noise = whiteNoise(32_768 * 10, 1000, 1);
       const before = bandPowers(noise, sampleRateHz);
@@ -93,7 +92,7 @@ describe('the graphic equaliser', () => {
     },
   );
 
-  it('is stable for any gains, and silent after the sound', () => {
+  it('stays stable for any gains, and silent after the sound', () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ min: -12, max: 12, noNaN: true }), { minLength: 20, maxLength: 20 }),
@@ -111,7 +110,7 @@ describe('the graphic equaliser', () => {
   });
 });
 
-describe('the peak limiter', () => {
+describe('peak limiter', () => {
   const limit = (samples: Float32Array, ceiling = 10_000) => {
     const limiter = new PeakLimiter({ sampleRateHz: 16_000, ceiling });
     const output = new Float32Array(samples.length + limiter.delay);
@@ -120,7 +119,7 @@ describe('the peak limiter', () => {
     return { output: output.subarray(limiter.delay), lead: output.subarray(0, limiter.delay) };
   };
 
-  it('lets no sample of anything over its ceiling', () => {
+  it('keeps every sample of any input below its ceiling', () => {
     fc.assert(
       fc.property(fc.array(fc.double({ min: -100_000, max: 100_000, noNaN: true }), { maxLength: 400 }), (values) => {
         expect(largest(limit(Float32Array.from(values)).output)).toBeLessThanOrEqual(10_000);
@@ -129,7 +128,7 @@ describe('the peak limiter', () => {
     expect(largest(limit(whiteNoise(16_000, 20_000, 3)).output)).toBeLessThanOrEqual(10_000);
   });
 
-  it('needs no clipping for that: the gain is already down when a peak comes', () => {
+  it('reduces the gain before a peak instead of clipping', () => {
     const samples = sine(440, 5000).map((sample, i) => sample * (i >= 8000 ? 4 : 1));
     const { output } = limit(samples);
     for (let i = 1; i < samples.length - 1; i++) {
@@ -141,14 +140,14 @@ describe('the peak limiter', () => {
     }
   });
 
-  it('leaves what is under the ceiling as it is, bit for bit', () => {
+  it('passes samples below the ceiling unchanged, bit for bit', () => {
     const samples = whiteNoise(4000, 1000, 4);
     const { output, lead } = limit(samples);
     expect(output).toEqual(samples);
     expect(largest(lead)).toBe(0);
   });
 
-  it('is back within half a second of a peak', () => {
+  it('recovers within half a second after a peak', () => {
     const samples = sine(440, 1000);
     samples[2000] = 30_000;
     const { output } = limit(samples);
@@ -157,7 +156,7 @@ describe('the peak limiter', () => {
   });
 });
 
-describe('the compressor', () => {
+describe('compressor', () => {
   const options = {
     sampleRateHz: 16_000,
     thresholdDbov: -20,
@@ -174,7 +173,7 @@ describe('the compressor', () => {
     return decibels(meanPowerOf(output.subarray(8000)) / meanPowerOf(input.subarray(8000)));
   };
 
-  it('leaves soft sounds alone but for the make-up, and halves what is above the threshold', () => {
+  it('applies only make-up gain to soft sounds, and halves levels above the threshold', () => {
     expect(gainAt(-40)).toBeCloseTo(2, 1);
     expect(gainAt(-24)).toBeCloseTo(2, 0);
     expect(Math.abs(gainAt(-10) - (2 - 5))).toBeLessThan(1.5);
@@ -182,7 +181,7 @@ describe('the compressor', () => {
   });
 });
 
-it('the running median is that of sorted values within an eighth of a semitone', () => {
+it('running median matches sorted values within an eighth of a semitone', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ min: 50, max: 500, noNaN: true }), { minLength: 1, maxLength: 60 }), (values) => {
       const median = new RunningMedian();

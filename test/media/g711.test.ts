@@ -18,22 +18,22 @@ import * as fc from '../properties.ts';
 const sample = fc.integer({ min: -32768, max: 32767 });
 
 describe('G.711', () => {
-  it('decodes the extreme and middle octets to the values of the recommendation', () => {
-    // ITU-T G.711 tables 2a/2b (mu-law, 14 bit) times 4 and 1a/1b (A-law, 13 bit) times 8, decoder outputs.
+  it('decodes extreme and middle octets to the values of the recommendation', () => {
+    // Decoder outputs of ITU-T G.711 tables 2a/2b (mu-law, 14 bit) times 4 and 1a/1b (A-law, 13 bit) times 8.
     expect([0x00, 0x80, 0x7f, 0xff].map((octet) => MULAW_TO_LINEAR[octet])).toEqual([-32124, 32124, 0, 0]);
     expect([0x2a, 0xaa, 0x55, 0xd5].map((octet) => ALAW_TO_LINEAR[octet])).toEqual([-32256, 32256, -8, 8]);
     expect(MULAW_TO_LINEAR[MULAW_SILENCE]).toBe(0);
     expect(ALAW_TO_LINEAR[ALAW_SILENCE]).toBe(8);
   });
 
-  it('encodes every decoded octet back to itself, but for the negative zero of mu-law', () => {
+  it('encodes every decoded octet to itself, except the negative zero of mu-law', () => {
     for (let octet = 0; octet < 256; octet++) {
       if (octet !== 0x7f) expect(LINEAR_TO_MULAW[MULAW_TO_LINEAR[octet]! & 0xffff]).toBe(octet);
       expect(LINEAR_TO_ALAW[ALAW_TO_LINEAR[octet]! & 0xffff]).toBe(octet);
     }
   });
 
-  it('never errs by more than half a step of its segment', () => {
+  it('errs by at most half a step of its segment', () => {
     fc.assert(
       fc.property(sample, (value) => {
         const mulaw = MULAW_TO_LINEAR[LINEAR_TO_MULAW[value & 0xffff]!]!;
@@ -45,7 +45,7 @@ describe('G.711', () => {
     );
   });
 
-  it('transcodes without adding more than the coarser law has, and back to the same loudness', () => {
+  it('transcodes with the error of the coarser law at most, and back to the same level', () => {
     for (let octet = 0; octet < 256; octet++) {
       const original = MULAW_TO_LINEAR[octet]!;
       const asAlaw = ALAW_TO_LINEAR[MULAW_TO_ALAW[octet]!]!;
@@ -55,7 +55,7 @@ describe('G.711', () => {
     }
   });
 
-  it('has 36 dB or more of signal over quantisation noise on a tone', () => {
+  it('reaches 36 dB of signal to quantisation noise on a tone', () => {
     const samples = tone({ frequenciesHz: [1004], durationMs: 500, levelDbfs: -10 });
     for (const codec of ['PCMU', 'PCMA'] as const) {
       const octets = new Uint8Array(samples.length);
@@ -72,7 +72,7 @@ describe('G.711', () => {
     }
   });
 
-  it('fills the shorter of two buffers and says how far', () => {
+  it('fills the shorter of two buffers and returns the count', () => {
     expect(encodeG711('PCMU', new Int16Array(10), new Uint8Array(4))).toBe(4);
     expect(decodeG711('PCMA', new Uint8Array(3), new Int16Array(10))).toBe(3);
     expect(transcodingTable('PCMA', 'PCMA')).toBeNull();

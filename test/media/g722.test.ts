@@ -18,7 +18,7 @@ const SECOND = G722_SAMPLE_RATE_HZ;
 const sineOf = (frequencyHz: number, levelDbfs: number): Int16Array =>
   tone({ frequenciesHz: [frequencyHz], durationMs: 1000, levelDbfs, sampleRateHz: SECOND });
 
-/** Sounds whose bands stay within 15 bits, where ffmpeg's encoder does as the recommendation. */
+/** Sounds whose bands fit into 15 bits, where ffmpeg's encoder follows the recommendation. */
 const SOUNDS: Record<string, () => Int16Array> = {
   silence: () => new Int16Array(SECOND),
   'the smallest steps': () => Int16Array.from(seeded(SECOND, 5), (value) => (value < 0.5 ? -1 : 1)),
@@ -35,8 +35,8 @@ const SOUNDS: Record<string, () => Int16Array> = {
   },
 };
 
-describe('G.722 beside ffmpeg, an independent implementation', () => {
-  /** Of all sounds, one after the other: starting ffmpeg takes longer than its work. */
+describe('G.722 compared with ffmpeg', () => {
+  /** Encodes all sounds at once, since starting ffmpeg is slow. */
   let theirs: { octets: Uint8Array; samples: Int16Array };
   const sounds = Object.values(SOUNDS).map((sound) => sound());
   const all = Int16Array.from(sounds.flatMap((samples) => [...samples]));
@@ -55,25 +55,25 @@ describe('G.722 beside ffmpeg, an independent implementation', () => {
     expect(differences(samples.subarray(from, to), theirs.samples.subarray(from, to))).toBe(0);
   });
 
-  it('makes as many octets and samples', () => {
+  it('produces the same number of octets and samples', () => {
     expect([theirs.octets.length, theirs.samples.length]).toEqual([octets.length, samples.length]);
   });
 
-  it.each([1, 2, 3] as const)('decodes random bits in mode %i to the same samples, overflows included', (mode) => {
+  it.each([1, 2, 3] as const)('decodes random bits in mode %i to the same samples, including overflows', (mode) => {
     const octets = Uint8Array.from(seeded(SECOND / 2, mode), (value) => 256 * value);
     expect(differences(decoded(octets, mode), ffmpegDecoded(octets, mode))).toBe(0);
   });
 });
 
-/** SHA-256 of ITU's words between the resets: the codes of T2R2.COD, and T3L2.RC1 and T3H2.RC0 as samples of 15 bits. */
+/** SHA-256 of the ITU words between resets: codes of T2R2.COD; samples of T3L2.RC1 and T3H2.RC0 as 15 bits. */
 const ITU = {
   codes: '0f92b28fedcb1ff86c25703d6629129de1954bb094be631b53d5922b6801ce6d',
   lower: 'b21afef1767c158aee046a71f3d7776a67433eaca42dbccf03ac012b166695a7',
   higher: '9bb2298ed69ce0af7e2cab46ec431f3f8f9a443104c1813be56a76b6861e0076',
 };
 
-describe('G.722 by the overflow sequence of Appendix II', () => {
-  /** T1C2.XMT (Table II-3): a square wave at full scale, then one of three samples. The mirror filters are left out. */
+describe('G.722 with the overflow sequence of Appendix II', () => {
+  /** T1C2.XMT (Table II-3): a full-scale square wave, then one of three values, without the QMF. */
   const input = [
     ...Array.from({ length: 638 }, (_, i) => (i % 2 === 0 ? -16_384 : 16_383)),
     ...[-16_384, 0, -10_000, -8_192],
@@ -81,7 +81,7 @@ describe('G.722 by the overflow sequence of Appendix II', () => {
   ];
   const bandsOf = () => [new SubBand(32), new SubBand(8)] as const;
 
-  it('gives the codes and samples of ITU', () => {
+  it('produces the codes and samples of ITU', () => {
     const [low, high] = bandsOf();
     const codes = Uint8Array.from(input, (sample) => (high.encodeHigh(sample) << 6) | low.encodeLow(sample));
     expect(digestOf(codes)).toBe(ITU.codes);
@@ -94,29 +94,30 @@ describe('G.722 by the overflow sequence of Appendix II', () => {
   });
 });
 
-describe('G.722', () => {
-  it('keeps a tone of either band at its level', () => {
+describe('G.722 codec', () => {
+  it('keeps the level of a tone in either band', () => {
     for (const frequencyHz of [300, 1000, 3000, 5000, 6500]) {
-      const heard = decoded(encoded(sineOf(frequencyHz, -10))).subarray(SECOND / 2);
-      const level = toneLevelDbov(heard, frequencyHz, SECOND);
+      const received = decoded(encoded(sineOf(frequencyHz, -10))).subarray(SECOND / 2);
+      const level = toneLevelDbov(received, frequencyHz, SECOND);
       expect(level, `${frequencyHz} Hz`).toBeGreaterThan(-14);
       expect(level, `${frequencyHz} Hz`).toBeLessThan(-12);
     }
   });
 
-  it('limits the bands of clipped sound to 15 bits, and never wraps around', () => {
-    // Both bands of a square wave overshoot; without LOWT and HIGHT (clause 5.2.1) the predictor would run away.
+  it('limits the bands of clipped sound to 15 bits without wrap-around', () => {
+    // Both bands of a square wave overshoot; without the limits LOWT and HIGHT (clause 5.2.1) the predictor would
+    // diverge.
     const square = Int16Array.from({ length: SECOND }, (_, i) => (Math.floor(i / 37) % 2 === 0 ? 32_767 : -32_768));
-    const heard = decoded(encoded(square));
+    const received = decoded(encoded(square));
     let wrong = 0;
     for (let i = 2000; i < SECOND; i++) {
       const isEdge = Math.min((i - 22) % 37, 37 - ((i - 22) % 37)) < 8;
-      if (!isEdge && Math.sign(heard[i]!) !== Math.sign(square[i - 22]!)) wrong += 1;
+      if (!isEdge && Math.sign(received[i]!) !== Math.sign(square[i - 22]!)) wrong += 1;
     }
     expect(wrong).toBe(0);
   });
 
-  it('never sends a lower band code that the recommendation reserves', () => {
+  it('never sends a reserved lower-band code', () => {
     fc.assert(
       fc.property(fc.int16Array({ minLength: 2, maxLength: 2000 }), (samples) => {
         for (const octet of encoded(samples)) expect(octet & 0x3f).toBeGreaterThan(3);
@@ -124,7 +125,7 @@ describe('G.722', () => {
     );
   });
 
-  it('gives the same octets and samples however the stream is cut', () => {
+  it('gives the same result for any block sizes', () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(fc.int16Array({ minLength: 800, maxLength: 2000 }), cuts, (samples, sizes) => {
@@ -133,33 +134,33 @@ describe('G.722', () => {
         const encoder = new G722Encoder();
         const decoder = new G722Decoder();
         const inPieces = new Uint8Array(octets.length);
-        const heard = new Int16Array(even.length);
+        const received = new Int16Array(even.length);
         for (let at = 0, i = 0; at < octets.length; i++) {
           const count = Math.min(sizes[i % sizes.length]!, octets.length - at);
           expect(encoder.encode(even.subarray(2 * at, 2 * (at + count)), inPieces, at)).toBe(count);
-          expect(decoder.decode(inPieces, heard.subarray(2 * at), at, at + count)).toBe(2 * count);
+          expect(decoder.decode(inPieces, received.subarray(2 * at), at, at + count)).toBe(2 * count);
           at += count;
         }
         expect(differences(inPieces, octets)).toBe(0);
-        expect(differences(heard, decoded(octets))).toBe(0);
+        expect(differences(received, decoded(octets))).toBe(0);
       }),
     );
   });
 
-  it('starts anew after a reset', () => {
+  it('restarts after a reset', () => {
     const vowel = SOUNDS['a vowel']!();
     const encoder = new G722Encoder();
     const decoder = new G722Decoder();
     const once = [new Uint8Array(SECOND / 2), new Uint8Array(SECOND / 2)];
-    const heard = [new Int16Array(SECOND), new Int16Array(SECOND)];
+    const received = [new Int16Array(SECOND), new Int16Array(SECOND)];
     for (const round of [0, 1]) {
       encoder.encode(vowel, once[round]!);
-      decoder.decode(once[round]!, heard[round]!);
+      decoder.decode(once[round]!, received[round]!);
       encoder.reset();
       decoder.reset();
     }
     expect(differences(once[0]!, once[1]!)).toBe(0);
-    expect(differences(heard[0]!, heard[1]!)).toBe(0);
+    expect(differences(received[0]!, received[1]!)).toBe(0);
   });
 
   it('fills up to the shorter buffer and ignores an odd last sample', () => {
@@ -192,7 +193,7 @@ function seeded(count: number, seed: number): number[] {
   return Array.from({ length: count }, random);
 }
 
-/** Where both differ, and by how much their lengths do. */
+/** Number of differing values, plus the difference in length. */
 function differences(ours: Int16Array | Uint8Array, theirs: Int16Array | Uint8Array): number {
   let count = Math.abs(ours.length - theirs.length);
   for (let i = 0; i < Math.min(ours.length, theirs.length); i++) if (ours[i] !== theirs[i]) count += 1;

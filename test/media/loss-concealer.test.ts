@@ -16,14 +16,14 @@ const SOUNDS: Record<string, Int16Array> = {
   'a high voice': vowel((seconds) => 240 - 40 * seconds, 'i'),
 };
 
-describe('concealment of lost samples', () => {
-  it.each(Object.keys(SOUNDS))('is closer to what was lost of %s than silence and than the frame before', (name) => {
+describe('packet loss concealment', () => {
+  it.each(Object.keys(SOUNDS))('approximates lost %s better than silence or the previous frame', (name) => {
     const sound = SOUNDS[name]!;
     for (let lost = 10; lost < 40; lost += 3) {
-      const heard = passed(sound, [lost]);
+      const received = passed(sound, [lost]);
       const from = lost * FRAME;
       const original = sound.subarray(from, from + FRAME);
-      const error = errorPower(original, heard.subarray(from, from + FRAME));
+      const error = errorPower(original, received.subarray(from, from + FRAME));
       expect(error, `frame ${lost}`).toBeLessThan(0.7 * meanPower(original));
       expect(error, `frame ${lost}`).toBeLessThan(errorPower(original, sound.subarray(from - FRAME, from)));
     }
@@ -37,23 +37,23 @@ describe('concealment of lost samples', () => {
     }
   });
 
-  it('keeps the level of noise at first', () => {
+  it('keeps the level of noise initially', () => {
     const noise = Int16Array.from(whiteNoise(RATE_HZ, 2000, 3));
-    const heard = passed(noise, [20]).subarray(20 * FRAME, 20 * FRAME + 80);
-    expect(meanPower(heard)).toBeGreaterThan(0.3 * meanPower(noise));
-    expect(meanPower(heard)).toBeLessThan(2 * meanPower(noise));
+    const received = passed(noise, [20]).subarray(20 * FRAME, 20 * FRAME + 80);
+    expect(meanPower(received)).toBeGreaterThan(0.3 * meanPower(noise));
+    expect(meanPower(received)).toBeLessThan(2 * meanPower(noise));
   });
 
-  it('fades from 10 ms on and is silent from 60 ms on', () => {
-    const heard = passed(SOUNDS['a tone']!, [10, 11, 12, 13, 14]);
+  it('fades from 10 ms and reaches silence at 60 ms', () => {
+    const received = passed(SOUNDS['a tone']!, [10, 11, 12, 13, 14]);
     const from = 10 * FRAME;
-    const peakAt = (ms: number): number => largest(heard.subarray(from + 8 * ms, from + 8 * (ms + 5)));
+    const peakAt = (ms: number): number => largest(received.subarray(from + 8 * ms, from + 8 * (ms + 5)));
     expect(peakAt(5)).toBeGreaterThan(0.9 * largest(SOUNDS['a tone']!));
     for (let ms = 15; ms < 55; ms += 5) expect(peakAt(ms + 5)).toBeLessThan(peakAt(ms));
-    expect(largest(heard.subarray(from + 480, 15 * FRAME))).toBe(0);
+    expect(largest(received.subarray(from + 480, 15 * FRAME))).toBe(0);
   });
 
-  it('goes on fading when only a few samples arrive in between', () => {
+  it('continues fading when only a few samples arrive between losses', () => {
     const sound = SOUNDS['a low voice']!;
     const concealer = new LossConcealer();
     const frame = new Int16Array(FRAME);
@@ -69,14 +69,14 @@ describe('concealment of lost samples', () => {
     expect(largest(frame)).toBe(0);
   });
 
-  it('changes nothing that arrives without a loss, and says nothing before the first sound', () => {
+  it('passes lossless audio unchanged, and stays silent before the first sound', () => {
     const sound = SOUNDS['a high voice']!;
     expect(passed(sound, [])).toEqual(sound);
-    const heard = passed(sound, [0, 1, 2]);
-    expect(largest(heard.subarray(0, 3 * FRAME))).toBe(0);
+    const received = passed(sound, [0, 1, 2]);
+    expect(largest(received.subarray(0, 3 * FRAME))).toBe(0);
   });
 
-  it('survives any pattern of loss of any sound', () => {
+  it('survives any pattern of loss in any sound', () => {
     const runs = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 700 })), { maxLength: 30 });
     fc.assert(
       fc.property(fc.int16Array({ minLength: 700, maxLength: 700 }), runs, (samples, pattern) => {
@@ -97,20 +97,20 @@ function vowel(hzAt: (seconds: number) => number, name: 'a' | 'i'): Int16Array {
   return Int16Array.from(samples, (sample) => 12_000 * sample);
 }
 
-/** The sound as it is heard when those frames of 20 ms are lost. */
+/** Output when these 20 ms frames are lost. */
 function passed(sound: Int16Array, lost: readonly number[]): Int16Array {
   const concealer = new LossConcealer();
-  const heard = sound.slice();
+  const received = sound.slice();
   for (let frame = 0; frame < sound.length / FRAME; frame++) {
-    const view = heard.subarray(frame * FRAME, (frame + 1) * FRAME);
+    const view = received.subarray(frame * FRAME, (frame + 1) * FRAME);
     if (lost.includes(frame)) concealer.conceal(view.fill(0), 0, FRAME);
     else concealer.addReceived(view, 0, FRAME);
   }
-  return heard;
+  return received;
 }
 
-function errorPower(original: Int16Array, heard: Int16Array): number {
-  return meanPower(original.map((sample, i) => (sample - heard[i]!) / 2)) * 4;
+function errorPower(original: Int16Array, received: Int16Array): number {
+  return meanPower(original.map((sample, i) => (sample - received[i]!) / 2)) * 4;
 }
 
 function steepestStep(samples: Int16Array): number {

@@ -8,7 +8,7 @@ import { RelaySession } from '../../media/relay/session.ts';
 import { expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
-/** A session of any parties, each a phone on real sockets that says a tone of its own. */
+/** A session of any parties, each a phone on real sockets with its own tone. */
 class Conference {
   readonly phones = new Map<string, RtpPhone>();
   readonly #tones = new Map<string, Uint8Array[]>();
@@ -64,7 +64,7 @@ class Conference {
     return this.phones.get(id)!;
   }
 
-  /** Everybody speaks for so many frames of 20 ms, and the mixer keeps step. */
+  /** The parties speak frames of 20 ms in step with the mixer. */
   async talk(frames: number, speakers: readonly string[] = [...this.phones.keys()]): Promise<void> {
     for (let i = 0; i < frames; i++) {
       for (const id of speakers) {
@@ -77,7 +77,7 @@ class Conference {
     }
   }
 
-  /** By a packet that must be refused, which comes after what was said. */
+  /** Waits for a malformed packet to be rejected, sent after the others. */
   async #taken(id: string): Promise<void> {
     const malformed = (): number => this.partyDump(id).counters.malformed!;
     const before = malformed();
@@ -89,9 +89,8 @@ class Conference {
     return (this.session.dump() as { parties: Record<string, ReturnType<Conference['partyDump']>> }).parties[id]!;
   }
 
-  /** The level of a tone in the last 400 ms that a party heard. */
   levelAt(id: string, frequencyHz: number): number {
-    const samples = this.phone(id).samplesHeard('PCMU');
+    const samples = this.phone(id).receivedSamples('PCMU');
     return toneLevelDbov(samples.subarray(-20 * FRAME_SAMPLES), frequencyHz);
   }
 
@@ -105,8 +104,8 @@ const HZ = { agent: 400, customer: 700, supervisor: 1100 };
 const LOUD = -20;
 const SILENT = -45;
 
-describe('a session of three parties', () => {
-  it('lets everybody hear the two others and nobody themselves', async () => {
+describe('session of three parties', () => {
+  it('mixes the two others for each party', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
       hears: {
@@ -118,17 +117,17 @@ describe('a session of three parties', () => {
     });
     await conference.talk(50);
     for (const listener of ['agent', 'customer', 'supervisor'] as const) {
-      await conference.phone(listener).hears(50);
+      await conference.phone(listener).untilReceived(50);
       for (const [speaker, frequencyHz] of Object.entries(HZ)) {
         const level = conference.levelAt(listener, frequencyHz);
         if (speaker === listener) expect(level, `${speaker} at ${listener}`).toBeLessThan(SILENT);
         else expect(level, `${speaker} at ${listener}`).toBeGreaterThan(LOUD);
       }
-      expectContinuous(conference.phone(listener).heard.map(({ header }) => header));
+      expectContinuous(conference.phone(listener).received.map(({ header }) => header));
     }
   });
 
-  it('forwards to the customer what the agent says as it came, while the supervisor hears both in a mix', async () => {
+  it('forwards the agent to the customer unmixed while the supervisor hears a mix of both', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
       hears: {
@@ -139,9 +138,9 @@ describe('a session of three parties', () => {
       watched: [],
     });
     await conference.talk(50);
-    await Promise.all([...conference.phones.values()].map((phone) => phone.hears(50)));
+    await Promise.all([...conference.phones.values()].map((phone) => phone.untilReceived(50)));
     const said = toneFrames('PCMU', { frequenciesHz: [HZ.agent], durationMs: 1000 }).map((frame) => Buffer.from(frame));
-    expect(conference.phone('customer').heard.map(({ payload }) => payload)).toEqual(said);
+    expect(conference.phone('customer').received.map(({ payload }) => payload)).toEqual(said);
     expect(conference.levelAt('supervisor', HZ.agent)).toBeGreaterThan(LOUD);
     expect(conference.levelAt('supervisor', HZ.customer)).toBeGreaterThan(LOUD);
     for (const party of ['agent', 'customer'] as const) {
@@ -149,7 +148,7 @@ describe('a session of three parties', () => {
     }
   });
 
-  it('sends one packet of a party to each of several listeners unharmed', async () => {
+  it('sends one packet of a party to several listeners intact', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
       hears: { agent: [{ party: 'customer' }], supervisor: [{ party: 'customer' }] },
@@ -160,25 +159,25 @@ describe('a session of three parties', () => {
       Buffer.from(frame),
     );
     for (const listener of ['agent', 'supervisor'] as const) {
-      await conference.phone(listener).hears(20);
-      expect(conference.phone(listener).heard.map(({ payload }) => payload)).toEqual(said);
+      await conference.phone(listener).untilReceived(20);
+      expect(conference.phone(listener).received.map(({ payload }) => payload)).toEqual(said);
     }
-    const ssrcs = [...conference.phones.values()].flatMap(({ heard }) => heard.map(({ header }) => header.ssrc));
+    const ssrcs = [...conference.phones.values()].flatMap(({ received }) => received.map(({ header }) => header.ssrc));
     expect(new Set(ssrcs).size).toBe(2);
   });
 
-  it('turns a party down by its gain, also one that is heard alone', async () => {
+  it('applies the gain of a party, even to a single one', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({ hears: { agent: [{ party: 'customer', gain: 0.1 }] }, watched: [] });
     await conference.talk(50, ['customer']);
-    await conference.phone('agent').hears(50);
+    await conference.phone('agent').untilReceived(50);
     const level = conference.levelAt('agent', HZ.customer);
     const full = toneLevelDbov(tone({ frequenciesHz: [HZ.customer], durationMs: 400 }), HZ.customer);
     expect(level).toBeGreaterThan(full - 21);
     expect(level).toBeLessThan(full - 19);
   });
 
-  it('is one continuous stream from the bridge over a mix back to the bridge', async () => {
+  it('sends one continuous stream from bridge to mix and back', async () => {
     await using conference = await Conference.open(HZ);
     const { session } = conference;
     const bridged = { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] };
@@ -191,8 +190,8 @@ describe('a session of three parties', () => {
     await conference.talk(30);
     session.setRouting({ hears: bridged, watched: [] });
     await conference.talk(10);
-    await conference.phone('agent').hears(50);
-    const headers = conference.phone('agent').heard.map(({ header }) => header);
+    await conference.phone('agent').untilReceived(50);
+    const headers = conference.phone('agent').received.map(({ header }) => header);
     expectContinuous(headers);
     // The mixer sends its first frame at once.
     expect(headers.flatMap(({ marker }, index) => (marker ? [index] : []))).toEqual([0, 10, 41]);
@@ -207,7 +206,7 @@ describe('a session of three parties', () => {
     await conference.talk(20);
     await conference.session.removeParty('supervisor');
     await conference.talk(30, ['agent', 'customer']);
-    await conference.phone('agent').hears(50);
+    await conference.phone('agent').untilReceived(50);
     expect(conference.levelAt('agent', HZ.customer)).toBeGreaterThan(LOUD);
     expect(conference.levelAt('agent', HZ.supervisor)).toBeLessThan(SILENT);
     expect(conference.session.dump()).not.toHaveProperty('parties.supervisor');
@@ -217,40 +216,40 @@ describe('a session of three parties', () => {
   });
 });
 
-describe('a session of five parties', () => {
-  it('lets a listener hear the loudest three', async () => {
+describe('session of five parties', () => {
+  it('mixes the loudest three', async () => {
     const loud = { first: 400, second: 700, third: 1000 };
     await using conference = await Conference.open({ listener: 300, ...loud });
     await conference.add('quiet', 1500, -30);
-    const heard = [...Object.keys(loud), 'quiet'].map((party) => ({ party }));
-    conference.session.setRouting({ hears: { listener: heard }, watched: [] });
+    const received = [...Object.keys(loud), 'quiet'].map((party) => ({ party }));
+    conference.session.setRouting({ hears: { listener: received }, watched: [] });
     await conference.talk(50);
-    await conference.phone('listener').hears(50);
+    await conference.phone('listener').untilReceived(50);
     for (const frequencyHz of Object.values(loud))
       expect(conference.levelAt('listener', frequencyHz)).toBeGreaterThan(LOUD);
     expect(conference.levelAt('listener', 1500)).toBeLessThan(SILENT);
     await conference.talk(50, ['first', 'second', 'quiet']);
-    await conference.phone('listener').hears(100);
+    await conference.phone('listener').untilReceived(100);
     expect(conference.levelAt('listener', 1500)).toBeGreaterThan(-40);
   });
 
-  it('cuts off what is louder than 16 bits rather than turning it round', async () => {
+  it('clips at 16 bits without wrap-around', async () => {
     await using conference = await Conference.open({ listener: 300 });
     for (const id of ['first', 'second', 'third']) await conference.add(id, 500, -1);
-    const heard = ['first', 'second', 'third'].map((party) => ({ party }));
-    conference.session.setRouting({ hears: { listener: heard }, watched: [] });
+    const received = ['first', 'second', 'third'].map((party) => ({ party }));
+    conference.session.setRouting({ hears: { listener: received }, watched: [] });
     await conference.talk(20, ['first', 'second', 'third']);
-    await conference.phone('listener').hears(20);
+    await conference.phone('listener').untilReceived(20);
     const samples = conference
       .phone('listener')
-      .samplesHeard('PCMU')
+      .receivedSamples('PCMU')
       .subarray(-5 * FRAME_SAMPLES);
     expect(Math.max(...samples)).toBeGreaterThan(31_000);
     for (let i = 1; i < samples.length; i++) expect(Math.abs(samples[i]! - samples[i - 1]!)).toBeLessThan(40_000);
   });
 });
 
-describe('a session that closes while a party is added', () => {
+describe('session that closes while a party is added', () => {
   it('leaves no socket behind', async () => {
     await using first = await Conference.open({});
     await using second = await Conference.open({});

@@ -18,7 +18,6 @@ const WIDEBAND_HZ = 5500;
 const FRAMES = 50;
 const FULL = levelDbov(tone({ frequenciesHz: [HZ], durationMs: 1000 }));
 
-/** A second of tone in packets of 20 ms. */
 async function opusTone(frequencyHz = HZ): Promise<Uint8Array[]> {
   const encoder = await OpusEncoder.open();
   const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20 * FRAMES, sampleRateHz: 16_000 });
@@ -37,28 +36,29 @@ async function agentSays(bench: Bench, codec: 'OPUS' | 'PCMU', packets: readonly
   }
 }
 
-/** What the customer heard, at 16 kHz. */
-async function opusHeard(bench: Bench): Promise<Int16Array> {
+async function receivedOpus(bench: Bench): Promise<Int16Array> {
   const decoder = await OpusDecoder.open();
   const frame = new Int16Array(1920);
-  const heard = bench.customer.heard.flatMap(({ payload }) => [...frame.subarray(0, decoder.decode(payload, frame))]);
+  const received = bench.customer.received.flatMap(({ payload }) => [
+    ...frame.subarray(0, decoder.decode(payload, frame)),
+  ]);
   decoder.close();
-  return Int16Array.from(heard);
+  return Int16Array.from(received);
 }
 
-describe('Opus', () => {
-  it('keeps speech-like sound up to 8 kHz through encoder and decoder', async () => {
+describe('Opus codec', () => {
+  it('preserves speech-like sound up to 8 kHz', async () => {
     const decoder = await OpusDecoder.open();
     const frame = new Int16Array(320);
-    const heard = (await opusTone(WIDEBAND_HZ)).flatMap((packet) => {
+    const received = (await opusTone(WIDEBAND_HZ)).flatMap((packet) => {
       expect(decoder.decode(packet, frame)).toBe(320);
       return [...frame];
     });
     decoder.close();
-    expect(toneLevelDbov(Int16Array.from(heard.slice(3200)), WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 3);
+    expect(toneLevelDbov(Int16Array.from(received.slice(3200)), WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 3);
   });
 
-  it('takes what is no Opus for nothing', async () => {
+  it('returns no samples for invalid packets', async () => {
     const decoder = await OpusDecoder.open();
     const samples = new Int16Array(1920);
     expect(decoder.decode(new Uint8Array(0), samples)).toBe(0);
@@ -71,7 +71,7 @@ describe('Opus', () => {
     decoder.close();
   });
 
-  it('knows how long a packet is, as libopus does', async () => {
+  it('computes the packet duration as libopus does', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 120 }), async (packet) => {
         const info = await getPacketInfo(packet, { sampleRate: 8000 }).catch(() => null);
@@ -81,7 +81,7 @@ describe('Opus', () => {
     );
   });
 
-  it('is silence where it cannot be decoded, as long as it says to be', () => {
+  it('decodes an invalid packet as silence of its declared duration', () => {
     const decoder = new PacketDecoder(1440);
     const header = { ssrc: 1, sequence: 1, timestamp: 7, payloadOffset: 0, payloadBytes: 3 };
     decoder.decode('OPUS', Uint8Array.of(0x08, 1, 2), header);
@@ -90,8 +90,8 @@ describe('Opus', () => {
   });
 });
 
-describe('a clock of 48 kHz', () => {
-  it('counts ticks without error over the wrap of its timestamps, and back', () => {
+describe('48 kHz clock conversion', () => {
+  it('counts ticks exactly across timestamp wraps, in both directions', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 0xffff_ffff }),
@@ -111,70 +111,70 @@ describe('a clock of 48 kHz', () => {
   });
 });
 
-describe('a call with Opus', () => {
-  it('forwards packets as they came between two parties that speak it', async () => {
+describe('call with Opus', () => {
+  it('forwards packets unchanged between two Opus parties', async () => {
     await using bench = await Bench.open();
     const customer = bench.customer.remote('OPUS', { payloadType: 98 });
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer });
     bench.setPath('bridged');
     const packets = await opusTone();
     await agentSays(bench, 'OPUS', packets);
-    await bench.customer.hears(FRAMES);
-    expect(bench.customer.heard.map(({ payload }) => payload)).toEqual(packets.map((packet) => Buffer.from(packet)));
-    expect(new Set(bench.customer.heard.map(({ header }) => header.payloadType))).toEqual(new Set([98]));
-    const steps = bench.customer.heard
+    await bench.customer.untilReceived(FRAMES);
+    expect(bench.customer.received.map(({ payload }) => payload)).toEqual(packets.map((packet) => Buffer.from(packet)));
+    expect(new Set(bench.customer.received.map(({ header }) => header.payloadType))).toEqual(new Set([98]));
+    const steps = bench.customer.received
       .slice(1)
-      .map(({ header }, i) => header.timestamp - bench.customer.heard[i]!.header.timestamp);
+      .map(({ header }, i) => header.timestamp - bench.customer.received[i]!.header.timestamp);
     expect(new Set(steps.map((step) => step >>> 0))).toEqual(new Set([960]));
     expect(bench.session.quality().agent).toMatchObject({ codec: 'OPUS', packets_lost: 0, jitter_ms: 0 });
   });
 
-  it('is heard by a party that speaks G.711', async () => {
+  it('transcodes to G.711', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('PCMA') });
     bench.setPath('bridged');
     await agentSays(bench, 'OPUS', await opusTone());
-    await bench.customer.hears(FRAMES);
-    const heard = bench.customer.samplesHeard('PCMA').subarray(15 * FRAME_SAMPLES);
-    expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(1.5);
+    await bench.customer.untilReceived(FRAMES);
+    const received = bench.customer.receivedSamples('PCMA').subarray(15 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(received, HZ) - FULL)).toBeLessThan(1.5);
   });
 
-  it('is heard at 16 kHz by a party that speaks G.722', async () => {
+  it('transcodes to G.722 at 16 kHz', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('G722') });
     bench.setPath('bridged');
     await agentSays(bench, 'OPUS', await opusTone(WIDEBAND_HZ));
-    await bench.customer.hears(FRAMES);
-    const heard = bench.customer.wideSamplesHeard('G722').subarray(30 * FRAME_SAMPLES);
-    expect(toneLevelDbov(heard, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 4);
+    await bench.customer.untilReceived(FRAMES);
+    const received = bench.customer.receivedWideSamples('G722').subarray(30 * FRAME_SAMPLES);
+    expect(toneLevelDbov(received, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 4);
   });
 
-  it('hears a mix at 16 kHz', async () => {
+  it('receives a mix at 16 kHz', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('OPUS') });
     const halfAsLoud = [{ party: 'agent', gain: 0.5 }];
     bench.session.setRouting({ hears: { agent: [], customer: halfAsLoud }, watched: [] });
     await agentSays(bench, 'OPUS', await opusTone(WIDEBAND_HZ));
-    await bench.customer.hears(FRAMES);
-    const heard = (await opusHeard(bench)).subarray(30 * FRAME_SAMPLES);
-    // Half as loud, and coded twice at a bit rate for speech.
-    expect(toneLevelDbov(heard, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 6 - 8);
+    await bench.customer.untilReceived(FRAMES);
+    const received = (await receivedOpus(bench)).subarray(30 * FRAME_SAMPLES);
+    // Half as loud, and coded twice at a speech bit rate.
+    expect(toneLevelDbov(received, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 6 - 8);
   });
 
-  it('hears a party that speaks G.711, with timestamps of its own clock', async () => {
+  it('transcodes from G.711, with its own timestamp clock', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU'), customer: bench.customer.remote('OPUS') });
     bench.setPath('bridged');
     await agentSays(bench, 'PCMU', toneFrames('PCMU', { frequenciesHz: [HZ], durationMs: 1000 }));
-    await bench.customer.hears(FRAMES);
-    const heard = await opusHeard(bench);
-    expect(Math.abs(toneLevelDbov(heard.subarray(30 * FRAME_SAMPLES), HZ, 16_000) - FULL)).toBeLessThan(1.5);
-    const { heard: packets } = bench.customer;
+    await bench.customer.untilReceived(FRAMES);
+    const received = await receivedOpus(bench);
+    expect(Math.abs(toneLevelDbov(received.subarray(30 * FRAME_SAMPLES), HZ, 16_000) - FULL)).toBeLessThan(1.5);
+    const { received: packets } = bench.customer;
     const steps = packets.slice(1).map(({ header }, i) => (header.timestamp - packets[i]!.header.timestamp) >>> 0);
     expect(new Set(steps)).toEqual(new Set([960]));
   });
 
-  it('makes a lost packet good by the next one', async () => {
+  it('recovers a lost packet from the next one', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('PCMU') });
     bench.setPath('bridged');
@@ -184,29 +184,29 @@ describe('a call with Opus', () => {
     bench.agent.timestamp = (bench.agent.timestamp + 960) >>> 0;
     bench.pace(1);
     await agentSays(bench, 'OPUS', packets.slice(31));
-    await bench.customer.hears(FRAMES);
-    const heard = bench.customer.samplesHeard('PCMU');
+    await bench.customer.untilReceived(FRAMES);
+    const received = bench.customer.receivedSamples('PCMU');
     for (let frame = 15; frame < FRAMES; frame++) {
-      const level = levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES));
+      const level = levelDbov(received.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES));
       expect(Math.abs(level - FULL), `frame ${frame}`).toBeLessThan(3);
     }
     expect(bench.partyDump('agent').playout).toMatchObject({ samplesConcealed: 0 });
   });
 
-  it('hears a whisper over the other party', async () => {
+  it('receives a whisper over the other party', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('OPUS') });
     bench.setPath('bridged');
     const samples = tone({ frequenciesHz: [1700], durationMs: 2000 });
     void bench.session.play('customer', { samples, over: true });
     await agentSays(bench, 'OPUS', await opusTone());
-    await bench.customer.hears(FRAMES);
-    const heard = (await opusHeard(bench)).subarray(40 * FRAME_SAMPLES);
-    expect(Math.abs(toneLevelDbov(heard, 1700, 16_000) - FULL)).toBeLessThan(1.5);
-    expect(Math.abs(toneLevelDbov(heard, HZ, 16_000) - (FULL - 12))).toBeLessThan(2);
+    await bench.customer.untilReceived(FRAMES);
+    const received = (await receivedOpus(bench)).subarray(40 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(received, 1700, 16_000) - FULL)).toBeLessThan(1.5);
+    expect(Math.abs(toneLevelDbov(received, HZ, 16_000) - (FULL - 12))).toBeLessThan(2);
   });
 
-  it('is recorded at 16 kHz, in step', async () => {
+  it('records at 16 kHz, in sync', async () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-opus-'));
     const filePath = join(folder.path, 'call.wav');
     await using bench = await Bench.open();
@@ -220,7 +220,7 @@ describe('a call with Opus', () => {
     expect(toneLevelDbov(samples[0]!.subarray(4800, 15_000), WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 3);
   });
 
-  it('carries key presses between clocks', async () => {
+  it('converts key presses between clocks', async () => {
     await using bench = await Bench.open();
     const agent = bench.agent.remote('OPUS', { telephoneEventClockHz: 48_000 });
     await bench.connect({ agent, customer: bench.customer.remote('PCMU') });
@@ -228,15 +228,15 @@ describe('a call with Opus', () => {
     await agentSays(bench, 'OPUS', (await opusTone()).slice(0, 2));
     bench.agent.press(bench.ports.agent, 5);
     await bench.customer.until(
-      () => bench.customer.heard.filter(({ header }) => header.payloadType === 101).length === 5,
+      () => bench.customer.received.filter(({ header }) => header.payloadType === 101).length === 5,
     );
-    const events = bench.customer.heard.filter(({ header }) => header.payloadType === 101);
+    const events = bench.customer.received.filter(({ header }) => header.payloadType === 101);
     expect(events.map(({ payload }) => payload.readUInt16BE(2))).toEqual([27, 53, 80, 80, 80]);
     expect(new Set(events.map(({ header }) => header.timestamp)).size).toBe(1);
     expect(bench.events).toContainEqual(expect.objectContaining({ type: 'dtmf.pressed', digit: '5', durationMs: 10 }));
   });
 
-  it('may send anything', async () => {
+  it('survives any packets', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('G722') });
     bench.setPath('bridged');

@@ -3,20 +3,19 @@ import { OutboundStream } from '../../media/relay/outbound-stream.ts';
 
 const opened = () => new OutboundStream({ ssrc: 1, timestamp: 0, sequence: 0 });
 
-/** The timestamp of a frame made here. */
 function frameAt(stream: OutboundStream, nowMs: number): number {
   stream.admitGenerated(nowMs);
   return stream.timestamp;
 }
 
-describe('the timestamps of frames that are made here', () => {
-  it('go on by 20 ms each, however late the thread is to send one', () => {
+describe('timestamps of generated frames', () => {
+  it('advance by 20 ms each, regardless of thread delays', () => {
     const stream = opened();
     const first = frameAt(stream, 0);
     expect([20, 95, 96, 97].map((nowMs) => frameAt(stream, nowMs) - first)).toEqual([160, 320, 480, 640]);
   });
 
-  it('keep the distance of two sounds with nothing in between', () => {
+  it('keep the distance of two sounds', () => {
     const stream = opened();
     const first = frameAt(stream, 0);
     expect(frameAt(stream, 5_000) - first).toBe(5_000 * 8);
@@ -24,7 +23,7 @@ describe('the timestamps of frames that are made here', () => {
     expect(frameAt(stream, 5_020) - first).toBe(5_020 * 8);
   });
 
-  it('count the time that a telephone event took before them', () => {
+  it('include the duration of a preceding telephone event', () => {
     const stream = opened();
     const first = frameAt(stream, 0);
     for (const nowMs of [20, 40, 60]) stream.admitEvent(nowMs, nowMs === 20, 4);

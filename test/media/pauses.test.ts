@@ -6,13 +6,13 @@ import { Bench, expectContinuous } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 import { whiteNoise } from './sounds.ts';
 
-/** Pauses that are not sent (discontinuous transmission). */
+/** Discontinuous transmission. */
 
 const TONE = toneFrames('PCMU', { frequenciesHz: [700], durationMs: 1000 });
 const SILENCE = Array.from({ length: 100 }, () => silenceFrames('PCMU')[0]!);
 const QUIET_DBOV = -55;
 
-/** The agent says a second of tone, two seconds of silence and the tone again; all arrives in time. */
+/** The agent sends one second of tone, two of silence and one of tone, in time. */
 async function agentPauses(bench: Bench): Promise<void> {
   for (const payload of [...TONE, ...SILENCE, ...TONE]) {
     bench.agent.say(bench.ports.agent, 'PCMU', payload);
@@ -21,67 +21,67 @@ async function agentPauses(bench: Bench): Promise<void> {
   }
 }
 
-const timesMs = ({ heard }: RtpPhone, clockHz: number): number[] =>
-  heard.map(({ header }) => ((header.timestamp - heard[0]!.header.timestamp) >>> 0) / (clockHz / 1000));
+const timesMs = ({ received }: RtpPhone, clockHz: number): number[] =>
+  received.map(({ header }) => ((header.timestamp - received[0]!.header.timestamp) >>> 0) / (clockHz / 1000));
 
-describe('a party that takes no Opus in pauses', () => {
-  it('is sent few packets in a pause, and what follows has the marker and its time', async () => {
+describe('party with Opus DTX', () => {
+  it('receives few packets in a pause, then a marker with the right timestamp', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('OPUS', { usesDtx: true }) });
     bench.setPath('bridged');
     await agentPauses(bench);
     await bench.settled('customer');
-    const { heard } = bench.customer;
-    expect(heard.length).toBeGreaterThan(100);
-    expect(heard.length).toBeLessThan(150);
+    const { received } = bench.customer;
+    expect(received.length).toBeGreaterThan(100);
+    expect(received.length).toBeLessThan(150);
     const times = timesMs(bench.customer, 48_000);
     const pauses = times.flatMap((time, i) => (i > 0 && time - times[i - 1]! > 20 ? [i] : []));
     expect(pauses.length).toBeGreaterThan(1);
     for (const i of pauses) {
-      expect(heard[i]!.header.marker).toBe(true);
-      // The first packet of a pause is sent, so that the peer knows of it.
-      expect(isOpusPause(heard[i - 1]!.payload.length)).toBe(true);
-      expect(isOpusPause(heard[i - 2]!.payload.length)).toBe(false);
+      expect(received[i]!.header.marker).toBe(true);
+      // The first packet of a pause is sent, to announce it.
+      expect(isOpusPause(received[i - 1]!.payload.length)).toBe(true);
+      expect(isOpusPause(received[i - 2]!.payload.length)).toBe(false);
     }
     expect(times.at(-1)! - times[0]!).toBeGreaterThan(3900);
     for (const time of times) expect(time % 20).toBe(0);
-    heard.forEach(({ header }, i) => {
-      expect(header.sequence).toBe((heard[0]!.header.sequence + i) & 0xffff);
+    received.forEach(({ header }, i) => {
+      expect(header.sequence).toBe((received[0]!.header.sequence + i) & 0xffff);
     });
   });
 
-  it('is sent every frame if it has not asked for that', async () => {
+  it('receives every frame without negotiating DTX', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('OPUS') });
     bench.setPath('bridged');
     await agentPauses(bench);
-    await bench.customer.hears(200);
+    await bench.customer.untilReceived(200);
     expect(new Set(timesMs(bench.customer, 48_000).map((time, i) => time - 20 * i))).toEqual(new Set([0]));
   });
 });
 
-describe('a party that takes comfort noise', () => {
-  it('is sent some in place of the quiet frames of a party that is transcoded for it', async () => {
+describe('party with comfort noise', () => {
+  it('receives comfort noise in place of quiet transcoded frames', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('G722', { hasComfortNoise: true }) });
     bench.setPath('bridged');
     await agentPauses(bench);
     await bench.settled('customer');
-    const { heard } = bench.customer;
-    const noise = heard.filter(({ header }) => header.payloadType === 13);
-    // 1.8 s, five a second.
+    const { received } = bench.customer;
+    const noise = received.filter(({ header }) => header.payloadType === 13);
+    // 1.8 s, five per second.
     expect(noise.length).toBeGreaterThanOrEqual(8);
     expect(noise.length).toBeLessThanOrEqual(10);
     for (const { payload } of noise) expect(payload[0]).toBeGreaterThan(62);
-    expect(heard.length).toBeLessThan(125);
-    const after = heard.findLastIndex(({ header }) => header.payloadType === 13) + 1;
-    expect(heard[after]!.header).toMatchObject({ payloadType: 9, marker: true });
-    expectContinuous(heard.map(({ header }) => header));
+    expect(received.length).toBeLessThan(125);
+    const after = received.findLastIndex(({ header }) => header.payloadType === 13) + 1;
+    expect(received[after]!.header).toMatchObject({ payloadType: 9, marker: true });
+    expectContinuous(received.map(({ header }) => header));
   });
 });
 
-describe('a party that pauses in Opus', () => {
-  it('is heard as noise of the level that it had, not as a loss, and is not taken for gone', async () => {
+describe('party that pauses in Opus', () => {
+  it('sounds like noise of its own level, without loss or timeout', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS') });
     bench.setPath('bridged');
@@ -91,9 +91,10 @@ describe('a party that pauses in Opus', () => {
       await bench.settled('agent');
       bench.pace(1);
     }
-    await bench.customer.hears(140);
-    const heard = bench.customer.samplesHeard('PCMU');
-    const levelAt = (frame: number) => levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 10) * FRAME_SAMPLES));
+    await bench.customer.untilReceived(140);
+    const received = bench.customer.receivedSamples('PCMU');
+    const levelAt = (frame: number) =>
+      levelDbov(received.subarray(frame * FRAME_SAMPLES, (frame + 10) * FRAME_SAMPLES));
     const before = levelAt(10);
     for (let frame = 30; frame < 130; frame += 10) {
       expect(Math.abs(levelAt(frame) - before), `frame ${frame}`).toBeLessThan(5);
@@ -102,7 +103,7 @@ describe('a party that pauses in Opus', () => {
     expect(bench.session.quality().agent).toMatchObject({ packets_lost: 0 });
   });
 
-  it('is heard as noise though it does not announce its pauses', async () => {
+  it('sounds like noise even without announcing its pauses', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS') });
     bench.setPath('bridged');
@@ -113,20 +114,21 @@ describe('a party that pauses in Opus', () => {
       await bench.settled('agent');
       bench.pace(1);
     }
-    await bench.customer.hears(180);
-    const heard = bench.customer.samplesHeard('PCMU');
-    const levelAt = (frame: number) => levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 20) * FRAME_SAMPLES));
+    await bench.customer.untilReceived(180);
+    const received = bench.customer.receivedSamples('PCMU');
+    const levelAt = (frame: number) =>
+      levelDbov(received.subarray(frame * FRAME_SAMPLES, (frame + 20) * FRAME_SAMPLES));
     for (let frame = 40; frame < 160; frame += 20)
       expect(levelAt(frame), `frame ${frame}`).toBeGreaterThan(QUIET_DBOV - 10);
     const { samplesConcealed } = bench.partyDump('agent').playout as { samplesConcealed: number };
     const missing = packets.filter((packet) => packet === null || isOpusPause(packet.length)).length;
-    // At 16 kHz: less than half of what is missing.
+    // At 16 kHz: less than half of the missing samples.
     expect(samplesConcealed).toBeLessThan(missing * FRAME_SAMPLES);
     expect(bench.session.quality().agent).toMatchObject({ packets_lost: 0 });
   });
 });
 
-/** Quiet noise, of which the encoder leaves out what is no news; null for a packet that is not sent. */
+/** Quiet noise in Opus with DTX; null for a packet that is not sent. */
 async function noiseInOpus(frames: number): Promise<(Uint8Array | null)[]> {
   const encoder = await OpusEncoder.open();
   encoder.dtx = true;

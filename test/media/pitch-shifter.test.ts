@@ -8,7 +8,7 @@ import { syntheticVowel } from './synthetic-vowels.ts';
 
 const RATE_HZ = 24_000;
 
-/** All of it, `block` samples at a time, at its own time. */
+/** Output for blocks of `block` samples, aligned with the input. */
 function shifted(samples: Float32Array, options: Partial<PitchShiftOptions>, block = 1000): Float32Array {
   const settings = { sampleRateHz: RATE_HZ, semitones: 0, range: 1, centreHz: null, usualPeak: 8000, ...options };
   const shifter = new PitchShifter(settings);
@@ -27,7 +27,7 @@ function vowel(hz: number | ((seconds: number) => number), name: 'a' | 'i' | 'u'
 }
 
 /**
- * Independent of the tracker: the first lag at which the autocorrelation of 60 ms comes near to its highest, in hertz.
+ * Frequency of the first lag at which the autocorrelation of 60 ms comes near its maximum, independent of the tracker.
  */
 function periodicityHz(samples: Float32Array, at: number): number {
   const sampleRateHz = RATE_HZ;
@@ -43,7 +43,7 @@ function periodicityHz(samples: Float32Array, at: number): number {
     }
     likeness.push(product / Math.sqrt(energy));
   }
-  // Beyond the ringing of the first formant around a lag of none.
+  // Skips the ringing of the first formant near lag zero.
   const shortest = likeness.findIndex((value) => value < 0.3);
   const most = Math.max(...likeness.slice(shortest));
   for (let lag = shortest; lag < longest; lag++) {
@@ -54,7 +54,7 @@ function periodicityHz(samples: Float32Array, at: number): number {
 }
 
 describe('PitchShifter', () => {
-  it('moves the pitch by as many semitones as it is told', () => {
+  it('shifts the pitch by the given semitones', () => {
     for (const hz of [80, 130, 220, 300]) {
       for (const semitones of [-7, -3, 2, 5, 12]) {
         const output = shifted(vowel(hz), { semitones });
@@ -76,7 +76,7 @@ describe('PitchShifter', () => {
     }
   });
 
-  it('of range 0 is monotone at the centre, of 2 goes twice as far', () => {
+  it('becomes monotone with range 0 and doubles movement with range 2', () => {
     const hzAt = (seconds: number) => 150 * 2 ** (Math.sin(2 * Math.PI * 1.5 * seconds) / 6);
     const input = vowel(hzAt);
     const monotone = shifted(input, { range: 0, centreHz: 150 });
@@ -90,13 +90,13 @@ describe('PitchShifter', () => {
     }
   });
 
-  it('without a known centre goes to the median of what it heard', () => {
+  it('uses the median of the input without a given centre', () => {
     const input = vowel((seconds) => (seconds < 0.7 ? 140 : 180));
     const output = shifted(input, { range: 0 });
     expect(Math.abs(periodicityHz(output, 19_000) / 140 - 1)).toBeLessThan(0.02);
   });
 
-  it('keeps the sound of the vowel: its spectrum stays where it was', () => {
+  it('keeps the spectral envelope of the vowel', () => {
     for (const name of ['a', 'i', 'u', 'e'] as const) {
       const input = vowel(110, name);
       for (const semitones of [-4, 4]) {
@@ -118,7 +118,7 @@ describe('PitchShifter', () => {
     }
   });
 
-  it('passes what is not voiced as it is, bit for bit', () => {
+  it('passes unvoiced sound unchanged, bit for bit', () => {
     const noise = whiteNoise(RATE_HZ, 3000, 9);
     expect(shifted(noise, { semitones: 6 })).toEqual(noise);
     const speech = Float32Array.from(spokenUtterances()[0]!.samples);
@@ -126,7 +126,7 @@ describe('PitchShifter', () => {
     expect(output.filter((sample, i) => sample === speech[i]).length / speech.length).toBeGreaterThan(0.25);
   });
 
-  it('makes the same of it however it comes', () => {
+  it('gives the same output for any block sizes', () => {
     const speech = Float32Array.from(spokenUtterances()[1]!.samples.subarray(0, 32_000));
     const whole = shifted(speech, { sampleRateHz: 16_000, semitones: 3, range: 0.5 }, 100_000);
     for (const block of [1, 7, 333, 5000]) {
@@ -135,7 +135,7 @@ describe('PitchShifter', () => {
   });
 });
 
-/** Power in bands of 250 Hz up to 4 kHz, in dB: wide enough to hold two harmonics or more. */
+/** Power in 250 Hz bands up to 4 kHz, in dB; each holds two harmonics or more. */
 function envelopeDb(samples: Float32Array): number[] {
   const fft = new RealFft(8192);
   const powers = new Float32Array(4097);

@@ -7,7 +7,6 @@ import { syntheticVowel } from './synthetic-vowels.ts';
 
 const PITCHES_HZ = [60, 71, 85, 100, 120, 143, 170, 202, 241, 286, 340, 400];
 
-/** What was found in the middle, away from the ends. */
 function trackOf(hz: number, more: Partial<Parameters<typeof syntheticVowel>[0]>): Float32Array {
   const sampleRateHz = more.sampleRateHz ?? 16_000;
   const samples = syntheticVowel({ sampleRateHz, seconds: 0.4, hzAt: () => hz, ...more });
@@ -23,7 +22,7 @@ describe('trackPitch', () => {
     }
   });
 
-  it('finds it at every sample rate', () => {
+  it('finds the pitch at every sample rate', () => {
     for (const sampleRateHz of [8000, 11_025, 22_050, 24_000, 44_100, 48_000]) {
       for (const hz of [60, 150, 400]) {
         for (const found of trackOf(hz, { sampleRateHz })) expect(Math.abs(found / hz - 1)).toBeLessThan(0.01);
@@ -31,7 +30,7 @@ describe('trackPitch', () => {
     }
   });
 
-  it('takes no octave for another although pulses come up to 2 % early or late', () => {
+  it('makes no octave errors with 2 % jitter', () => {
     for (const vowel of ['a', 'i', 'u', 'e'] as const) {
       for (const hz of PITCHES_HZ) {
         const found = trackOf(hz, { vowel, jitter: 0.02, random: seededRandom(hz) });
@@ -40,7 +39,7 @@ describe('trackPitch', () => {
     }
   });
 
-  it('follows a pitch that glides over an octave in half a second', () => {
+  it('follows a glide of an octave in half a second', () => {
     const hzAt = (seconds: number) => 110 * 2 ** (seconds / 0.5);
     const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 0.5, hzAt });
     const { hz, stepMs } = trackPitch(samples, 16_000);
@@ -49,7 +48,7 @@ describe('trackPitch', () => {
     }
   });
 
-  it('finds it under noise 10 dB below', () => {
+  it('finds the pitch with noise 10 dB below', () => {
     const random = seededRandom(5);
     const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 1, hzAt: () => 140 });
     const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
@@ -78,7 +77,7 @@ describe('trackPitch', () => {
     ).toBe(true);
   });
 
-  it('tells where the voice begins and ends within 30 ms', () => {
+  it('locates start and end of voicing within 30 ms', () => {
     const samples = new Float32Array(16_000);
     samples.set(syntheticVowel({ sampleRateHz: 16_000, seconds: 0.5, hzAt: () => 120 }), 4000);
     const voiced = Array.from(trackPitch(samples, 16_000).hz, (hz) => hz > 0);
@@ -86,7 +85,7 @@ describe('trackPitch', () => {
     expect(Math.abs(voiced.lastIndexOf(true) * PITCH_STEP_MS - 750)).toBeLessThanOrEqual(30);
   });
 
-  it('does not care for the scale, and has a frame for every 10 ms begun', () => {
+  it('does not depend on scale, and returns a value per started 10 ms', () => {
     const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 0.3, hzAt: () => 200 });
     const { hz } = trackPitch(samples, 16_000);
     expect(
@@ -101,7 +100,7 @@ describe('trackPitch', () => {
     expect(trackPitch(new Float32Array(81), 8000).hz.length).toBe(2);
   });
 
-  it('hears one man in a recording of a man who reads', () => {
+  it('finds one male voice in a recording', () => {
     const { samples } = spokenUtterances().find(({ name }) => name === 'librivox-0870')!;
     const voiced = trackPitch(Float32Array.from(samples), 16_000)
       .hz.filter((hz) => hz > 0)
@@ -113,7 +112,7 @@ describe('trackPitch', () => {
 });
 
 describe('PitchTracker', () => {
-  it('finds the same however the samples come', () => {
+  it('gives the same result for any block sizes', () => {
     const samples = syntheticVowel({ sampleRateHz: 22_050, seconds: 0.6, hzAt: (at) => 100 + 100 * at });
     const track = (sizes: readonly number[]) => {
       const tracker = new PitchTracker(22_050, { usualPeak: 1 });
@@ -137,7 +136,7 @@ describe('PitchTracker', () => {
     );
   });
 
-  it('tells of a moment at the latest 200 ms after it', () => {
+  it('reports each moment within 200 ms', () => {
     const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 1, hzAt: () => 120 });
     const tracker = new PitchTracker(16_000);
     const hz = new Float32Array(200);

@@ -11,13 +11,10 @@ import * as fc from '../properties.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 
-/** Sounds of 16 kHz that are played to a leg. */
-
 const FRAMES = 50;
 const WIDE_HZ = 5500;
 const NARROW_HZ = 700;
 const OTHER_HZ = 1300;
-/** Each of the two tones. */
 const EACH_DBOV = levelDbov(tone({ frequenciesHz: [NARROW_HZ], durationMs: 1000 })) - 6;
 
 const sound = () => ({
@@ -25,23 +22,23 @@ const sound = () => ({
   sampleRateHz: 16_000 as const,
 });
 
-async function heardBy(phone: RtpPhone, codec: Codec): Promise<Int16Array> {
-  if (codec !== 'OPUS') return phone.wideSamplesHeard(codec);
+async function receivedBy(phone: RtpPhone, codec: Codec): Promise<Int16Array> {
+  if (codec !== 'OPUS') return phone.receivedWideSamples(codec);
   const decoder = await OpusDecoder.open();
   const frame = new Int16Array(1920);
-  const heard = phone.heard.flatMap(({ payload }) => [...frame.subarray(0, decoder.decode(payload, frame))]);
+  const received = phone.received.flatMap(({ payload }) => [...frame.subarray(0, decoder.decode(payload, frame))]);
   decoder.close();
-  return Int16Array.from(heard);
+  return Int16Array.from(received);
 }
 
-/** Levels of the two tones, and of what 5.5 kHz folds over to at 8 kHz; without the beginning, where filters settle. */
-function levelsIn(heard: Int16Array) {
-  const middle = heard.subarray(3200, 14_400);
+/** Levels of both tones and of the alias of 5.5 kHz at 8 kHz, after the filters settled. */
+function levelsIn(received: Int16Array) {
+  const middle = received.subarray(3200, 14_400);
   const [narrow, wide, alias] = [NARROW_HZ, WIDE_HZ, 8000 - WIDE_HZ].map((hz) => toneLevelDbov(middle, hz, 16_000));
   return { narrow: narrow!, wide: wide!, alias: alias!, other: toneLevelDbov(middle, OTHER_HZ, 16_000) };
 }
 
-/** The customer says a tone at 16 kHz in a codec that has it. */
+/** The customer sends a tone at 16 kHz if the codec allows. */
 async function customerSays(bench: Bench, codec: 'PCMU' | 'G722'): Promise<void> {
   const samples = tone({ frequenciesHz: [OTHER_HZ], durationMs: 20 * FRAMES });
   const encoder = new PacketEncoder(FRAME_SAMPLES);
@@ -54,28 +51,28 @@ async function customerSays(bench: Bench, codec: 'PCMU' | 'G722'): Promise<void>
   }
 }
 
-describe('a sound of 16 kHz', () => {
-  it.each(['G722', 'OPUS'] as const)('keeps what is above 4 kHz for a leg that speaks %s', async (codec) => {
+describe('16 kHz sound', () => {
+  it.each(['G722', 'OPUS'] as const)('keeps content above 4 kHz for a leg with %s', async (codec) => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote(codec) });
     const end = bench.session.play('agent', { ...sound(), over: false });
     bench.pace(FRAMES);
     expect(await end).toBe('played');
-    await bench.agent.hears(FRAMES);
-    const { narrow, wide } = levelsIn(await heardBy(bench.agent, codec));
+    await bench.agent.untilReceived(FRAMES);
+    const { narrow, wide } = levelsIn(await receivedBy(bench.agent, codec));
     expect(Math.abs(narrow - EACH_DBOV)).toBeLessThan(1.5);
     expect(wide).toBeGreaterThan(EACH_DBOV - 10);
   });
 
-  it.each(['PCMU', 'PCMA'] as const)('is heard without what is above 4 kHz by a leg that speaks %s', async (codec) => {
+  it.each(['PCMU', 'PCMA'] as const)('loses content above 4 kHz for a leg with %s', async (codec) => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote(codec) });
     const end = bench.session.play('agent', { ...sound(), over: false });
     bench.pace(FRAMES);
     expect(await end).toBe('played');
-    await bench.agent.hears(FRAMES);
-    expect(bench.agent.heard).toHaveLength(FRAMES);
-    const { narrow, alias } = levelsIn(await heardBy(bench.agent, codec));
+    await bench.agent.untilReceived(FRAMES);
+    expect(bench.agent.received).toHaveLength(FRAMES);
+    const { narrow, alias } = levelsIn(await receivedBy(bench.agent, codec));
     expect(Math.abs(narrow - EACH_DBOV)).toBeLessThan(0.5);
     expect(alias).toBeLessThan(-50);
   });
@@ -86,21 +83,21 @@ describe('a sound of 16 kHz', () => {
     ['PCMU', 'OPUS'],
     ['G722', 'PCMU'],
     ['PCMU', 'PCMU'],
-  ] as const)('is heard over a party that speaks %s by a leg that speaks %s', async (customer, agent) => {
+  ] as const)('mixes with a party in %s for a leg with %s', async (customer, agent) => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote(agent), customer: bench.customer.remote(customer) });
     bench.setPath('bridged');
     void bench.session.play('agent', { ...sound(), over: true });
     await customerSays(bench, customer);
-    await bench.agent.hears(FRAMES - 4);
-    const { narrow, wide, other, alias } = levelsIn(await heardBy(bench.agent, agent));
+    await bench.agent.untilReceived(FRAMES - 4);
+    const { narrow, wide, other, alias } = levelsIn(await receivedBy(bench.agent, agent));
     expect(Math.abs(narrow - EACH_DBOV)).toBeLessThan(1.5);
     expect(Math.abs(other - (EACH_DBOV + 6 - 12))).toBeLessThan(1.5);
     if (agent === 'PCMU') expect(alias).toBeLessThan(-50);
     else expect(wide).toBeGreaterThan(EACH_DBOV - 10);
   });
 
-  it('goes on where it was when the leg changes to another codec', async () => {
+  it('continues at its position when the leg changes its codec', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('G722') });
     const end = bench.session.play('agent', { ...sound(), over: false });
@@ -108,14 +105,14 @@ describe('a sound of 16 kHz', () => {
     await bench.session.connectParty('agent', bench.agent.remote('PCMU'));
     bench.pace(25);
     expect(await end).toBe('played');
-    await bench.agent.hears(FRAMES);
-    const heard = bench.agent.samplesHeard('PCMU', 25);
-    expect(Math.abs(toneLevelDbov(heard.subarray(160), NARROW_HZ) - EACH_DBOV)).toBeLessThan(0.5);
+    await bench.agent.untilReceived(FRAMES);
+    const received = bench.agent.receivedSamples('PCMU', 25);
+    expect(Math.abs(toneLevelDbov(received.subarray(160), NARROW_HZ) - EACH_DBOV)).toBeLessThan(0.5);
   });
 });
 
-describe('the part of a sound that is converted to 8 kHz', () => {
-  it('is as if all of it were, whatever is asked for first', () => {
+describe('lazy conversion to 8 kHz', () => {
+  it('matches a full conversion in any order of access', () => {
     const asked = fc.array(
       fc.record({ from: fc.integer({ min: 0, max: 900 }), ticks: fc.integer({ min: 1, max: 300 }) }),
     );
@@ -138,7 +135,7 @@ describe('the part of a sound that is converted to 8 kHz', () => {
     );
   });
 
-  it('has no seam where a sound that is repeated begins anew', () => {
+  it('repeats without a seam', () => {
     // 500 Hz: whole periods in 100 ms.
     const wide = tone({ frequenciesHz: [500], durationMs: 100, sampleRateHz: 16_000 });
     const narrow = new NarrowSound(wide, true);

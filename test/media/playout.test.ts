@@ -6,14 +6,14 @@ import { JitterBuffer } from '../../media/relay/jitter-buffer.ts';
 import { Playout } from '../../media/relay/playout.ts';
 import { emptyRtpHeader } from '../../media/rtp/packet.ts';
 import * as fc from '../properties.ts';
-import { heardPacket } from './heard-packet.ts';
+import { decodedPacket } from './decoded-packet.ts';
 import { largest } from './sounds.ts';
 
-/** A frame is played out 40 ms after it was said, until the jitter is known. */
+/** Initial delay of 40 ms, until the jitter is known. */
 const DELAY_FRAMES = 2;
 const NOISE_60_DBOV = Uint8Array.of(60);
 
-/** A party that says a tone, or what a test wants, frame by frame; keeps what is played out of it. */
+/** A party that sends frames as scripted, with the frames played out. */
 class Speaker {
   readonly taken: Int16Array[] = [];
   readonly #playout = new Playout({ nowMs: 0 });
@@ -42,8 +42,7 @@ class Speaker {
     this.#playout.addComfortNoise(payload, header, this.#nowMs);
   }
 
-  /** What was played out of the frame that was said as number `index`. */
-  heardOf(index: number): Int16Array {
+  playedOf(index: number): Int16Array {
     return this.taken[index + DELAY_FRAMES]!;
   }
 
@@ -62,7 +61,7 @@ class Speaker {
   #deliver(frame: number): void {
     const octets = new Uint8Array(FRAME_SAMPLES);
     encodeG711('PCMU', this.saidIn(frame), octets);
-    this.#playout.addAudio(heardPacket(octets, this.#place(frame)), this.#nowMs);
+    this.#playout.addAudio(decodedPacket(octets, this.#place(frame)), this.#nowMs);
   }
 
   #place(frame: number) {
@@ -70,7 +69,7 @@ class Speaker {
   }
 }
 
-/** 20 ms of tone in each packet, which come as late as `lateMs` tells; the levels of what is played out, in dBov. */
+/** Plays 20 ms packets that arrive late by `lateMs`; returns output levels in dBov. */
 function playedOut(frames: number, lateMs: (frame: number) => number, level = -10) {
   const sound = tone({ frequenciesHz: [233], durationMs: 20 * frames, levelDbfs: level });
   const playout = new Playout({ nowMs: 0 });
@@ -82,7 +81,7 @@ function playedOut(frames: number, lateMs: (frame: number) => number, level = -1
       const { frame, atMs } = packets[0];
       const octets = new Uint8Array(FRAME_SAMPLES);
       encodeG711('PCMU', sound.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES), octets);
-      playout.addAudio(heardPacket(octets, { sequence: frame, timestamp: frame * FRAME_SAMPLES }), atMs);
+      playout.addAudio(decodedPacket(octets, { sequence: frame, timestamp: frame * FRAME_SAMPLES }), atMs);
     }
     playout.takeFrame(nowMs);
     levels.push(levelDbov(playout.frame));
@@ -90,18 +89,18 @@ function playedOut(frames: number, lateMs: (frame: number) => number, level = -1
   return { levels, dump: playout.dump() as { delayMs: number; samplesConcealed: number; samplesLate: number } };
 }
 
-describe('the delay of a playout', () => {
-  it('falls to 20 ms where packets come in time, as soon as the party is quiet', () => {
+describe('playout delay', () => {
+  it('falls to 20 ms for punctual packets, in a pause', () => {
     expect(playedOut(500, () => 0, -60).dump).toMatchObject({ delayMs: 20, samplesConcealed: 0, samplesLate: 0 });
   });
 
-  it('falls after ten seconds where the party is never quiet, without a gap', () => {
+  it('falls after ten seconds without a pause, and without a gap', () => {
     const { levels, dump } = playedOut(1000, () => 0);
     expect(dump).toMatchObject({ delayMs: 20, samplesLate: 0 });
     expect(Math.min(...levels.slice(10))).toBeGreaterThan(-16);
   });
 
-  it('grows to what jitter needs, after which nothing is concealed any more', () => {
+  it('grows with jitter until nothing needs concealment', () => {
     const jitter = (frame: number): number => (frame * 37) % 61;
     const before = playedOut(400, jitter).dump;
     const after = playedOut(800, jitter).dump;
@@ -115,8 +114,8 @@ describe('the delay of a playout', () => {
   });
 });
 
-describe('a jitter buffer', () => {
-  it('hands out each packet once, in the order of time, whatever the order in which they come', () => {
+describe('jitter buffer', () => {
+  it('returns each packet once in timestamp order, for any arrival order', () => {
     const packets = fc.array(
       fc.record({ frame: fc.integer({ min: 0, max: 99 }), bytes: fc.integer({ min: 1, max: 400 }) }),
       {
@@ -129,7 +128,7 @@ describe('a jitter buffer', () => {
         const payloads = new Map<number, Uint8Array>();
         for (const { frame, bytes } of put) {
           const payload = new Uint8Array(bytes).fill(frame);
-          buffer.put(heardPacket(payload, { sequence: frame, timestamp: 160 * frame }), 160 * frame);
+          buffer.put(decodedPacket(payload, { sequence: frame, timestamp: 160 * frame }), 160 * frame);
           if (!payloads.has(frame)) payloads.set(frame, payload);
         }
         const taken: [number, Uint8Array][] = [];
@@ -143,41 +142,41 @@ describe('a jitter buffer', () => {
   });
 });
 
-describe('the playout of a party', () => {
-  it('conceals a lost packet, and not one that comes late', () => {
+describe('playout of a party', () => {
+  it('conceals a lost packet, but not a late one', () => {
     const speaker = new Speaker().say('..........x......<.......');
     expect(speaker.dump()).toMatchObject({ samplesConcealed: FRAME_SAMPLES, samplesLate: 0 });
     for (const index of [10, 17]) {
-      const error = speaker.heardOf(index).map((sample, i) => sample - speaker.saidIn(index)[i]!);
+      const error = speaker.playedOf(index).map((sample, i) => sample - speaker.saidIn(index)[i]!);
       expect(meanPower(error), `frame ${index}`).toBeLessThan(0.2 * meanPower(speaker.saidIn(index)));
     }
   });
 
-  it('fades to silence when a party stops without a word', () => {
+  it('fades to silence when a party stops abruptly', () => {
     const speaker = new Speaker().say('..........----------');
-    expect(largest(speaker.heardOf(10))).toBeGreaterThan(3000);
-    expect(largest(speaker.heardOf(13))).toBe(0);
+    expect(largest(speaker.playedOf(10))).toBeGreaterThan(3000);
+    expect(largest(speaker.playedOf(13))).toBe(0);
   });
 
-  it('fills an announced pause with noise of the announced level, and ends it with the next audio', () => {
+  it('fills an announced pause with comfort noise until audio returns', () => {
     const speaker = new Speaker().say('..........n-----------........');
     for (const index of [12, 15, 20]) {
-      expect(Math.abs(levelDbov(speaker.heardOf(index)) + 60), `frame ${index}`).toBeLessThan(3);
+      expect(Math.abs(levelDbov(speaker.playedOf(index)) + 60), `frame ${index}`).toBeLessThan(3);
     }
     expect(speaker.dump()).toMatchObject({ samplesConcealed: 0, isPausing: false });
-    expect(meanPower(speaker.heardOf(24))).toBeGreaterThan(0.9 * meanPower(speaker.saidIn(24)));
+    expect(meanPower(speaker.playedOf(24))).toBeGreaterThan(0.9 * meanPower(speaker.saidIn(24)));
   });
 
-  it('takes a loss after a pause for a loss', () => {
+  it('detects a loss after a pause', () => {
     const speaker = new Speaker().say('.....n---......x......');
     expect(speaker.dump()).toMatchObject({ samplesConcealed: FRAME_SAMPLES, isPausing: false });
-    expect(largest(speaker.heardOf(15))).toBeGreaterThan(3000);
+    expect(largest(speaker.playedOf(15))).toBeGreaterThan(3000);
   });
 
-  it('keeps a second pause that was announced before the first one was played out', () => {
+  it('handles a second pause announced before the first was played', () => {
     const speaker = new Speaker().say('.....n-.n-----------');
     expect(speaker.dump()).toMatchObject({ samplesConcealed: 0, isPausing: true });
-    expect(Math.abs(levelDbov(speaker.heardOf(12)) + 60)).toBeLessThan(3);
+    expect(Math.abs(levelDbov(speaker.playedOf(12)) + 60)).toBeLessThan(3);
   });
 
   it('ignores comfort noise without a payload', () => {

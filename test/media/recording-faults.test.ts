@@ -31,7 +31,6 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** The recording as it is played back. */
 async function played(folderOfFile: string, name: string) {
   const objects = await openObjectStore({ folder: folderOfFile });
   const object = (await createPlayableObjects(objects, keys).open(name))!;
@@ -39,8 +38,8 @@ async function played(folderOfFile: string, name: string) {
   return { bytes, ...parseWav(bytes) };
 }
 
-describe('an encrypted recording of a process that is killed', () => {
-  it('can be completed, loses at most its last chunk, and never was in clear on disk', async () => {
+describe('encrypted recording of a killed process', () => {
+  it('can be completed, loses one chunk at most, and was never in clear on disk', async () => {
     const filePath = join(folder, 'call.wav.sealed');
     const program = join(import.meta.dirname, 'recording-process.ts');
     const child = spawn('node', [program, filePath, KEY.toString('base64')], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -61,8 +60,8 @@ describe('an encrypted recording of a process that is killed', () => {
   });
 });
 
-describe('an encrypted recording that was cut at any byte', () => {
-  it('plays as a WAV file of its whole chunks once it is repaired', async () => {
+describe('encrypted recording truncated at any byte', () => {
+  it('plays as a WAV file of its whole chunks after repair', async () => {
     const filePath = join(folder, 'cut.wav.sealed');
     const unlockCut = (header: Uint8Array) => keys.open(header, 'cut.wav');
     const sealedChunk = 16_384 + 28;
@@ -84,8 +83,8 @@ describe('an encrypted recording that was cut at any byte', () => {
   });
 });
 
-describe('an encrypted recording of a media worker that dies', () => {
-  it('can be completed with the seal that it was started with', async () => {
+describe('encrypted recording of a dead media worker', () => {
+  it('can be completed with its original seal', async () => {
     const range = await freePortRange(4);
     const plane = createMediaPlane({
       ...{ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: range.min, rtpPortMax: range.max },
@@ -111,11 +110,11 @@ describe('an encrypted recording of a media worker that dies', () => {
   });
 });
 
-/** A file system of its own with this much room. Only root can mount one. */
+/** A small file system of its own; mounting requires root. */
 const FULL_AFTER_BYTES = 256 * 1024;
 const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0;
 
-describe.skipIf(!canMount)('on a full disk (needs root, to mount a small one)', () => {
+describe.skipIf(!canMount)('full disk (requires root, to mount a small one)', () => {
   let disk: string;
   beforeAll(async () => {
     disk = join(folder, 'disk');
@@ -128,9 +127,9 @@ describe.skipIf(!canMount)('on a full disk (needs root, to mount a small one)', 
   });
 
   it.each([
-    ['a recording', 'call.wav', null],
+    ['a plain recording', 'call.wav', null],
     ['an encrypted recording', 'call.wav.sealed', unlock],
-  ])('%s fails once, the call goes on, and what was written plays', async (_name, name, unlockFile) => {
+  ])('fails %s once, continues the call, and leaves a playable file', async (_name, name, unlockFile) => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -142,11 +141,11 @@ describe.skipIf(!canMount)('on a full disk (needs root, to mount a small one)', 
     const talk = async () => {
       bench.agent.say(bench.ports.agent, 'PCMU', SPEECH[said % 50]!);
       said += 1;
-      await bench.customer.hears(said);
+      await bench.customer.untilReceived(said);
       bench.nowMs += 20;
       if (said % 12 === 0) bench.session.tick();
     };
-    // 256 KiB hold eight seconds; the disk needs a moment to notice.
+    // 256 KiB hold eight seconds; the write error follows later.
     while (failures().length === 0) await talk();
     expect(said).toBeGreaterThan(300);
     for (let i = 0; i < 100; i++) await talk();
@@ -161,8 +160,7 @@ describe.skipIf(!canMount)('on a full disk (needs root, to mount a small one)', 
   });
 });
 
-describe('on a disk that hangs', () => {
-  /** A file whose disk takes nothing until it is released. */
+describe('hanging disk', () => {
   function hangingFile(hangs: 'open' | 'append' | 'finish') {
     const disk = Promise.withResolvers<void>();
     const calls: string[] = [];
@@ -190,7 +188,7 @@ describe('on a disk that hangs', () => {
     return { file, calls, failures, clock, release: () => disk.resolve() };
   }
 
-  it('a recording fails once when a megabyte waits, and writes nothing more', async () => {
+  it('fails a recording once when a megabyte is queued, and writes nothing more', async () => {
     const { file, calls, failures, release, clock } = hangingFile('append');
     await file.open();
     for (let i = 0; i < 100; i++) file.write(new Int16Array(8000));
@@ -203,7 +201,7 @@ describe('on a disk that hangs', () => {
   });
 
   it.each(['open', 'append', 'finish'] as const)(
-    'the end of the call waits five seconds for %s, not for ever',
+    'delays the end of the call by five seconds at most for %s',
     async (hangs) => {
       const { file, calls, failures, clock, release } = hangingFile(hangs);
       const opening = file.open();
@@ -218,7 +216,7 @@ describe('on a disk that hangs', () => {
       release();
       await opening;
       while (hangs !== 'finish' && !calls.includes('abandon')) await new Promise((done) => setImmediate(done));
-      // Nothing is written after the failure: the file may be completed by then.
+      // Nothing is written after the failure, since the file may already be completed.
       expect(calls.slice(calls.indexOf(hangs) + 1)).toEqual(hangs === 'finish' ? [] : ['abandon']);
       expect(failures.length).toBe(1);
     },

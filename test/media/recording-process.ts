@@ -4,10 +4,7 @@ import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
-/**
- * A process that records a call between two phones of its own into the file it is given, until it is killed. Encrypts
- * the file if it gets a key.
- */
+/** Records a call between two phones to the given file until killed, encrypted if a key is given. */
 
 const [, , filePath, keyInBase64] = process.argv;
 if (filePath === undefined) throw new RangeError('usage: recording-process.ts <file> [key]');

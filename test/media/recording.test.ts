@@ -8,7 +8,7 @@ import { framesOf, tone } from '../../media/dsp/tones.ts';
 import { SessionRecorder } from '../../media/recording/session-recorder.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
-import { heardPacket } from './heard-packet.ts';
+import { decodedPacket } from './decoded-packet.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -16,7 +16,6 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** A recorder on a clock that moves as the test says. */
 class Session {
   readonly failures: string[] = [];
   readonly recorder: SessionRecorder;
@@ -37,10 +36,10 @@ class Session {
   }
 
   hear(channel: 0 | 1, timestamp: number, octets: Uint8Array, ssrc = 1): void {
-    this.recorder.addAudio(channel, heardPacket(octets, { ssrc, timestamp: timestamp >>> 0 }), this.nowMs);
+    this.recorder.addAudio(channel, decodedPacket(octets, { ssrc, timestamp: timestamp >>> 0 }), this.nowMs);
   }
 
-  /** Ten seconds take no time here, but the disk needs its own. */
+  /** The simulated time passes instantly, but the disk needs real time. */
   async diskCaughtUp(): Promise<void> {
     const recordedBytes = (this.#flushedAtMs - 50_000) * 32;
     for (;;) {
@@ -49,7 +48,6 @@ class Session {
     }
   }
 
-  /** The samples of both channels. */
   async finish(): Promise<[Int16Array, Int16Array]> {
     const summary = await this.recorder.stop(this.nowMs);
     const wav = await readWav(this.recorder.filePath);
@@ -62,7 +60,6 @@ const low = framesOf('PCMU', tone({ frequenciesHz: [500], durationMs: 1000 }));
 const high = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 1000 }));
 const isSilent = (samples: Int16Array): boolean => samples.every((sample) => sample === 0);
 
-/** First and last index of what is louder than nothing. */
 function extent(samples: Int16Array): [number, number] {
   return [
     samples.findIndex((sample) => Math.abs(sample) > 50),
@@ -70,8 +67,8 @@ function extent(samples: Int16Array): [number, number] {
   ];
 }
 
-describe('a recording', () => {
-  it('has the agent left and the customer right, each when they spoke, and lasts as long as it ran', async () => {
+describe('call recording', () => {
+  it('places the agent left and the customer right, in time, for its whole duration', async () => {
     const session = new Session();
     await session.recorder.open();
     session.advance(500);
@@ -88,11 +85,11 @@ describe('a recording', () => {
     expect(isSilent(customer.subarray(0, 8000)) && isSilent(customer.subarray(16_000))).toBe(true);
   });
 
-  it('follows a further party to the other channel', async () => {
+  it('adds a further party to the other channel', async () => {
     const session = new Session();
     await session.recorder.open();
     for (let i = 0; i < 100; i++) {
-      const packet = heardPacket(low[i % 50]!, { ssrc: 3, timestamp: i * 160 });
+      const packet = decodedPacket(low[i % 50]!, { ssrc: 3, timestamp: i * 160 });
       session.recorder.addVoice('third', i < 50 ? 1 : 0, packet, session.nowMs);
       session.advance(20);
     }
@@ -103,7 +100,7 @@ describe('a recording', () => {
     expect(toneLevelDbov(customer.subarray(0, 8000), 500)).toBeGreaterThan(-14);
   });
 
-  it('is silent where packets were lost or the party was silent, and right after it', async () => {
+  it('contains silence for losses and pauses, and aligns what follows', async () => {
     const session = new Session();
     await session.recorder.open();
     for (let i = 0; i < 150; i++) {
@@ -119,7 +116,7 @@ describe('a recording', () => {
     expect(levelDbov(agent.subarray(16_000, 16_160))).toBeGreaterThan(-16);
   });
 
-  it('puts packets that jitter and overtake each other where their timestamps say', async () => {
+  it('places jittered and reordered packets by their timestamps', async () => {
     const samples = tone({ frequenciesHz: [300, 510], durationMs: 1000 });
     const frames = framesOf('PCMU', samples);
     const arrivals = fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 50, maxLength: 50 });
@@ -149,7 +146,7 @@ describe('a recording', () => {
     );
   });
 
-  it('stays aligned with the clock when the party’s clock drifts by a tenth of a percent for ten minutes', async () => {
+  it('stays aligned when the clock of the party drifts by 0.1 % for ten minutes', async () => {
     const session = new Session();
     await session.recorder.open();
     const click = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 20, levelDbfs: -3 }))[0]!;
@@ -157,7 +154,7 @@ describe('a recording', () => {
     const frames = 30_000;
     for (let i = 0; i < frames; i++) {
       const isLast = i === frames - 1;
-      const packet = heardPacket(isLast ? click : quiet, { timestamp: Math.round(i * 160 * 1.001) });
+      const packet = decodedPacket(isLast ? click : quiet, { timestamp: Math.round(i * 160 * 1.001) });
       session.recorder.addAudio(0, packet, session.nowMs);
       session.advance(20);
       if (i % 500 === 499) await session.diskCaughtUp();
@@ -168,7 +165,7 @@ describe('a recording', () => {
     expect(Math.abs(start - (frames - 1) * 160)).toBeLessThan(80 * 8);
   });
 
-  it('follows a party whose timestamps leap or whose SSRC changes, and lasts no longer for it', async () => {
+  it('follows timestamp jumps and SSRC changes without growing', async () => {
     const session = new Session();
     await session.recorder.open();
     for (let i = 0; i < 100; i++) {
@@ -182,7 +179,7 @@ describe('a recording', () => {
     for (let at = 0; at < agent.length; at += 800) expect(levelDbov(agent.subarray(at, at + 800))).toBeGreaterThan(-16);
   });
 
-  it('is as long as the clock ran whatever timestamps hostile parties send', async () => {
+  it('lasts as long as the clock for any hostile timestamps', async () => {
     let run = 0;
     const packet = fc.record({
       ssrc: fc.nat(2),
@@ -206,7 +203,7 @@ describe('a recording', () => {
     );
   });
 
-  it('loses nothing of a thread that stalled for three seconds', async () => {
+  it('loses nothing when the thread stalls for three seconds', async () => {
     const session = new Session();
     await session.recorder.open();
     const speak = (from: number, to: number): void => {
@@ -216,7 +213,7 @@ describe('a recording', () => {
       speak(i, i + 1);
       session.advance(20);
     }
-    // No flush and no packet for three seconds; then the socket's buffer comes at once.
+    // No flush and no packet for three seconds, then the socket buffer at once.
     session.nowMs += 3000;
     speak(50, 200);
     session.advance(600);
@@ -224,7 +221,7 @@ describe('a recording', () => {
     for (let at = 0; at < 4 * 8000; at += 1600) expect(levelDbov(agent.subarray(at, at + 1600))).toBeGreaterThan(-16);
   });
 
-  it('fails once and quietly when the file cannot be made, and takes audio nevertheless', async () => {
+  it('fails once when the file cannot be created, and keeps accepting audio', async () => {
     const session = new Session(join(folder, 'missing', 'call.wav'));
     await expect(session.recorder.open()).rejects.toMatchObject({ code: 'ENOENT' });
     session.hear(0, 0, low[0]!);
@@ -241,13 +238,13 @@ describe('a recording', () => {
     expect(session.failures).toEqual(['ENOSPC']);
   });
 
-  it('fails rather than fill the memory when the disk takes nothing', async () => {
+  it('fails before a blocked disk exhausts memory', async () => {
     const session = new Session();
     session.advance(120_000);
     expect(session.failures).toEqual(['the disk is too slow']);
   });
 
-  it('that is stopped while its file is still being opened is whole', async () => {
+  it('remains complete when stopped while its file opens', async () => {
     const session = new Session();
     const opening = session.recorder.open();
     session.hear(1, 0, low[0]!);

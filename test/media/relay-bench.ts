@@ -3,15 +3,17 @@ import { routingOf } from '../../actors/call-routing.ts';
 import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { Datagrams } from '../../media/datagrams/datagrams.ts';
 import { openDatagrams } from '../../media/datagrams/open-datagrams.ts';
+import { isMeasurement, type MediaMeasurement } from '../../media/media-plane.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
 import type { RtpHeader } from '../../media/rtp/packet.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
-/** A session in this thread, between two phones on real sockets, with a clock that the test sets. */
+/** A session in this thread between two phones on real sockets, with a fake clock. */
 export class Bench {
   readonly events: MediaEvent<string>[] = [];
+  readonly measurements: MediaMeasurement[] = [];
   readonly agent: RtpPhone;
   readonly customer: RtpPhone;
   readonly ports: Record<LegName, number>;
@@ -56,7 +58,7 @@ export class Bench {
       pacer,
       sendRing: new SendRing(),
       clock,
-      post: (event) => bench.events.push(event),
+      post: (event) => (isMeasurement(event) ? bench.measurements.push(event) : bench.events.push(event)),
     });
     return bench;
   }
@@ -66,7 +68,6 @@ export class Bench {
     await this.session.connectParty('customer', remotes.customer ?? this.customer.remote());
   }
 
-  /** Lets the ringing tone, or what is played, go on for so many frames. */
   pace(frames: number): void {
     for (let i = 0; i < frames; i++) {
       this.#tickPacer?.();
@@ -74,12 +75,11 @@ export class Bench {
     }
   }
 
-  /** What the session tells of a party. */
   partyDump(leg: LegName): Record<string, unknown> {
     return (this.session.dump() as { parties: Record<LegName, Record<string, unknown>> }).parties[leg];
   }
 
-  /** As the call has it in that phase, which ends what is said to the agent. */
+  /** Applies the routing of a call phase, which ends playback to the agent. */
   setPath(path: Parameters<typeof routingOf>[0]): void {
     this.session.stopPlaying('agent');
     this.session.setRouting(routingOf(path));
@@ -89,7 +89,7 @@ export class Bench {
     return this.partyDump(leg).counters as Record<string, number>;
   }
 
-  /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */
+  /** Waits until the session has processed earlier packets, by sending a malformed one. */
   async settled(leg: LegName): Promise<void> {
     const before = this.#malformed(leg);
     this[leg].sendRaw(this.ports[leg], Buffer.from('not rtp'));
@@ -108,7 +108,6 @@ export class Bench {
   }
 }
 
-/** Every sequence number one above the former, timestamps never back, one SSRC. */
 export function expectContinuous(headers: RtpHeader[]): void {
   expect(new Set(headers.map((header) => header.ssrc)).size).toBe(1);
   for (let i = 1; i < headers.length; i++) {

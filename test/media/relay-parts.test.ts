@@ -9,7 +9,7 @@ import {
   STRANGER_PACKETS,
 } from '../../media/relay/source-latch.ts';
 
-describe('the source latch', () => {
+describe('source latch', () => {
   const signalled = Endpoint.of('10.0.0.1', 4000);
   const samehost = Endpoint.of('10.0.0.1', 5000);
   const stranger = Endpoint.of('10.9.9.9', 4000);
@@ -23,7 +23,7 @@ describe('the source latch', () => {
     };
   };
 
-  it('prefers the signalled source to its host and its host to a stranger, within the window', () => {
+  it('prefers the signalled address to its host, and its host to others, within the window', () => {
     const { hear } = open();
     for (let i = 1; i < STRANGER_PACKETS; i++) expect(hear(stranger, i)).toBe('refused');
     expect(hear(stranger, 10)).toBe('latched');
@@ -34,7 +34,7 @@ describe('the source latch', () => {
     expect(hear(signalled, 60)).toBe('accepted');
   });
 
-  it('is shut after the window, to the signalled source too while the latched one speaks', () => {
+  it('closes after the window, even to the signalled address while the latched one sends', () => {
     const { hear } = open();
     hear(samehost, 100);
     for (let nowMs = 1000; nowMs < 20_000; nowMs += 1000) {
@@ -43,7 +43,7 @@ describe('the source latch', () => {
     }
   });
 
-  it('lets the signalled host, and nobody else, take over from a source that fell silent', () => {
+  it('lets only the signalled host replace a silent source', () => {
     const { hear } = open();
     hear(samehost, 100);
     const later = LATCH_WINDOW_MS + RELATCH_AFTER_SILENCE_MS;
@@ -52,7 +52,7 @@ describe('the source latch', () => {
     expect(hear(samehost, later + 40)).toBe('refused');
   });
 
-  it('lets one stranger take over from another that fell silent, once the peer has signalled again', () => {
+  it('lets one stranger replace a silent one after new signalling', () => {
     const { latch, hear } = open();
     const moved = Endpoint.of('10.9.9.9', 6000);
     for (let i = 0; i < STRANGER_PACKETS; i++) hear(stranger, i);
@@ -65,7 +65,7 @@ describe('the source latch', () => {
     expect(hear(moved, resumedAtMs + 40)).toBe('accepted');
   });
 
-  it('takes no stranger who comes after the window, or whose packets are not one stream', () => {
+  it('rejects strangers after the window or without a consistent stream', () => {
     const late = open();
     for (let i = 0; i < 10; i++) expect(late.hear(stranger, LATCH_WINDOW_MS + i)).toBe('refused');
     const { latch } = open();
@@ -74,7 +74,7 @@ describe('the source latch', () => {
     for (let i = 0; i < 10; i++) expect(latch.judge(other, { ssrc: i, sequence: 100 + i }, i)).toBe('refused');
   });
 
-  it('keeps its source when the same SDP comes again, and forgets it for another', () => {
+  it('keeps its source for the same SDP and resets for a different one', () => {
     const { latch, hear } = open();
     const moved = Endpoint.of('10.0.0.2', 4000);
     hear(samehost, 100);
@@ -86,8 +86,8 @@ describe('the source latch', () => {
   });
 });
 
-describe('the frame pacer', () => {
-  it('sends fifty frames a second whatever the timer does, and skips a stall', () => {
+describe('frame pacer', () => {
+  it('paces fifty frames per second despite timer delays, and skips a stall', () => {
     let nowMs = 0;
     let due: { atMs: number; callback: () => void } | null = null;
     const pacer = new FramePacer({
@@ -119,8 +119,8 @@ describe('the frame pacer', () => {
   });
 });
 
-describe('the send ring', () => {
-  it('does not hand out a slot again for a thousand packets', () => {
+describe('send ring', () => {
+  it('reuses a slot only after a thousand packets', () => {
     const ring = new SendRing();
     const first = ring.take(172);
     first.fill(1);

@@ -19,7 +19,6 @@ const tone440 = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 400 });
 const tone1000 = toneFrames('PCMU', { frequenciesHz: [1000], durationMs: 400 });
 const ALL_SUITES = Object.keys(SUITES) as SrtpSuite[];
 
-/** What the leg of the session shows of its SRTP. */
 function srtpOf(bench: Bench, leg: 'agent' | 'customer') {
   return bench.partyDump(leg).srtp as {
     opened: number;
@@ -33,19 +32,19 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('a relayed session with SRTP', () => {
+describe('relayed session with SRTP', () => {
   for (const suite of ALL_SUITES) {
-    it(`${suite}: lets an encrypted and a plain party hear each other, and reports which is which`, async () => {
+    it(`${suite}: relays between an encrypted and a plain party, and reports which one is encrypted`, async () => {
       await using bench = await Bench.open();
       bench.customer.srtp = new PhoneSrtp(suite);
       await bench.connect();
       bench.setPath('bridged');
       for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
       for (const payload of tone1000) bench.customer.say(bench.ports.customer, 'PCMU', payload);
-      await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
-      expect(bench.customer.heard.map(({ payload }) => payload)).toEqual(tone440.map((frame) => Buffer.from(frame)));
-      expect(bench.agent.heard.map(({ payload }) => payload)).toEqual(tone1000.map((frame) => Buffer.from(frame)));
-      expectContinuous(bench.customer.heard.map(({ header }) => header));
+      await Promise.all([bench.customer.untilReceived(20), bench.agent.untilReceived(20)]);
+      expect(bench.customer.received.map(({ payload }) => payload)).toEqual(tone440.map((frame) => Buffer.from(frame)));
+      expect(bench.agent.received.map(({ payload }) => payload)).toEqual(tone1000.map((frame) => Buffer.from(frame)));
+      expectContinuous(bench.customer.received.map(({ header }) => header));
       expect(bench.session.quality()).toMatchObject({
         agent: { encryption: null, packets_received: 20 },
         customer: { encryption: suite, packets_received: 20, packets_lost: 0 },
@@ -53,7 +52,7 @@ describe('a relayed session with SRTP', () => {
     });
   }
 
-  it('records, transcodes and detects key presses on what was decrypted, both parties encrypted', async () => {
+  it('records, transcodes and detects key presses between encrypted parties', async () => {
     await using bench = await Bench.open();
     bench.agent.srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_32');
     bench.customer.srtp = new PhoneSrtp('AEAD_AES_256_GCM');
@@ -63,28 +62,28 @@ describe('a relayed session with SRTP', () => {
     await bench.session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
     for (const [index, payload] of tone440.entries()) {
       bench.agent.say(bench.ports.agent, 'PCMU', payload);
-      await bench.customer.hears(index + 1);
+      await bench.customer.untilReceived(index + 1);
       bench.nowMs += 20;
     }
     bench.agent.press(bench.ports.agent, 7);
-    await bench.customer.hears(25);
+    await bench.customer.untilReceived(25);
     await bench.session.stopRecording();
-    expect(toneLevelDbov(bench.customer.samplesHeard('PCMA').subarray(0, 3200), 440)).toBeGreaterThan(-15);
+    expect(toneLevelDbov(bench.customer.receivedSamples('PCMA').subarray(0, 3200), 440)).toBeGreaterThan(-15);
     expect(bench.events).toContainEqual({ type: 'dtmf.pressed', leg: 'agent', digit: '7', durationMs: 60 });
     const { samples } = await readWav(filePath);
     await rm(filePath);
     expect(toneLevelDbov(samples[0]!.subarray(0, 2400), 440)).toBeGreaterThan(-15);
   });
 
-  it('protects ringing tone, and reports in SRTCP', async () => {
+  it('encrypts ringback and RTCP reports', async () => {
     await using bench = await Bench.open();
     const srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
     bench.agent.srtp = srtp;
     await bench.connect();
     bench.setPath('ringback');
     bench.pace(20);
-    await bench.agent.hears(20);
-    expect(toneLevelDbov(bench.agent.samplesHeard('PCMU'), 400)).toBeGreaterThan(-25);
+    await bench.agent.untilReceived(20);
+    expect(toneLevelDbov(bench.agent.receivedSamples('PCMU'), 400)).toBeGreaterThan(-25);
     bench.agent.say(bench.ports.agent, 'PCMU', tone440[0]!);
     await bench.settled('agent');
     const report = buildRtcpReport({ ssrc: 1, cname: 'phone', sender: null, reports: [], isLast: false });
@@ -94,13 +93,13 @@ describe('a relayed session with SRTP', () => {
     expect(bench.partyDump('agent')).toMatchObject({ rtcp: { received: 1 } });
     bench.nowMs += 20_000;
     bench.session.tick();
-    await bench.agent.until(() => bench.agent.heardRtcp.length > 0);
-    const heard = bench.agent.heardRtcp[0]!;
-    const bytes = srtp.ear.openRtcp(heard);
-    expect(parseRtcp(heard.subarray(0, bytes))).toContainEqual(expect.objectContaining({ type: 'sender-report' }));
+    await bench.agent.until(() => bench.agent.receivedRtcp.length > 0);
+    const received = bench.agent.receivedRtcp[0]!;
+    const bytes = srtp.ear.openRtcp(received);
+    expect(parseRtcp(received.subarray(0, bytes))).toContainEqual(expect.objectContaining({ type: 'sender-report' }));
   });
 
-  it('drops and counts a wrong key, plain packets and replays, and lets none of them latch or be heard', async () => {
+  it('drops and counts wrong keys, plain packets and replays, without latching', async () => {
     await using bench = await Bench.open();
     const right = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
     bench.agent.srtp = right;
@@ -119,20 +118,20 @@ describe('a relayed session with SRTP', () => {
     const packet = bench.agent.sealed(tone440[0]!);
     for (let copies = 0; copies < 3; copies++) bench.agent.sendRaw(bench.ports.agent, packet);
     await until(() => srtpOf(bench, 'agent').drops.replayed === 2);
-    await bench.customer.hears(1);
-    expect(bench.customer.heard).toHaveLength(1);
+    await bench.customer.untilReceived(1);
+    expect(bench.customer.received).toHaveLength(1);
   });
 
-  it('goes on in the same context when the same keys are negotiated again, and takes new ones when they changed', async () => {
+  it('keeps its context for the same keys and switches for new ones', async () => {
     await using bench = await Bench.open();
     bench.agent.srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
     await bench.connect();
     bench.setPath('bridged');
     const exchange = async () => {
-      const count = bench.agent.heard.length + 20;
+      const count = bench.agent.received.length + 20;
       for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
       for (const payload of tone1000) bench.customer.say(bench.ports.customer, 'PCMU', payload);
-      await Promise.all([bench.agent.hears(count), bench.customer.hears(count)]);
+      await Promise.all([bench.agent.untilReceived(count), bench.customer.untilReceived(count)]);
     };
     await exchange();
     await bench.session.connectParty('agent', bench.agent.remote());
@@ -141,18 +140,18 @@ describe('a relayed session with SRTP', () => {
     bench.agent.srtp.renewOwnKey();
     await bench.session.connectParty('agent', bench.agent.remote());
     await exchange();
-    expectContinuous(bench.agent.heard.map(({ header }) => header));
+    expectContinuous(bench.agent.received.map(({ header }) => header));
     expect(srtpOf(bench, 'agent')).toMatchObject({ opened: 60, sealed: 60, drops: { unauthentic: 0, replayed: 0 } });
   });
 
-  it('turns plain and back as it is negotiated, and shows which it is', async () => {
+  it('switches between plain and encrypted as negotiated, and reports it', async () => {
     await using bench = await Bench.open();
     const srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
     const exchange = async () => {
-      const count = bench.agent.heard.length + 20;
+      const count = bench.agent.received.length + 20;
       for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
       for (const payload of tone1000) bench.customer.say(bench.ports.customer, 'PCMU', payload);
-      await Promise.all([bench.agent.hears(count), bench.customer.hears(count)]);
+      await Promise.all([bench.agent.untilReceived(count), bench.customer.untilReceived(count)]);
       return bench.session.quality().agent!.encryption;
     };
     const shown: unknown[] = [];
@@ -164,16 +163,16 @@ describe('a relayed session with SRTP', () => {
     }
     expect(shown).toEqual(['AES_CM_128_HMAC_SHA1_80', null, 'AES_CM_128_HMAC_SHA1_80']);
     expect(srtpOf(bench, 'agent')).toMatchObject({ opened: 40, sealed: 40, refused: 0 });
-    expectContinuous(bench.agent.heard.map(({ header }) => header));
+    expectContinuous(bench.agent.received.map(({ header }) => header));
   });
 
-  it('reads strangers again in the next tick after a flood of forgeries', async () => {
+  it('accepts new sources again one tick after a flood of forgeries', async () => {
     await using bench = await Bench.open();
     bench.agent.srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
     await bench.connect();
     bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', tone440[0]!);
-    await bench.customer.hears(1);
+    await bench.customer.untilReceived(1);
     const forge = (count: number) => {
       const stranger = Endpoint.of('203.0.113.9', 5004);
       for (let sequence = 0; sequence < count; sequence++) {
@@ -194,12 +193,12 @@ describe('a relayed session with SRTP', () => {
       await bench.connect();
       bench.setPath('ringback');
       bench.pace(1);
-      await bench.agent.hears(1);
-      expect(bench.agent.heard[0]!.header.sequence).toBeLessThan(0x8000 + 1);
+      await bench.agent.untilReceived(1);
+      expect(bench.agent.received[0]!.header.sequence).toBeLessThan(0x8000 + 1);
     }
   });
 
-  it('never sends two packets with one index, whatever the other party numbers its packets', async () => {
+  it('never reuses a packet index for any numbering of the other party', async () => {
     const packets = fc.array(fc.record({ step: fc.integer({ min: -50, max: 60 }), octet: fc.nat(255) }), {
       minLength: 5,
       maxLength: 60,
@@ -216,8 +215,8 @@ describe('a relayed session with SRTP', () => {
         }
         await bench.settled('agent');
         const { sealed } = srtpOf(bench, 'customer');
-        await bench.customer.hears(sealed);
-        expect(new Set(bench.customer.heard.map(({ header }) => header.sequence)).size).toBe(sealed);
+        await bench.customer.untilReceived(sealed);
+        expect(new Set(bench.customer.received.map(({ header }) => header.sequence)).size).toBe(sealed);
       }),
       { numRuns: 15 },
     );
@@ -234,13 +233,13 @@ describe('a relayed session with SRTP', () => {
       bench.session.receiveRtcp('agent', Buffer.from(datagram), phone);
     }
     bench.agent.say(bench.ports.agent, 'PCMU', tone440[0]!);
-    await bench.customer.hears(1);
+    await bench.customer.untilReceived(1);
     expect(bench.session.dump()).toMatchObject({ faults: { count: 0, last: null } });
   });
 });
 
-describe('the keys of a session', () => {
-  it('never show in its dump', async () => {
+describe('session keys', () => {
+  it('never appear in the dump', async () => {
     await using bench = await Bench.open();
     bench.agent.srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80', createSecretKey(randomBytes(30)));
     await bench.connect();

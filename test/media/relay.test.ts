@@ -22,77 +22,77 @@ const tone1000Alaw = toneFrames('PCMA', { frequenciesHz: [1000], durationMs: 400
 const frame = tone440[0]!;
 
 function sequencesOf(phone: RtpPhone): number[] {
-  return phone.heard.map(({ header }) => header.sequence);
+  return phone.received.map(({ header }) => header.sequence);
 }
 
-describe('a relayed session', () => {
-  it('lets both parties hear each other when bridged, and neither before', async () => {
+describe('relayed session', () => {
+  it('connects both parties when bridged, and not before', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.settled('agent');
-    expect(bench.customer.heard).toEqual([]);
+    expect(bench.customer.received).toEqual([]);
     bench.setPath('bridged');
     for (const payload of tone440) {
       bench.nowMs += 20;
       bench.agent.say(bench.ports.agent, 'PCMU', payload);
       bench.customer.say(bench.ports.customer, 'PCMU', frame);
     }
-    await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
-    expect(toneLevelDbov(bench.customer.samplesHeard('PCMU'), 440)).toBeGreaterThan(-15);
-    expect(bench.agent.heard.map(({ payload }) => payload)).toEqual(tone440.map(() => Buffer.from(frame)));
+    await Promise.all([bench.customer.untilReceived(20), bench.agent.untilReceived(20)]);
+    expect(toneLevelDbov(bench.customer.receivedSamples('PCMU'), 440)).toBeGreaterThan(-15);
+    expect(bench.agent.received.map(({ payload }) => payload)).toEqual(tone440.map(() => Buffer.from(frame)));
     expect(bench.events).toEqual([
       { type: 'rtp.started', leg: 'agent' },
       { type: 'rtp.started', leg: 'customer' },
     ]);
   });
 
-  it('transcodes when the legs chose different codecs', async () => {
+  it('transcodes between different codecs', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA') });
     bench.setPath('bridged');
     for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
     for (const payload of tone1000Alaw) bench.customer.say(bench.ports.customer, 'PCMA', payload);
-    await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
-    expect(bench.customer.heard.every(({ header }) => header.payloadType === 8)).toBe(true);
-    expect(bench.agent.heard.every(({ header }) => header.payloadType === 0)).toBe(true);
-    const atCustomer = bench.customer.samplesHeard('PCMA');
-    const atAgent = bench.agent.samplesHeard('PCMU');
+    await Promise.all([bench.customer.untilReceived(20), bench.agent.untilReceived(20)]);
+    expect(bench.customer.received.every(({ header }) => header.payloadType === 8)).toBe(true);
+    expect(bench.agent.received.every(({ header }) => header.payloadType === 0)).toBe(true);
+    const atCustomer = bench.customer.receivedSamples('PCMA');
+    const atAgent = bench.agent.receivedSamples('PCMU');
     expect(toneLevelDbov(atCustomer, 440)).toBeGreaterThan(-14);
     expect(toneLevelDbov(atCustomer, 1000)).toBeLessThan(-45);
     expect(toneLevelDbov(atAgent, 1000)).toBeGreaterThan(-14);
     expect(toneLevelDbov(atAgent, 440)).toBeLessThan(-45);
   });
 
-  it('rings to the agent alone, in real cadence', async () => {
+  it('plays ringback to the agent only, in real cadence', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('ringback');
     bench.pace(150);
-    await bench.agent.hears(150);
-    const samples = bench.agent.samplesHeard('PCMU');
+    await bench.agent.untilReceived(150);
+    const samples = bench.agent.receivedSamples('PCMU');
     for (const frequencyHz of [400, 450]) {
       expect(toneLevelDbov(samples.subarray(0, 3200), frequencyHz)).toBeGreaterThan(-25);
       expect(toneLevelDbov(samples.subarray(3200, 4800), frequencyHz)).toBeLessThan(-60);
       expect(toneLevelDbov(samples.subarray(4800, 8000), frequencyHz)).toBeGreaterThan(-25);
       expect(toneLevelDbov(samples.subarray(8000), frequencyHz)).toBeLessThan(-60);
     }
-    expect(bench.customer.heard).toEqual([]);
+    expect(bench.customer.received).toEqual([]);
   });
 
-  it('passes early media to the agent one way', async () => {
+  it('relays early media to the agent only', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('early-media');
     for (const payload of tone440) bench.customer.say(bench.ports.customer, 'PCMU', payload);
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.agent.hears(20);
+    await bench.agent.untilReceived(20);
     await bench.settled('agent');
-    expect(toneLevelDbov(bench.agent.samplesHeard('PCMU'), 440)).toBeGreaterThan(-15);
-    expect(bench.customer.heard).toEqual([]);
+    expect(toneLevelDbov(bench.agent.receivedSamples('PCMU'), 440)).toBeGreaterThan(-15);
+    expect(bench.customer.received).toEqual([]);
   });
 
-  it('is one continuous stream to the agent from ringing over early media and an answer from elsewhere to the bridge', async () => {
+  it('sends one continuous stream from ringback through early media to the bridge', async () => {
     await using bench = await Bench.open();
     await using answering = await RtpPhone.open();
     answering.ssrc = 0x3000;
@@ -101,27 +101,27 @@ describe('a relayed session', () => {
     await bench.connect();
     bench.setPath('ringback');
     bench.pace(30);
-    await bench.agent.hears(30);
+    await bench.agent.untilReceived(30);
     bench.setPath('early-media');
     for (let i = 0; i < 20; i++) {
       bench.nowMs += 20;
       bench.customer.say(bench.ports.customer, 'PCMU', frame);
-      await bench.agent.hears(31 + i);
+      await bench.agent.untilReceived(31 + i);
     }
     await bench.session.connectParty('customer', answering.remote('PCMA'));
     bench.setPath('bridged');
     for (let i = 0; i < 20; i++) {
       bench.nowMs += 20;
       answering.say(bench.ports.customer, 'PCMA', tone1000Alaw[i]!);
-      await bench.agent.hears(51 + i);
+      await bench.agent.untilReceived(51 + i);
     }
-    const headers = bench.agent.heard.map(({ header }) => header);
+    const headers = bench.agent.received.map(({ header }) => header);
     expectContinuous(headers);
     const marked = headers.flatMap((header, index) => (header.marker ? [index] : []));
     expect(marked).toEqual([0, 30, 50]);
   });
 
-  it('shows the loss of the source, and hides what was not passed on', async () => {
+  it('passes on losses of the source, and hides dropped packets', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMU', { telephoneEventPayloadType: null }) });
     bench.setPath('bridged');
@@ -132,12 +132,12 @@ describe('a relayed session', () => {
     agent.say(ports.agent, 'PCMU', frame);
     agent.sequence = (agent.sequence + 3) & 0xffff;
     agent.say(ports.agent, 'PCMU', frame);
-    await bench.customer.hears(3);
+    await bench.customer.untilReceived(3);
     const [first, second, third] = sequencesOf(bench.customer) as [number, number, number];
     expect([(second - first) & 0xffff, (third - second) & 0xffff]).toEqual([1, 4]);
   });
 
-  it('keeps to one SSRC and no wild leap when a source restarts its numbering', async () => {
+  it('keeps one SSRC without timestamp jumps when a source restarts', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -150,40 +150,40 @@ describe('a relayed session', () => {
       }
       if (i === 15) bench.agent.timestamp = (bench.agent.timestamp + 0x40000000) >>> 0;
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
-      await bench.customer.hears(i + 1);
+      await bench.customer.untilReceived(i + 1);
     }
-    expectContinuous(bench.customer.heard.map(({ header }) => header));
+    expectContinuous(bench.customer.received.map(({ header }) => header));
   });
 });
 
-describe('keys', () => {
-  it('are told once per press and passed on with the payload type of the other side', async () => {
+describe('relayed key presses', () => {
+  it('arrive once per press, with the payload type of the other side', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA', { telephoneEventPayloadType: 110 }) });
     bench.setPath('bridged');
     bench.agent.press(bench.ports.agent, 5, 97);
     bench.agent.press(bench.ports.agent, 5, 97);
     bench.agent.press(bench.ports.agent, 11, 97);
-    await bench.customer.hears(15);
+    await bench.customer.untilReceived(15);
     expect(bench.events.filter((event) => event.type === 'dtmf.pressed')).toEqual([
       { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 60 },
       { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 60 },
       { type: 'dtmf.pressed', leg: 'agent', digit: '#', durationMs: 60 },
     ]);
-    const { heard } = bench.customer;
-    expect(heard.every(({ header, payload }) => header.payloadType === 110 && payload.length === 4)).toBe(true);
-    expect(new Set(heard.map(({ header }) => header.timestamp)).size).toBe(3);
+    const { received } = bench.customer;
+    expect(received.every(({ header, payload }) => header.payloadType === 110 && payload.length === 4)).toBe(true);
+    expect(new Set(received.map(({ header }) => header.timestamp)).size).toBe(3);
   });
 });
 
-describe('whom a leg listens to', () => {
+describe('accepted source of a leg', () => {
   let extra: RtpPhone | null = null;
   afterEach(async () => {
     await extra?.[Symbol.asyncDispose]();
     extra = null;
   });
 
-  it('is nobody before it is connected', async () => {
+  it('does not exist before it is connected', async () => {
     await using bench = await Bench.open();
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.settled('agent');
@@ -191,72 +191,72 @@ describe('whom a leg listens to', () => {
     expect(bench.events).toEqual([]);
   });
 
-  it('is not an intruder who finds the port of a call, at any time', async () => {
+  it('never changes to an intruder', async () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect();
     bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.customer.hears(1);
+    await bench.customer.untilReceived(1);
     for (const nowMs of [1001, 7000, 60_000]) {
       bench.nowMs = nowMs;
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
       for (let i = 0; i < 10; i++) extra.say(bench.ports.agent, 'PCMU', tone1000Alaw[i]!);
       bench.customer.say(bench.ports.customer, 'PCMU', frame);
     }
-    await Promise.all([bench.customer.hears(4), bench.agent.hears(3)]);
+    await Promise.all([bench.customer.untilReceived(4), bench.agent.untilReceived(3)]);
     while (bench.counters('agent').refusedSource! < 30) await new Promise((resolve) => setImmediate(resolve));
-    expect(bench.customer.heard.every(({ payload }) => payload.equals(frame))).toBe(true);
-    expect(bench.customer.heard).toHaveLength(4);
-    expect(extra.heard).toEqual([]);
+    expect(bench.customer.received.every(({ payload }) => payload.equals(frame))).toBe(true);
+    expect(bench.customer.received).toHaveLength(4);
+    expect(extra.received).toEqual([]);
   });
 
-  it('is a peer that sends from another port than its SDP says, which then is also where we send', async () => {
+  it('follows a peer that sends from another port than its SDP, in both directions', async () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect({ agent: extra.remote() });
     bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.customer.hears(1);
+    await bench.customer.untilReceived(1);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(1);
-    expect(extra.heard).toEqual([]);
+    await bench.agent.untilReceived(1);
+    expect(extra.received).toEqual([]);
   });
 
-  it('is a peer behind NAT once it has sent a few packets in sequence', async () => {
+  it('follows a peer behind NAT after a few consecutive packets', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { host: '192.0.2.7' }) });
     bench.setPath('bridged');
     for (let i = 0; i < 5; i++) bench.agent.say(bench.ports.agent, 'PCMU', tone440[i]!);
-    await bench.customer.hears(2);
+    await bench.customer.untilReceived(2);
     await bench.settled('agent');
-    expect(bench.customer.heard.map(({ payload }) => payload)).toEqual([
+    expect(bench.customer.received.map(({ payload }) => payload)).toEqual([
       Buffer.from(tone440[3]!),
       Buffer.from(tone440[4]!),
     ]);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(1);
+    await bench.agent.untilReceived(1);
   });
 
-  it('moves when the leg is connected elsewhere, and drops the former source', async () => {
+  it('moves with new signalling and drops the former source', async () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect();
     bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(1);
+    await bench.agent.untilReceived(1);
     await bench.session.connectParty('customer', extra.remote());
     extra.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(2);
+    await bench.agent.untilReceived(2);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
     await bench.settled('customer');
     expect(bench.counters('customer').refusedSource).toBe(1);
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await extra.hears(1);
-    expect(bench.customer.heard).toEqual([]);
+    await extra.untilReceived(1);
+    expect(bench.customer.received).toEqual([]);
   });
 
-  it('is never the session itself', async () => {
+  it('never equals a port of the session', async () => {
     await using bench = await Bench.open();
     for (const rtpPort of [bench.ports.agent, bench.ports.customer, bench.ports.customer + 1]) {
       const connecting = bench.session.connectParty('agent', bench.agent.remote('PCMU', { rtpPort }));
@@ -267,7 +267,7 @@ describe('whom a leg listens to', () => {
 
 describe('hold', () => {
   it.each(['sendonly', 'inactive'] as const)(
-    'stops what a %s peer hears, and resuming leaves no gap',
+    'stops the stream to a %s peer, and resumes without a gap',
     async (direction) => {
       await using bench = await Bench.open();
       await bench.connect();
@@ -277,15 +277,15 @@ describe('hold', () => {
         bench.customer.say(bench.ports.customer, 'PCMU', frame);
       };
       say();
-      await bench.agent.hears(1);
+      await bench.agent.untilReceived(1);
       await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction }));
       for (let i = 0; i < 10; i++) say();
       await bench.settled('customer');
-      expect(bench.agent.heard).toHaveLength(1);
+      expect(bench.agent.received).toHaveLength(1);
       await bench.session.connectParty('agent', bench.agent.remote());
       say();
-      await bench.agent.hears(2);
-      const [before, after] = bench.agent.heard.map(({ header }) => header) as [RtpHeader, RtpHeader];
+      await bench.agent.untilReceived(2);
+      const [before, after] = bench.agent.received.map(({ header }) => header) as [RtpHeader, RtpHeader];
       expect((after.sequence - before.sequence) & 0xffff).toBe(1);
       expect((after.timestamp - before.timestamp) >>> 0).toBe(11 * 160);
       expect(after.marker).toBe(true);
@@ -293,10 +293,10 @@ describe('hold', () => {
   );
 });
 
-describe('silence of a leg', () => {
+describe('silence timeout of a leg', () => {
   const timeouts = (bench: Bench): MediaEvent<string>[] => bench.events.filter((event) => event.type === 'rtp.timeout');
 
-  it('is told once when a bridged party that should speak does not, and again after it spoke', async () => {
+  it('fires once per silence of a bridged party', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.nowMs += 100_000;
@@ -307,19 +307,19 @@ describe('silence of a leg', () => {
     bench.setPath('bridged');
     bench.nowMs += 15_000;
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.customer.hears(1);
+    await bench.customer.untilReceived(1);
     bench.nowMs += 5000;
     bench.session.tick();
     bench.session.tick();
     expect(timeouts(bench)).toEqual([{ type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 }]);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(1);
+    await bench.agent.untilReceived(1);
     bench.nowMs += 20_000;
     bench.session.tick();
     expect(timeouts(bench).map((event) => 'leg' in event && event.leg)).toEqual(['customer', 'agent', 'customer']);
   });
 
-  it('is expected on hold, and counted from the resumption', async () => {
+  it('ignores hold, and restarts when the call resumes', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { direction: 'sendonly' }) });
     await bench.session.connectParty('customer', bench.customer.remote('PCMU', { direction: 'recvonly' }));
@@ -337,7 +337,7 @@ describe('silence of a leg', () => {
 });
 
 describe('comfort noise of a party', () => {
-  it('passes as it came to a party that has agreed to it', async () => {
+  it('passes unchanged to a party that negotiated it', async () => {
     await using bench = await Bench.open();
     const takesNoise = { hasComfortNoise: true };
     await bench.connect({
@@ -347,12 +347,12 @@ describe('comfort noise of a party', () => {
     bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     bench.agent.sendRtp(bench.ports.agent, { payloadType: 13 }, Uint8Array.of(60, 1, 2));
-    await bench.customer.hears(2);
+    await bench.customer.untilReceived(2);
     bench.nowMs += 400;
     bench.agent.timestamp = (bench.agent.timestamp + 3200) >>> 0;
     bench.agent.say(bench.ports.agent, 'PCMU', frame, true);
-    await bench.customer.hears(3);
-    const [first, noise, last] = bench.customer.heard;
+    await bench.customer.untilReceived(3);
+    const [first, noise, last] = bench.customer.received;
     expect(noise).toMatchObject({ header: { payloadType: 13, marker: false }, payload: Buffer.of(60, 1, 2) });
     expect(last!.header).toMatchObject({
       payloadType: 0,
@@ -362,7 +362,7 @@ describe('comfort noise of a party', () => {
     expect((last!.header.timestamp - first!.header.timestamp) >>> 0).toBe(3360);
   });
 
-  it('becomes noise for a party that has not agreed to it, until audio comes again', async () => {
+  it('becomes audio noise for a party that did not negotiate it, until audio returns', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { hasComfortNoise: true }) });
     bench.setPath('bridged');
@@ -370,39 +370,39 @@ describe('comfort noise of a party', () => {
     bench.agent.sendRtp(bench.ports.agent, { payloadType: 13 }, Uint8Array.of(50));
     await bench.settled('agent');
     bench.pace(50);
-    await bench.customer.hears(51);
-    expect(new Set(bench.customer.heard.map(({ header }) => header.payloadType))).toEqual(new Set([0]));
-    expect(Math.abs(levelDbov(bench.customer.samplesHeard('PCMU', 20)) + 50)).toBeLessThan(3);
+    await bench.customer.untilReceived(51);
+    expect(new Set(bench.customer.received.map(({ header }) => header.payloadType))).toEqual(new Set([0]));
+    expect(Math.abs(levelDbov(bench.customer.receivedSamples('PCMU', 20)) + 50)).toBeLessThan(3);
     bench.agent.timestamp = (bench.agent.timestamp + 8000) >>> 0;
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.customer.hears(52);
+    await bench.customer.untilReceived(52);
     bench.pace(5);
-    expect(bench.customer.heard.at(-1)!.payload).toEqual(Buffer.from(frame));
+    expect(bench.customer.received.at(-1)!.payload).toEqual(Buffer.from(frame));
     expect(bench.partyDump('agent').playout).toBeNull();
-    expectContinuous(bench.customer.heard.map(({ header }) => header));
+    expectContinuous(bench.customer.received.map(({ header }) => header));
   });
 
-  it('is what a party that has agreed to it gets five times a second where others get frames of silence', async () => {
+  it('replaces silence frames five times a second for a party that negotiated it', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { hasComfortNoise: true }) });
     bench.session.setRouting({ hears: { agent: 'silence', customer: 'silence' }, watched: [] });
     bench.pace(50);
-    await Promise.all([bench.agent.hears(5), bench.customer.hears(50)]);
+    await Promise.all([bench.agent.untilReceived(5), bench.customer.untilReceived(50)]);
     bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
-    await bench.agent.hears(6);
-    const noise = bench.agent.heard.slice(0, 5);
+    await bench.agent.untilReceived(6);
+    const noise = bench.agent.received.slice(0, 5);
     for (const { header, payload } of noise) {
       expect(header).toMatchObject({ payloadType: 13, marker: false });
       expect(payload).toEqual(Buffer.of(127));
     }
     const steps = noise.slice(1).map(({ header }, i) => (header.timestamp - noise[i]!.header.timestamp) >>> 0);
     expect(steps).toEqual([1600, 1600, 1600, 1600]);
-    expect(bench.agent.heard[5]!.header).toMatchObject({ payloadType: 0, marker: true });
-    expectContinuous(bench.agent.heard.map(({ header }) => header));
+    expect(bench.agent.received[5]!.header).toMatchObject({ payloadType: 0, marker: true });
+    expectContinuous(bench.agent.received.map(({ header }) => header));
   });
 
-  it('announces a pause, during which reports show that the party is there', async () => {
+  it('starts a pause, during which RTCP reports keep the party alive', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -428,7 +428,7 @@ describe('comfort noise of a party', () => {
     expect(timedOut()).toEqual([{ type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 }]);
   });
 
-  it('counts reports for nothing where audio is expected', async () => {
+  it('ignores RTCP reports while audio is expected', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -451,7 +451,7 @@ describe('comfort noise of a party', () => {
 });
 
 describe('RTCP of a leg', () => {
-  it('reports what we send and what we hear, and says goodbye', async () => {
+  it('reports sent and received packets, and ends with BYE', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -459,28 +459,28 @@ describe('RTCP of a leg', () => {
       bench.agent.sequence = sequence;
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
     }
-    await bench.customer.hears(4);
+    await bench.customer.untilReceived(4);
     bench.nowMs += 8000;
     bench.session.tick();
     await Promise.all([
-      bench.agent.until(() => bench.agent.heardRtcp.length > 0),
-      bench.customer.until(() => bench.customer.heardRtcp.length > 0),
+      bench.agent.until(() => bench.agent.receivedRtcp.length > 0),
+      bench.customer.until(() => bench.customer.receivedRtcp.length > 0),
     ]);
-    const toAgent = parseRtcp(bench.agent.heardRtcp[0]!)![0]!;
-    const toCustomer = parseRtcp(bench.customer.heardRtcp[0]!)![0]!;
+    const toAgent = parseRtcp(bench.agent.receivedRtcp[0]!)![0]!;
+    const toCustomer = parseRtcp(bench.customer.receivedRtcp[0]!)![0]!;
     expect(toAgent).toMatchObject({ type: 'receiver-report', reports: [{ ssrc: bench.agent.ssrc, packetsLost: 2 }] });
     expect(toCustomer).toMatchObject({
       type: 'sender-report',
-      ssrc: bench.customer.heard[0]!.header.ssrc,
+      ssrc: bench.customer.received[0]!.header.ssrc,
       sender: { packetCount: 4, octetCount: 640 },
       reports: [],
     });
     await bench.session.close();
-    await bench.customer.until(() => bench.customer.heardRtcp.length > 1);
-    expect(parseRtcp(bench.customer.heardRtcp[1]!)!.at(-1)).toMatchObject({ type: 'goodbye' });
+    await bench.customer.until(() => bench.customer.receivedRtcp.length > 1);
+    expect(parseRtcp(bench.customer.receivedRtcp[1]!)!.at(-1)).toMatchObject({ type: 'goodbye' });
   });
 
-  it('takes the round trip from the report of the peer and nothing from strangers or garbage', async () => {
+  it('derives the round trip from the report of the peer and ignores others', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     const rtcp = (): Record<string, unknown> => bench.partyDump('agent').rtcp as Record<string, unknown>;
@@ -514,8 +514,8 @@ describe('RTCP of a leg', () => {
   });
 });
 
-describe('quality of a leg', () => {
-  it('is null before it is connected, without MOS before it speaks, then counts loss', async () => {
+describe('leg quality', () => {
+  it('starts with null, has no MOS before audio, then counts loss', async () => {
     await using bench = await Bench.open();
     expect(bench.session.quality()).toEqual({ agent: null, customer: null });
     await bench.connect({ customer: bench.customer.remote('PCMA') });
@@ -544,7 +544,7 @@ describe('quality of a leg', () => {
 });
 
 describe('hostile datagrams', () => {
-  it('from the party itself neither throw nor reach the other party malformed', async () => {
+  it('from the party neither throw nor reach the other party malformed', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA') });
     bench.setPath('bridged');
@@ -580,15 +580,15 @@ describe('hostile datagrams', () => {
     const summary = await bench.session.stopRecording();
     expect(summary).toMatchObject({ filePath, durationMs: 10_000 });
     await rm(filePath);
-    // The phone throws on what is not RTP; the seconds of the recording are those of the clock, not of the timestamps.
+    // The phone throws on anything but RTP, and the duration follows the clock, not the timestamps.
     bench.agent.ssrc = 99;
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
-    await bench.customer.until(() => bench.customer.heard.at(-1)?.payload.length === 160);
+    await bench.customer.until(() => bench.customer.received.at(-1)?.payload.length === 160);
     const decoded = new Int16Array(160);
-    expect(decodeG711('PCMA', bench.customer.heard.at(-1)!.payload, decoded)).toBe(160);
+    expect(decodeG711('PCMA', bench.customer.received.at(-1)!.payload, decoded)).toBe(160);
   });
 
-  it('from port 0 are refused, and peers whose SDP names no port are not sent to', async () => {
+  it('from port 0 get no reply, and peers without a port receive nothing', async () => {
     await using bench = await Bench.open();
     const source = Endpoint.of('127.0.0.1', 0);
     await bench.connect({ agent: bench.agent.remote('PCMU', { rtpPort: 0, rtcpPort: 65_536 }) });
@@ -610,7 +610,7 @@ describe('hostile datagrams', () => {
     }
   });
 
-  it('in a flood are dropped beyond what a call needs', async () => {
+  it('beyond the rate of a call are dropped', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     for (let i = 0; i < 350; i++) {
@@ -625,7 +625,7 @@ describe('hostile datagrams', () => {
     expect(bench.counters('agent').flooded).toBe(50);
   });
 
-  it('that waited while the thread was late are not a flood', async () => {
+  it('queued while the thread stalled are accepted', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     for (let late = 0; late < 5; late++) {
@@ -640,8 +640,8 @@ describe('hostile datagrams', () => {
   });
 });
 
-describe('the ports of a session', () => {
-  it('are told apart when one is taken, and free again after closing', async () => {
+describe('session ports', () => {
+  it('report which one is in use, and become free after close', async () => {
     await using bench = await Bench.open();
     const options = {
       bindHost: '127.0.0.1',

@@ -11,14 +11,13 @@ import { SrtpReceiver } from '../../media/srtp/srtp-receiver.ts';
 import { SrtpSender } from '../../media/srtp/srtp-sender.ts';
 import { freePorts } from '../free-ports.ts';
 
-/** A peer on real sockets: says what it is told, keeps what it hears. */
+/** A peer on real sockets that sends on request and records what it receives. */
 export class RtpPhone {
-  readonly heard: { header: RtpHeader; payload: Buffer }[] = [];
-  readonly heardRtcp: Buffer[] = [];
+  readonly received: { header: RtpHeader; payload: Buffer }[] = [];
+  readonly receivedRtcp: Buffer[] = [];
   ssrc = 0x1000;
   sequence = 65_530;
   timestamp = 0xffff_ff00;
-  /** Null: speaks plain RTP. */
   srtp: PhoneSrtp | null = null;
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
@@ -32,11 +31,11 @@ export class RtpPhone {
       const bytes = this.srtp?.ear.openRtp(datagram) ?? datagram.length;
       if (bytes < 0 || !parseRtp(datagram, header, bytes)) throw new Error('the relay sent what is not RTP');
       const payload = datagram.subarray(header.payloadOffset, header.payloadOffset + header.payloadBytes);
-      this.heard.push({ header, payload });
+      this.received.push({ header, payload });
       this.#wake();
     });
     rtcp.on('message', (datagram) => {
-      this.heardRtcp.push(datagram);
+      this.receivedRtcp.push(datagram);
       this.#wake();
     });
   }
@@ -64,14 +63,13 @@ export class RtpPhone {
     };
   }
 
-  /** Sends one audio frame and moves on by its length. */
   say(toPort: number, codec: Codec, payload: Uint8Array, marker = false): void {
     const units = codec === 'OPUS' ? 6 * opusTicks(payload, 0, payload.length) : payload.length;
     this.sendRtp(toPort, { payloadType: CODECS[codec].payloadType, marker }, payload);
     this.timestamp = (this.timestamp + units) >>> 0;
   }
 
-  /** Sends a packet with the phone's present sequence number and timestamp; only the former moves on. */
+  /** Sends a packet with the current numbers and advances the sequence number only. */
   sendRtp(toPort: number, fields: { payloadType: number; marker?: boolean }, payload: Uint8Array): void {
     const { ssrc, sequence, timestamp } = this;
     const packet = buildRtpPacket({ ssrc, sequence, timestamp, ...fields }, payload);
@@ -80,7 +78,7 @@ export class RtpPhone {
     this.sendRaw(toPort, sent);
   }
 
-  /** A protected audio packet that is not sent yet. */
+  /** An SRTP audio packet, not sent. */
   sealed(payload: Uint8Array): Buffer {
     const { ssrc, sequence, timestamp, srtp } = this;
     if (srtp === null) throw new Error('the phone speaks plain RTP');
@@ -88,7 +86,7 @@ export class RtpPhone {
     return srtp.seal(buildRtpPacket({ ssrc, sequence, timestamp, payloadType: 0 }, payload), ssrc);
   }
 
-  /** A key press as RFC 4733 has it: two updates, then the end three times, all with one timestamp. */
+  /** Sends a key press (RFC 4733): two updates and three end packets with one timestamp. */
   press(toPort: number, event: number, payloadType = 101): void {
     for (const [durationUnits, isEnd] of [
       [160, false],
@@ -106,7 +104,6 @@ export class RtpPhone {
     this.#rtp.send(datagram, toPort, '127.0.0.1');
   }
 
-  /** An RTCP packet, whose SSRC need not be the phone's. */
   sendRtcp(toPort: number, packet: Buffer): void {
     this.sendRawRtcp(toPort, this.srtp === null ? packet : this.srtp.sealRtcp(packet));
   }
@@ -115,28 +112,26 @@ export class RtpPhone {
     this.#rtcp.send(datagram, toPort, '127.0.0.1');
   }
 
-  /** Resolves when `condition` holds, looked at after every packet heard. */
+  /** Resolves when `condition` holds, checked after every packet. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  async hears(count: number): Promise<void> {
-    await this.until(() => this.heard.length >= count);
+  async untilReceived(count: number): Promise<void> {
+    await this.until(() => this.received.length >= count);
   }
 
-  /** What was heard from packet `from` on, decoded. */
-  samplesHeard(codec: Codec, from = 0): Int16Array {
+  receivedSamples(codec: Codec, from = 0): Int16Array {
     return this.#decoded(codec, from, (decoder) => decoder.narrow().subarray(0, decoder.ticks));
   }
 
-  /** As `samplesHeard`, at 16 kHz. */
-  wideSamplesHeard(codec: Codec): Int16Array {
+  receivedWideSamples(codec: Codec): Int16Array {
     return this.#decoded(codec, 0, (decoder) => decoder.wide().subarray(0, 2 * decoder.ticks));
   }
 
   #decoded(codec: Codec, from: number, samplesOf: (decoder: PacketDecoder) => Int16Array): Int16Array {
     const decoder = new PacketDecoder(1500);
-    const parts = this.heard.slice(from).map(({ header, payload }) => {
+    const parts = this.received.slice(from).map(({ header, payload }) => {
       decoder.decode(codec, payload, { ...header, payloadOffset: 0 });
       return [...samplesOf(decoder)];
     });
@@ -153,7 +148,7 @@ export class RtpPhone {
   }
 }
 
-/** The phone's side of SRTP: keys of both directions, which its SDP would have brought. */
+/** SRTP keys of the phone for both directions, without SDP. */
 export class PhoneSrtp {
   readonly suite: SrtpSuite;
   readonly ear: SrtpReceiver;
@@ -162,7 +157,7 @@ export class PhoneSrtp {
   #serial = 1;
   readonly #senders = new Map<number, SrtpSender>();
 
-  /** @param own master key and salt of what the phone sends. */
+  /** @param own master key and salt for sending */
   constructor(suite: SrtpSuite, own = masterKey(suite)) {
     this.suite = suite;
     this.#own = own;
@@ -170,7 +165,6 @@ export class PhoneSrtp {
     this.ear = new SrtpReceiver({ suite, master: this.#ours });
   }
 
-  /** As the session takes them. */
   get offered(): SrtpKeys {
     return { suite: this.suite, serial: this.#serial, local: this.#ours, remote: this.#own };
   }
@@ -213,7 +207,6 @@ async function openSocket(): Promise<Socket> {
   return socket;
 }
 
-/** `pairs` even/odd port pairs in a row that are free now. */
 export async function freePortRange(pairs: number): Promise<{ min: number; max: number }> {
   const min = await freePorts(2 * pairs);
   return { min, max: min + 2 * pairs - 1 };

@@ -18,7 +18,7 @@ const payloadType = fc.oneof(fc.integer({ min: 0, max: 63 }), fc.integer({ min: 
 const datagram = fc.uint8Array({ maxLength: 1500 });
 
 describe('RTP packets', () => {
-  it('reads back what was written', () => {
+  it('parses its own packets', () => {
     const fields = fc.record({ payloadType, sequence: uint16, timestamp: uint32, ssrc: uint32, marker: fc.boolean() });
     fc.assert(
       fc.property(fields, fc.uint8Array({ maxLength: 400 }), (written, payload) => {
@@ -42,7 +42,7 @@ describe('RTP packets', () => {
     expect(header).toMatchObject({ payloadOffset: 12 + 8 + 12, payloadBytes: 160 });
   });
 
-  it('accepts from hostile bytes only what lies inside the datagram', () => {
+  it('accepts only offsets inside a hostile datagram', () => {
     fc.assert(
       fc.property(datagram, fc.boolean(), (bytes, isVersion2) => {
         if (isVersion2 && bytes.length > 0) bytes[0] = 0x80 | (bytes[0]! & 0x3f);
@@ -56,7 +56,7 @@ describe('RTP packets', () => {
     );
   });
 
-  it('refuses other versions, truncation, impossible padding and RTCP', () => {
+  it('rejects other versions, truncation, impossible padding and RTCP', () => {
     const valid = buildRtpPacket({ payloadType: 0, sequence: 1, timestamp: 1, ssrc: 1 }, new Uint8Array(4));
     const withByte = (index: number, value: number): Buffer => Buffer.from(valid.with(index, value));
     const header = emptyRtpHeader();
@@ -75,7 +75,7 @@ describe('RTP packets', () => {
 });
 
 describe('sequence numbers', () => {
-  it('are extended to the number nearest to the reference', () => {
+  it('extend to the number nearest to the reference', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 70_000, max: 1e9 }),
@@ -99,18 +99,18 @@ describe('reception statistics', () => {
     return statistics;
   };
 
-  it('count loss over the wrap of the sequence number', () => {
+  it('count loss across sequence number wraps', () => {
     const statistics = receive([65_533, 65_534, 65_537, 65_538]);
     expect(statistics).toMatchObject({ packetsReceived: 4, packetsLost: 2, packetsExpected: 6 });
     expect(statistics.extendedHighestSequence).toBe(65_538);
   });
 
-  it('do not take reordering for loss', () => {
+  it('do not count reordering as loss', () => {
     expect(receive([10, 12, 11, 13]).packetsLost).toBe(0);
     expect(receive([10, 12, 11, 13]).packetsLate).toBe(1);
   });
 
-  it('agree with counting for any loss pattern', () => {
+  it('match a direct count for any loss pattern', () => {
     fc.assert(
       fc.property(uint16, fc.array(fc.boolean(), { minLength: 1, maxLength: 400 }), (first, isKept) => {
         const kept = isKept.map((keep, index) => (keep ? first + index : -1)).filter((sequence) => sequence >= 0);
@@ -120,7 +120,7 @@ describe('reception statistics', () => {
     );
   });
 
-  it('report the fraction lost since the last report only', () => {
+  it('report the fraction lost since the last report', () => {
     const statistics = new ReceiverStatistics();
     for (const sequence of [0, 1, 2, 4]) statistics.count(7, sequence, 0, 0, false);
     expect(statistics.takeFractionLost()).toBe(Math.floor(256 / 5));
@@ -128,14 +128,14 @@ describe('reception statistics', () => {
     expect(statistics.takeFractionLost()).toBe(0);
   });
 
-  it('keep counting over a change of SSRC and a restart without inventing loss', () => {
+  it('continue across SSRC changes and restarts without false loss', () => {
     const statistics = receive([1, 2, 4]);
     statistics.count(8, 40_000, 0, 0, true);
     statistics.count(8, 100, 0, 0, true);
     expect(statistics).toMatchObject({ packetsReceived: 5, packetsLost: 1, restarts: 2 });
   });
 
-  it('measure jitter as the RFC does and ignore a leap of the timestamps', () => {
+  it('measure jitter as in the RFC and ignore timestamp jumps', () => {
     const steady = receive(Array.from({ length: 100 }, (_, index) => index));
     expect(steady.jitterMs).toBeCloseTo(0, 5);
     const uneven = new ReceiverStatistics();
@@ -145,7 +145,7 @@ describe('reception statistics', () => {
     expect(uneven.jitterMs).toBeLessThan(11);
   });
 
-  it('never become negative or unbounded under hostile numbers', () => {
+  it('stay bounded for hostile numbers', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(uint32, uint16, uint32), { maxLength: 200 }), (packets) => {
         const statistics = new ReceiverStatistics();
@@ -163,7 +163,7 @@ describe('reception statistics', () => {
 });
 
 describe('telephone events', () => {
-  it('read back what was written', () => {
+  it('parse their own payloads', () => {
     const event = fc.record({ event: fc.nat(255), isEnd: fc.boolean(), volume: fc.nat(63), durationUnits: uint16 });
     fc.assert(
       fc.property(event, (written) => {
@@ -175,12 +175,12 @@ describe('telephone events', () => {
     expect(parseTelephoneEvent(new Uint8Array(3), 0, 3, emptyTelephoneEvent())).toBe(false);
   });
 
-  it('name the sixteen digits both ways and nothing else', () => {
+  it('map the sixteen digits both ways and nothing else', () => {
     for (const digit of '0123456789*#ABCD') expect(digitOfEvent(eventOfDigit(digit))).toBe(digit);
     expect([digitOfEvent(16), eventOfDigit('x'), eventOfDigit('')]).toEqual([null, -1, -1]);
   });
 
-  it('are one press per timestamp, told at the first End bit, however often and late it is repeated', () => {
+  it('count one press per timestamp at the first End bit, despite repeats and reordering', () => {
     const detector = new KeyPressDetector();
     const see = (timestamp: number, isEnd: boolean): number =>
       detector.pressedForMs(1, timestamp, { event: 5, isEnd, volume: 10, durationUnits: 800 });
@@ -201,7 +201,7 @@ describe('RTCP', () => {
   };
   const sender = { ntpSeconds: 1, ntpFraction: 2, rtpTimestamp: 3, packetCount: 4, octetCount: 5 };
 
-  it('reads back a sender report with its block, CNAME and goodbye', () => {
+  it('parses its own sender report, CNAME and goodbye', () => {
     const packet = buildRtcpReport({ ssrc: 9, cname: 'abcde', sender, reports: [block], isLast: true });
     expect(packet.length % 4).toBe(0);
     expect(parseRtcp(packet)).toEqual([
@@ -211,7 +211,7 @@ describe('RTCP', () => {
     ]);
   });
 
-  it('writes a receiver report when nothing was sent, with any CNAME', () => {
+  it('writes a receiver report if nothing was sent, with any CNAME', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), (cname) => {
         const packets = parseRtcp(buildRtcpReport({ ssrc: 9, cname, sender: null, reports: [] }))!;
@@ -221,7 +221,7 @@ describe('RTCP', () => {
     );
   });
 
-  it('never reads past the end of hostile bytes, whole or mutated', () => {
+  it('never reads past the end of hostile or mutated bytes', () => {
     const valid = buildRtcpReport({ ssrc: 9, cname: 'abcde', sender, reports: [block], isLast: true });
     fc.assert(
       fc.property(
@@ -248,7 +248,7 @@ describe('RTCP', () => {
     expect(parseRtcp(valid.subarray(0, valid.length - 1))).toBeNull();
   });
 
-  it('tells time in NTP', () => {
+  it('converts to NTP time', () => {
     expect(ntpTime(500)).toEqual({ seconds: 2_208_988_800, fraction: 0x80000000 });
     expect(ntpMiddle(0xaaaa1234, 0x5678ffff)).toBe(0x12345678);
   });

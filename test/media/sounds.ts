@@ -1,6 +1,6 @@
 import { seededRandom } from '../../runtime/seeded-random.ts';
 
-/** White Gaussian noise; the same for the same seed. */
+/** White Gaussian noise, deterministic for a seed. */
 export function whiteNoise(count: number, amplitude: number, seed: number): Float32Array<ArrayBuffer> {
   const random = seededRandom(seed);
   return Float32Array.from(

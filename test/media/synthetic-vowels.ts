@@ -1,9 +1,6 @@
 import { Resampler } from '../../media/dsp/resample.ts';
 
-/**
- * Vowels of known pitch: pulses of a glottis (Rosenberg 1971) through resonances of a vocal tract (Klatt 1980), with
- * samples of ±1 at most.
- */
+/** Vowels of known pitch: glottal pulses (Rosenberg 1971) through vocal tract resonances (Klatt 1980), within ±1. */
 export function syntheticVowel(options: VowelOptions): Float32Array<ArrayBuffer> {
   const { sampleRateHz, seconds } = options;
   const fine = vowelAt48k(options);
@@ -23,15 +20,14 @@ export function syntheticVowel(options: VowelOptions): Float32Array<ArrayBuffer>
 interface VowelOptions {
   sampleRateHz: number;
   seconds: number;
-  /** At a time in seconds. */
   hzAt: (seconds: number) => number;
   vowel?: keyof typeof FORMANTS_HZ;
-  /** Part of a period by which pulses come early or late. */
+  /** Maximum deviation of pulses, as a fraction of a period. */
   jitter?: number;
   random?: () => number;
 }
 
-/** At low rates the edges of pulses would fold over, and a period could not lie between samples. */
+/** Lower rates would alias pulse edges and quantise periods. */
 const FINE_RATE_HZ = 48_000;
 
 function vowelAt48k({ seconds, hzAt, vowel = 'a', jitter = 0, random = Math.random }: VowelOptions): Float32Array {
@@ -54,11 +50,11 @@ function vowelAt48k({ seconds, hzAt, vowel = 'a', jitter = 0, random = Math.rand
   return samples;
 }
 
-/** Peterson and Barney 1952, men. */
+/** Peterson and Barney 1952, male speakers. */
 const FORMANTS_HZ = { a: [730, 1090, 2440], i: [270, 2290, 3010], u: [300, 870, 2240], e: [530, 1840, 2480] };
 const FORMANT_WIDTHS_HZ = [80, 90, 120];
 
-/** Opens for 40 % of a period, closes for 16 %. */
+/** Opens for 40 % of a period and closes for 16 %. */
 function glottalFlowSlope(phase: number): number {
   if (phase < 0.4) return Math.sin((Math.PI * phase) / 0.4);
   if (phase < 0.56) return -2.5 * Math.sin(((Math.PI / 2) * (phase - 0.4)) / 0.16);

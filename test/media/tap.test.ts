@@ -11,18 +11,18 @@ import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { SampleRing } from '../../media/sample-ring.ts';
 import * as fc from '../properties.ts';
-import { heardPacket } from './heard-packet.ts';
+import { decodedPacket } from './decoded-packet.ts';
 import { Bench } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
-/** Samples of 20 ms, all of one value that both codecs carry nearly unchanged. */
+/** 20 ms of one value that both codecs preserve. */
 const LOUD = 8_000;
 
-describe('the tap of a leg', () => {
-  it('writes what was said a tenth of a second at a time, a fifth of a second behind', () => {
+describe('leg tap', () => {
+  it('writes 100 ms of audio at a time, with 200 ms delay', () => {
     using tap = openTap();
     for (let frame = 0; frame < 20; frame += 1) tap.say(frame);
-    // 380 ms have passed when the last frame is here.
+    // 380 ms have passed when the last frame arrives.
     expect(tap.take()).toHaveLength(800);
     tap.nowMs += 120;
     tap.flush();
@@ -30,39 +30,39 @@ describe('the tap of a leg', () => {
     expect(tap.stop()).toHaveLength(200 * 8);
   });
 
-  it('keeps the time of what was lost, of silence, and of packets that come in another order', () => {
+  it('keeps the timing of losses, silence and reordered packets', () => {
     using tap = openTap();
     for (const frame of [0, 1, 4, 3]) tap.say(frame, { atMs: 20 * Math.max(4, frame) });
     tap.nowMs = 200;
-    const heard = tap.stop();
-    const loud = Array.from({ length: 10 }, (_, frame) => isLoud(heard.subarray(frame * 160, frame * 160 + 160)));
-    // Frame 0 arrived at 80 ms, which anchors it there; 2 never came.
+    const audio = tap.stop();
+    const loud = Array.from({ length: 10 }, (_, frame) => isLoud(audio.subarray(frame * 160, frame * 160 + 160)));
+    // Frame 0 arrived at 80 ms, which sets the reference; frame 2 never came.
     expect(loud).toEqual([false, false, false, false, true, true, false, true, true, false]);
   });
 
-  it('goes on when the codec changes in the middle', () => {
+  it('continues when the codec changes', () => {
     using tap = openTap();
     for (let frame = 0; frame < 10; frame += 1) tap.say(frame, { codec: frame < 5 ? 'PCMU' : 'PCMA' });
     tap.nowMs = 200;
-    const heard = tap.stop();
+    const audio = tap.stop();
     const codes = new Uint8Array(1);
     encodeG711('PCMU', Int16Array.of(LOUD), codes);
-    expect(heard.subarray(0, 800)).toEqual(new Int16Array(800).fill(MULAW_TO_LINEAR[codes[0]!]!));
+    expect(audio.subarray(0, 800)).toEqual(new Int16Array(800).fill(MULAW_TO_LINEAR[codes[0]!]!));
     encodeG711('PCMA', Int16Array.of(LOUD), codes);
-    expect(heard.subarray(800)).toEqual(new Int16Array(800).fill(ALAW_TO_LINEAR[codes[0]!]!));
+    expect(audio.subarray(800)).toEqual(new Int16Array(800).fill(ALAW_TO_LINEAR[codes[0]!]!));
   });
 
-  it('writes 16 kHz for a party that speaks G.722, also when it changes to G.711', () => {
+  it('writes 16 kHz for G.722, even after a change to G.711', () => {
     using tap = openTap(16_000);
     for (let frame = 0; frame < 10; frame += 1) tap.say(frame, { codec: frame < 5 ? 'G722' : 'PCMA' });
     tap.nowMs = 200;
-    const heard = tap.stop();
-    expect(heard).toHaveLength(200 * 16);
-    // Both codecs take a moment to begin.
-    for (const part of [heard.subarray(400, 1600), heard.subarray(1800)]) expect(isLoud(part)).toBe(true);
+    const audio = tap.stop();
+    expect(audio).toHaveLength(200 * 16);
+    // Both codecs start with a transient.
+    for (const part of [audio.subarray(400, 1600), audio.subarray(1800)]) expect(isLoud(part)).toBe(true);
   });
 
-  it('ends when its listener is eight seconds behind, says so once and writes nothing more', () => {
+  it('ends when its reader lags by eight seconds, and reports it once', () => {
     using tap = openTap();
     for (let second = 1; second <= 60; second += 1) {
       tap.nowMs = second * 1000;
@@ -70,12 +70,12 @@ describe('the tap of a leg', () => {
     }
     expect(tap.overruns).toBe(1);
     tap.say(1);
-    const heard = tap.stop();
-    expect(heard.length).toBeGreaterThan(8 * 8000);
-    expect(heard.length).toBeLessThan(8.3 * 8000);
+    const audio = tap.stop();
+    expect(audio.length).toBeGreaterThan(8 * 8000);
+    expect(audio.length).toBeLessThan(8.3 * 8000);
   });
 
-  it('never ends for a listener that keeps up', () => {
+  it('never ends for a fast reader', () => {
     using tap = openTap();
     let samples = 0;
     for (let second = 1; second <= 30; second += 1) {
@@ -87,7 +87,7 @@ describe('the tap of a leg', () => {
     expect(tap.overruns).toBe(0);
   });
 
-  it('falls silent when its listener has gone', async () => {
+  it('stops when its reader disappears', async () => {
     using tap = openTap();
     tap.listener.close();
     await tap.untilOver();
@@ -97,8 +97,8 @@ describe('the tap of a leg', () => {
   });
 });
 
-describe('a ring of samples', () => {
-  it('gives back what was written, in order, over its end, from the same memory elsewhere', () => {
+describe('sample ring', () => {
+  it('returns samples in order across its end, through shared memory', () => {
     const chunks = fc.array(
       fc.record({ write: fc.integer({ min: 0, max: 9000 }), read: fc.integer({ min: 0, max: 9000 }) }),
       {
@@ -127,13 +127,13 @@ describe('a ring of samples', () => {
     );
   });
 
-  it('rejects memory that is not of a ring', () => {
+  it('rejects foreign memory', () => {
     expect(() => new SampleRing(new SharedArrayBuffer(64))).toThrow(RangeError);
   });
 });
 
-describe('the taps of a session', () => {
-  it('hand over from the worker thread what each leg says, and all of it before they have stopped', async () => {
+describe('session taps', () => {
+  it('transfer all audio of each leg from the worker thread before they stop', async () => {
     const { min, max } = await freePortRange(2);
     const events: MediaEvent<string>[] = [];
     const plane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: min, rtpPortMax: max });
@@ -156,17 +156,16 @@ describe('the taps of a session', () => {
     for (const frame of toneFrames('PCMU', { frequenciesHz: [500], durationMs: 300 })) {
       agent.say(session.localOf('agent').rtpPort, 'PCMU', frame);
     }
-    await customer.hears(15);
+    await customer.untilReceived(15);
     const stopTaps = async () => {
       for (const party of ['agent', 'customer']) await session.stopTap(party);
     };
     await stopTaps();
-    const heard = received(ears.agent.port2);
-    expect(toneLevelDbov(heard, 500, 8000)).toBeGreaterThan(-40);
+    const audio = received(ears.agent.port2);
+    expect(toneLevelDbov(audio, 500, 8000)).toBeGreaterThan(-40);
     const silence = received(ears.customer.port2);
     expect(silence.length).toBeGreaterThan(0);
     expect(silence.every((sample) => sample === 0)).toBe(true);
-    // Stopped and closed sessions have nothing to stop.
     await stopTaps();
     await session.close();
     await stopTaps();
@@ -174,7 +173,7 @@ describe('the taps of a session', () => {
     await plane.close();
   });
 
-  it('get silence of a party whose tap is muted, and what it says again afterwards', async () => {
+  it('contain silence while a tap is muted, and audio afterwards', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     const { port1, port2 } = new MessageChannel();
@@ -192,14 +191,14 @@ describe('the taps of a session', () => {
     bench.session.setRouting(routing);
     await say();
     bench.session.stopTap('agent');
-    const heard = received(port2);
-    expect(heard.subarray(0, 3000).every((sample) => sample === 0)).toBe(true);
-    expect(toneLevelDbov(heard.subarray(-1600), 500, 8000)).toBeGreaterThan(-40);
+    const audio = received(port2);
+    expect(audio.subarray(0, 3000).every((sample) => sample === 0)).toBe(true);
+    expect(toneLevelDbov(audio.subarray(-1600), 500, 8000)).toBeGreaterThan(-40);
     expect(() => bench.session.setRouting({ ...routing, tapMuted: ['nobody'] })).toThrow(RangeError);
   });
 });
 
-/** A tap on a clock that the test sets; the listener reads what it wrote when asked to. */
+/** A tap on a fake clock whose output is read on request. */
 function openTap(sampleRateHz: 8000 | 16_000 = 8000) {
   const { port1, port2 } = new MessageChannel();
   const state = { nowMs: 0, overruns: 0 };
@@ -212,15 +211,14 @@ function openTap(sampleRateHz: 8000 | 16_000 = 8000) {
   const ring = ringOf(port2);
   return Object.assign(state, {
     listener: port2 as MessagePort,
-    /** Frame number so many of a stream, which arrives at its time unless told otherwise. */
+    /** Sends frame number `frame`, on time by default. */
     say(frame: number, { codec = 'PCMU', atMs = frame * 20 }: { codec?: Codec; atMs?: number } = {}) {
       const datagram = new Uint8Array(160);
       encoder.encode(codec, new Int16Array(160).fill(LOUD), 160, datagram, 0);
       state.nowMs = Math.max(state.nowMs, atMs);
-      tap.addAudio(heardPacket(datagram, { codec, sequence: frame, timestamp: frame * 160, decoder }), state.nowMs);
+      tap.addAudio(decodedPacket(datagram, { codec, sequence: frame, timestamp: frame * 160, decoder }), state.nowMs);
     },
     flush: () => tap.flush(state.nowMs),
-    /** Samples written since the last time. */
     take: () => readAll(ring),
     async untilOver() {
       while (!(tap.dump() as { isOver: boolean }).isOver) await new Promise((resolve) => setImmediate(resolve));

@@ -5,10 +5,10 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { type DatagramIo, datagramsMemory, openDatagrams } from '../../media/datagrams/open-datagrams.ts';
 
 /**
- * A process whose threads die while packets arrive, one after the other: half are terminated, half end themselves.
- * Prints how many have died, and how many of their contexts of asynchronous I/O the kernel keeps once another thread has
- * taken the place of the last.
- * Arguments: `io_uring` or `epoll`, and how many.
+ * A process whose threads die one after the other while packets arrive: half are terminated, half end themselves.
+ * Prints the number of deaths and of asynchronous I/O contexts that the kernel still holds after each thread was
+ * replaced.
+ * Arguments: `io_uring` or `epoll`, and the number of threads.
  */
 if (isMainThread) {
   const [io, threads] = [process.argv[2] as DatagramIo, Number(process.argv[3])];
@@ -21,7 +21,7 @@ if (isMainThread) {
     const sender = setInterval(() => {
       for (let packet = 0; packet < 3; packet++) peer.send('packet', port, '127.0.0.1');
     });
-    // What a thread posts last may be lost with it.
+    // The last message of a thread may be lost.
     await Promise.race([once(thread, 'message'), exited]);
     if (i % 2 === 0) await thread.terminate();
     await exited;

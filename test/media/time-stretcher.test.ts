@@ -6,7 +6,6 @@ import * as fc from '../properties.ts';
 
 const RATE_HZ = 8000;
 
-/** A buzz as of a voice, with a few harmonics. */
 function buzz(hz: number, samples: number): Int16Array {
   return Int16Array.from({ length: samples }, (_, i) =>
     [1, 2, 3].reduce(
@@ -29,8 +28,8 @@ function stretched(samples: Int16Array, factor: number, cuts: readonly number[] 
   return out;
 }
 
-describe('stretched speech', () => {
-  it.each([1.2, 2, 3.5])('is %d times as long, at the same pitch and level', (factor) => {
+describe('time-stretched speech', () => {
+  it.each([1.2, 2, 3.5])('lasts %d times as long at the same pitch and level', (factor) => {
     const voice = buzz(200, RATE_HZ);
     const slow = Int16Array.from(stretched(voice, factor));
     expect(slow.length).toBe(Math.round(RATE_HZ * factor));
@@ -40,7 +39,7 @@ describe('stretched speech', () => {
     expect(toneLevelDbov(middle, 200 / factor)).toBeLessThan(toneLevelDbov(middle, 200) - 20);
   });
 
-  it('does not depend on how it was cut into blocks', () => {
+  it('does not depend on block sizes', () => {
     const voice = buzz(130, 3000);
     const whole = stretched(voice, 1.7);
     fc.assert(
@@ -50,7 +49,7 @@ describe('stretched speech', () => {
     );
   });
 
-  it('is empty without speech', () => {
+  it('remains empty without samples', () => {
     expect(stretched(new Int16Array(0), 2)).toEqual([]);
   });
 });

@@ -12,14 +12,13 @@ import { Playout } from '../../media/relay/playout.ts';
 import { emptyRtpHeader } from '../../media/rtp/packet.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
-import { heardPacket } from './heard-packet.ts';
+import { decodedPacket } from './decoded-packet.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 
 const HZ = 1000;
 const FULL = levelDbov(tone({ frequenciesHz: [HZ], durationMs: 1000 }));
 const FRAMES = 50;
 
-/** A second of tone in frames of 20 ms. */
 function toneIn(codec: Codec, frequencyHz = HZ): Uint8Array[] {
   const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20 * FRAMES });
   const encoder = new PacketEncoder(FRAME_SAMPLES);
@@ -46,47 +45,47 @@ async function agentSays(bench: Bench, codec: Codec, frames = toneIn(codec)): Pr
   }
 }
 
-describe('a call between two codecs', () => {
+describe('call with two codecs', () => {
   it.each([
     ['G722', 'PCMU'],
     ['G722', 'PCMA'],
     ['PCMU', 'G722'],
     ['PCMA', 'G722'],
-  ] as const)('carries sound of %s to a party that speaks %s, a packet every 20 ms', async (from, to) => {
+  ] as const)('transcodes %s to %s in 20 ms packets', async (from, to) => {
     await using bench = await bridged(from, to);
     await agentSays(bench, from);
-    await bench.customer.hears(FRAMES);
-    const headers = bench.customer.heard.map(({ header }) => header);
+    await bench.customer.untilReceived(FRAMES);
+    const headers = bench.customer.received.map(({ header }) => header);
     expectContinuous(headers);
     expect(new Set(headers.map(({ payloadBytes }) => payloadBytes))).toEqual(new Set([FRAME_SAMPLES]));
     expect(new Set(headers.map(({ payloadType }) => payloadType))).toEqual(
       new Set([{ PCMU: 0, PCMA: 8, G722: 9 }[to]]),
     );
-    const heard = bench.customer.samplesHeard(to).subarray(10 * FRAME_SAMPLES);
-    expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(0.5);
-    // Little but the tone.
-    expect(levelDbov(heard) - toneLevelDbov(heard, HZ)).toBeLessThan(0.2);
+    const received = bench.customer.receivedSamples(to).subarray(10 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(received, HZ) - FULL)).toBeLessThan(0.5);
+    // Almost nothing but the tone.
+    expect(levelDbov(received) - toneLevelDbov(received, HZ)).toBeLessThan(0.2);
   });
 
-  it('forwards G.722 between two parties that speak it as it came', async () => {
+  it('forwards G.722 unchanged between two G.722 parties', async () => {
     await using bench = await bridged('G722', 'G722');
     const frames = toneIn('G722');
     await agentSays(bench, 'G722', frames);
-    await bench.customer.hears(FRAMES);
-    expect(bench.customer.heard.map(({ payload }) => payload)).toEqual(frames.map((frame) => Buffer.from(frame)));
+    await bench.customer.untilReceived(FRAMES);
+    expect(bench.customer.received.map(({ payload }) => payload)).toEqual(frames.map((frame) => Buffer.from(frame)));
     expect(bench.session.quality().agent).toMatchObject({ codec: 'G722' });
   });
 
-  it('carries key presses as they came', async () => {
+  it('forwards key presses unchanged', async () => {
     await using bench = await bridged('G722', 'PCMU');
     await agentSays(bench, 'G722', toneIn('G722').slice(0, 2));
     bench.agent.press(bench.ports.agent, 5);
-    await bench.customer.hears(7);
-    expect(bench.customer.heard.filter(({ header }) => header.payloadType === 101)).toHaveLength(5);
+    await bench.customer.untilReceived(7);
+    expect(bench.customer.received.filter(({ header }) => header.payloadType === 101)).toHaveLength(5);
     expect(bench.events).toContainEqual(expect.objectContaining({ type: 'dtmf.pressed', leg: 'agent', digit: '5' }));
   });
 
-  it('puts packets that overtook each other in order, and leaves out those that come twice', async () => {
+  it('reorders packets and drops duplicates', async () => {
     await using bench = await bridged('G722', 'PCMU');
     const frames = toneIn('G722');
     const [sequence, timestamp] = [bench.agent.sequence, bench.agent.timestamp];
@@ -99,12 +98,12 @@ describe('a call between two codecs', () => {
       await bench.settled('agent');
       bench.pace(1);
     }
-    await bench.customer.hears(FRAMES);
-    expectContinuous(bench.customer.heard.map(({ header }) => header));
-    const heard = bench.customer.samplesHeard('PCMU').subarray(10 * FRAME_SAMPLES);
-    expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(0.5);
-    expect(levelDbov(heard) - toneLevelDbov(heard, HZ)).toBeLessThan(0.2);
-    // What the first packet overtook came before the beginning.
+    await bench.customer.untilReceived(FRAMES);
+    expectContinuous(bench.customer.received.map(({ header }) => header));
+    const received = bench.customer.receivedSamples('PCMU').subarray(10 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(received, HZ) - FULL)).toBeLessThan(0.5);
+    expect(levelDbov(received) - toneLevelDbov(received, HZ)).toBeLessThan(0.2);
+    // Packets overtaken by the first one count as late.
     expect(playoutOf(bench)).toMatchObject({ duplicates: 25, samplesConcealed: 0, samplesLate: FRAME_SAMPLES });
   });
 
@@ -116,34 +115,34 @@ describe('a call between two codecs', () => {
     bench.agent.timestamp = (bench.agent.timestamp + FRAME_SAMPLES) >>> 0;
     bench.pace(1);
     await agentSays(bench, 'G722', frames.slice(21));
-    await bench.customer.hears(FRAMES);
-    const heard = bench.customer.samplesHeard('PCMU');
+    await bench.customer.untilReceived(FRAMES);
+    const received = bench.customer.receivedSamples('PCMU');
     for (let frame = 10; frame < FRAMES; frame++) {
-      const level = levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES));
+      const level = levelDbov(received.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES));
       expect(Math.abs(level - FULL), `frame ${frame}`).toBeLessThan(1.5);
     }
     // At 16 kHz.
     expect(playoutOf(bench)).toMatchObject({ samplesConcealed: 2 * FRAME_SAMPLES });
   });
 
-  it('sends nothing for long to a party whose peer has stopped', async () => {
+  it('stops sending soon after the other party stops', async () => {
     await using bench = await bridged('G722', 'PCMU');
     await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
     bench.pace(50);
     await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
-    await bench.customer.hears(20);
-    expect(bench.customer.heard.length).toBeLessThan(10 + 11 + 10);
+    await bench.customer.untilReceived(20);
+    expect(bench.customer.received.length).toBeLessThan(10 + 11 + 10);
   });
 
-  it('forwards packets as they came again once the codecs agree', async () => {
+  it('forwards packets unchanged once the codecs agree', async () => {
     await using bench = await bridged('G722', 'PCMU');
     await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
     const frames = toneIn('PCMU').slice(0, 10);
     await agentSays(bench, 'PCMU', frames);
-    await bench.customer.hears(20);
-    const last = bench.customer.heard.slice(-10);
+    await bench.customer.untilReceived(20);
+    const last = bench.customer.received.slice(-10);
     expect(last.map(({ payload }) => payload)).toEqual(frames.map((frame) => Buffer.from(frame)));
-    expectContinuous(bench.customer.heard.map(({ header }) => header));
+    expectContinuous(bench.customer.received.map(({ header }) => header));
     expect(playoutOf(bench)).toBe(null);
   });
 });
@@ -152,35 +151,34 @@ function playoutOf(bench: Bench): unknown {
   return bench.partyDump('agent').playout;
 }
 
-describe('a party that speaks G.722', () => {
-  it('hears the ringing tone and what is played to it', async () => {
+describe('party with G.722', () => {
+  it('receives ringback and playback', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('G722') });
     bench.setPath('ringback');
     bench.pace(20);
-    await bench.agent.hears(20);
-    expect(toneLevelDbov(bench.agent.samplesHeard('G722').subarray(0, 2400), 400)).toBeGreaterThan(-30);
+    await bench.agent.untilReceived(20);
+    expect(toneLevelDbov(bench.agent.receivedSamples('G722').subarray(0, 2400), 400)).toBeGreaterThan(-30);
     const samples = tone({ frequenciesHz: [HZ], durationMs: 400 });
     void bench.session.play('agent', { samples, over: false });
     bench.pace(21);
-    await bench.agent.hears(40);
-    expect(toneLevelDbov(bench.agent.samplesHeard('G722', 22).subarray(0, 2400), HZ)).toBeGreaterThan(FULL - 1.5);
-    expect(new Set(bench.agent.heard.map(({ header }) => header.payloadType))).toEqual(new Set([9]));
+    await bench.agent.untilReceived(40);
+    expect(toneLevelDbov(bench.agent.receivedSamples('G722', 22).subarray(0, 2400), HZ)).toBeGreaterThan(FULL - 1.5);
+    expect(new Set(bench.agent.received.map(({ header }) => header.payloadType))).toEqual(new Set([9]));
   });
 
-  it.each(['PCMU', 'G722'] as const)('hears a whisper over a party that speaks %s', async (codec) => {
+  it.each(['PCMU', 'G722'] as const)('receives a whisper over a party with %s', async (codec) => {
     await using bench = await bridged(codec, 'G722');
     const samples = tone({ frequenciesHz: [1700], durationMs: 2000 });
     void bench.session.play('customer', { samples, over: true });
     await agentSays(bench, codec);
-    await bench.customer.hears(FRAMES);
-    const heard = bench.customer.samplesHeard('G722').subarray(20 * FRAME_SAMPLES);
-    expect(Math.abs(toneLevelDbov(heard, 1700) - FULL)).toBeLessThan(1);
-    // Ducked by 12 dB.
-    expect(Math.abs(toneLevelDbov(heard, HZ) - (FULL - 12))).toBeLessThan(1);
+    await bench.customer.untilReceived(FRAMES);
+    const received = bench.customer.receivedSamples('G722').subarray(20 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(received, 1700) - FULL)).toBeLessThan(1);
+    expect(Math.abs(toneLevelDbov(received, HZ) - (FULL - 12))).toBeLessThan(1);
   });
 
-  it.each(['agent', 'customer'] as const)('is recorded at 16 kHz as the %s, beside a party at 8 kHz', async (wide) => {
+  it.each(['agent', 'customer'] as const)('records at 16 kHz as the %s, beside a party at 8 kHz', async (wide) => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-transcoding-'));
     const filePath = join(folder.path, 'call.wav');
     await using bench = await bridged(...((wide === 'agent' ? ['G722', 'PCMU'] : ['PCMU', 'G722']) as [Codec, Codec]));
@@ -196,7 +194,7 @@ describe('a party that speaks G.722', () => {
     expect(bench.session.dump()).toMatchObject({ faults: { count: 0 } });
   });
 
-  it('goes on in the recording at 16 kHz when it changes to G.711', async () => {
+  it('continues its 16 kHz recording after a change to G.711', async () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-transcoding-'));
     const filePath = join(folder.path, 'call.wav');
     await using bench = await bridged('G722', 'G722');
@@ -214,18 +212,18 @@ describe('a party that speaks G.722', () => {
     }
   });
 
-  it('is heard in a mix', () => {
+  it('sounds in a mix at full level', () => {
     const playout = new Playout({ nowMs: 0 });
     let power = 0;
     toneIn('G722').forEach((payload, frame) => {
-      playout.addAudio(heardPacket(payload, { codec: 'G722', timestamp: frame * 160, sequence: frame }), frame * 20);
+      playout.addAudio(decodedPacket(payload, { codec: 'G722', timestamp: frame * 160, sequence: frame }), frame * 20);
       playout.takeFrame(frame * 20);
       if (frame >= 20) power += meanPower(playout.frame) / 30;
     });
     expect(Math.abs(10 * Math.log10(power / 32_768 ** 2) - FULL)).toBeLessThan(0.5);
   });
 
-  it('may send anything', async () => {
+  it('survives any packets', async () => {
     await using bench = await bridged('G722', 'PCMU');
     const packet = fc.record({
       payload: fc.uint8Array({ maxLength: 1500 }),
@@ -246,24 +244,24 @@ describe('a party that speaks G.722', () => {
   });
 });
 
-describe('coding at 8 kHz', () => {
-  it('keeps step: as many samples as octets from the first packet on', () => {
+describe('8 kHz transcoding', () => {
+  it('produces as many samples as octets from the first packet on', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 1440 }), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(sizes, (counts) => {
         const encoder = new PacketEncoder(1440);
         const decoder = new PacketDecoder(1440);
         const dc = new Int16Array(1440).fill(1000);
-        const heard: number[] = [];
+        const received: number[] = [];
         for (const [sequence, count] of counts.entries()) {
           const octets = new Uint8Array(1440);
           encoder.encode('G722', dc, count, octets, 0);
           expect(octets.subarray(count).every((octet) => octet === 0)).toBe(true);
           decoder.decode('G722', octets, { ...emptyRtpHeader(), sequence, payloadBytes: count });
-          heard.push(...decoder.narrow().subarray(0, count));
+          received.push(...decoder.narrow().subarray(0, count));
         }
-        // Both filters of both resamplers and of the codec have passed by then.
-        for (const sample of heard.slice(300)) expect(Math.abs(sample - 1000)).toBeLessThan(60);
+        // All filters have settled by then.
+        for (const sample of received.slice(300)) expect(Math.abs(sample - 1000)).toBeLessThan(60);
       }),
     );
   });

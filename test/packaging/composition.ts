@@ -39,10 +39,9 @@ export const FILLED_IN = {
   RTP_HOST: '203.0.113.7',
 };
 
-/** `${NAME}`, `${NAME:-default}` and `${NAME:?what is asked for}`; `$${` is no interpolation. */
+/** `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, but not `$${`. */
 const INTERPOLATION = /(?<!\$)\$\{(\w+)(?::([?-])([^}]*))?\}/g;
 
-/** All of the composition. */
 export function interpolations(): { name: string; operator: string; operand: string }[] {
   return [...textOf('docker-compose.yml').matchAll(INTERPOLATION)].map(
     ([, name = '', operator = '', operand = '']) => ({
@@ -53,7 +52,7 @@ export function interpolations(): { name: string; operator: string; operand: str
   );
 }
 
-/** The composition as compose sees it: parsed, then filled in with the required values and the settings given. */
+/** The parsed composition with required values and the given settings. */
 export function composition(settings: Record<string, string> = {}): Composition {
   const values: Record<string, string> = { ...FILLED_IN, ...settings };
   const fillIn = (text: string): string =>

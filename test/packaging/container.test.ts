@@ -17,21 +17,21 @@ const environment = Object.fromEntries(
   valuesOf('ENV').flatMap((value) => value.split(/\s+/).map((pair) => pair.split('=', 2) as [string, string])),
 );
 
-describe('the container image', () => {
-  it('is built in stages that start from one exact Node release each', () => {
+describe('container image', () => {
+  it('pins each build stage to an exact Node release', () => {
     const bases = valuesOf('FROM', instructions);
     expect(bases.length).toBeGreaterThanOrEqual(2);
     for (const base of bases)
       expect(base).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim(@sha256:[0-9a-f]{64})?( AS \w+)?$/);
   });
 
-  it('runs the Node release that the checkout runs', () => {
+  it('runs the Node release of the checkout', () => {
     for (const base of valuesOf('FROM', instructions)) {
       expect(base.slice('node:'.length)).toMatch(new RegExp(`^${packageJson().dependencies.node}-`));
     }
   });
 
-  it('does not run as root', () => {
+  it('runs as a user other than root', () => {
     const user = valuesOf('USER').at(-1) ?? '';
     expect(user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
     expect(finalStage.findLastIndex(({ name }) => name === 'USER')).toBeGreaterThan(
@@ -39,19 +39,26 @@ describe('the container image', () => {
     );
   });
 
-  it('starts Node itself, without npm or a shell between it and the signals', () => {
+  it('starts Node directly, so that it receives signals', () => {
     expect(JSON.parse(valuesOf('CMD').join())).toEqual(['node', 'main.ts']);
     expect(valuesOf('ENTRYPOINT')).toEqual([]);
     expect(valuesOf('STOPSIGNAL')).toEqual(['SIGTERM']);
   });
 
-  it('installs exactly the locked dependencies, and none for development', () => {
-    const installs = valuesOf('RUN', instructions).filter((command) => command.includes('npm ci'));
-    expect(installs).toHaveLength(1);
-    expect(installs[0]).toContain('--omit=dev');
+  it('installs locked dependencies only, with development ones only for building the console', () => {
+    const stages = Object.entries(stagesOf(instructions)).map(
+      ([stage, among]) => [stage, valuesOf('RUN', among).filter((command) => command.includes('npm ci'))] as const,
+    );
+    expect(Object.fromEntries(stages)).toEqual({
+      dependencies: [expect.stringContaining('npm ci --omit=dev')],
+      console: [expect.stringMatching(/^npm ci --ignore-scripts .*node console\/build\.ts$/)],
+      final: [],
+    });
+    const copies = valuesOf('COPY').filter((value) => value.startsWith('--from='));
+    expect(copies.map((value) => value.split(' ')[1])).toEqual(['/app/node_modules', '/app/console/dist']);
   });
 
-  it('is healthy while /healthz of its own HTTP server says so, asked without curl', () => {
+  it('checks /healthz of its own HTTP server, without curl', () => {
     const [check = ''] = valuesOf('HEALTHCHECK');
     const command = JSON.parse(check.slice(check.indexOf('['))) as string[];
     expect(command.slice(0, 2)).toEqual(['node', '-e']);
@@ -64,14 +71,14 @@ describe('the container image', () => {
     expect(valuesOf('RUN').join('\n')).toContain(`install -d -o node -g node -m 0700 ${environment.TANDEM_DATA_DIR}`);
   });
 
-  it('listens to the world, with settings that the configuration accepts', () => {
+  it('listens on all interfaces, with valid settings', () => {
     const { NODE_ENV, ...settings } = environment;
     expect(NODE_ENV).toBe('production');
     expect(Object.keys(settings).filter((name) => !settingNames().includes(name))).toEqual([]);
     expect(loadConfig(settings, [], '/nonexistent/.env')).toMatchObject({ host: '0.0.0.0', dataDir: '/data' });
   });
 
-  it('exposes HTTP, SIP over both transports, and the RTP and WebRTC ports it is set to use', () => {
+  it('exposes HTTP, SIP over UDP and TCP, and the configured RTP and WebRTC ports', () => {
     const { PORT, RTP_PORT_MIN, RTP_PORT_MAX, WEBRTC_PORT } = environment;
     expect(valuesOf('EXPOSE').flatMap((value) => value.split(' '))).toEqual([
       `${PORT}/tcp`,
@@ -83,20 +90,20 @@ describe('the container image', () => {
   });
 });
 
-describe('the build context', () => {
+describe('build context', () => {
   const isLetIn = dockerignore(textOf('.dockerignore'));
   const needed = filesReadBy('main.ts');
 
-  it('holds every file that main.ts reads, directly or not', () => {
+  it('contains every file that main.ts reads, directly or indirectly', () => {
     expect(needed.length).toBeGreaterThan(80);
     expect(needed.filter((file) => !isLetIn(file))).toEqual([]);
   });
 
-  it('holds what npm ci needs', () => {
+  it('contains the files for npm ci', () => {
     expect(['package.json', 'package-lock.json'].filter((file) => !isLetIn(file))).toEqual([]);
   });
 
-  it('holds no secret, no history and nothing for development', () => {
+  it('excludes secrets, history and development files', () => {
     const unwanted = [
       '.env',
       '.env.local',
@@ -111,7 +118,7 @@ describe('the build context', () => {
     ).toEqual([]);
   });
 
-  it('holds each top-level folder or leaves it out as one for development', () => {
+  it('includes or excludes each top-level folder', () => {
     const forDevelopment = ['bench', 'bin', 'docs', 'ops', 'test'];
     const runtime = topLevelFolders().filter((folder) => !forDevelopment.includes(folder));
     expect(runtime.length).toBeGreaterThanOrEqual(6);
@@ -130,7 +137,21 @@ function parseDockerfile(text: string): Instruction[] {
     .map((line) => ({ name: line.split(' ', 1)[0] ?? '', value: line.slice(line.indexOf(' ') + 1).trim() }));
 }
 
-/** Whether a path is sent to the builder: the last pattern that matches it or a folder above it decides. */
+/** The instructions of each stage by name. The last stage is `final`. */
+function stagesOf(all: Instruction[]): Record<string, Instruction[]> {
+  const stages: Record<string, Instruction[]> = {};
+  let current: Instruction[] = [];
+  for (const instruction of all) {
+    if (instruction.name === 'FROM') {
+      current = [];
+      stages[/ AS (\w+)$/.exec(instruction.value)?.[1] ?? 'final'] = current;
+    }
+    current.push(instruction);
+  }
+  return stages;
+}
+
+/** Whether a path is part of the context: the last pattern that matches it or a parent folder decides. */
 function dockerignore(text: string): (path: string) => boolean {
   const rules = text
     .split('\n')
@@ -150,7 +171,7 @@ function patternOf(glob: string): RegExp {
   return new RegExp(`^${source}(/.*)?$`);
 }
 
-/** The module, what it imports, and the files and folders it names by URL, and so on. */
+/** The module, its imports, and files and folders named by URL, recursively. */
 function filesReadBy(entry: string): string[] {
   const found = new Set<string>();
   const queue = [join(ROOT, entry)];

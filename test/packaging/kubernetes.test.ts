@@ -36,8 +36,8 @@ const services = read<Required<Service>>('services.yaml');
 const pod = set.spec!.template;
 const [container] = pod.spec!.containers as [NonNullable<typeof pod.spec>['containers'][number]];
 
-describe('the Kubernetes manifests', () => {
-  it('have only fields that Kubernetes knows', async () => {
+describe('Kubernetes manifests', () => {
+  it('use only fields of Kubernetes', async () => {
     const files = (await readdir(join(ROOT, FOLDER))).filter((file) => file !== 'kustomization.yaml');
     const manifests = files.flatMap((file) => read(file));
     expect(manifests.map(({ kind }) => kind).sort()).toEqual(
@@ -48,22 +48,19 @@ describe('the Kubernetes manifests', () => {
     expect(await typeErrors([misspelt])).toContain('maxUnavailables');
   });
 
-  it.skipIf(pathOf('kubectl') === null)(
-    'are put together by kustomize, with the image named in one place',
-    async () => {
-      const { stdout } = await run('kubectl', ['kustomize', join(ROOT, FOLDER)]);
-      const kinds = parseAllDocuments(stdout).map((document) => (document.toJS() as Manifest).kind);
-      expect(kinds.sort()).toEqual([
-        'ConfigMap',
-        'Namespace',
-        'PodDisruptionBudget',
-        'Service',
-        'Service',
-        'StatefulSet',
-      ]);
-      expect(stdout).toContain(`image: registry.example.com/tandem:${version()}`);
-    },
-  );
+  it.skipIf(pathOf('kubectl') === null)('build with kustomize, with the image named in one place', async () => {
+    const { stdout } = await run('kubectl', ['kustomize', join(ROOT, FOLDER)]);
+    const kinds = parseAllDocuments(stdout).map((document) => (document.toJS() as Manifest).kind);
+    expect(kinds.sort()).toEqual([
+      'ConfigMap',
+      'Namespace',
+      'PodDisruptionBudget',
+      'Service',
+      'Service',
+      'StatefulSet',
+    ]);
+    expect(stdout).toContain(`image: registry.example.com/tandem:${version()}`);
+  });
 
   it('select the pods by their labels', () => {
     const labels = pod.metadata?.labels;
@@ -79,7 +76,7 @@ describe('the Kubernetes manifests', () => {
     expect(services.map(({ metadata }) => metadata?.name)).toContain(set.spec?.serviceName);
   });
 
-  it('set only settings that exist and that the server accepts', () => {
+  it('contain only existing settings, which the server accepts', () => {
     const settings = { ...config.data, ...secret.stringData };
     const fromPod = (container.env ?? []).map(({ name }) => name);
     const names = [...Object.keys(settings), ...fromPod];
@@ -98,7 +95,7 @@ describe('the Kubernetes manifests', () => {
     ]);
   });
 
-  it('name the ports that the settings open, on the network of the machine', () => {
+  it('name the ports of the settings, on the host network', () => {
     expect(pod.spec?.hostNetwork).toBe(true);
     const { PORT, SIP_PORT, WEBRTC_PORT } = config.data ?? {};
     const ports = (container.ports ?? []).map(({ name, containerPort }) => [name, String(containerPort)]);
@@ -112,7 +109,7 @@ describe('the Kubernetes manifests', () => {
     expect(pod.metadata?.annotations?.['prometheus.io/port']).toBe(PORT);
   });
 
-  it('ask the server whether it lives and whether it is ready', () => {
+  it('probe liveness and readiness of the server', () => {
     const paths = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
       (probe) => probe?.httpGet,
     );
@@ -128,7 +125,7 @@ describe('the Kubernetes manifests', () => {
     expect(budget.spec?.maxUnavailable).toBe(1);
   });
 
-  it('keep the data folder of each pod, as the user of the image', () => {
+  it('keep the data folder of each pod, owned by the user of the image', () => {
     const [claim] = set.spec?.volumeClaimTemplates ?? [];
     const mounts = container.volumeMounts ?? [];
     expect(mounts).toContainEqual({ name: claim?.metadata?.name, mountPath: config.data?.TANDEM_DATA_DIR });
@@ -138,7 +135,7 @@ describe('the Kubernetes manifests', () => {
   });
 });
 
-/** What TypeScript finds wrong with the manifests as values of their types. */
+/** Type errors of the manifests against their TypeScript types. */
 async function typeErrors(manifests: Manifest[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tandem-manifests-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

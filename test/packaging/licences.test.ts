@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { ROOT } from '../module-imports.ts';
 import { modulesInProcess, packagesLoadedBy, refusedLicences } from './package-licences.ts';
 
-describe('the licences of all that the server can load into its process', () => {
+describe('licences of the code in the server process', () => {
   const modules = modulesInProcess('main.ts');
   const packages = [...packagesLoadedBy(modules)].map((folder) => folder.slice(join(ROOT, 'node_modules/').length));
 
-  it('are permissive, or accepted for a reason', () => {
+  it('permit loading, or are accepted for a reason', () => {
     expect(refusedLicences(packagesLoadedBy(modules))).toEqual([]);
   });
 
-  it('cover every worker thread and what only some requests load', () => {
+  it('cover every worker thread and lazily loaded code', () => {
     expect(modules.size).toBeGreaterThan(500);
     for (const thread of [
       'media/worker.ts',
@@ -32,7 +32,7 @@ describe('the licences of all that the server can load into its process', () => 
     );
   });
 
-  it('leave out the engines and readers that run as child processes', () => {
+  it('exclude engines and readers that run as child processes', () => {
     expect(modules).not.toContain('speech/engines/espeak-ng/espeak-child.ts');
     expect(modules).not.toContain('media/audio-file/ffmpeg-wasm.ts');
     expect(packages).not.toContain('@echogarden/espeak-ng-emscripten');
@@ -40,7 +40,7 @@ describe('the licences of all that the server can load into its process', () => 
     expect(packages).not.toContain('@ffmpeg/core');
   });
 
-  it.each(['@echogarden/espeak-ng-emscripten', '@ffmpeg/core', 'sherpa-onnx-node'])('refuse %s', (name) => {
+  it.each(['@echogarden/espeak-ng-emscripten', '@ffmpeg/core', 'sherpa-onnx-node'])('forbid %s', (name) => {
     expect(refusedLicences([join(ROOT, 'node_modules', name)])).toEqual([expect.stringMatching(`^${name}: GPL-`)]);
   });
 });

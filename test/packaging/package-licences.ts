@@ -3,11 +3,11 @@ import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
 import { entriesOf, loadsOf, packageOf, ROOT } from '../module-imports.ts';
 
-/** Which packages the server loads into its own process, and whether an MIT-licensed program may do so. */
+/** Finds the packages in the server's process whose licence does not permit that. */
 
 const PERMISSIVE = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'Unlicense'];
 
-/** Packages whose package.json does not say all of it. */
+/** Packages with an incomplete licence in package.json. */
 const CORRECTIONS: readonly { name: RegExp; licence: string; because: string }[] = [
   {
     name: /^sherpa-onnx-/,
@@ -22,15 +22,15 @@ const CORRECTIONS: readonly { name: RegExp; licence: string; because: string }[]
   { name: /^only$/, licence: 'MIT', because: 'package.json names none; its Readme says MIT' },
 ];
 
-/** Packages loaded although their licence is not permissive, and why that is in order. */
+/** Packages without a permissive licence, and why they may be loaded. */
 const ACCEPTED: Readonly<Record<string, string>> = {
   'wasm-media-encoders': 'LAME is a separate file that anyone can replace, which is what the LGPL asks for',
 };
 
-/** Entries that are started as processes of their own; all others are threads. */
+/** Entries that run as separate processes; all others are threads. */
 const CHILD_PROCESSES = /(child|ffmpeg-wasm)\.ts$/;
 
-/** One line per package that must not be loaded: its name, and its licence or `unknown`. */
+/** One line per forbidden package: its name, and its licence or `unknown`. */
 export function refusedLicences(packages: Iterable<string>): string[] {
   return [...packages]
     .map((folder) => licenceOf(folder))
@@ -50,7 +50,7 @@ export function modulesInProcess(entry: string): Set<string> {
   return found;
 }
 
-/** Folders of the packages that these modules load or read, with all that those depend on. */
+/** Folders of the packages that these modules load or read, with their dependencies. */
 export function packagesLoadedBy(modules: Iterable<string>): Set<string> {
   const found = new Set<string>();
   const add = (name: string, from: string) => {
@@ -88,13 +88,13 @@ function licenceOf(folder: string): { name: string; licence: string } {
   return { name, licence: correction?.licence ?? (typeof license === 'string' ? license : 'unknown') };
 }
 
-/** Of an SPDX expression: every part that is joined by AND, one of those joined by OR. */
+/** Evaluates an SPDX expression: all parts of AND, any part of OR. */
 function isPermissive(licence: string): boolean {
   const alternatives = licence.replace(/[()]/g, '').split(' OR ');
   return alternatives.some((alternative) => alternative.split(' AND ').every((one) => PERMISSIVE.includes(one)));
 }
 
-/** As Node looks for it; null for what is not installed, such as another platform's build. */
+/** Resolves like Node; null for packages that are not installed, such as builds for other platforms. */
 function installedFolder(name: string, from: string): string | null {
   for (let folder = from; ; folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name);

@@ -27,7 +27,7 @@ describe('package.json', () => {
     expect(ranges).toEqual([]);
   });
 
-  it('has the scripts that people and CI call', () => {
+  it('contains the scripts that contributors and CI call', () => {
     expect(manifest.scripts).toMatchObject({
       start: expect.any(String),
       demo: expect.any(String),
@@ -37,13 +37,13 @@ describe('package.json', () => {
     });
   });
 
-  it('has no script that runs a file which is not there', () => {
+  it('names only existing files in scripts', () => {
     const files = Object.values(manifest.scripts).flatMap((script) => script.match(/[\w./-]+\.ts\b/g) ?? []);
     expect(files).toContain('main.ts');
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
-  it('says of every dependency with an install script whether it may run', () => {
+  it('decides for every install script whether it may run', () => {
     const scripted = Object.entries(locked).filter(([path, { hasInstallScript }]) => hasInstallScript && path !== '');
     const names = scripted.map(([path]) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length));
     expect(names).toContain('node');
@@ -52,19 +52,22 @@ describe('package.json', () => {
   });
 });
 
-describe('the lockfile', () => {
-  it('names no registry, so that it serves every mirror', () => {
-    expect(Object.values(locked).filter(({ resolved }) => resolved !== undefined)).toEqual([]);
+describe('package-lock.json', () => {
+  it('names no registry, so that every mirror works', () => {
+    const packages = Object.values(locked).filter(({ link }) => !link);
+    expect(packages.filter(({ resolved }) => resolved !== undefined)).toEqual([]);
     expect(lockText).not.toMatch(/"https?:\/\/[^"]*\.tgz"/);
   });
 
-  it('locks what package.json declares', () => {
+  it('locks the versions of package.json', () => {
     for (const [name, version] of Object.entries(declared)) {
-      expect(locked[`node_modules/${name}`]?.version, name).toBe(version);
+      const entry = locked[`node_modules/${name}`];
+      const target = entry?.link ? locked[entry.resolved ?? ''] : entry;
+      expect(target?.version, name).toBe(version);
     }
   });
 
-  it('names no Node release for mediasoup: npm on an older Node would leave it out, and Node 24 runs it', () => {
+  it("omits mediasoup's Node requirement, because npm on an older Node would skip it", () => {
     expect(locked['node_modules/mediasoup']?.optional).toBe(true);
     for (const name of ['mediasoup', 'h264-profile-level-id', 'supports-color']) {
       expect(locked[`node_modules/${name}`]).toMatchObject({ version: expect.any(String) });
@@ -72,7 +75,7 @@ describe('the lockfile', () => {
     }
   });
 
-  it('has an entry for every dependency, also of other platforms: npm 11 refuses it otherwise', () => {
+  it('contains every dependency of every platform, which npm 11 requires', () => {
     const missing = Object.entries(locked).flatMap(([path, { dependencies, optionalDependencies }]) =>
       Object.keys({ ...dependencies, ...optionalDependencies })
         .filter((name) => !isLockedFor(path, name))
@@ -82,8 +85,8 @@ describe('the lockfile', () => {
   });
 });
 
-describe('the repository', () => {
-  it('has a README of a few lines in every top-level folder', () => {
+describe('repository', () => {
+  it('contains a short README in every top-level folder', () => {
     expect(topLevelFolders().length).toBeGreaterThanOrEqual(8);
     for (const folder of topLevelFolders()) {
       expect(existsSync(join(ROOT, folder, 'README.md')), `${folder}/README.md exists`).toBe(true);
@@ -95,7 +98,7 @@ describe('the repository', () => {
     }
   });
 
-  it('links to nothing that is not there', () => {
+  it('contains no broken links', () => {
     const guides = readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`);
     const readmes = topLevelFolders().map((folder) => `${folder}/README.md`);
     const documents = [...new Set(['README.md', 'CONTRIBUTING.md', ...guides, ...readmes])];
@@ -109,7 +112,7 @@ describe('the repository', () => {
   });
 });
 
-/** Looks where Node would: beside the dependent, then in every `node_modules` above it. */
+/** Resolves like Node: beside the dependent, then in every `node_modules` above it. */
 function isLockedFor(path: string, name: string): boolean {
   for (let at = path; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
     if (`${at === '' ? '' : `${at}/`}node_modules/${name}` in locked) return true;

@@ -20,14 +20,14 @@ export function packageJson(): PackageJson {
   return JSON.parse(textOf('package.json')) as PackageJson;
 }
 
-/** The names of all settings, as `npm start -- --help` lists them. */
+/** All setting names, as `npm start -- --help` lists them. */
 export function settingNames(): string[] {
   return [...describeConfig().matchAll(/^ {2}([A-Z][A-Z0-9_]+) /gm)].map((match) => match[1] ?? '');
 }
 
 const NOT_OURS = new Set(['node_modules', 'coverage']);
 
-/** Folders of the repository itself that hold any file. */
+/** Top-level folders with any committed file. */
 export function topLevelFolders(): string[] {
   return readdirSync(ROOT, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !NOT_OURS.has(entry.name))

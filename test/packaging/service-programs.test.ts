@@ -10,7 +10,7 @@ import { pathOf, peerAvailable, runPeer } from '../peers/programs.ts';
 import { composition } from './composition.ts';
 import { ROOT } from './repository.ts';
 
-/** The command lines of the composition, given to the programs that are installed here. */
+/** Runs the command lines of the composition with locally installed programs. */
 
 const run = promisify(execFile);
 const { dispatcher, redis, postgres, caddy } = composition({
@@ -23,7 +23,7 @@ async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-describe('the programs of the composition', () => {
+describe('programs of docker-compose.yml', () => {
   it.skipIf(!peerAvailable('kamailio'))('kamailio accepts its configuration', async () => {
     const { exitCode, output } = await checkDispatcher(dispatcher?.environment ?? {});
     expect(output).toContain('config file ok');
@@ -31,14 +31,14 @@ describe('the programs of the composition', () => {
     expect(exitCode).toBe(0);
   });
 
-  it.skipIf(!peerAvailable('kamailio'))('kamailio does not start without the address of carriers', async () => {
+  it.skipIf(!peerAvailable('kamailio'))('kamailio requires the address of the carriers', async () => {
     const { SIP_HOST, ...environment } = dispatcher?.environment ?? {};
     expect(SIP_HOST).toBeDefined();
     expect((await checkDispatcher(environment)).exitCode).not.toBe(0);
   });
 
   it.skipIf(pathOf('redis-server') === null)(
-    'redis-server takes its arguments and passes its health check',
+    'redis-server accepts its arguments and passes its health check',
     async () => {
       const folder = await temporaryFolder();
       const socket = join(folder, 'redis.sock');
@@ -55,10 +55,10 @@ describe('the programs of the composition', () => {
   );
 
   it.skipIf(pathOf('pg_isready') === null)(
-    'pg_isready takes the arguments of the health check of PostgreSQL',
+    "pg_isready accepts the arguments of PostgreSQL's health check",
     async () => {
       const [, program = '', ...args] = postgres?.healthcheck?.test ?? [];
-      // Nobody listens there: 2 is no response, 3 would be wrong arguments.
+      // Nothing listens there: 2 means that no response came, 3 would mean wrong arguments.
       const refused = await run(program, [...args, '--port=1']).catch((error: { code: number }) => error);
       expect(refused).toMatchObject({ code: 2 });
     },

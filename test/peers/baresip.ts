@@ -12,18 +12,18 @@ import { runPeer, untilListening } from './programs.ts';
 import { toneWav } from './tone-wav.ts';
 
 export interface BaresipOptions {
-  /** User part of its address; it refuses calls to any other. Default `peer`. */
+  /** User part of its address; other calls are rejected. Default `peer`. */
   user?: string;
   transport?: 'udp' | 'tcp' | 'tls';
-  /** Further user parts of its addresses. Default: none. */
+  /** Additional user parts. Default: none. */
   alsoUsers?: readonly string[];
-  /** What it says. Default 600. */
+  /** Tone that it plays. Default 600. */
   toneFrequencyHz?: number;
   /** In order of preference. Default PCMU, PCMA. */
   codecs?: readonly Codec[];
-  /** SRTP: if it is offered (`srtp`), or else it refuses the call (`srtp-mand`). Default: none. */
+  /** SRTP if offered (`srtp`), or only SRTP (`srtp-mand`). Default: none. */
   mediaEncryption?: 'srtp' | 'srtp-mand';
-  /** What its calls prove when they are challenged. Default: nothing. */
+  /** Credentials for challenged calls. Default: none. */
   account?: { username: string; password: string };
   /** `manual` rings and never answers. Default `auto`. */
   answer?: 'auto' | 'manual';
@@ -32,25 +32,20 @@ export interface BaresipOptions {
 export interface Baresip extends AsyncDisposable {
   sipUri: string;
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
-  /** The certificate that proves its TLS address: its own. */
   caFile: string;
-  /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
+  /** Sends a menu command, such as `hold` or `resume`, which runs asynchronously. */
   command: (name: string) => Promise<void>;
-  /** Presses keys in its call. */
   press: (keys: string) => Promise<void>;
-  /** Calls a SIP URI. */
   dial: (uri: string) => Promise<void>;
-  /** What it has written so far. */
   output: () => string;
   /**
-   * What it heard in its first call, at the rate of its codec: 8 kHz, 16 for G.722, 48 for Opus. Only after the call, at
-   * whose end the file is finished.
+   * Audio of its first call at the codec rate: 8 kHz, 16 kHz for G.722, 48 kHz for Opus. Complete only after the call.
    */
   heard: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
 
-/** Sampling rate and channels, as its accounts name codecs. */
+/** Sample rate and channels in baresip's account syntax. */
 const FORMATS: Readonly<Record<Codec, string>> = {
   PCMU: '8000/1',
   PCMA: '8000/1',
@@ -58,7 +53,7 @@ const FORMATS: Readonly<Record<Codec, string>> = {
   OPUS: '48000/2',
 };
 
-/** Starts baresip as the called party, playing a tone and keeping what it hears, and waits until it listens. */
+/** Starts baresip as the called party with a tone and a recording, and waits until it listens. */
 export async function startBaresip(options: BaresipOptions = {}): Promise<Baresip> {
   const {
     user = 'peer',
@@ -113,14 +108,14 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   };
 }
 
-/** One JSON object in a netstring; the answer says that it was understood. */
+/** Sends one JSON object as a netstring and waits for the acknowledgement. */
 async function sendCommand(port: number, message: { command: string; params?: string }): Promise<void> {
   const text = JSON.stringify(message);
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
   socket.write(`${text.length}:${text},`);
   let answer = '';
-  // Events of its own may come before.
+  // Its events may arrive first.
   while (!answer.includes('"response":true')) {
     const [chunk] = (await once(socket, 'data')) as [Buffer];
     answer += chunk.toString('latin1');
@@ -156,7 +151,7 @@ async function heardIn(folder: string): Promise<Int16Array> {
   for (const deadlineMs = performance.now() + 10_000; performance.now() < deadlineMs; await delay(10)) {
     const file = (await readdir(folder)).find((name) => /^dump-.*-dec\.wav$/.test(name));
     if (file === undefined) continue;
-    // libsndfile writes the length into the header when it closes the file.
+    // libsndfile writes the length on close.
     const content = await readWav(join(folder, file)).catch(() => null);
     const samples = content?.samples[0];
     if (samples !== undefined && samples.length > 0) return samples;

@@ -13,7 +13,7 @@ import {
   sdpOf,
 } from './sipp-script.ts';
 
-/** Scenarios in which sipp is called, each named after what it causes. */
+/** Scenarios with sipp as the called party, named after their case. */
 
 const answer = respondInvite(200, 'OK', { sdp: PCMU_SDP });
 const answered = [receiveInvite(), answer, receive('ACK')];

@@ -1,6 +1,6 @@
 import { PCMU_SDP, pause, receive, receiveStatus, requestAsCaller, respond, sdpOf } from './sipp-script.ts';
 
-/** Scenarios in which sipp calls, each named after what it causes. */
+/** Scenarios with sipp as the caller, named after their case. */
 
 const RINGING = { provisional: [100, 180] } as const;
 const invite = requestAsCaller('INVITE', 1, { sdp: PCMU_SDP });
@@ -20,6 +20,11 @@ const direction = (version: number, attribute: string) => sdpOf({ formats: '0', 
 export const CALLING_SCENARIOS = {
   'calls-and-hangs-up': [...connected, ...hangsUp(2)],
   'calls-and-is-hung-up': [...connected, receive('BYE'), respond(200, 'OK')],
+  /** As if a proxy handled both at the same time. */
+  'hangs-up-ahead-of-its-ack': [
+    ...[invite, receiveStatus(200, RINGING)],
+    ...[...hangsUp(2), requestAsCaller('ACK', 1)],
+  ],
   'calls-without-offer': [
     requestAsCaller('INVITE', 1),
     receiveStatus(200, RINGING),

@@ -13,12 +13,12 @@ const START = join(ROOT, 'ops/kamailio/start.sh');
 export interface Dispatcher {
   address: { host: string; port: number };
   output: () => string;
-  /** Flags of each SIP server as kamailio lists them: `A` active, `I` inactive, `T` tried; then `P` when it is pinged. */
+  /** kamailio flags of each SIP server: `A` active, `I` inactive, `T` tried; then `P` if pinged. */
   sipServers: () => Promise<Record<string, string>>;
   stop: () => Promise<void>;
 }
 
-/** Starts kamailio as its image does, with the configuration of `ops/kamailio`, in front of SIP servers at `host:port`. */
+/** Starts kamailio as in its image, with the configuration of `ops/kamailio`, in front of SIP servers `host:port`. */
 export async function startDispatcher(sipServers: readonly string[]): Promise<Dispatcher> {
   const folder = await mkdtemp(join(tmpdir(), 'dispatcher-'));
   const port = await freePorts(2);
@@ -42,7 +42,7 @@ export async function startDispatcher(sipServers: readonly string[]): Promise<Di
   };
 }
 
-/** Has kamailio check the configuration; returns its exit code and what it printed. */
+/** Runs the configuration check of kamailio; returns exit code and output. */
 export async function checkDispatcher(environment: Record<string, string>) {
   const folder = await mkdtemp(join(tmpdir(), 'dispatcher-'));
   const peer = runPeer('sh', { cwd: folder, args: [START, '-c'], env: { ...environment, RUN_DIR: folder } });

@@ -6,20 +6,16 @@ import { freePorts } from '../free-ports.ts';
 import { runPeer, untilListening } from './programs.ts';
 
 export interface KamailioOptions {
-  /** Account that it demands for calls and registrations. */
+  /** Account required for calls and registrations. */
   username: string;
   password: string;
-  /** Where it routes numbers. */
   routes: Readonly<Record<string, { host: string; port: number }>>;
-  /** Number that it routes to whoever has registered the account. */
   registeredNumber: string;
 }
 
 export interface Kamailio {
-  /** For UDP and TCP. */
   sipUri: string;
   tlsUri: string;
-  /** Path of the certificate that its TLS certificate is signed with: its own. */
   caFile: string;
   output: () => string;
   stop: () => Promise<void>;
@@ -27,7 +23,7 @@ export interface Kamailio {
 
 const HOST = '127.0.0.1';
 
-/** Starts kamailio as a carrier: it demands digest credentials, stays in the path of calls and takes registrations. */
+/** Starts kamailio as a record-routing carrier and registrar with digest authentication. */
 export async function startKamailio(options: KamailioOptions): Promise<Kamailio> {
   const folder = await mkdtemp(join(tmpdir(), 'kamailio-'));
   const [port, tlsPort] = [await freePorts(2), await freePorts(2)];
@@ -36,7 +32,7 @@ export async function startKamailio(options: KamailioOptions): Promise<Kamailio>
   await Promise.all([writeFile(files.cert, cert), writeFile(files.key, key)]);
   const config = join(folder, 'kamailio.cfg');
   await writeFile(config, configOf(options, { port, tlsPort, files }));
-  // -DD: in the foreground, -E: with its log on standard error.
+  // -DD: foreground; -E: log to standard error.
   const args = ['-DD', '-E', '-f', config, '-w', folder, '-Y', folder, '-P', join(folder, 'pid'), '-m', '32'];
   const peer = runPeer('kamailio', { cwd: folder, args });
   await untilListening(port, 'udp', peer);
@@ -47,7 +43,6 @@ export async function startKamailio(options: KamailioOptions): Promise<Kamailio>
     caFile: files.cert,
     output: peer.output,
     stop: async () => {
-      // Its main process ends the others.
       peer.child.kill('SIGTERM');
       await peer.exited;
       await rm(folder, { recursive: true, force: true });

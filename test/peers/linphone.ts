@@ -8,24 +8,21 @@ import { runPeer, untilListening } from './programs.ts';
 import { toneWav } from './tone-wav.ts';
 
 export interface LinphoneOptions {
-  /** What it says. */
   toneFrequencyHz: number;
-  /** Default: it plays and hears plain RTP. */
   mediaEncryption?: 'srtp';
 }
 
 export interface Linphone extends AsyncDisposable {
   address: { host: string; port: number; transport: 'udp' };
-  /** Types a line of its menu, such as `transfer sip:...` or `terminate`. */
+  /** Types a menu command, such as `transfer sip:...` or `terminate`. */
   type: (line: string) => void;
-  /** What it has written so far. */
   output: () => string;
-  /** What it heard, once it has ended. */
+  /** Recorded audio, after it ended. */
   heard: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
 
-/** Starts linphonec, which answers every call, plays a tone and keeps what it hears. */
+/** Starts linphonec, which answers every call, plays a tone and records. */
 export async function startLinphone({ toneFrequencyHz, mediaEncryption }: LinphoneOptions): Promise<Linphone> {
   const folder = await mkdtemp(join(tmpdir(), 'linphone-'));
   const [port, rtpPort] = [await freePorts(2), await freePorts(4)];
@@ -66,7 +63,7 @@ function settingsOf(options: { port: number; rtpPort: number; mediaEncryption: '
   return [
     '[sip]',
     `sip_port=${port}`,
-    // -1: not used.
+    // -1: disabled.
     'sip_tcp_port=-1',
     'sip_tls_port=-1',
     'use_ipv6=0',

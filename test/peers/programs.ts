@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Debian programs that are run as the other end of a call, beside the server, or to watch it. */
+/** Debian programs that act as the other end of a call, as a proxy or as a monitor. */
 export type PeerProgram =
   | 'sipp'
   | 'baresip'
@@ -16,28 +16,27 @@ export type PeerProgram =
   | 'redis-server'
   | 'sh';
 
-/** False where the program is not installed: then its tests are reported as skipped, by name. */
+/** Tests of a missing program are reported as skipped by name. */
 export function peerAvailable(program: PeerProgram): boolean {
   return pathOf(program) !== null;
 }
 
 export interface RunningPeer {
   child: ChildProcessWithoutNullStreams;
-  /** What it has written to both outputs, the last 20 000 characters. */
+  /** Last 20 000 characters of both outputs. */
   output: () => string;
   exited: Promise<number | null>;
-  /** Ends this process and no other; resolves when it is gone. */
+  /** Ends this process only; resolves after its exit. */
   stop: () => Promise<void>;
 }
 
 interface PeerOptions {
   args: readonly string[];
   cwd: string;
-  /** Added to our own environment. */
   env?: Record<string, string>;
 }
 
-/** Runs a peer in its own folder. Its standard input stays open. */
+/** Runs a peer in its own folder with open standard input. */
 export function runPeer(program: PeerProgram, options: PeerOptions): RunningPeer {
   const path = pathOf(program);
   if (path === null) throw new Error(`${program} is not installed`);
@@ -61,12 +60,12 @@ export function runPeer(program: PeerProgram, options: PeerOptions): RunningPeer
   return { child, output: () => output, exited, stop };
 }
 
-/** Resolves when somebody listens, as the kernel says; looking must not take the port away from who wants it. */
+/** Resolves when the port is bound, according to /proc, without binding it. */
 export async function untilListening(port: number, transport: 'udp' | 'tcp', peer: RunningPeer): Promise<void> {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
   for (const deadlineMs = performance.now() + 10_000; performance.now() < deadlineMs; ) {
     const table = await readFile(`/proc/net/${transport}`, 'latin1');
-    // The second column is the local address; 0A is LISTEN.
+    // Column 2 is the local address; state 0A is LISTEN.
     const isBound = table.split('\n').some((line) => {
       const [, local = '', , state] = line.trim().split(/\s+/);
       return `:${local.split(':')[1]} ` === wanted && (transport === 'udp' || state === '0A');
@@ -78,7 +77,6 @@ export async function untilListening(port: number, transport: 'udp' | 'tcp', pee
   throw new Error(`the peer does not listen on ${transport} port ${port}: ${peer.output()}`);
 }
 
-/** Null where the program is not installed. */
 export function pathOf(program: string): string | null {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     try {

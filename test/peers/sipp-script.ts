@@ -1,26 +1,24 @@
-/** Builds scenario files of sipp. Each function returns one step as XML. */
+/** Builds sipp scenarios. Each function returns one step as XML. */
 
 interface MessageParts {
   headers?: readonly string[];
-  /** The lines of an SDP body; `PCMU_SDP` for the usual one. */
+  /** Lines of an SDP body, such as `PCMU_SDP`. */
   sdp?: readonly string[];
-  /** Text body and its type. */
   body?: { type: string; text: string };
 }
 
 interface ResponseParts extends MessageParts {
-  /** Tag of To, to answer as several phones. Default: one for the call. */
+  /** To tag, to simulate several phones. Default: one per call. */
   tag?: string;
-  /** False: sends no Contact. */
+  /** False: omits Contact. */
   contact?: boolean;
-  /** Sends header names in their compact form (RFC 3261 §7.3.3). */
+  /** Sends compact header names (RFC 3261 section 7.3.3). */
   isCompact?: boolean;
 }
 
 const CONTACT = 'Contact: <sip:sipp@[local_ip]:[local_port];transport=[transport]>';
 const OWN_TAG = '[pid]sipp[call_number]';
 
-/** An SDP body with these attributes. */
 export function sdpOf({
   formats = '0 101',
   attributes = ['rtpmap:0 PCMU/8000', 'rtpmap:101 telephone-event/8000', 'fmtp:101 0-15', 'ptime:20'],
@@ -45,7 +43,7 @@ export function sdpOf({
 
 export const PCMU_SDP = sdpOf();
 
-/** Waits for the INVITE that begins the call, as the called party. */
+/** Waits for the initial INVITE, as the called party. */
 export function receiveInvite(): string {
   return `<recv request="INVITE" rrs="true">
     <action>
@@ -58,19 +56,17 @@ export function receiveInvite(): string {
   <Reference variables="caller,called,via,sequence"/>`;
 }
 
-/** Waits for a request within the call. */
 export function receive(method: string): string {
   const before = method === 'INVITE' ? '' : RETRANSMITTED_INVITE;
   return `${before}<recv request="${method}" rrs="true"/>`;
 }
 
 /**
- * On a busy machine sipp may answer so late that the INVITE was sent again. sipp 3.6 ends the call on an INVITE that it has
- * already answered, instead of repeating its response (RFC 3261 §17.2.1).
+ * On a busy machine sipp may respond so late that the INVITE is retransmitted. sipp 3.6 aborts on an INVITE that it has
+ * answered, instead of repeating the response (RFC 3261 section 17.2.1).
  */
 const RETRANSMITTED_INVITE = '<recv request="INVITE" optional="true"/>\n  '.repeat(2);
 
-/** A request that must have a header that matches. */
 export function receiveWith(method: string, header: string, pattern: string): string {
   return `<recv request="${method}" rrs="true">
     <action>
@@ -80,7 +76,7 @@ export function receiveWith(method: string, header: string, pattern: string): st
   <Reference variables="found_${method}"/>`;
 }
 
-/** Waits for a final response; provisional ones may come before. */
+/** Waits for a final response, optionally after provisional ones. */
 export function receiveStatus(status: number, { provisional = [100] as readonly number[] } = {}): string {
   const before = provisional.map((each) => `<recv response="${each}" optional="true"/>`);
   return [...before, `<recv response="${status}" rrs="true"/>`].join('\n  ');
@@ -94,12 +90,12 @@ export function playTone(): string {
   return '<nop><action><exec rtp_stream="tone.ul,-1,0"/></action></nop>';
 }
 
-/** Responds to the INVITE that begins the call; a final response is repeated until the ACK. */
+/** Responds to the initial INVITE; a final response is repeated until the ACK. */
 export function respondInvite(status: number, phrase: string, parts: ResponseParts = {}): string {
   return send(responseTo('To', status, phrase, parts), { isRepeated: status >= 200 });
 }
 
-/** Responds to the INVITE after its CANCEL, which has the same Via (RFC 3261 §9.1), or after another request. */
+/** Responds to the INVITE after its CANCEL, which has the same Via (RFC 3261 section 9.1), or after another request. */
 export function respondInviteLater(
   status: number,
   phrase: string,
@@ -117,12 +113,11 @@ export function respondInviteLater(
   return send(withBody(lines, parts), { isRepeated: true });
 }
 
-/** Responds to a request in the dialog. */
 export function respond(status: number, phrase: string, parts: ResponseParts = {}): string {
   return send(responseTo(null, status, phrase, parts), { isRepeated: false });
 }
 
-/** A request in the dialog, as the called party. */
+/** In-dialog request of the called party. */
 export function requestAsCalled(method: string, sequence: number, parts: MessageParts = {}): string {
   const isAck = method === 'ACK';
   const lines = [
@@ -139,7 +134,7 @@ export function requestAsCalled(method: string, sequence: number, parts: Message
   return send(withBody(lines, parts), { isRepeated: !isAck });
 }
 
-/** A request as the calling party: the INVITE without, all others with the tag of the peer. */
+/** Request of the caller, with the tag of the peer except for the INVITE. */
 export function requestAsCaller(
   method: string,
   sequence: number,
@@ -163,9 +158,8 @@ export function requestAsCaller(
 
 interface CallerParts extends MessageParts {
   isInDialog?: boolean;
-  /** Request URI. */
   target?: string | null;
-  /** `[branch-N]` for that of N steps before, as CANCEL and the ACK of a refusal need it. Default: a new one. */
+  /** `[branch-N]` repeats the branch of N steps before, as in CANCEL and the ACK of a rejection. Default: a new one. */
   branch?: string;
 }
 

@@ -15,16 +15,16 @@ export type CallingScenario = keyof typeof CALLING_SCENARIOS;
 export interface SippOptions {
   scenario: CalledScenario;
   transport?: 'udp' | 'tcp';
-  /** What `tone.ul` sounds like. Default 600. */
+  /** Frequency of `tone.ul`. Default 600. */
   toneFrequencyHz?: number;
-  /** Calls after which sipp ends. Default 1. */
+  /** Number of calls before sipp exits. Default 1. */
   calls?: number;
 }
 
 export interface Sipp {
   sipUri: string;
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
-  /** Resolves when all calls are done; rejects with sipp's own words when one went against the scenario. */
+  /** Resolves after all calls; rejects with the output of sipp if one deviates from the scenario. */
   succeeded: () => Promise<void>;
   stop: () => Promise<void>;
 }
@@ -53,16 +53,14 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
 
 export interface SippCallOptions {
   scenario: CallingScenario;
-  /** The server to call. */
   target: { host: string; port: number };
-  /** User part of the request URI. */
   number: string;
   transport?: 'udp' | 'tcp';
-  /** Address that it calls from. Default 127.0.0.1. */
+  /** Source address. Default 127.0.0.1. */
   host?: string;
 }
 
-/** Has sipp call once. Rejects with sipp's own words when the call went against the scenario. */
+/** Places one call with sipp; rejects with its output if the call deviates from the scenario. */
 export async function callWithSipp(options: SippCallOptions): Promise<void> {
   const { scenario, target, number, transport = 'udp', host = HOST } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sipp-'));

@@ -1,7 +1,6 @@
 import { tone } from '../../media/dsp/tones.ts';
 import { wavHeader } from '../../media/wav.ts';
 
-/** Twenty seconds of a tone at 8 kHz, for a program to play. */
 export function toneWav(frequencyHz: number): Buffer {
   const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20_000 });
   const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);

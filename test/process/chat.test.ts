@@ -10,7 +10,7 @@ const TOKEN_NANO = 20_000n;
 
 afterEach(cleanUp);
 
-it('kill -9 in the midst of an answer: the next start gives back what it held, and the chat goes on', async () => {
+it('after kill -9 during an answer, the next start releases the hold, and the chat continues', async () => {
   const models = await startModelServer();
   clean.push(() => models[Symbol.asyncDispose]());
   const env = { LLM_BASE_URL: models.baseUrl, LLM_MODEL: 'tiny-1.0', LOG_LEVEL: 'trace' };
@@ -29,7 +29,7 @@ it('kill -9 in the midst of an answer: the next start gives back what it held, a
   expect((await walletOfWorkspace(first)).heldNano).toBeGreaterThan(0n);
   first.server.child.kill('SIGKILL');
   await first.server.exited;
-  // Whoever generated is rid of it too.
+  // The model request ended too.
   expect(await (await models.request('/chat/completions', 2)).isLeft).toBe(true);
 
   const second = await startReady(dataDir, env);
@@ -55,7 +55,7 @@ it('kill -9 in the midst of an answer: the next start gives back what it held, a
   for (const { server } of [first, second]) expect(server.output()).not.toContain('antern');
 });
 
-it('a stop in the midst of an answer ends it, with a word to who listens, and nothing is charged', async () => {
+it('a stop during an answer ends it with an error, free of charge', async () => {
   const models = await startModelServer();
   clean.push(() => models[Symbol.asyncDispose]());
   const dataDir = await dataFolder();

@@ -10,13 +10,11 @@ import { walletOf } from '../../storage/ledger.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
-import { callOf, clean, cleanUp, environment, fund, type Ready, startReady } from './ready-server.ts';
+import { callOf, clean, cleanUp, environment, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
 import { eventually } from './server-process.ts';
 
 const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
-const OWN_REDIS_URL = new URL('/14', REDIS_URL).href;
 
 describe('three servers on one database', () => {
   let database: TestDatabase;
@@ -27,7 +25,7 @@ describe('three servers on one database', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     clean.push(() => database.drop());
-    const redis: Record<string, string> = (await redisIsReachable()) ? { REDIS_URL: OWN_REDIS_URL } : {};
+    const redis = await redisOfServers();
     servers = await Promise.all(
       [0, 1, 2].map(async (index) => {
         const dataDir = await mkdtemp(join(tmpdir(), 'tandem-cluster-'));
@@ -65,7 +63,7 @@ describe('three servers on one database', () => {
   });
   afterAll(cleanUp);
 
-  it('carry out commands for calls of each other, and stream their events', async () => {
+  it('control calls of each other, and stream their events', async () => {
     const [one, two] = servers as [Ready, Ready];
     const { call } = await bridgedCallOn(one);
     const streamed: string[] = [];
@@ -83,7 +81,7 @@ describe('three servers on one database', () => {
     expect(new Set(streamed).size).toBe(streamed.length);
   });
 
-  it('take over the calls of a frozen server, which cannot write when it wakes up and ends', async () => {
+  it('take over the calls of a frozen server, which exits without writing when it wakes', async () => {
     const [one, , frozen] = servers as [Ready, Ready, Ready];
     const { call } = await bridgedCallOn(frozen);
     frozen.server.child.kill('SIGSTOP');
@@ -96,7 +94,7 @@ describe('three servers on one database', () => {
     expect(before.slice(-2)).toEqual(['call.unknown', 'call.completed']);
   });
 
-  it('settle the call of a killed server once, with its recording and its callback, and hang up its phones', async () => {
+  it('settle the call of a killed server once, with recording and callback, and hang up its phones', async () => {
     const [one, killed] = servers as [Ready, Ready];
     const { call } = await bridgedCallOn(killed, { record: true });
     await phones.customer.untilHeard(({ packets }) => packets > 100);
@@ -152,7 +150,7 @@ async function settledOn(server: Ready, callId: string): Promise<void> {
   await eventually(async () => (await callOf(server, callId)).state === 'completed', 'the call is settled');
 }
 
-/** Repeats a command that a busy server did not acknowledge within its second, as clients are asked to. */
+/** Clients should repeat a command that is not acknowledged within a second. */
 async function command({ api }: Ready, path: string, body?: object): Promise<{ call: PublicCall }> {
   for (let tries = 0; ; tries += 1) {
     try {

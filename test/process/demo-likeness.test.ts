@@ -4,11 +4,11 @@ import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from '..
 
 const conversation = conversationOf(MOST_SENTENCES);
 
-it('the demo says as many sentences as it is asked for', () => {
+it('the demo contains the requested number of sentences', () => {
   expect(conversation.sentences).toHaveLength(MOST_SENTENCES);
 });
 
-it('each sentence of the demo is found in what its speaker says, also when a packet of it is lost', () => {
+it("each sentence of the demo is recognised in its speaker's audio, even with a lost packet", () => {
   for (const { speaker, samples, startMs } of conversation.sentences) {
     const heard = conversation.trackOf(speaker, { leadMs: 1_234 });
     expect(likenessOf(heard, samples)).toBeCloseTo(1, 6);
@@ -18,7 +18,7 @@ it('each sentence of the demo is found in what its speaker says, also when a pac
   }
 });
 
-it('no sentence of the demo is found in what the other says, in silence, or where most of it is missing', () => {
+it('no sentence of the demo is recognised in other audio, silence or a fragment', () => {
   for (const { speaker, samples } of conversation.sentences) {
     const other = conversation.trackOf(speaker === 'agent' ? 'customer' : 'agent', { leadMs: 0 });
     expect(likenessOf(other, samples)).toBeLessThan(FOREIGN_LIKENESS);
@@ -28,12 +28,12 @@ it('no sentence of the demo is found in what the other says, in silence, or wher
   }
 });
 
-it('the parties of the demo do not speak at the same time', () => {
+it("the demo's speakers never overlap", () => {
   const [agent, customer] = (['agent', 'customer'] as const).map((leg) => conversation.trackOf(leg, { leadMs: 0 }));
   expect(agent!.some((sample, at) => sample !== 0 && customer![at] !== 0)).toBe(false);
 });
 
-it('words count as understood in their order, whatever stands between them', () => {
+it('words count as understood in their order, with any words between them', () => {
   expect(wordsUnderstood('go forward ten meters', 'Go forward, and ten meters!')).toEqual({ words: 4, understood: 4 });
   expect(wordsUnderstood('go forward ten meters', 'meters ten forward go')).toEqual({ words: 4, understood: 1 });
   expect(wordsUnderstood('five five', 'five')).toEqual({ words: 2, understood: 1 });

@@ -4,7 +4,10 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { apiClient } from '../../bin/cli/api-client.ts';
 import { readWav } from '../../media/wav.ts';
+import { eventually } from '../eventually.ts';
 import { inheritedEnvironment } from './server-process.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -14,7 +17,7 @@ afterEach(async () => {
   for (const step of clean.splice(0).reverse()) await step();
 });
 
-/** Runs in a folder and with a temporary folder of its own, so that what it leaves behind can be seen. */
+/** Uses separate folders, to detect leftovers. */
 async function startDemo(argv: string[]) {
   const folder = await mkdtemp(join(tmpdir(), 'tandem-demo-test-'));
   const cwd = join(folder, 'here');
@@ -48,11 +51,11 @@ async function startDemo(argv: string[]) {
   return { child, exited, output: () => output, stdout: () => stdout, printed, folder, cwd };
 }
 
-/** They talk in real time, and a busy machine is slow to understand them; the demo itself ends before that. */
+/** Recognition is slow on a busy machine; the demo's own limit is shorter. */
 const DEMO_TIMEOUT_MS = 180_000;
 
 describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
-  it('places a call, proves every claim it prints, ends with 0 and leaves only the recording', async () => {
+  it('places a call, proves every printed claim, exits with 0 and leaves only the recording', async () => {
     const demo = await startDemo([]);
     expect(await demo.exited, demo.output()).toBe(0);
     const output = demo.output();
@@ -85,13 +88,13 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     expect(await readdir(demo.folder)).toEqual(['here']);
   });
 
-  it('explains itself with --help', async () => {
+  it('prints its usage with --help', async () => {
     const demo = await startDemo(['--help']);
     expect(await demo.exited).toBe(0);
     expect(demo.output()).toContain('--keep');
   });
 
-  it('cleans up when it is interrupted in the middle of the call', async () => {
+  it('cleans up when interrupted during the call', async () => {
     const demo = await startDemo([]);
     await demo.printed('call.bridged');
     demo.child.kill('SIGINT');
@@ -99,7 +102,7 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     expect(await readdir(demo.folder)).toEqual(['here']);
   });
 
-  it('cleans up when it is interrupted while it starts', async () => {
+  it('cleans up when interrupted during the start', async () => {
     const demo = await startDemo([]);
     await demo.printed('Postgres, schema');
     demo.child.kill('SIGINT');
@@ -107,7 +110,7 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     expect(await readdir(demo.folder)).toEqual(['here']);
   });
 
-  it('is one JSON document with --json, and keeps the server up with --keep until it is told to stop', async () => {
+  it('prints one JSON document with --json, and keeps a live call up with --keep until interrupted', async () => {
     const demo = await startDemo(['--sentences', '2', '--encrypt', '--keep', '--json']);
     await demo.printed('\n}\n');
     const { success, data } = JSON.parse(demo.stdout());
@@ -115,6 +118,18 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(14).fill(true));
     expect(data.call.quality).toMatchObject({ agent: { encryption: expect.stringContaining('AES') } });
     expect((await fetch(`${data.url}/healthz`)).status).toBe(200);
+    const token = new URL(data.console_url).searchParams.get('token');
+    const login = await fetch(`${data.url}/auth/login-link`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ token }),
+    });
+    expect(login.status).toBe(200);
+    const api = apiClient({ url: data.url, apiKey: data.api_key });
+    await eventually(async () => {
+      const { calls } = await api.get<{ calls: PublicCall[] }>('/dialer/click2call');
+      expect(calls.map(({ state }) => state)).toContain('bridged');
+    });
     demo.child.kill('SIGINT');
     expect(await demo.exited, demo.output()).toBe(0);
     await expect(fetch(`${data.url}/healthz`)).rejects.toThrow();

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -8,24 +8,23 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { composition } from '../packaging/composition.ts';
-import { ROOT } from '../packaging/repository.ts';
 import { type Dispatcher, startDispatcher } from '../peers/dispatcher.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { callWithSipp } from '../peers/sipp.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { createTestRedis, redisIsReachable, type TestRedis } from '../storage/test-redis.ts';
 import { API_KEY, clean, cleanUp, fund, type Ready, startReady } from './ready-server.ts';
-import { inheritedEnvironment } from './server-process.ts';
+import { type SipServerProcess, startSipServer } from './sip-servers.ts';
 
 /**
- * The processes of the profile `scale` with the settings of docker-compose.yml, but for addresses. The embedded SIP server in
- * processes of its own stands in for drachtio-server.
+ * The processes of the profile `scale` with the settings of docker-compose.yml except addresses, and embedded SIP
+ * servers in place of drachtio-server.
  */
 
 const DID = '+911140000001';
-/** The carrier is not at the address of the dispatcher, so a call is only taken if the nodes learn where it came from. */
+/** Differs from the dispatcher's address, so the nodes must learn the source of a call from it. */
 const CARRIER_HOST = '127.0.0.9';
 const RTP_PORTS = [
   { RTP_PORT_MIN: '38000', RTP_PORT_MAX: '38199' },
@@ -38,6 +37,7 @@ const canRun = peerAvailable('kamailio') && peerAvailable('sipp') && (await redi
 
 describe.skipIf(!canRun)('two nodes behind kamailio', () => {
   let database: TestDatabase;
+  let redis: TestRedis;
   let sipServers: SipServerProcess[];
   let nodes: ScaledNode[];
   let folder: string;
@@ -47,9 +47,14 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     clean.push(() => database.drop());
+    redis = await createTestRedis();
+    clean.push(() => redis.drop());
     folder = await mkdtemp(join(tmpdir(), 'tandem-scale-'));
     clean.push(() => rm(folder, { recursive: true, force: true }));
-    sipServers = await Promise.all(SERVICES.map(({ environment = {} }) => startSipServer(environment)));
+    sipServers = await Promise.all(
+      SERVICES.map(({ environment = {} }) => startSipServer({ secret: environment.DRACHTIO_SECRET ?? '' })),
+    );
+    clean.push(() => Promise.all(sipServers.map((server) => server.kill())));
     nodes = await Promise.all([0, 1].map((index) => startNode(index)));
     dispatcher = await startDispatcher(sipServers.map(({ sipPort }) => `127.0.0.1:${sipPort}`));
     clean.push(() => dispatcher.stop());
@@ -70,7 +75,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
   });
   afterAll(cleanUp);
 
-  it('get inbound calls in turn, from the carrier that the dispatcher names', async () => {
+  it('receive inbound calls in turn, with the carrier named by the dispatcher', async () => {
     expect(new Set(await ownersOfCalls(2)).size).toBe(2);
   });
 
@@ -83,7 +88,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     await called;
   });
 
-  it('get no requests that neither begin a call nor belong to one of theirs', async () => {
+  it('receive no requests that neither start a call nor belong to their dialogs', async () => {
     expect(await statusOf({ method: 'OPTIONS' })).toBe(200);
     expect(await statusOf({ method: 'MESSAGE' })).toBe(405);
     expect(await statusOf({ method: 'BYE', inDialog: true })).toBe(481);
@@ -98,7 +103,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     expect(await readFile(join(two, 'object'), 'utf8')).toBe('of the first');
   });
 
-  it('leave all calls to the other one while a SIP server is frozen, and share them again when it wakes', async () => {
+  it('leave calls to each other while a SIP server is frozen, and share them again afterwards', async () => {
     sipServers[0]!.child.kill('SIGSTOP');
     await untilFlags(['IP', 'AP']);
     const [owner, ...owners] = await ownersOfCalls(2);
@@ -108,7 +113,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     expect(new Set(await ownersOfCalls(2)).size).toBe(2);
   });
 
-  it('take the calls of one that drains, which lets its own call end and starts again', async () => {
+  it('receive the calls of a draining node, which finishes its own call and restarts', async () => {
     const called = callWithSipp({
       ...{ scenario: 'calls-and-is-hung-up', target: dispatcher.address, number: DID, host: CARRIER_HOST },
     });
@@ -128,7 +133,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     expect(new Set(await ownersOfCalls(2)).size).toBe(2);
   });
 
-  it('leave a call to the other one when a SIP server is killed just before', async () => {
+  it('leave a call to each other when a SIP server was just killed', async () => {
     sipServers[0]!.child.kill('SIGKILL');
     const owners = await ownersOfCalls(2);
     expect(new Set(owners).size).toBe(1);
@@ -139,13 +144,13 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     const { environment = {}, command } = SERVICES[index]!;
     const { TANDEM_DATA_DIR = '' } = environment;
     const dataDir = TANDEM_DATA_DIR.replace(/^\/data/, folder);
-    // What the command of the service does before it starts the server.
+    // The commands of the service before it starts the server.
     const script = command?.[2]?.replace('exec node main.ts', '') ?? '';
     await promisify(execFile)('sh', ['-c', script], { env: { ...process.env, TANDEM_DATA_DIR: dataDir } });
     const ready = await startReady(dataDir, {
       ...environment,
       ...{ HOST: '127.0.0.1', PORT: '0', TANDEM_DATA_DIR: dataDir, MODELS_DIR: join(folder, 'models') },
-      ...{ TANDEM_API_KEY: API_KEY, DATABASE_URL: database.url, REDIS_URL: new URL('/13', REDIS_URL).href },
+      ...{ TANDEM_API_KEY: API_KEY, DATABASE_URL: database.url, REDIS_URL: redis.url },
       ...{ DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(sipServers[index]!.controlPort) },
       ...{ SIP_TRUSTED_PROXIES: '127.0.0.1', RTP_HOST: '127.0.0.1', WEBRTC_PORT: '0', ...RTP_PORTS[index] },
     });
@@ -161,7 +166,6 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     });
   }
 
-  /** Places calls one after the other; returns the node of each. */
   async function ownersOfCalls(count: number): Promise<string[]> {
     const before = await database.sql`select 1 from calls`;
     for (let call = 0; call < count; call += 1) {
@@ -177,7 +181,7 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     });
   }
 
-  /** `AP`: active and pinged; `IP`: inactive and pinged. */
+  /** `AP`: active and probed; `IP`: inactive and probed. */
   async function untilFlags(flags: string[]): Promise<void> {
     await eventually(async () => {
       const listed = await dispatcher.sipServers();
@@ -185,7 +189,6 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
     });
   }
 
-  /** The final status of a request to the dispatcher. */
   async function statusOf({ method, inDialog = false, headers = '' }: RequestParts): Promise<number> {
     const socket = createSocket('udp4');
     try {
@@ -210,33 +213,12 @@ describe.skipIf(!canRun)('two nodes behind kamailio', () => {
 });
 
 interface ScaledNode extends Ready {
-  /** Its name in the database. */
   node: string;
 }
 
 interface RequestParts {
   method: string;
   inDialog?: boolean;
-  /** Lines with their ends. */
+  /** With line ends. */
   headers?: string;
-}
-
-interface SipServerProcess {
-  child: ReturnType<typeof spawn>;
-  sipPort: number;
-  controlPort: number;
-}
-
-async function startSipServer({ DRACHTIO_SECRET = '' }: Record<string, string>): Promise<SipServerProcess> {
-  const child = spawn(process.execPath, [join(ROOT, 'test/process/sip-server-process.ts')], {
-    env: { ...inheritedEnvironment(), DRACHTIO_SECRET },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const exited = once(child, 'exit');
-  clean.push(async () => {
-    child.kill('SIGKILL');
-    await exited;
-  });
-  const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
-  return { child, ...(JSON.parse(line) as { sipPort: number; controlPort: number }) };
 }

@@ -3,8 +3,8 @@ import { registerHooks } from 'node:module';
 import { threadId } from 'node:worker_threads';
 
 /**
- * Preloaded with `NODE_OPTIONS` into every thread of a server: writes down each module it loads, and each module of
- * WebAssembly with the code that asked for it. Child processes get none of our environment and so write nothing.
+ * Preloaded with `NODE_OPTIONS` into every thread of a server: records each module, and each WebAssembly module with
+ * the file that compiled it.
  */
 export interface LoadedCode {
   pid: number;
@@ -41,7 +41,7 @@ if (log !== undefined) {
   }
 }
 
-/** The first file in a stack that is not this one. */
+/** The first other file in a stack. */
 function callerOf(stack = ''): string | null {
   const files = [...stack.matchAll(/((?:file:\/\/)?\/[^()\n]+?):\d+:\d+/g)].map((match) => match[1]!);
   return files.find((file) => !file.endsWith(import.meta.filename)) ?? null;

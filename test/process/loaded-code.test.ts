@@ -11,8 +11,8 @@ import { cleanUp, dataFolder, fund, type Ready, startReady, withDatabase } from 
 
 afterEach(cleanUp);
 
-describe('a server that has spoken, heard and remembered', () => {
-  it('has loaded only code whose licences allow it, in all its threads', async () => {
+describe('server after synthesis, recognition and memory', () => {
+  it('contains only code with a permitted licence, in all threads', async () => {
     const dataDir = await dataFolder();
     const log = join(dataDir, 'loaded-code.jsonl');
     const server = await startReady(dataDir, {
@@ -35,11 +35,11 @@ describe('a server that has spoken, heard and remembered', () => {
 
     expect(refusedLicences(packages)).toEqual([]);
     expect(libraries.filter((file) => packageFolderOf(file).length === 0 && !SYSTEM_LIBRARY.test(file))).toEqual([]);
-    // What the test of `packaging/` foresees is all there is.
+    // The static analysis of `packaging/` must predict everything.
     const foreseen = packagesLoadedBy(modulesInProcess('main.ts'));
     expect([...packages].filter((folder) => !foreseen.has(folder))).toEqual([]);
     expect(files).toContain(join(ROOT, 'media/listening/worker.ts'));
-    // Without a collector, traces cost nothing.
+    // Traces must cost nothing without a collector.
     expect(files.filter((file) => file.includes('@opentelemetry/sdk-trace'))).toEqual([]);
     const assembled = loaded.filter(({ kind }) => kind === 'wasm').map(({ url }) => packageOrFile(url));
     expect(new Set(assembled)).toEqual(
@@ -51,7 +51,7 @@ describe('a server that has spoken, heard and remembered', () => {
   });
 });
 
-/** Of the C and C++ runtime, which every build of Node needs. */
+/** From the C and C++ runtime, which every build of Node needs. */
 const SYSTEM_LIBRARY = /\/(ld-linux|lib(c|m|dl|rt|pthread|atomic|gcc_s|stdc\+\+))[-.\w]*\.so/;
 
 async function speak({ api }: Ready, audioEncoding: string): Promise<void> {
@@ -71,14 +71,14 @@ async function loadedBy(pid: number, log: string): Promise<LoadedCode[]> {
   return lines.map((line) => JSON.parse(line) as LoadedCode).filter((entry) => entry.pid === pid);
 }
 
-/** Native libraries in a process, those of its threads included; Linux says so. */
+/** Native libraries in a process with its threads, according to Linux. */
 async function librariesOf(pid: number): Promise<string[]> {
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');
   const files = maps.split('\n').map((line) => line.split(/\s+/).slice(5).join(' '));
   return [...new Set(files)].filter((file) => /\.(so|node)\b/.test(file));
 }
 
-/** The innermost package a file belongs to, in a list; none of ours. */
+/** The innermost package of a file, or an empty list for our own. */
 function packageFolderOf(file: string): string[] {
   const inside = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1];
   return inside === undefined ? [] : [inside];

@@ -12,7 +12,7 @@ const COST_NANO = BigInt(TEXT.length) * 100n;
 afterEach(cleanUp);
 
 describe('kill -9 while a memory is processed', () => {
-  it('is gone on with by the next start: it is there once, charged once, and found all along', async () => {
+  it('lets the next start continue: stored once, charged once, and searchable throughout', async () => {
     const embeddings = await startEmbeddings();
     const env = { EMBEDDINGS_BASE_URL: embeddings.url, EMBEDDINGS_MODEL: 'points-1', LOG_LEVEL: 'trace' };
     const dataDir = await dataFolder();
@@ -33,7 +33,7 @@ describe('kill -9 while a memory is processed', () => {
     const found = await second.api.post<{ results: { id: string }[] }>('/memory/search', { query: 'violet lanterns' });
     expect(found.results.map((hit) => hit.id)).toEqual([id]);
     const searched = BigInt('violet lanterns'.length) * 100n;
-    // The lease of the one that died has to run out first.
+    // The lease of the dead process must expire first.
     await vi.waitFor(
       async () => expect(await second.api.get(`/memory/${id}/status`)).toMatchObject({ status: 'ready' }),
       { timeout: 60_000, interval: 200 },
@@ -53,7 +53,7 @@ function balanceOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
   return withDatabase(dataDir, async (sql) => (await walletOf(sql, workspaceId)).availableNano);
 }
 
-/** A server of embeddings that a test can make wait for ever. */
+/** An embeddings server that the test can make hang. */
 async function startEmbeddings() {
   const state = { isStuck: false, asked: 0, url: '' };
   const server = createServer(async (request, response) => {

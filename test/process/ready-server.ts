@@ -8,17 +8,26 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
+import { createTestRedis, redisIsReachable } from '../storage/test-redis.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
 
 /** Server processes of a test file, on data folders that outlive them. */
 
 export const API_KEY = 'sk_test_process_0123456789abcdef';
 
-/** What a test opened, to be closed in the opposite order. */
+/** Resources to close in reverse order. */
 export const clean: (() => Promise<unknown> | unknown)[] = [];
 
 export async function cleanUp(): Promise<void> {
   for (const step of clean.splice(0).reverse()) await step();
+}
+
+/** Settings for shared queues: Redis if reachable, else Postgres. */
+export async function redisOfServers(): Promise<Record<string, string>> {
+  if (!(await redisIsReachable())) return {};
+  const redis = await createTestRedis();
+  clean.push(() => redis.drop());
+  return { REDIS_URL: redis.url };
 }
 
 export interface Ready {
@@ -90,14 +99,9 @@ export async function townFor(
   return { agent, customer, carrier };
 }
 
-/** Five dollars. */
-export async function fund(sql: Sql, workspaceId: string): Promise<void> {
+export async function fund(sql: Sql, workspaceId: string, amountNano = 5_000_000_000n): Promise<void> {
   await topUp(sql, {
-    workspaceId,
-    amountNano: 5_000_000_000n,
-    paymentType: 'one_time',
-    operationKey: 'test',
-    description: '',
+    ...{ workspaceId, amountNano, paymentType: 'one_time', operationKey: 'test', description: '' },
   });
 }
 

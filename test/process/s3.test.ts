@@ -27,7 +27,7 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
   });
   afterAll(() => store[Symbol.asyncDispose]());
 
-  it('stops with one line that names what is wrong, and never with the secret', async () => {
+  it('exits with one line that names the error, without the secret', async () => {
     const wrong = { ...env, S3_BUCKET: 'no-such-bucket' };
     const server = startServerProcess(environment(await dataFolder(), wrong));
     expect(await server.exited).toBe(1);
@@ -40,15 +40,15 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
     expect(server.output()).not.toContain(env.S3_SECRET_ACCESS_KEY);
   });
 
-  it('keeps recordings and voice samples there, and plays them from there', async () => {
+  it('stores recordings and voice samples there, and plays them from there', async () => {
     const ready = await startReady(await dataFolder(), env);
-    const town = await townFor(ready);
+    const peers = await townFor(ready);
     const { call } = await ready.api.post<{ call: PublicCall }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
       record: true,
     });
-    await town.customer.untilHeard(({ packets }) => packets > 100);
+    await peers.customer.untilHeard(({ packets }) => packets > 100);
     await ready.api.post(`/dialer/click2call/${call.call_id}/hangup`, {});
     await eventually(async () => (await callOf(ready, call.call_id)).recording_available, 'the recording is stored');
     const key = `tandem/recordings/${ready.workspaceId}/${(await callOf(ready, call.call_id)).recording_id}.wav`;

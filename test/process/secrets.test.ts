@@ -17,7 +17,7 @@ async function dataFolder(): Promise<string> {
   return dataDir;
 }
 
-it('a start under a new master key seals everything anew, and prints neither keys nor secrets', async () => {
+it('a start with a new master key re-encrypts everything, and prints neither keys nor secrets', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const [oldKey, newKey] = [randomBytes(32), randomBytes(32)];
@@ -64,7 +64,7 @@ it('a start under a new master key seals everything anew, and prints neither key
 });
 
 it.each(['REDIS_URL', 'DATABASE_URL'])(
-  'a server named by %s that is not there is named without its password',
+  'an unreachable server in %s appears without its password',
   async (name) => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());

@@ -8,15 +8,14 @@ const ROOT = resolve(import.meta.dirname, '../..');
 
 export interface ServerProcess {
   child: ChildProcess;
-  /** Everything it printed so far. */
   output(): string;
-  /** Fields of the JSON log line with that message, once it is there. */
+  /** Fields of the JSON log line with that message, once logged. */
   logged(message: string): Promise<Record<string, unknown>>;
-  /** Its exit code, or the signal that ended it. */
+  /** Exit code, or the signal that ended the process. */
   exited: Promise<number | NodeJS.Signals | null>;
 }
 
-/** What a program needs of our environment; no settings of ours. */
+/** The environment that a program needs, without our settings. */
 export function inheritedEnvironment(): NodeJS.ProcessEnv {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   return { PATH, HOME, NODE_COMPILE_CACHE };
@@ -58,7 +57,7 @@ export function startServerProcess(env: Record<string, string>, argv: string[] =
   };
 }
 
-/** The process id of the embedded Postgres of a data folder; null when there is none that lives. */
+/** The process id of a data folder's embedded Postgres; null when it is not running. */
 export async function postgresPid(dataDir: string): Promise<number | null> {
   const text = await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number(text.split('\n')[0]);
@@ -74,7 +73,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Polls what cannot be waited for by an event: something outside of this process. */
+/** Polls for a condition outside this process. */
 export async function eventually(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
   for (let tries = 0; tries < 1_200; tries += 1) {
     if (await isTrue()) return;

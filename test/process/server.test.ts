@@ -31,7 +31,7 @@ const SECRET = 'the-secret-of-the-process-test';
 afterEach(cleanUp);
 
 describe('npm start', () => {
-  it('explains every setting with --help and starts nothing', async () => {
+  it('prints every setting with --help and starts nothing', async () => {
     const server = startServerProcess({}, ['--help']);
     expect(await server.exited).toBe(0);
     for (const name of ['TANDEM_DATA_DIR', 'DATABASE_URL', 'RTP_PORT_MIN', 'CALLBACK_ALLOW_CIDRS']) {
@@ -39,14 +39,14 @@ describe('npm start', () => {
     }
   });
 
-  it('stops at a malformed setting with one line that names it', async () => {
+  it('exits with one line that names a malformed setting', async () => {
     const server = startServerProcess({ RTP_PORT_MIN: '19999', TANDEM_DATA_DIR: await dataFolder() });
     expect(await server.exited).toBe(1);
     expect(server.output().trim().split('\n')).toHaveLength(1);
     expect(server.output()).toContain('RTP_PORT_MIN');
   });
 
-  it('stops with one line when its HTTP port is taken', async () => {
+  it('exits with one line when its HTTP port is taken', async () => {
     const first = await startReady(await dataFolder());
     const second = startServerProcess(environment(await dataFolder(), { PORT: new URL(first.url).port }));
     expect(await second.exited).toBe(1);
@@ -59,7 +59,7 @@ describe('npm start', () => {
     expect(lines[0]).toContain('PORT');
   });
 
-  it('stops with one line when a SIP port is taken or the drachtio-server refuses the secret, and names the setting', async () => {
+  it('exits with one line that names the setting when a SIP port is taken or drachtio rejects the secret', async () => {
     const folder = await dataFolder();
     const files = { SIP_TLS_CERT: join(folder, 'cert.pem'), SIP_TLS_KEY: join(folder, 'key.pem') };
     const { cert, key } = selfSignedCertificate({ dns: ['sip.example.com'] });
@@ -89,7 +89,7 @@ describe('npm start', () => {
     }
   });
 
-  it('stops with one line when another server has its data folder, also with a database of its own', async () => {
+  it('exits with one line when another server uses its data folder, even with another database', async () => {
     const dataDir = await dataFolder();
     await startReady(dataDir);
     await using database = await createTestDatabase();
@@ -98,7 +98,7 @@ describe('npm start', () => {
     expect(second.output()).toMatch(/^The data folder .* is in use by the running process \d+\.\n$/);
   });
 
-  it('mints the first key once, keeps the wallet empty, and serves health', async () => {
+  it('creates the first key once, prints a login link without a password, keeps an empty wallet, and serves health', async () => {
     const dataDir = await dataFolder();
     const server = startServerProcess({ ...environment(dataDir), TANDEM_API_KEY: '' });
     clean.push(() => server.child.kill('SIGKILL'));
@@ -107,15 +107,21 @@ describe('npm start', () => {
     const apiKey = /sk_\S+/.exec(server.output())?.[0] ?? '';
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect(await apiClient({ url, apiKey }).get('/dialer/pool')).toMatchObject({ provisioned: false });
+    await eventually(() => /link_\S{20,}/.test(server.output()), 'a login link is printed');
+    const [line = '', token = ''] = /^.*(link_\S+)$/m.exec(server.output()) ?? [];
+    expect(line).toBe(`Log in once, within a day: ${url}/console/login?token=${token}`);
+    expect(await apiClient({ url, apiKey }).post('/auth/login-link', { token })).toMatchObject({ user: { id: 1 } });
+    expect(server.output().split(token)).toHaveLength(2);
     server.child.kill('SIGTERM');
     expect(await server.exited).toBe(0);
-    const again = await startReady(dataDir, { TANDEM_API_KEY: '' });
+    const again = await startReady(dataDir, { TANDEM_API_KEY: '', TANDEM_OWNER_PASSWORD: 'green staple under' });
     expect(again.workspaceId).toBe(workspaceId);
-    expect(again.server.output()).not.toContain('sk_');
+    await eventually(() => again.server.output().includes(`Console: ${again.url}/`), 'the console is named');
+    expect(again.server.output()).not.toMatch(/sk_|link_/);
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`stops cleanly on ${signal}, leaving no Postgres behind`, async () => {
+    it(`stops cleanly on ${signal} and leaves no Postgres behind`, async () => {
       const dataDir = await dataFolder();
       const { server, url } = await startReady(dataDir);
       expect(await postgresPid(dataDir)).not.toBeNull();
@@ -127,21 +133,21 @@ describe('npm start', () => {
   }
 });
 
-describe('kill -9 in the middle of a call', () => {
-  it('leaves nothing behind, and the next start settles the call, keeps its recording and sends its callback', async () => {
+describe('kill -9 during a call', () => {
+  it('leaves nothing behind; the next start settles the call, keeps its recording and sends its callback', async () => {
     const dataDir = await dataFolder();
     const first = await startReady(dataDir);
     const receiver = await startCallbackReceiver(SECRET);
     clean.push(() => receiver.stop());
-    const town = await townFor(first);
+    const peers = await townFor(first);
     const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
       record: true,
       callback_url: receiver.url,
       callback_secret: SECRET,
     });
-    await town.customer.untilHeard(({ packets }) => packets > 150);
+    await peers.customer.untilHeard(({ packets }) => packets > 150);
     const postgres = await postgresPid(dataDir);
     expect(postgres).not.toBeNull();
     first.server.child.kill('SIGKILL');
@@ -153,7 +159,7 @@ describe('kill -9 in the middle of a call', () => {
     expect(recordings).toHaveLength(1);
 
     const second = await startReady(dataDir);
-    await Promise.all([town.agent.until('bye'), town.customer.until('bye')]);
+    await Promise.all([peers.agent.until('bye'), peers.customer.until('bye')]);
     const callback = await receiver.callbackOf(call.call_id);
     expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
     await eventually(async () => (await callOf(second, call.call_id)).recording_available, 'the recording is stored');
@@ -179,9 +185,9 @@ describe('kill -9 in the middle of a call', () => {
     expect(states.events.map(({ event }) => event).slice(-2)).toEqual(['call.unknown', 'call.completed']);
   });
 
-  it('keeps what was understood of a call that is transcribed, as interrupted, and settles the call once', async () => {
+  it('marks the transcript as interrupted, and settles the call once', async () => {
     const dataDir = await dataFolder();
-    // What `npm ci` alone brings, wherever the tests run.
+    // The engine that `npm ci` installs everywhere.
     const first = await startReady(dataDir, { STT_ENGINE: 'pocketsphinx', LOG_LEVEL: 'trace' });
     const receiver = await startCallbackReceiver(SECRET);
     clean.push(() => receiver.stop());
@@ -189,10 +195,10 @@ describe('kill -9 in the middle of a call', () => {
     const speak = (leg: 'agent' | 'customer') => ({
       audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs: 0 }) },
     });
-    const town = await townFor(first, { agent: speak('agent'), customer: speak('customer') });
+    const peers = await townFor(first, { agent: speak('agent'), customer: speak('customer') });
     const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
       transcribe: true,
       callback_url: receiver.url,
       callback_secret: SECRET,
@@ -224,20 +230,20 @@ describe('kill -9 in the middle of a call', () => {
     const chargedFor = (operation: string) => usage.rows.filter((row) => row.operation === operation).length;
     expect([chargedFor('click2call'), chargedFor('call_transcript')]).toEqual([1, after.segments.length]);
     expect(await heldOf(second)).toBe(0n);
-    for (const secret of [before.segments[0]!.text, town.agent.user, town.customer.user]) {
+    for (const secret of [before.segments[0]!.text, peers.agent.user, peers.customer.user]) {
       expect(first.server.output() + second.server.output()).not.toContain(secret);
     }
   });
 
-  it('costs nothing when the legs were not bridged yet, and the agent can be called again', async () => {
+  it('costs nothing before the bridge, and the agent can be called again', async () => {
     const dataDir = await dataFolder();
     const first = await startReady(dataDir);
-    const town = await townFor(first, { agent: { answer: 'manual' } });
+    const peers = await townFor(first, { agent: { answer: 'manual' } });
     const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
     });
-    await town.agent.until('ringing');
+    await peers.agent.until('ringing');
     first.server.child.kill('SIGKILL');
     await first.server.exited;
     const second = await startReady(dataDir);
@@ -249,8 +255,8 @@ describe('kill -9 in the middle of a call', () => {
     });
     expect(await heldOf(second)).toBe(0n);
     const again = await second.api.post<{ placed: boolean }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
     });
     expect(again.placed).toBe(true);
   });

@@ -23,23 +23,23 @@ import {
 import { eventually } from './server-process.ts';
 
 const ENV = { TTS_ENGINE: 'espeak-ng', LOG_LEVEL: 'trace' };
-/** Minutes of speech: more than the buffers of a connection take. */
+/** Minutes of speech, more than the buffers of a connection. */
 const LONG_TEXT = 'Bring the seven brass lanterns to the harbour. '.repeat(100);
 const CHARACTER_NANO = 15_000n;
 
 afterEach(cleanUp);
 
-describe('kill -9 while a text is spoken', () => {
-  it('leaves no file, and the next start refunds what was not delivered and tells of it, once', async () => {
+describe('kill -9 during a synthesis', () => {
+  it('leaves no file; the next start refunds undelivered characters and notifies webhooks, once', async () => {
     const dataDir = await dataFolder();
     const first = await startReady(dataDir, ENV);
     await withDatabase(dataDir, (sql) => fund(sql, first.workspaceId));
     const funded = await balanceOf(first);
-    const told = await startEndpoint();
-    await first.api.post('/webhooks', { url: told.url, events: ['tts.completed', 'tts.failed'] });
-    // Heard to its end, and so it stays paid for.
+    const receiver = await startEndpoint();
+    await first.api.post('/webhooks', { url: receiver.url, events: ['tts.completed', 'tts.failed'] });
+    // Delivered completely, so it stays charged.
     for await (const _ of first.api.lines('/tts-stream', { text: 'All of it.' }));
-    await eventually(() => told.events.length === 1, 'the webhook hears of the first text');
+    await eventually(() => receiver.events.length === 1, 'the webhook hears of the first text');
     const before = await balanceOf(first);
     expect(before).toBe(funded - 10n * CHARACTER_NANO);
 
@@ -61,30 +61,29 @@ describe('kill -9 while a text is spoken', () => {
       (sql) => sql<{ kind: string }[]>`select kind from entries order by position`,
     );
     expect(kinds.map(({ kind }) => kind)).toEqual(['top_up', 'charge', 'charge', 'refund']);
-    // It speaks as before.
     for await (const _ of second.api.lines('/tts-stream', { text: 'And on.' }));
     await eventually(
-      () => told.events.some(({ data }) => data.text === 'And on.'),
+      () => receiver.events.some(({ data }) => data.text === 'And on.'),
       'the webhook hears of the last text',
     );
-    await eventually(() => new Set(told.ids).size === 3, 'the webhook hears of the lost text');
-    const failed = told.events.filter(({ event }) => event === 'tts.failed');
+    await eventually(() => new Set(receiver.ids).size === 3, 'the webhook hears of the lost text');
+    const failed = receiver.events.filter(({ event }) => event === 'tts.failed');
     expect(failed.map(({ data }) => data.error)).toEqual(['INTERRUPTED']);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('lanterns');
   });
 });
 
-describe('kill -9 while the agent of a call is told something', () => {
-  it('charges what they heard begin, once, and the call is settled with it', async () => {
+describe('kill -9 during an announcement', () => {
+  it('charges the started announcement once, with the settlement of the call', async () => {
     const dataDir = await dataFolder();
     const first = await startReady(dataDir, ENV);
-    const town = await townFor(first);
+    const peers = await townFor(first);
     const announce = 'Call from the harbour. Bring all seven brass lanterns, and count them twice before you leave.';
-    // What was said before is made at once, however busy the machine.
+    // Warms the cache, so that the announcement starts at once on a busy machine.
     for await (const _ of first.api.lines('/tts-stream', { text: announce }));
     const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
-      agent_number: town.agent.user,
-      customer_number: town.customer.user,
+      agent_number: peers.agent.user,
+      customer_number: peers.customer.user,
       announce,
       whisper: 'She called twice today.',
     });
@@ -109,15 +108,15 @@ describe('kill -9 while the agent of a call is told something', () => {
     const { rows } = await withDatabase(dataDir, (sql) =>
       listUsage(sql, { workspaceId: second.workspaceId, service: 'tts' }, { page: 1, limit: 10 }),
     );
-    const told = rows.filter(({ resourceId }) => resourceId === call.call_id);
-    expect(told.map(({ operation, quantity }) => [operation, Number(quantity)])).toEqual([
+    const charged = rows.filter(({ resourceId }) => resourceId === call.call_id);
+    expect(charged.map(({ operation, quantity }) => [operation, Number(quantity)])).toEqual([
       ['announce', announce.length],
     ]);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('lanterns');
   });
 });
 
-/** Resolves with the answer once speech has come; no more of it is read. */
+/** Resolves with the response at its first audio, and reads no further. */
 async function listenToTheBeginning({ url }: Ready, body: object): Promise<void> {
   const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' };
   const asking = request(`${url}/tts-stream`, { method: 'POST', headers });
@@ -131,7 +130,7 @@ async function balanceOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
   return await withDatabase(dataDir, async (sql) => (await walletOf(sql, workspaceId)).availableNano);
 }
 
-/** Characters of the longest text, as the server noted them. */
+/** Delivered characters of the longest text in the database. */
 async function deliveredOf({ dataDir }: Ready): Promise<bigint> {
   const [row] = await withDatabase(
     dataDir,
@@ -146,7 +145,6 @@ interface ToldEvent {
   data: { id: string; text?: string; error?: string };
 }
 
-/** What a webhook is told. */
 async function startEndpoint() {
   const events: ToldEvent[] = [];
   const ids: string[] = [];

@@ -3,15 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
+import { eventually } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
-import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { createTestRedis, redisIsReachable } from '../storage/test-redis.ts';
 import { startServerProcess } from './server-process.ts';
 
 const API_KEY = 'sk_test_two_servers_0123456789abcdef';
-/** The queues of a server have no names of their own, so these two are apart from all others. */
-const OWN_REDIS_URL = new URL('/15', REDIS_URL).href;
 
 interface Server {
   url: string;
@@ -47,10 +46,12 @@ async function startServer(env: Record<string, string>): Promise<Server> {
 }
 
 describe.skipIf(!(await redisIsReachable()))('two servers on one database and one Redis', () => {
-  it('share the minute of a workspace', async () => {
+  it('share the rate limit per minute of a workspace', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
-    const env = { DATABASE_URL: database.url, REDIS_URL: OWN_REDIS_URL, LIMITS_ENTERPRISE_PER_MINUTE: '7' };
+    const redis = await createTestRedis();
+    onTestFinished(() => redis.drop());
+    const env = { DATABASE_URL: database.url, REDIS_URL: redis.url, LIMITS_ENTERPRISE_PER_MINUTE: '7' };
     const servers = [await startServer(env), await startServer(env)];
     const remaining: string[] = [];
     for (let request = 0; request < 7; request += 1) {
@@ -69,10 +70,12 @@ describe.skipIf(!(await redisIsReachable()))('two servers on one database and on
     }
   });
 
-  it('place 20 calls a minute between them, however many are asked for at once', async () => {
+  it('place 20 calls a minute together, for any number of simultaneous requests', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop());
-    const env = { DATABASE_URL: database.url, REDIS_URL: OWN_REDIS_URL };
+    const redis = await createTestRedis();
+    onTestFinished(() => redis.drop());
+    const env = { DATABASE_URL: database.url, REDIS_URL: redis.url };
     const servers = [
       await startServer({ ...env, RTP_PORT_MIN: '37000', RTP_PORT_MAX: '37399' }),
       await startServer({ ...env, RTP_PORT_MIN: '37400', RTP_PORT_MAX: '37799' }),
@@ -91,12 +94,18 @@ describe.skipIf(!(await redisIsReachable()))('two servers on one database and on
       description: '',
     });
     const placement = { agent_number: '9811111111', customer_number: '9822222222' };
-    const answers = await Promise.all(
-      Array.from({ length: 30 }, (_, index) => servers[index % 2]!.ask('POST', '/dialer/click2call', placement)),
-    );
-    const codes = await Promise.all(
-      answers.map(async (answer) => [answer.status, ((await answer.json()) as { code?: string }).code]),
-    );
+    const place = async (server: Server) => {
+      const answer = await server.ask('POST', '/dialer/click2call', placement);
+      return [answer.status, ((await answer.json()) as { code?: string }).code] as const;
+    };
+    // A machine too busy for media or the database rejects calls, which then do not count.
+    const placeWhenFree = (server: Server) =>
+      eventually(async () => {
+        const outcome = await place(server);
+        expect(['PLACEMENTS_OVERLOADED', 'no_free_channel']).not.toContain(outcome[1]);
+        return outcome;
+      });
+    const codes = await Promise.all(Array.from({ length: 30 }, (_, index) => placeWhenFree(servers[index % 2]!)));
     expect(codes.filter(([status]) => status === 201)).toHaveLength(20);
     expect(codes.filter(([status]) => status !== 201)).toEqual(
       Array.from({ length: 10 }, () => [429, 'C2C_RATE_LIMITED']),

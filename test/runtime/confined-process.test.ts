@@ -41,11 +41,11 @@ function isRunning(pid: number): boolean {
   }
 }
 
-it('passes on the output, the errors and the exit code', async () => {
+it('a confined process returns output, errors and exit code', async () => {
   expect(await run('echo out; echo err >&2; exit 7')).toEqual({ code: 7, output: 'out\n', stderr: 'err\n' });
 });
 
-it('hands over nothing of our environment and no input', async () => {
+it('a confined process receives no environment and no input', async () => {
   vi.stubEnv('TANDEM_API_KEY', 'sk_secret');
   const { output } = await run('env; cat');
   vi.unstubAllEnvs();
@@ -53,7 +53,7 @@ it('hands over nothing of our environment and no input', async () => {
   expect(output).not.toContain('sk_secret');
 });
 
-it('ends what takes too much time, room on disk or memory', async () => {
+it('a confined process ends at its limits of time, disk space and memory', async () => {
   expect((await run('while :; do :; done', { cpuSeconds: 1 })).code).toBeGreaterThan(128);
   const flood = await run('yes');
   expect(flood.code).toBeGreaterThan(128);
@@ -62,7 +62,7 @@ it('ends what takes too much time, room on disk or memory', async () => {
   expect(hog.code).not.toBe(0);
 });
 
-it('is killed when its work is called off', async () => {
+it('a confined process is killed when its signal aborts', async () => {
   const controller = new AbortController();
   const pid = Promise.withResolvers<number>();
   const running = run('echo $$ >&2; exec sleep 1000', {
@@ -75,7 +75,7 @@ it('is killed when its work is called off', async () => {
   await eventually(async () => expect(isRunning(await pid.promise)).toBe(false));
 });
 
-it('dies with its owner, killed as that may be', async () => {
+it('a confined process dies with its owner', async () => {
   const module = fileURLToPath(new URL('../../runtime/confined-process.ts', import.meta.url));
   const code = `
     import { runConfined } from ${JSON.stringify(module)};

@@ -7,7 +7,7 @@ import { replaceFetchTransport } from '../../runtime/fetch-transport.ts';
 
 const BODY = Buffer.alloc(3_000_000, 'x');
 
-/** Closes the connection behind each answer, long before a slow reader has all of it. */
+/** Closes the connection after each response, long before a slow reader finishes. */
 const server = createServer((_, response) => {
   response.writeHead(200, { 'content-length': BODY.length, connection: 'close' }).end(BODY);
 });
@@ -17,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
-describe('the replaced transport of fetch', () => {
-  it('reads the whole body, ten times of ten, from a server that is done before the reader', async () => {
+describe('replaced fetch transport', () => {
+  it('reads the whole body in ten of ten attempts, although the server closes before the reader finishes', async () => {
     await replaceFetchTransport();
     for (let i = 0; i < 10; i++) {
       const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);

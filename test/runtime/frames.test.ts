@@ -12,8 +12,8 @@ import * as fc from '../properties.ts';
 const { headBytes, bodyBytes } = FRAME_LIMITS;
 const cuts = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 });
 
-describe('messages over a pipe', () => {
-  it('arrive whole and in order however the pipe cuts them', async () => {
+describe('pipe messages', () => {
+  it('arrive whole and in order for any chunks', async () => {
     const message = fc.record({
       head: fc.jsonValue({ noUnicodeString: false }),
       body: fc.uint8Array({ maxLength: 300 }),
@@ -28,7 +28,7 @@ describe('messages over a pipe', () => {
     );
   });
 
-  it('replace a lone surrogate, which has no UTF-8', async () => {
+  it('replace lone surrogates, which UTF-8 cannot encode', async () => {
     const text = fc.string({ unit: 'binary' });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.record({ type: text, text })), cuts, async (sent, sizes) => {
@@ -39,18 +39,18 @@ describe('messages over a pipe', () => {
     );
   });
 
-  it('of the greatest length arrive whole', async () => {
+  it('arrive whole at maximum length', async () => {
     const longest = new Uint8Array(bodyBytes).fill(7);
     const [message] = await readAll(inPieces(Buffer.concat(encodeMessage(null, longest)), [4096]));
     expect(message?.body.equals(longest)).toBe(true);
   });
 
-  it('that are too long are not sent', () => {
+  it('beyond the maximum length cannot be encoded', () => {
     expect(() => encodeMessage(null, new Uint8Array(bodyBytes + 1))).toThrow(RangeError);
     expect(() => encodeMessage('a'.repeat(headBytes))).toThrow(RangeError);
   });
 
-  it('that claim to be too long or have no JSON are refused', async () => {
+  it('with an excessive length or invalid JSON fail', async () => {
     for (const lengths of [
       [headBytes + 1, 0],
       [0, bodyBytes + 1],
@@ -60,7 +60,7 @@ describe('messages over a pipe', () => {
     }
   });
 
-  it('may be as long as the two ends agree', async () => {
+  it('have a maximum length that both ends agree on', async () => {
     const limits: FrameLimits = { headBytes: 100, bodyBytes: 0 };
     const head = 'a'.repeat(98);
     expect(await readAll(inPieces(Buffer.concat(encodeMessage(head, undefined, limits)), [7]), limits)).toMatchObject([
@@ -72,7 +72,7 @@ describe('messages over a pipe', () => {
     await expect(readAll(inPieces(longer.subarray(0, 8), [8]), limits)).rejects.toThrow(FrameError);
   });
 
-  it('that break off are as if they never began', async () => {
+  it('disappear if truncated', async () => {
     const last = Buffer.concat(encodeMessage('broken off', Buffer.from('body')));
     for (let end = 0; end < last.byteLength; end++) {
       const bytes = Buffer.concat([...encodeMessage('whole'), last.subarray(0, end)]);
@@ -81,7 +81,7 @@ describe('messages over a pipe', () => {
     }
   });
 
-  it('of any bytes are messages or a FrameError', async () => {
+  it('decode or fail with a FrameError for any bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
         await readAll(inPieces(Buffer.from(bytes), [7])).catch((error: unknown) => {
@@ -98,7 +98,6 @@ async function readAll(chunks: AsyncIterable<Buffer>, limits?: FrameLimits): Pro
   return messages;
 }
 
-/** In pieces of these sizes, over and over. */
 async function* inPieces(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
   for (let start = 0, index = 0; start < bytes.byteLength; index++) {
     const end = start + sizes[index % sizes.length]!;

@@ -4,7 +4,7 @@ import { Gate, GateFullError } from '../../runtime/gate.ts';
 import * as fc from '../properties.ts';
 
 describe('Gate.run', () => {
-  it('runs a limited number of tasks at a time, and those that wait in order', async () => {
+  it('runs a limited number of tasks at a time, and the waiting ones in order', async () => {
     const gate = new Gate({ inAll: 2 });
     const all = [work(), work(), work(), work()];
     const runs = all.map(({ run }) => gate.run(run));
@@ -18,7 +18,7 @@ describe('Gate.run', () => {
     await gate.idle();
   });
 
-  it('takes the pass from nobody when a waiter leaves just as its turn comes', async () => {
+  it('passes the turn of a waiter that leaves to the next', async () => {
     const gate = new Gate({ inAll: 1 });
     const [first, gone, last] = [work(), work(), work()];
     const leaving = new AbortController();
@@ -38,7 +38,7 @@ describe('Gate.run', () => {
     await waited;
   });
 
-  it('passes on a pass to a waiter that aborts in the same moment, and then to the next', async () => {
+  it('passes the turn of a waiter that aborts at the same moment to the next', async () => {
     const gate = new Gate({ inAll: 1 });
     const release = await gate.enter();
     const leaving = new AbortController();
@@ -71,14 +71,14 @@ describe('Gate.run', () => {
     expect(await gate.run(async () => 'next')).toBe('next');
   });
 
-  it('runs nothing when the signal has aborted already', async () => {
+  it('runs nothing if the signal has already aborted', async () => {
     const gate = new Gate({ inAll: 1 });
     await expect(gate.run(async () => {}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow('late');
   });
 });
 
 describe('Gate.enter', () => {
-  it('releases a pass once, however often it is asked to', async () => {
+  it('releases a pass once despite repeated calls', async () => {
     const gate = new Gate({ inAll: 1 });
     const release = await gate.enter();
     const [second, third] = [gate.enter(), gate.enter()];
@@ -90,7 +90,7 @@ describe('Gate.enter', () => {
     (await third)();
   });
 
-  it('serves lanes in turns', async () => {
+  it('serves lanes round robin', async () => {
     const gate = new Gate({ inAll: 1 });
     const release = await gate.enter({ lane: 'a' });
     const order: string[] = [];
@@ -102,7 +102,7 @@ describe('Gate.enter', () => {
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
   });
 
-  it('turns newcomers away from a lane in which too many wait', async () => {
+  it('rejects newcomers of a lane with too many waiters', async () => {
     const gate = new Gate({ inAll: 1, waitingPerLane: 1 });
     const release = await gate.enter({ lane: 'a' });
     const waiting = gate.enter({ lane: 'a' });
@@ -113,7 +113,7 @@ describe('Gate.enter', () => {
     expect(gate.outlook('a')).toBe('free');
   });
 
-  it('takes room from the lane with most waiters, and turns away a newcomer of that lane', async () => {
+  it('takes room from the longest lane, and rejects newcomers of that lane', async () => {
     const gate = new Gate({ inAll: 1, waiting: 3 });
     const release = await gate.enter({ lane: 'a' });
     const greedy = ['a', 'a', 'a'].map((lane) => gate.run(async () => 'ran', { lane }).catch(() => 'turned away'));
@@ -126,13 +126,13 @@ describe('Gate.enter', () => {
 
 type Step = { type: 'enter'; lane: 'a' | 'b' | 'c' } | { type: 'release' | 'abort'; which: number };
 
-describe('Gate, whatever happens in whatever order', () => {
+describe('Gate under random operations', () => {
   const which = fc.nat({ max: 30 });
   const step = fc.oneof(
     fc.record({ type: fc.constant('enter' as const), lane: fc.constantFrom('a' as const, 'b' as const, 'c' as const) }),
     fc.record({ type: fc.constantFrom('release' as const, 'abort' as const), which }),
   );
-  // Steps of one burst happen in the same moment.
+  // Steps of a burst happen at the same moment.
   const bursts = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 40 });
   const limits = fc.record({
     inAll: fc.integer({ min: 1, max: 4 }),
@@ -141,7 +141,7 @@ describe('Gate, whatever happens in whatever order', () => {
     waitingPerLane: fc.integer({ min: 1, max: 6 }),
   });
 
-  it('keeps its limits, serves each lane in FIFO order, and neither leaks a pass nor loses a waiter', async () => {
+  it('respects its limits, serves each lane in FIFO order, and loses neither a pass nor a waiter', async () => {
     await fc.assert(
       fc.asyncProperty(limits, bursts, async (given, run) => {
         const visitors = new Visitors(new Gate(given));
@@ -164,7 +164,7 @@ describe('Gate, whatever happens in whatever order', () => {
           for (const lane of ['a', 'b', 'c']) {
             const entered = visitors.entered.filter((one) => one.lane === lane).map(({ number }) => number);
             expect(entered).toEqual(entered.toSorted((a, b) => a - b));
-            // Nobody waits for a pass that is free.
+            // A free pass has no waiters.
             const doesWait = visitors.outside.some((one) => one.lane === lane);
             if (doesWait) expect(visitors.gate.outlook(lane)).not.toBe('free');
           }
@@ -190,7 +190,6 @@ interface Visitor {
 class Visitors {
   readonly gate: Gate;
   readonly #all: Visitor[] = [];
-  /** In the order in which they were let in. */
   readonly entered: Visitor[] = [];
 
   constructor(gate: Gate) {
@@ -235,7 +234,6 @@ class Visitors {
   }
 }
 
-/** Work that goes on until it is told to end. */
 function work() {
   const ended = Promise.withResolvers<void>();
   let isRunning = false;

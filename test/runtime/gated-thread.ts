@@ -1,7 +1,7 @@
 import { serveThread } from '../../runtime/serve-thread.ts';
 
 export interface GatedThread {
-  /** `gate` is shut while it is 0. */
+  /** A `gate` of 0 is shut. */
   data: { gate: Int32Array };
   ready: string;
   calls: {
@@ -16,7 +16,7 @@ export interface GatedThread {
   notices: string;
 }
 
-/** A thread that is ready once its gate is open, and answers nothing before, as one does that loads modules. */
+/** A thread that becomes ready when its gate opens, as one that loads modules. */
 await serveThread<GatedThread>(({ data: { gate }, report }) => {
   Atomics.wait(gate, 0, 0);
   const noted: string[] = [];

@@ -1,7 +1,7 @@
 import { SupervisedThread } from '../../runtime/supervised-thread.ts';
 import type { GatedThread } from './gated-thread.ts';
 
-/** A process with nothing left to do but an idle thread. Prints what the thread answered. */
+/** A process whose only remaining work is an idle thread. Prints the answer of the thread. */
 const thread = new SupervisedThread<GatedThread>({
   entry: new URL('./gated-thread.ts', import.meta.url),
   data: { gate: new Int32Array(new SharedArrayBuffer(4)).fill(1) },

@@ -12,7 +12,7 @@ import * as fc from '../properties.ts';
 const never = new AbortController().signal;
 
 describe('LeasePool', () => {
-  it('opens a resource when somebody wants one, and leases it again once it is given back', async () => {
+  it('opens a resource on demand and leases it again after its return', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 1 });
     const kind = shop.kind('a');
@@ -25,7 +25,7 @@ describe('LeasePool', () => {
     expect(shop.open).toBe(0);
   });
 
-  it('replaces a resource that broke', async () => {
+  it('replaces a broken resource', async () => {
     const shop = new Shop();
     const broken: string[] = [];
     const pool = poolOf({ mostLocal: 1, policy: { onBroken: ({ key }, detail) => broken.push(`${key}: ${detail}`) } });
@@ -47,7 +47,7 @@ describe('LeasePool', () => {
     await pool.close();
   });
 
-  it('refuses all who want a kind that is damaged, and only the first where the next try may succeed', async () => {
+  it('rejects all requests for a damaged kind, and only the first if a retry may succeed', async () => {
     for (const isLasting of [true, false]) {
       const shop = new Shop();
       const pool = poolOf({ mostLocal: 1, policy: { isLasting: () => isLasting } });
@@ -71,7 +71,7 @@ describe('LeasePool', () => {
     }
   });
 
-  it('recalls the lease that the policy names, and gives its resource to whoever it was recalled for', async () => {
+  it('recalls the lease that the policy selects, and gives its resource to the urgent request', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 1, policy: { recall: (_, leases) => leases[0] ?? null } });
     const kind = shop.kind('a');
@@ -86,7 +86,7 @@ describe('LeasePool', () => {
     await pool.close();
   });
 
-  it('shares a resource of several leases where none is idle, and opens another one meanwhile', async () => {
+  it('shares a resource among leases if none is idle, while another one opens', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 2 });
     const kind = { ...shop.kind('a'), leasesAtOnce: 2 };
@@ -101,7 +101,7 @@ describe('LeasePool', () => {
     await pool.close();
   });
 
-  it('lets nobody share a resource before another kind, or one that must be alone, was served', async () => {
+  it('shares no resource before an earlier request for another kind or for exclusive use', async () => {
     for (const wanted of [{ key: 'b' }, { key: 'a', isAlone: true }]) {
       const shop = new Shop();
       const pool = poolOf({ mostLocal: 1 });
@@ -118,7 +118,7 @@ describe('LeasePool', () => {
     }
   });
 
-  it('closes a shared resource once when it breaks, and reports it once', async () => {
+  it('closes and reports a broken shared resource once', async () => {
     const shop = new Shop();
     const broken: string[] = [];
     const pool = poolOf({ mostLocal: 1, policy: { onBroken: (_, detail) => broken.push(detail) } });
@@ -130,7 +130,7 @@ describe('LeasePool', () => {
     await pool.close();
   });
 
-  it('closes what is still being opened when the pool closes, and refuses who waits for it', async () => {
+  it('closes resources that are still opening, and rejects their waiters', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 1 });
     const opening = Promise.withResolvers<void>();
@@ -144,7 +144,7 @@ describe('LeasePool', () => {
     await expect(pool.lease({ kind, signal: never })).rejects.toThrow('closed');
   });
 
-  it('keeps its limits, leases no resource too often, and loses neither a place nor a waiter', async () => {
+  it('respects its limits and loses neither a place nor a waiter', async () => {
     const which = fc.nat({ max: 30 });
     const step = fc.oneof(
       fc.record({
@@ -172,12 +172,12 @@ describe('LeasePool', () => {
               const kind = { ...shop.kind(each.key), leasesAtOnce };
               asked.push(new Customer(pool, { kind, isAlone: each.isAlone }));
             } else {
-              // By then whoever was served knows.
+              // By then the others have been served.
               if (each.type === 'break') await settled();
               const among = those(each.type === 'leave' ? 'waiting' : 'served');
               const one = among[each.which % among.length];
               const shared = those('served').filter((other) => other.lease!.resource === one?.lease?.resource);
-              // What breaks does so for all who share it.
+              // A broken resource affects all its leases.
               for (const customer of each.type === 'break' ? shared : one ? [one] : []) customer.end(each.type);
             }
             expect(shop.openOf('a') + shop.openOf('b')).toBeLessThanOrEqual(Math.min(mostLocal, maxInstances));
@@ -191,7 +191,7 @@ describe('LeasePool', () => {
             expect(resource.isClosed).toBe(false);
           }
           for (const key of ['a', 'b', 'remote']) {
-            // First come, first served; who must be alone may wait for longer.
+            // First come, first served, except that exclusive requests may wait longer.
             const alike = asked.filter((one) => one.key === key && (leasesAtOnce === 1 || !one.isAlone));
             const latestServed = alike.findLastIndex((one) => one.wasServed);
             const firstWaiting = alike.findIndex((one) => one.state === 'waiting');
@@ -218,7 +218,6 @@ interface Resource {
 type Kind = ResourceKind<Resource>;
 type Request = LeaseRequest<Resource>;
 
-/** First come, first served. */
 function poolOf({ mostLocal, policy }: { mostLocal: number; policy?: Partial<LeasePolicy<Resource, Request>> }) {
   return new LeasePool<Resource, Request>(
     {
@@ -237,7 +236,7 @@ function poolOf({ mostLocal, policy }: { mostLocal: number; policy?: Partial<Lea
   );
 }
 
-/** Makes resources; `a` and `b` are local and of one maker. */
+/** Creates resources; `a` and `b` are local with a common maker. */
 class Shop {
   readonly #all: Resource[] = [];
   readonly #local: Kind['maker'];

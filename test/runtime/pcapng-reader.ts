@@ -12,7 +12,7 @@ export interface ReadPacket {
   direction: number;
 }
 
-/** Reads what `runtime/pcapng.ts` writes, strictly: every length and checksum must be right. */
+/** A strict reader for the output of `runtime/pcapng.ts`, with all lengths and checksums verified. */
 export function readPcapng(file: Buffer): { comment: string; linkType: number; packets: ReadPacket[] } {
   const blocks: { type: number; body: Buffer }[] = [];
   for (let at = 0; at < file.length; ) {
@@ -80,7 +80,7 @@ function readIp(packet: Buffer): Omit<ReadPacket, 'atMs' | 'comment' | 'directio
   };
 }
 
-/** The sum in one's complement of 16-bit words (RFC 1071): all ones if a checksum is right. */
+/** One's complement sum of 16-bit words (RFC 1071): all ones for a valid checksum. */
 function sumOf(bytes: Buffer): number {
   let sum = 0n;
   for (let at = 0; at < bytes.length; at += 2) sum += BigInt((bytes[at]! << 8) | (bytes[at + 1] ?? 0));

@@ -7,15 +7,15 @@ import { readPcapng } from './pcapng-reader.ts';
 const HERE = { host: '192.0.2.1', port: 5060 };
 const THERE = { host: '198.51.100.7', port: 5080 };
 
-describe('an IP packet', () => {
-  it('has the bytes of a datagram with its checksums', () => {
+describe('IP packet', () => {
+  it('matches a reference datagram with checksums', () => {
     const packet = udpPacket({ source: HERE, destination: THERE, payload: Buffer.from('hi!') });
     expect(packet.toString('hex')).toBe(
       '4500001f000000004011' + '8e92' + 'c0000201' + 'c6336407' + '13c413d8000b' + '6296' + '686921',
     );
   });
 
-  it('has right lengths and checksums, for any payload, family and transport', () => {
+  it('contains valid lengths and checksums for any payload, family and transport', () => {
     const host = fc.oneof(fc.ipV4(), fc.ipV6(), fc.constantFrom('sip.example', '', '::ffff:10.0.0.1', 'fe80::1%eth0'));
     const end = fc.record({ host, port: fc.integer({ min: 0, max: 65_535 }) });
     const payload = fc.uint8Array({ maxLength: 2_000 }).map((bytes) => Buffer.from(bytes));
@@ -44,7 +44,7 @@ describe('an IP packet', () => {
     );
   });
 
-  it('has unspecified addresses where they are unknown or of another family', () => {
+  it('contains unspecified addresses for unknown and mixed families', () => {
     const payload = Buffer.alloc(1);
     const [mixed, unknown] = readPcapng(
       pcapngFile({

@@ -14,7 +14,7 @@ const Person = {
   additionalProperties: false,
 } as const;
 
-describe('a schema check', () => {
+describe('schema check', () => {
   it('accepts and rejects the same JSON as TypeBox', () => {
     const [check, reference] = [schemaCheck(Person), Compile(Person)];
     const value = fc.oneof(
@@ -41,7 +41,7 @@ describe('a schema check', () => {
     [{ name: '', age: 1 }, '/name: String is too short (0 < 1).'],
     [{ name: 'ann', age: 1, size: 2 }, '/size: This is not allowed here.'],
     [[], '/: Instance type "array" is invalid. Expected "object".'],
-  ])('says where %j differs: %s', (value, problem) => {
+  ])('reports the difference in %j: %s', (value, problem) => {
     expect(schemaCheck(Person).problemOf(value)).toBe(problem);
   });
 });

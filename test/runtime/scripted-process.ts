@@ -1,6 +1,5 @@
 import { serveProcess } from '../../runtime/serve-process.ts';
 
-/** A child process that does what each message says. */
 serveProcess(async ({ messages, send }) => {
   for await (const { head } of messages) {
     if (head === 'environment') send(Object.keys(process.env));

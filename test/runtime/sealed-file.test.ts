@@ -62,7 +62,7 @@ const repaired = (filePath: string) => repairSealedFile(filePath, (header) => ke
 const DAMAGED = { code: 'SEALED_FILE_DAMAGED' };
 
 describe('sealed files', () => {
-  it('return what was written, however the writes were cut', async () => {
+  it('return the written bytes for any write sizes', async () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 5 });
     await fc.assert(
       fc.asyncProperty(content, cuts, async (plaintext, sizes) => {
@@ -83,7 +83,7 @@ describe('sealed files', () => {
     );
   });
 
-  it('contain no plaintext, and two files of the same bytes share none', async () => {
+  it('contain no plaintext, and differ for equal content', async () => {
     const plaintext = Buffer.from('he was not an ill disposed young man '.repeat(8));
     const [one, other] = [await readFile(await sealed(plaintext)), await readFile(await sealed(plaintext))];
     expect(one.includes(plaintext.subarray(0, 8))).toBe(false);
@@ -92,7 +92,7 @@ describe('sealed files', () => {
     expect((await stat(await sealed(plaintext))).mode & 0o777).toBe(0o600);
   });
 
-  it('refuse every changed byte and every cut', async () => {
+  it('reject every changed byte and every truncation', async () => {
     const plaintext = new Uint8Array(150).fill(7);
     const filePath = await sealed(plaintext);
     const whole = await readFile(filePath);
@@ -114,7 +114,7 @@ describe('sealed files', () => {
     );
   });
 
-  it('refuse chunks that were moved, repeated or left out', async () => {
+  it('reject moved, repeated and missing chunks', async () => {
     const whole = await readFile(await sealed(new Uint8Array(4 * CHUNK).fill(7)));
     const chunks = [0, 1, 2, 3].map((i) => whole.subarray(HEADER + i * SEALED_CHUNK, HEADER + (i + 1) * SEALED_CHUNK));
     const last = whole.subarray(HEADER + 4 * SEALED_CHUNK);
@@ -128,7 +128,7 @@ describe('sealed files', () => {
     );
   });
 
-  it('refuse another name, and a header that was exchanged', async () => {
+  it('reject another name and an exchanged header', async () => {
     const filePath = await sealed(new Uint8Array(10));
     await expect(opened(filePath, keys, 'other.wav')).rejects.toMatchObject(DAMAGED);
     const other = await readFile(await sealed(new Uint8Array(10)));
@@ -138,7 +138,7 @@ describe('sealed files', () => {
     await expect(opened(filePath)).rejects.toMatchObject(DAMAGED);
   });
 
-  it('open with a previous key, and name the missing key otherwise', async () => {
+  it('open with a previous key, and name a missing key', async () => {
     const filePath = await sealed(Buffer.from('kept'));
     const [previous, next] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
     const rotated = await opened(filePath, createSealingKeys(next, [previous]));
@@ -149,7 +149,7 @@ describe('sealed files', () => {
     await expect(opened(filePath, createSealingKeys(next))).rejects.toMatchObject({ code: 'SEALED_KEY_UNKNOWN' });
   });
 
-  it('have companions that the same key opens, even one that seals nothing new', async () => {
+  it('have companions with the same key, even if it no longer seals new files', async () => {
     const previous = Buffer.alloc(32, 1);
     const retired = createSealingKeys(Buffer.alloc(32, 2), [previous]);
     const seal = retired.createLike(keys.create(NAME)!.header, 'companion');
@@ -163,7 +163,7 @@ describe('sealed files', () => {
     });
   });
 
-  it('refuse hostile headers', async () => {
+  it('reject hostile headers', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.boolean(), async (bytes, isMagic) => {
         const filePath = join(folder, 'hostile');
@@ -187,8 +187,8 @@ describe('sealed files', () => {
   });
 });
 
-describe('repairing a sealed file', () => {
-  it('keeps every whole chunk of a writer that was killed at any byte', async () => {
+describe('repair of a sealed file', () => {
+  it('keeps every whole chunk of a writer killed at any byte', async () => {
     await fc.assert(
       fc.asyncProperty(content, fc.nat(1000), async (plaintext, killedAt) => {
         const filePath = await sealed(plaintext, { finish: false });
@@ -204,7 +204,7 @@ describe('repairing a sealed file', () => {
     );
   });
 
-  it('leaves a finished file as it is', async () => {
+  it('leaves a finished file unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(content, async (plaintext) => {
         const filePath = await sealed(plaintext);
@@ -216,7 +216,7 @@ describe('repairing a sealed file', () => {
     );
   });
 
-  it('drops chunks at the end that a power cut left torn', async () => {
+  it('drops torn chunks after a power cut', async () => {
     const filePath = await sealed(new Uint8Array(5 * CHUNK).fill(9), { finish: false });
     const file = await open(filePath, 'r+');
     await file.write(Buffer.alloc(2 * SEALED_CHUNK), 0, 2 * SEALED_CHUNK, HEADER + 3 * SEALED_CHUNK);
@@ -225,7 +225,7 @@ describe('repairing a sealed file', () => {
     expect((await contentOf(filePath)).length).toBe(3 * CHUNK);
   });
 
-  it('changes nothing of a file with another key, another name or no authentic chunk', async () => {
+  it('changes no file with another key, another name or no authentic chunk', async () => {
     const filePath = await sealed(new Uint8Array(3 * CHUNK), { finish: false });
     const before = await readFile(filePath);
     const other = createSealingKeys(Buffer.alloc(32, 2));

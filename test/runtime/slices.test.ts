@@ -6,11 +6,11 @@ const gone = new Error('gone');
 const never = new AbortController().signal;
 
 describe('runInSlices', () => {
-  it('returns what the work returns', async () => {
+  it('returns the result of the work', async () => {
     expect(await runInSlices(work(3), never)).toBe(3);
   });
 
-  it('lets timers and I/O run while long work goes on', async () => {
+  it('lets timers and I/O run during long work', async () => {
     let wasInterrupted = false;
     setImmediate(() => {
       wasInterrupted = true;
@@ -22,7 +22,7 @@ describe('runInSlices', () => {
     expect(wasInterrupted).toBe(true);
   });
 
-  it("stops at the next interruption once the signal aborts, with the signal's reason", async () => {
+  it('stops at the next yield after an abort, with its reason', async () => {
     const owner = new AbortController();
     setImmediate(() => owner.abort(gone));
     await expect(
@@ -33,7 +33,7 @@ describe('runInSlices', () => {
     ).rejects.toBe(gone);
   });
 
-  it('does not begin when the signal has aborted already', async () => {
+  it('does not start after an abort', async () => {
     let steps = 0;
     function* counted(): Generator<void, void> {
       steps += 1;
@@ -43,7 +43,7 @@ describe('runInSlices', () => {
     expect(steps).toBe(0);
   });
 
-  it('rejects with what the work throws', async () => {
+  it('rejects with the error of the work', async () => {
     function* broken(): Generator<void, void> {
       yield;
       throw gone;
@@ -53,7 +53,7 @@ describe('runInSlices', () => {
 });
 
 describe('Slice', () => {
-  it('is over after a while, and starts anew after a rest', async () => {
+  it('ends after a while and restarts after a rest', async () => {
     const slice = new Slice();
     while (!slice.isOver);
     let ran = false;
@@ -66,7 +66,7 @@ describe('Slice', () => {
 });
 
 describe('textSlices', () => {
-  it('covers any text without gaps and cuts no surrogate pair', async () => {
+  it('covers any text without gaps or split surrogate pairs', async () => {
     const unit = fc.constantFrom('a', 'ß', '語', '😀', '\ud83d');
     const text = fc.array(unit, { minLength: 0, maxLength: 9_000 }).map((units) => units.join(''));
     await fc.assert(

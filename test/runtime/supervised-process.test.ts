@@ -39,14 +39,14 @@ function start(options: Partial<ProcessOptions> = {}) {
   };
 }
 
-describe('a supervised process', () => {
+describe('supervised process', () => {
   it('exchanges messages at a lower priority than its owner', async () => {
     const { child, ask } = start();
     expect(await ask('hello')).toBe('hello');
     expect(getPriority(child.pid)).toBeGreaterThan(getPriority());
   });
 
-  it('sees only the variables of its owner that it may see', async () => {
+  it('receives only allowed environment variables', async () => {
     vi.stubEnv('TANDEM_SECRET_KEY', 'secret');
     vi.stubEnv('CUDA_VISIBLE_DEVICES', '0');
     expect(await start().ask('environment')).not.toEqual(
@@ -57,7 +57,7 @@ describe('a supervised process', () => {
     expect(names).not.toContain('TANDEM_SECRET_KEY');
   });
 
-  it('keeps the end of its output out of the fields that loggers print', async () => {
+  it('hides the end of its output from logged fields', async () => {
     const { child, ask, lost } = start();
     await ask('chatter');
     child.send('exit');
@@ -68,14 +68,14 @@ describe('a supervised process', () => {
     expect(JSON.stringify(error) + error.message + error.stack).not.toContain('last words');
   });
 
-  it('prints why it failed before it exits', async () => {
+  it('prints its error before it exits', async () => {
     const { child, lost } = start();
     child.send('fail');
     const { message, output } = await lost;
     expect([message, output]).toEqual(['the scripted process ended (code 1)', 'Error: as asked\n']);
   });
 
-  it('ends when it breaks the protocol, and says how', async () => {
+  it('ends and reports a protocol violation', async () => {
     const { child, ask, lost, losses } = start({
       onMessage() {
         throw new FrameError('not what was agreed');
@@ -88,7 +88,7 @@ describe('a supervised process', () => {
     expect(child.failure).toBe(await lost);
   });
 
-  it('ends when it takes too long, unless the watch was stopped', async () => {
+  it('ends at its timeout, unless the watchdog was stopped', async () => {
     const { child, ask, lost } = start();
     const stop = child.breakOffAfter(0, 'took too long');
     stop();

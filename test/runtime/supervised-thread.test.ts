@@ -49,8 +49,8 @@ function lostOrClosed({ code, message }: ThreadError): Error {
   return new Error(code === THREAD_CLOSED ? 'closed' : `lost: ${message}`);
 }
 
-describe('a supervised thread', () => {
-  it('may take long to load on an overloaded machine', async () => {
+describe('supervised thread', () => {
+  it('may load slowly on a busy machine', async () => {
     const thread = start();
     vi.advanceTimersByTime(120_000);
     openGate();
@@ -58,14 +58,14 @@ describe('a supervised thread', () => {
     expect(await thread.call('echo', { text: 'here' })).toBe('here');
   });
 
-  it('ends when it does not start at all', async () => {
+  it('ends if it never starts', async () => {
     const thread = start({ toError: lostOrClosed });
     vi.advanceTimersByTime(600_000);
     await expect(thread.ready).rejects.toThrow('lost: the gated thread did not start');
     expect((await thread.ended).message).toBe('the gated thread did not start');
   });
 
-  it('ends when it stops answering, and fails its calls', async () => {
+  it('ends and fails its calls if it stops answering', async () => {
     openGate();
     const thread = start({ toError: lostOrClosed });
     await thread.ready;
@@ -75,13 +75,13 @@ describe('a supervised thread', () => {
     await expect(thread.call('echo', { text: 'late' })).rejects.toThrow('lost: the gated thread hung');
   });
 
-  it('goes on as long as it answers anything, though pings wait behind other calls', async () => {
+  it('stays alive while it answers anything, even if pings wait behind calls', async () => {
     openGate();
     const thread = start();
     await thread.ready;
     const slow = [thread.call('hang', {}), thread.call('hang', {}), thread.call('hang', {})];
     for (const answer of slow) {
-      // One beat more would be its last.
+      // One more missed beat would end it.
       vi.advanceTimersByTime(15_000);
       await eventually(() => expect(Atomics.notify(gate, 0, 1)).toBe(1));
       await answer;
@@ -89,7 +89,7 @@ describe('a supervised thread', () => {
     expect(thread.isAlive).toBe(true);
   });
 
-  it('computes for as long as it needs when it is not watched', async () => {
+  it('may block while unwatched', async () => {
     openGate();
     const thread = start({ isWatched: false });
     await thread.ready;
@@ -101,13 +101,13 @@ describe('a supervised thread', () => {
     expect(thread.isAlive).toBe(false);
   });
 
-  it('closes while it starts, without waiting', async () => {
+  it('closes during start without waiting', async () => {
     const thread = start({ toError: lostOrClosed });
     await thread.close();
     await expect(thread.ready).rejects.toThrow('lost: the gated thread ended');
   });
 
-  it('closes when its open work does not end in time', async () => {
+  it('closes if its work does not end in time', async () => {
     openGate();
     const thread = start();
     await thread.call('holdDrain', {});
@@ -115,7 +115,7 @@ describe('a supervised thread', () => {
     expect((await thread.ended).code).toBe('thread-lost');
   });
 
-  it('takes notices and calls in their order, and reports', async () => {
+  it('processes notices and calls in order, and reports', async () => {
     openGate();
     const reports: string[] = [];
     const thread = start({ onReport: (report) => reports.push(report) });
@@ -127,7 +127,7 @@ describe('a supervised thread', () => {
     expect(reports).toEqual(['noted one', 'noted two']);
   });
 
-  it('answers with the code and the message of an error', async () => {
+  it('returns code and message of an error', async () => {
     openGate();
     const thread = start();
     await expect(thread.call('fail', { code: 'broken' })).rejects.toMatchObject({
@@ -137,15 +137,15 @@ describe('a supervised thread', () => {
     await expect(thread.call('fail', { code: null })).rejects.toMatchObject({ code: null, message: 'as asked' });
   });
 
-  it('does not keep a process alive while it is idle, if told so', () => {
+  it('lets the process exit while idle, if configured', () => {
     const owner = fileURLToPath(new URL('./idle-owner.ts', import.meta.url));
     const { stdout, signal } = spawnSync(process.execPath, [owner], { encoding: 'utf8', timeout: 60_000 });
     expect({ stdout, signal }).toEqual({ stdout: 'answered', signal: null });
   });
 });
 
-describe('a standing thread', () => {
-  it('replaces a thread that died', async () => {
+describe('standing thread', () => {
+  it('replaces a dead thread', async () => {
     openGate();
     const lost = Promise.withResolvers<string>();
     const standing = new StandingThread<GatedThread>({ ...options(), onLost: lost.resolve });
@@ -160,7 +160,7 @@ describe('a standing thread', () => {
     expect([standing.current, standing.restarts]).toEqual([second, 1]);
   });
 
-  it('reports the close to everyone who waits for it, while it starts and while it starts anew', async () => {
+  it('reports close to all waiters, during start and restart', async () => {
     const lost = Promise.withResolvers<string>();
     const stand = () => new StandingThread<GatedThread>({ ...options(), toError: lostOrClosed, onLost: lost.resolve });
     const starting = stand();

@@ -7,13 +7,13 @@ import { LATE, pause, raceAbort, repeat, within } from '../../runtime/waiting.ts
 const gone = new Error('gone');
 
 describe('raceAbort', () => {
-  it('resolves with what the work resolves with', async () => {
+  it('resolves with the result of the work', async () => {
     const { signal } = new AbortController();
     expect(await raceAbort(Promise.resolve(7), signal)).toBe(7);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  it("rejects with the signal's reason when the signal aborts first", async () => {
+  it('rejects with the abort reason if the signal aborts first', async () => {
     const owner = new AbortController();
     const work = Promise.withResolvers<void>();
     const raced = raceAbort(work.promise, owner.signal);
@@ -22,18 +22,18 @@ describe('raceAbort', () => {
     expect(getEventListeners(owner.signal, 'abort')).toEqual([]);
   });
 
-  it('rejects at once when the signal has aborted already', async () => {
+  it('rejects at once if the signal has already aborted', async () => {
     await expect(raceAbort(Promise.withResolvers<void>().promise, AbortSignal.abort(gone))).rejects.toBe(gone);
   });
 
-  it('ignores a failure of the work after the abort', async () => {
+  it('ignores a failure after the abort', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => unhandled.push(reason);
     process.on('unhandledRejection', note);
     const work = Promise.withResolvers<void>();
     await expect(raceAbort(work.promise, AbortSignal.abort(gone))).rejects.toBe(gone);
     work.reject(new Error('too late'));
-    // Node reports unhandled rejections after the microtasks of a macrotask, before the next one.
+    // Node.js reports unhandled rejections after the microtasks of a macrotask.
     await settled();
     process.off('unhandledRejection', note);
     expect(unhandled).toEqual([]);
@@ -41,26 +41,26 @@ describe('raceAbort', () => {
 });
 
 describe('within', () => {
-  it('resolves with what the work resolves with, and clears its timer', async () => {
+  it('resolves with the result of the work and clears its timer', async () => {
     const clock = new CountingClock();
     expect(await within(Promise.resolve('done'), { ms: 100, clock })).toBe('done');
     expect(clock.pending.size).toBe(0);
   });
 
-  it('resolves with LATE when the time is up first', async () => {
+  it('resolves with LATE at the timeout', async () => {
     const clock = new SimulatedClock();
     const waited = within(Promise.withResolvers<void>().promise, { ms: 100, clock });
     clock.increment(100);
     expect(await waited).toBe(LATE);
   });
 
-  it('rejects with what the work throws, and clears its timer', async () => {
+  it('rejects with the error of the work and clears its timer', async () => {
     const clock = new CountingClock();
     await expect(within(Promise.reject(gone), { ms: 100, clock })).rejects.toBe(gone);
     expect(clock.pending.size).toBe(0);
   });
 
-  it("rejects with the signal's reason, and clears its timer", async () => {
+  it('rejects with the abort reason and clears its timer', async () => {
     const clock = new CountingClock();
     const owner = new AbortController();
     const waited = within(Promise.withResolvers<void>().promise, { ms: 100, clock, signal: owner.signal });
@@ -69,7 +69,7 @@ describe('within', () => {
     expect(clock.pending.size).toBe(0);
   });
 
-  it('sets no timer when it may wait for ever', async () => {
+  it('sets no timer without a timeout', async () => {
     const clock = new CountingClock();
     const work = Promise.withResolvers<string>();
     const waited = within(work.promise, { ms: Infinity, clock });
@@ -80,7 +80,7 @@ describe('within', () => {
 });
 
 describe('pause', () => {
-  it('resolves when the time is up', async () => {
+  it('resolves at the timeout', async () => {
     const clock = new SimulatedClock();
     const paused = pause(100, { clock, signal: new AbortController().signal });
     clock.increment(100);
@@ -98,7 +98,7 @@ describe('pause', () => {
 });
 
 describe('repeat', () => {
-  it('runs at once, and again some time after each run has ended, until the signal aborts', async () => {
+  it('runs at once and after each pause, until the signal aborts', async () => {
     const clock = new SimulatedClock();
     const owner = new AbortController();
     const runs: PromiseWithResolvers<void>[] = [];
@@ -125,13 +125,13 @@ describe('repeat', () => {
     expect(runs.length).toBe(2);
   });
 
-  it('rejects with what the work throws', async () => {
+  it('rejects with the error of the work', async () => {
     const work = () => Promise.reject(gone);
     await expect(repeat(work, { everyMs: 1, signal: new AbortController().signal })).rejects.toBe(gone);
   });
 });
 
-/** Its timers never fire. */
+/** Timers that never fire. */
 class CountingClock {
   readonly pending = new Set<object>();
   now = () => 0;

@@ -11,8 +11,8 @@ function names(gateways: readonly { name: string }[]): string {
   return gateways.map(({ name }) => name).join(' ');
 }
 
-describe('the order of gateways', () => {
-  it('has every gateway once, by priority', () => {
+describe('weighted gateway order', () => {
+  it('contains every gateway once by priority', () => {
     for (const drawn of [0, 0.1, 0.3, 0.9, 0.999_999]) {
       const order = orderByWeight([LATER, ZERO, B, A], () => drawn);
       expect(order).toHaveLength(4);
@@ -20,7 +20,7 @@ describe('the order of gateways', () => {
     }
   });
 
-  it('shares the calls by weight, and leaves weight 0 for last', () => {
+  it('distributes calls by weight, with weight 0 last', () => {
     const random = seededRandom(7);
     const firsts = { a: 0, b: 0, zero: 0, later: 0 };
     for (let call = 0; call < 4000; call += 1) {
@@ -32,7 +32,7 @@ describe('the order of gateways', () => {
     expect([firsts.zero, firsts.later]).toEqual([0, 0]);
   });
 
-  it('shares equally where all weights are 0', () => {
+  it('distributes calls equally if all weights are 0', () => {
     const zeros = ['x', 'y'].map((name) => ({ name, priority: 0, weight: 0 }));
     expect(names(orderByWeight(zeros, () => 0.1))).toBe('x y');
     expect(names(orderByWeight(zeros, () => 0.9))).toBe('y x');

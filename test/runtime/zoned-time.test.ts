@@ -8,15 +8,15 @@ const dayOf = (text: string, zone: string) => {
   return [start.toISOString(), end.toISOString()];
 };
 
-describe('the time of a zone', () => {
-  it('is that of its clocks, from 00:00 to 23:59', () => {
+describe('zoned time', () => {
+  it('ranges from 00:00 to 23:59 local time', () => {
     expect(timeOfDay(at('2026-01-31T03:30:00Z'), 'Asia/Kolkata')).toBe('09:00');
     expect(timeOfDay(at('2026-01-31T18:30:00Z'), 'Asia/Kolkata')).toBe('00:00');
     expect(timeOfDay(at('2026-01-31T18:29:59.999Z'), 'Asia/Kolkata')).toBe('23:59');
     expect(timeOfDay(at('2026-07-01T12:00:00Z'), 'Europe/London')).toBe('13:00');
   });
 
-  it('has days that begin at midnight there', () => {
+  it('starts a day at local midnight', () => {
     expect(dayOf('2026-01-31T03:30:00Z', 'UTC')).toEqual(['2026-01-31T00:00:00.000Z', '2026-02-01T00:00:00.000Z']);
     expect(dayOf('2026-01-31T18:29:59Z', 'Asia/Kolkata')).toEqual([
       '2026-01-30T18:30:00.000Z',
@@ -28,7 +28,7 @@ describe('the time of a zone', () => {
     ]);
   });
 
-  it('has days of 23 and 25 hours when the clocks change', () => {
+  it('contains days of 23 and 25 hours at clock changes', () => {
     expect(dayOf('2026-03-29T12:00:00Z', 'Europe/Berlin')).toEqual([
       '2026-03-28T23:00:00.000Z',
       '2026-03-29T22:00:00.000Z',
@@ -39,7 +39,7 @@ describe('the time of a zone', () => {
     ]);
   });
 
-  it('lies within its day, which has 23 to 25 hours', () => {
+  it('lies within its day of 23 to 25 hours', () => {
     const zones = fc.constantFrom('UTC', 'Asia/Kolkata', 'Europe/London', 'America/New_York', 'Pacific/Chatham');
     const times = fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2035, 0) });
     fc.assert(
@@ -53,7 +53,7 @@ describe('the time of a zone', () => {
     );
   });
 
-  it('is refused for an unknown zone', () => {
+  it('rejects an unknown zone', () => {
     expect(() => timeOfDay(at('2026-01-31T03:30:00Z'), 'Mars/Olympus')).toThrow(RangeError);
   });
 });

@@ -6,7 +6,6 @@ export interface DialedLeg {
   leg: LegDialog;
   log: EventLog<LegEvent>;
   controller: AbortController;
-  /** Resolves with the event that ended the leg. */
   over: () => Promise<LegEvent>;
 }
 
@@ -22,7 +21,6 @@ export function trunkOf(sipUri: string, changes: Partial<TrunkEndpoint> = {}): T
   };
 }
 
-/** Dials as the actors do, and remembers the events. */
 export function dialLeg(gateway: SipGateway, request: Partial<DialRequest> & { trunk: TrunkEndpoint }): DialedLeg {
   const log = new EventLog<LegEvent>();
   const controller = new AbortController();

@@ -30,15 +30,15 @@ function start() {
   };
 }
 
-describe('the answer to a challenge', () => {
-  it('is accepted once', async () => {
+describe('digest guard', () => {
+  it('accepts an answer once', async () => {
     const { challenge, answer, check } = start();
     const authorization = answer(challenge());
     expect(await check(authorization)).toBe('accepted');
     expect(await check(authorization)).toBe('stale');
   });
 
-  it('is stale after a minute', async () => {
+  it('treats an answer as stale after a minute', async () => {
     const { challenge, answer, check, pass } = start();
     const authorization = answer(challenge());
     pass(60_000);
@@ -46,35 +46,35 @@ describe('the answer to a challenge', () => {
   });
 
   it.each([
-    { what: 'with another password', given: { password: 'wrong horse' } },
+    { what: 'with a wrong password', given: { password: 'wrong horse' } },
     { what: 'with another user name', given: { username: 'somebody' } },
     { what: 'for another method', given: { method: 'REGISTER' } },
     { what: 'for another number', given: { uri: 'sip:+911140000002@192.0.2.1' } },
-  ])('$what is refused', async ({ given }) => {
+  ])('rejects an answer $what', async ({ given }) => {
     const { challenge, answer, check } = start();
     expect(await check(answer(challenge(), given))).toBe('refused');
   });
 
   it.each([undefined, '', 'Basic cGJ4OnB3', 'Digest', 'Digest realm="tandem"', 'Digest realm="elsewhere", nonce="1"'])(
-    '%j is no answer, so another challenge follows',
+    'treats %j as no answer, which leads to a new challenge',
     async (authorization) => {
       expect(await start().check(authorization)).toBe('challenge');
     },
   );
 
-  it('to a challenge of another server, or to a changed nonce, is stale', async () => {
+  it('treats an answer to the challenge of another server or a changed nonce as stale', async () => {
     const [one, other] = [start(), start()];
     expect(await one.check(other.answer(other.challenge()))).toBe('stale');
     const changed = one.challenge().replace(/nonce="./, 'nonce="0');
     expect(await one.check(one.answer(changed))).toBe('stale');
   });
 
-  it.each(['\u00e9'.repeat(32), 'x', ''])('with the response %j is refused', async (response) => {
+  it.each(['\u00e9'.repeat(32), 'x', ''])('rejects the response %j', async (response) => {
     const { challenge, answer, check } = start();
     expect(await check(answer(challenge()).replace(/response="[^"]*"/, `response="${response}"`))).toBe('refused');
   });
 
-  it('from another address than the challenged one is stale, and counts against nobody', async () => {
+  it('treats an answer from another address as stale, without counting it as a failure', async () => {
     const { challenge, answer, check } = start();
     for (let index = 0; index < 20; index++) {
       const forged = answer(challenge('192.0.2.66'), { password: 'wrong' });
@@ -83,7 +83,7 @@ describe('the answer to a challenge', () => {
     expect(await check(answer(challenge()))).toBe('accepted');
   });
 
-  it('with a user name that nobody has, or for another number, is refused and not counted', async () => {
+  it('rejects an unknown user name or another number without counting a failure', async () => {
     const { challenge, answer, check } = start();
     for (let index = 0; index < 20; index++) {
       expect(await check(answer(challenge(), { username: 'somebody' }))).toBe('refused');
@@ -92,14 +92,14 @@ describe('the answer to a challenge', () => {
     expect(await check(answer(challenge()))).toBe('accepted');
   });
 
-  it('is refused after ten wrong ones of the same address, even if it is right', async () => {
+  it('rejects even a correct answer after ten failures from its address', async () => {
     const { challenge, answer, check } = start();
     for (let index = 0; index < 10; index++) await check(answer(challenge(), { password: 'wrong' }));
     expect(await check(answer(challenge()))).toBe('refused');
     expect(await check(answer(challenge('192.0.2.8')), { source: '192.0.2.8' })).toBe('accepted');
   });
 
-  it('is refused after ten wrong ones of other addresses in its IPv6 /64', async () => {
+  it('rejects even a correct answer after ten failures from its IPv6 /64', async () => {
     const { challenge, answer, check } = start();
     const give = (source: string, password = ACCOUNT.password) =>
       check(answer(challenge(source), { password }), { source });

@@ -5,8 +5,8 @@ import { DigestChallenger } from '../softphone/digest-challenger.ts';
 
 const REQUEST = { status: 401, method: 'GET', uri: '/dir/index.html', username: 'Mufasa', password: 'Circle Of Life' };
 
-describe('the answer to a digest challenge', () => {
-  test('without qop is the one that RFC 2069 prescribes', () => {
+describe('digest answer', () => {
+  test('follows RFC 2069 without qop', () => {
     const nonce = 'dcd98b7102dd2f0e8b11d0f600bfb0c093';
     const answer = answerChallenge({ ...REQUEST, challenge: `Digest realm="testrealm@host.com", nonce="${nonce}"` });
     // md5(md5(Mufasa:testrealm@host.com:Circle Of Life):nonce:md5(GET:/dir/index.html))
@@ -19,7 +19,7 @@ describe('the answer to a digest challenge', () => {
     [407, 'MD5'],
     [401, 'SHA-256'],
     [407, 'SHA-256'],
-  ] as const)('satisfies a server that asks with %i and %s', (challenge, algorithm) => {
+  ] as const)('satisfies a server that requests %i and %s', (challenge, algorithm) => {
     const account = {
       username: 'tandem',
       password: 's3cret',
@@ -42,7 +42,7 @@ describe('the answer to a digest challenge', () => {
     expect(server.refusalOf(again)).toBeNull();
   });
 
-  test('goes to the first challenge that we know when several are joined', () => {
+  test('uses the first supported challenge of several', () => {
     const challenge =
       'Digest realm="x", nonce="n1", algorithm=SHA-512-256, qop="auth",Digest realm="x", nonce="n2", algorithm=MD5, qop="auth-int,auth"';
     expect(answerChallenge({ ...REQUEST, challenge })?.value).toContain('nonce="n2"');
@@ -53,7 +53,7 @@ describe('the answer to a digest challenge', () => {
     'NTLM, Digest realm="x", nonce="n2"',
     'Bearer realm="Digest nonce=1", Digest\trealm = "x" ,nonce = "n2"',
     `${'a-'.repeat(1000)}, Digest realm="x", nonce="n2"`,
-  ])('finds the one that we know in %j', (challenge) => {
+  ])('finds the supported challenge in %j', (challenge) => {
     expect(answerChallenge({ ...REQUEST, challenge })?.value).toContain('nonce="n2"');
   });
 
@@ -62,19 +62,19 @@ describe('the answer to a digest challenge', () => {
     ['an unknown algorithm', 'Digest realm="x", nonce="n", algorithm=MD4'],
     ['only auth-int', 'Digest realm="x", nonce="n", qop="auth-int"'],
     ['no nonce', 'Digest realm="x"'],
-    ['nothing', ''],
-  ])('is none to %s', (_what, challenge) => {
+    ['an empty challenge', ''],
+  ])('does not exist for %s', (_what, challenge) => {
     expect(answerChallenge({ ...REQUEST, challenge })).toBeNull();
   });
 
-  test('lets no name or URI end the header early', () => {
+  test('escapes user name and URI in the header', () => {
     const challenge = 'Digest realm="x", nonce="n"';
     const answer = answerChallenge({ ...REQUEST, username: 'a"\r\nX-Evil: 1', challenge });
     expect(answer?.value).toContain('username="a\\"X-Evil: 1"');
     expect(answer?.value).not.toMatch(/[\r\n]/);
   });
 
-  test('tells an old nonce from a wrong password', () => {
+  test('distinguishes a stale nonce from a wrong password', () => {
     expect(isStale('Digest realm="x", nonce="n", stale=TRUE')).toBe(true);
     expect(isStale('Digest realm="x", nonce="n", stale=false')).toBe(false);
     expect(isStale('Digest realm="x", nonce="n"')).toBe(false);

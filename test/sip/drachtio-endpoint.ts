@@ -1,8 +1,8 @@
 import Srf from 'drachtio-srf';
 
 /**
- * With `TANDEM_TEST_DRACHTIO=secret@host:port`, the suites of test/sip/ and test/calls/ use this drachtio endpoint in place of
- * embedded servers. Run them with `--maxWorkers=1`: it hands each request of a peer to any application that is connected.
+ * With `TANDEM_TEST_DRACHTIO=secret@host:port`, test/sip/ and test/calls/ use this drachtio server instead of embedded
+ * ones. Requires `--maxWorkers=1`, since the server distributes requests among all connected applications.
  */
 export interface DrachtioEndpoint {
   secret: string;
@@ -10,10 +10,9 @@ export interface DrachtioEndpoint {
   port: number;
 }
 
-/** Null: the embedded server. */
 export const DRACHTIO = readEndpoint(process.env.TANDEM_TEST_DRACHTIO);
 
-/** Deliberate differences: why a test cannot run with a drachtio-server. */
+/** Reasons why a test cannot run with a drachtio-server. */
 const DIFFERENCES = {
   addresses: 'its addresses are its own options: SIP_HOST, SIP_PORT and SIP_TRANSPORTS do nothing',
   certificates: 'TLS is set up in its own configuration file',
@@ -23,19 +22,17 @@ const DIFFERENCES = {
   trace: 'it shows the messages that it exchanges with applications, not those it handles itself',
 } as const;
 
-/** Whether a test has to be skipped, as the server is a drachtio-server that differs in this. */
+/** True if the tests run with a drachtio-server, which differs in this respect. */
 export function differs(_in: keyof typeof DIFFERENCES): boolean {
   return DRACHTIO !== null;
 }
 
-/** As settings of the platform. */
 export function drachtioSettings(): Record<string, string> {
   if (DRACHTIO === null) return {};
   const { host, port, secret } = DRACHTIO;
   return { DRACHTIO_HOST: host, DRACHTIO_PORT: String(port), DRACHTIO_SECRET: secret };
 }
 
-/** Where the endpoint receives SIP over UDP. */
 export async function sipAddressOf({ host, port, secret }: DrachtioEndpoint): Promise<{ host: string; port: number }> {
   const srf = new Srf();
   const { promise, resolve, reject } = Promise.withResolvers<string>();

@@ -18,8 +18,8 @@ function types(events: readonly { type: string }[]): string[] {
   return events.map((event) => event.type);
 }
 
-describe('an answered call', () => {
-  test('rings, answers, carries audio both ways, and ends with our BYE', async () => {
+describe('answered call', () => {
+  test('rings, answers, carries audio in both directions and ends with a local BYE', async () => {
     const phone = await network.phone({ audio: { kind: 'tone', frequencyHz: 700 }, ringForMs: 20 });
     const voice = await network.voice(440);
     const dialed = dialLeg(network.gateway, {
@@ -47,7 +47,7 @@ describe('an answered call', () => {
     expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered', 'leg.ended']);
   });
 
-  test('goes to the address that was checked, under the name of the trunk', async () => {
+  test('uses the verified address under the name of the trunk', async () => {
     const phone = await network.phone();
     const trunk = trunkOf(`sip:carrier.invalid:${phone.address.port}`, {
       nextHop: { address: '127.0.0.1', port: null },
@@ -63,7 +63,7 @@ describe('an answered call', () => {
     await dialed.over();
   });
 
-  test('shows the caller id in From and P-Asserted-Identity, and our call id', async () => {
+  test('sends the caller id in From and P-Asserted-Identity, and the call id', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, {
       trunk: trunkOf(phone.sipUri),
@@ -79,7 +79,7 @@ describe('an answered call', () => {
     expect(invite.message.body.toString()).toContain('m=audio 40000 RTP/AVP 0 8 101');
   });
 
-  test('ends with the BYE of the peer, and with its cause', async () => {
+  test('ends with the BYE of the peer and its cause', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -87,7 +87,7 @@ describe('an answered call', () => {
     expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_TEMPORARY_FAILURE' });
   });
 
-  test('ends when its signal is aborted', async () => {
+  test('ends when its signal aborts', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await dialed.log.until('leg.answered');
@@ -96,7 +96,7 @@ describe('an answered call', () => {
     expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
   });
 
-  test('over TCP stays on TCP to its end', async () => {
+  test('stays on TCP', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri, { transport: 'tcp' }) });
     expect(await phone.until('invite')).toMatchObject({ transport: 'tcp' });
@@ -107,7 +107,7 @@ describe('an answered call', () => {
     await phone.until('bye');
   });
 
-  test('that the peer ends over TCP is ended here too', async () => {
+  test('ends with a BYE of the peer over TCP', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri, { transport: 'tcp' }) });
     await phone.until('confirmed');
@@ -115,7 +115,7 @@ describe('an answered call', () => {
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
   });
 
-  test('takes the codec and the telephone-event that the peer chose', async () => {
+  test('uses the codec and telephone-event of the answer', async () => {
     const phone = await network.phone({
       codecs: ['PCMA'],
       alterSdp: (sdp) => sdp.replaceAll('101', '97'),
@@ -125,7 +125,7 @@ describe('an answered call', () => {
     expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: 97 });
   });
 
-  test('carries the digits that the peer presses', async () => {
+  test('reports DTMF of the peer', async () => {
     const phone = await network.phone();
     const voice = await network.voice(440);
     const dialed = dialLeg(network.gateway, {
@@ -142,7 +142,7 @@ describe('an answered call', () => {
 });
 
 describe('early media', () => {
-  test('is told with the address of the 183, before the answer', async () => {
+  test('starts with the address of the 183, before the answer', async () => {
     const phone = await network.phone({
       earlyMedia: true,
       answer: 'manual',
@@ -161,14 +161,14 @@ describe('early media', () => {
     expect(media.rtpPort).toBe(phone.call.voice.rtpPort);
   });
 
-  test('that cannot be read is ringing without media', async () => {
+  test('counts as ringing without media if its SDP is invalid', async () => {
     const phone = await network.phone({ earlyMedia: true, answer: 'manual', alterSdp: () => 'v=0\r\nnonsense' });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     expect(await dialed.log.until('leg.ringing')).toEqual({ type: 'leg.ringing', sipStatus: 183, earlyMedia: null });
   });
 });
 
-describe('a refused call', () => {
+describe('rejected call', () => {
   test.each([
     [486, 'USER_BUSY'],
     [603, 'CALL_REJECTED'],
@@ -183,13 +183,13 @@ describe('a refused call', () => {
     expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.refused']);
   });
 
-  test("carries the network's own cause", async () => {
+  test('reports the cause of the network', async () => {
     const phone = await network.phone({ answer: { status: 480, headers: [['Reason', 'Q.850;cause=27']] } });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     expect(await dialed.over()).toMatchObject({ sipStatus: 480, hangupCause: 'DESTINATION_OUT_OF_ORDER' });
   });
 
-  test('to a number that the carrier does not know is 404', async () => {
+  test('to a number unknown to the carrier ends with 404', async () => {
     const carrier = await network.carrier();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri) });
     expect(await dialed.over()).toMatchObject({ sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER' });
@@ -199,9 +199,9 @@ describe('a refused call', () => {
   test.each([
     ['no SDP', () => ''],
     ['garbage', () => 'v=0\r\nm=audio banana'],
-    ['a codec that we did not offer', (sdp: string) => sdp.replace(/RTP\/AVP [\d ]*/, 'RTP/AVP 18')],
+    ['a codec that was not offered', (sdp: string) => sdp.replace(/RTP\/AVP [\d ]*/, 'RTP/AVP 18')],
     ['a group address', (sdp: string) => sdp.replace(/c=IN IP4 .*/, 'c=IN IP4 239.0.0.1')],
-  ])('is what an answer with %s becomes, after ACK and BYE', async (_what, alterSdp) => {
+  ])('results from an answer with %s, after ACK and BYE', async (_what, alterSdp) => {
     const phone = await network.phone({ alterSdp });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     expect(await dialed.over()).toMatchObject({
@@ -215,7 +215,7 @@ describe('a refused call', () => {
   });
 });
 
-describe('hanging up before the answer', () => {
+describe('hang-up before the answer', () => {
   test('cancels a ringing phone', async () => {
     const phone = await network.phone({ answer: 'manual' });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
@@ -230,7 +230,7 @@ describe('hanging up before the answer', () => {
     expect(header(message, 'Reason')).toBe('Q.850;cause=19;text="NO_ANSWER"');
   });
 
-  test('right after dialing cancels as soon as the phone shows that it is there', async () => {
+  test('cancels at the first response of the phone', async () => {
     const phone = await network.phone({ answer: 'manual' });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     dialed.leg.hangup('NORMAL_CLEARING');
@@ -239,7 +239,7 @@ describe('hanging up before the answer', () => {
     await phone.until('cancelled');
   });
 
-  test('that crosses the 200 ends the answered call', async () => {
+  test('ends the call if it crosses the 200', async () => {
     const phone = await network.phone({ answer: 'manual', answerOnCancel: true });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await dialed.log.until('leg.ringing');
@@ -251,12 +251,12 @@ describe('hanging up before the answer', () => {
   });
 });
 
-describe('a trunk that asks who we are', () => {
+describe('trunk authentication', () => {
   test.each([
     [401, 'MD5'],
     [407, 'MD5'],
     [407, 'SHA-256'],
-  ] as const)('with %i and %s gets one answer, in the same call', async (challenge, algorithm) => {
+  ] as const)('responds to %i with %s once, in the same call', async (challenge, algorithm) => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge, algorithm };
     const phone = await network.phone();
     const carrier = await network.carrier({ auth, routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
@@ -271,7 +271,7 @@ describe('a trunk that asks who we are', () => {
     expect(phone.counts.invites).toBe(1);
   });
 
-  test('also before the BYE gets an answer to that', async () => {
+  test('also covers a challenged BYE', async () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407, inDialog: true } as const;
     const phone = await network.phone();
     const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
@@ -285,7 +285,7 @@ describe('a trunk that asks who we are', () => {
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
   });
 
-  test('and does not like the password is refused, once', async () => {
+  test('ends the call after one wrong password', async () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 401 } as const;
     const carrier = await network.carrier({ auth });
     const dialed = dialLeg(network.gateway, {
@@ -295,7 +295,7 @@ describe('a trunk that asks who we are', () => {
     expect(carrier.transactions('INVITE')).toBe(2);
   });
 
-  test('when we have no password is refused', async () => {
+  test('ends the call without a password', async () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407 } as const;
     const carrier = await network.carrier({ auth });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri) });
@@ -303,32 +303,29 @@ describe('a trunk that asks who we are', () => {
   });
 });
 
-describe('a carrier in the path', () => {
-  test.each(['udp', 'tcp'] as const)(
-    'that asked to stay there over %s sees ACK and BYE of both sides',
-    async (transport) => {
-      const phone = await network.phone();
-      const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
-      const carrier = await network.carrier({ routes, recordRoute: true });
-      const trunk = trunkOf(carrier.sipUri, { transport });
-      const ours = dialLeg(network.gateway, { trunk });
-      const { message } = await phone.until('confirmed');
-      expect(headers(message, 'Via')).toHaveLength(2);
-      expect(headers(message, 'Route')).toHaveLength(0);
-      ours.leg.hangup('NORMAL_CLEARING');
-      expect(await ours.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+describe('record-routing carrier', () => {
+  test.each(['udp', 'tcp'] as const)('receives ACK and BYE of both sides over %s', async (transport) => {
+    const phone = await network.phone();
+    const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+    const carrier = await network.carrier({ routes, recordRoute: true });
+    const trunk = trunkOf(carrier.sipUri, { transport });
+    const ours = dialLeg(network.gateway, { trunk });
+    const { message } = await phone.until('confirmed');
+    expect(headers(message, 'Via')).toHaveLength(2);
+    expect(headers(message, 'Route')).toHaveLength(0);
+    ours.leg.hangup('NORMAL_CLEARING');
+    expect(await ours.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
 
-      const theirs = dialLeg(network.gateway, { trunk });
-      await phone.until('confirmed', ({ callId }) => callId === phone.call.callId && phone.calls.length === 2);
-      phone.hangup();
-      expect(await theirs.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
-      expect(carrier.transactions('BYE')).toBe(2);
-    },
-  );
+    const theirs = dialLeg(network.gateway, { trunk });
+    await phone.until('confirmed', ({ callId }) => callId === phone.call.callId && phone.calls.length === 2);
+    phone.hangup();
+    expect(await theirs.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
+    expect(carrier.transactions('BYE')).toBe(2);
+  });
 });
 
-describe('a peer that changes its mind', () => {
-  test('is on hold and off again, and each time we are told and it is answered in kind', async () => {
+describe('renegotiation by the peer', () => {
+  test('reports hold and resume and answers accordingly', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -339,7 +336,7 @@ describe('a peer that changes its mind', () => {
     expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered', 'leg.media', 'leg.media']);
   });
 
-  test('by a zero address is on hold too', async () => {
+  test('treats a zero address as hold', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -347,7 +344,7 @@ describe('a peer that changes its mind', () => {
     expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'sendonly' } });
   });
 
-  test('to something that we cannot play hears 488, and the call goes on', async () => {
+  test('rejects unusable media with 488 and continues the call', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -363,7 +360,7 @@ describe('a peer that changes its mind', () => {
     ['UPDATE', '', 200],
     ['REFER', '', 603],
     ['MESSAGE', 'hello', 405],
-  ])('is answered when it sends %s', async (method, body, status) => {
+  ])('answers %s', async (method, body, status) => {
     const phone = await network.phone();
     dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -374,7 +371,7 @@ describe('a peer that changes its mind', () => {
 });
 
 describe('a session timer (RFC 4028)', () => {
-  test('is asked for in the INVITE, with the peer to refresh', async () => {
+  test('appears in the INVITE, refreshed by the peer', async () => {
     const phone = await network.phone();
     dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     const { message } = await phone.until('invite');
@@ -382,7 +379,7 @@ describe('a session timer (RFC 4028)', () => {
     expect(headers(message, 'Supported')).toEqual(['timer', '100rel']);
   });
 
-  test('is agreed to when the peer asks for it, if it is not too short for us', async () => {
+  test('accepts the value of the peer unless it is too short', async () => {
     const phone = await network.phone();
     dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -398,7 +395,7 @@ describe('a session timer (RFC 4028)', () => {
   });
 });
 
-describe('a key that comes in an INFO', () => {
+describe('DTMF by INFO', () => {
   const RELAY = [['Content-Type', 'application/dtmf-relay']] as const;
   const withoutEvents = (sdp: string) =>
     sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
@@ -411,20 +408,20 @@ describe('a key that comes in an INFO', () => {
     return { phone, dialed, pressed };
   }
 
-  test('is reported with its duration, in both types', async () => {
+  test('reports digit and duration for both content types', async () => {
     const { phone, pressed } = await answered();
     expect(await phone.call.send('INFO', RELAY, 'Signal=5\r\nDuration=200\r\n')).toBe(200);
     expect(await phone.call.send('INFO', [['Content-Type', 'application/dtmf']], '#')).toBe(200);
     expect(pressed()).toEqual(['5 200', '# 160']);
   });
 
-  test('is ignored from a peer that agreed to telephone events', async () => {
+  test('counts for nothing from a peer that negotiated telephone events', async () => {
     const { phone, pressed } = await answered((sdp) => sdp);
     expect(await phone.call.send('INFO', RELAY, 'Signal=5\r\n')).toBe(200);
     expect(pressed()).toEqual([]);
   });
 
-  test('gets 400 when malformed, and 415 with Accept in another type', async () => {
+  test('gets 400 if malformed, and 415 with Accept for another type', async () => {
     const { phone, pressed } = await answered();
     expect(await phone.call.send('INFO', RELAY, 'Signal=55\r\n')).toBe(400);
     const refused = await phone.call.ask('INFO', [['Content-Type', 'application/xml']], '<x/>');
@@ -433,7 +430,7 @@ describe('a key that comes in an INFO', () => {
     expect(pressed()).toEqual([]);
   });
 
-  test('is reported once when the request is repeated', async () => {
+  test('counts once if the request is repeated', async () => {
     const { phone, pressed } = await answered();
     const asked = phone.call.ask('INFO', RELAY, 'Signal=5\r\n', { copies: 3 });
     expect((await asked).statusCode).toBe(200);
@@ -441,7 +438,7 @@ describe('a key that comes in an INFO', () => {
     expect(pressed()).toEqual(['5 160', '6 160']);
   });
 
-  test('is reported twenty times a second at most', async () => {
+  test('counts twenty times a second at most', async () => {
     const { phone, pressed } = await answered();
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1000);
     onTestFinished(() => clock.mockRestore());
@@ -454,8 +451,8 @@ describe('a key that comes in an INFO', () => {
   });
 });
 
-describe('a peer that we put on hold', () => {
-  test('is offered sendonly, answers that it listens, and is offered sendrecv when it is taken off', async () => {
+describe('local hold', () => {
+  test('offers sendonly, accepts recvonly, and offers sendrecv on resume', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -469,7 +466,7 @@ describe('a peer that we put on hold', () => {
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
   });
 
-  test('hears the last of several wishes, one offer after another', async () => {
+  test('applies the last of several changes, one offer at a time', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -480,7 +477,7 @@ describe('a peer that we put on hold', () => {
     expect(phone.log.ofType('reinvite').at(-1)).toMatchObject({ media: { direction: 'sendonly' } });
   });
 
-  test('may have a carrier before it that asks for credentials', async () => {
+  test('authenticates to a carrier on a challenge', async () => {
     const phone = await network.phone();
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407, inDialog: true } as const;
     const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
@@ -494,7 +491,7 @@ describe('a peer that we put on hold', () => {
     await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendrecv');
   });
 
-  test('that puts us on hold as well is answered inactive, and hears nothing', async () => {
+  test('combines with a hold by the peer to inactive', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -506,7 +503,7 @@ describe('a peer that we put on hold', () => {
     expect(phone.call.remote?.direction).toBe('sendonly');
   });
 
-  test('is offered again when the first offer met one of its own', async () => {
+  test('repeats an offer that collided with one of the peer', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -514,20 +511,20 @@ describe('a peer that we put on hold', () => {
     await dialed.log.until('leg.media');
     dialed.leg.hold(true);
     await theirs;
-    // Its response comes after the ACK of their INVITE has arrived.
+    // The response arrives after the ACK of the peer's INVITE.
     await phone.call.send('OPTIONS', [], '');
     const met = await Promise.race([
       dialed.log.until('leg.glare').then(() => 'glare'),
       phone.until('reinvite').then(() => 'offered'),
     ]);
-    // As the leg machine does after a while.
+    // The leg machine does this after a delay.
     if (met === 'glare') dialed.leg.offerAgain();
     expect(await phone.until('reinvite')).toMatchObject({ media: { direction: 'sendonly' } });
     dialed.leg.hangup('NORMAL_CLEARING');
     await dialed.over();
   });
 
-  test('keeps the call when nothing was answered yet: there is nobody to be told', async () => {
+  test('does nothing before the answer', async () => {
     const phone = await network.phone({ answer: 'manual' });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await dialed.log.until('leg.ringing');
@@ -538,8 +535,8 @@ describe('a peer that we put on hold', () => {
   });
 });
 
-describe.skipIf(differs('deaths'))('the SIP server', () => {
-  test('that goes away loses every leg', async () => {
+describe.skipIf(differs('deaths'))('SIP server connection', () => {
+  test('loses every leg when the server stops', async () => {
     const phone = await network.phone();
     const talking = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await talking.log.until('leg.answered');
@@ -552,14 +549,14 @@ describe.skipIf(differs('deaths'))('the SIP server', () => {
     expect(network.gateway.state).toBe('disconnected');
   });
 
-  test('does not take a wrong secret', async () => {
+  test('fails with a wrong secret', async () => {
     const { controlHost: host, controlPort: port } = network.server;
     await expect(createDrachtioGateway({ host, port, secret: 'wrong' })).rejects.toMatchObject({
       code: 'server.secret_refused',
     });
   });
 
-  test('lets us hang up all calls when the gateway closes', async () => {
+  test('hangs up all calls when the gateway closes', async () => {
     const phone = await network.phone();
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
     await phone.until('confirmed');
@@ -569,7 +566,7 @@ describe.skipIf(differs('deaths'))('the SIP server', () => {
   });
 });
 
-describe('the sign of a trunk', () => {
+describe('trunk sign', () => {
   async function signsOf(trunk: ReturnType<typeof trunkOf>) {
     const signs: TrunkSign[] = [];
     const dialed = dialLeg(network.gateway, { trunk, onSign: (sign) => signs.push(sign) });
@@ -577,13 +574,13 @@ describe('the sign of a trunk', () => {
     return signs;
   }
 
-  test('is an answer when the carrier refuses the call, with any status', async () => {
+  test('counts any rejection of a call as an answer', async () => {
     const carrier = await network.carrier();
     carrier.failures.set(CUSTOMER_NUMBER, 503);
     expect(await signsOf(trunkOf(carrier.sipUri))).toEqual([{ type: 'answered' }]);
   });
 
-  test('is an answer once for a call that is challenged, rings and is answered', async () => {
+  test('counts as one answer for a call that is challenged, rings and is answered', async () => {
     const auth = { username: 'me', password: 'secret', realm: 'r', challenge: 407 } as const;
     const phone = await network.phone();
     const carrier = await network.carrier({ auth, routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
@@ -596,7 +593,7 @@ describe('the sign of a trunk', () => {
     expect(signs).toEqual([{ type: 'answered' }]);
   });
 
-  test('is a transport error when the connection is refused', async () => {
+  test('reports a transport error for a refused connection', async () => {
     const carrier = await network.carrier();
     const trunk = trunkOf(carrier.sipUri, { transport: 'tcp' });
     await carrier.stop();
@@ -604,7 +601,7 @@ describe('the sign of a trunk', () => {
   });
 
   test.skipIf(differs('timers'))(
-    'is no response when the INVITE times out, also after the leg was given up',
+    'reports no response when the INVITE times out, even after the leg was aborted',
     async () => {
       const impatient = await TestNetwork.start({}, { t1Ms: 5 });
       onTestFinished(() => impatient.stop());
@@ -619,23 +616,23 @@ describe('the sign of a trunk', () => {
   );
 });
 
-describe('probing a trunk', () => {
+describe('trunk probe', () => {
   const signal = new AbortController().signal;
 
-  test.each(['udp', 'tcp'] as const)('that answers OPTIONS over %s finds it reachable', async (transport) => {
+  test.each(['udp', 'tcp'] as const)('succeeds with a response to OPTIONS over %s', async (transport) => {
     const carrier = await network.carrier();
     const probe = await network.gateway.probe(trunkOf(carrier.sipUri, { transport }), signal);
     expect(probe).toMatchObject({ reachable: true, sipStatus: 200 });
   });
 
-  test('that answers with an error finds it reachable all the same', async () => {
+  test('succeeds with an error response', async () => {
     const carrier = await network.carrier();
     carrier.failures.set('', 503);
     const probe = await network.gateway.probe(trunkOf(carrier.sipUri), signal);
     expect(probe.reachable).toBe(true);
   });
 
-  test('that is gone finds it unreachable', async () => {
+  test('fails if the trunk is unreachable', async () => {
     const carrier = await network.carrier();
     const trunk = trunkOf(carrier.sipUri, { transport: 'tcp' });
     await carrier.stop();
@@ -643,7 +640,7 @@ describe('probing a trunk', () => {
     expect(probe).toMatchObject({ reachable: false, silence: 'transport_error' });
   });
 
-  test('ends when its signal is aborted', async () => {
+  test('ends when its signal aborts', async () => {
     const carrier = await network.carrier();
     carrier.isSilent = true;
     const controller = new AbortController();
@@ -654,7 +651,7 @@ describe('probing a trunk', () => {
   });
 });
 
-test('a call to us, which nobody serves yet, is refused politely', async () => {
+test('an incoming call without a handler gets 480', async () => {
   const phone = await network.phone();
   const { host, port } = network.sipAddress;
   const status = await phone.sendOutside('INVITE', `sip:+918000000001@${host}:${port}`);
@@ -662,7 +659,7 @@ test('a call to us, which nobody serves yet, is refused politely', async () => {
   expect(await phone.sendOutside('OPTIONS', `sip:${host}:${port}`)).toBe(200);
 });
 
-test('of many calls at once, each ends exactly once, and nothing is left behind', async () => {
+test('many concurrent calls each end exactly once and leave nothing behind', async () => {
   const phones = await Promise.all([
     network.phone({ audio: { kind: 'none' } }),
     network.phone({ answer: { status: 486 } }),
@@ -690,7 +687,7 @@ test('of many calls at once, each ends exactly once, and nothing is left behind'
   expect(network.gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 60, faults: 0 } });
 });
 
-describe.skipIf(differs('timers'))('a network that loses messages', () => {
+describe.skipIf(differs('timers'))('lossy network', () => {
   let quick: TestNetwork;
 
   beforeEach(async () => {
@@ -699,7 +696,7 @@ describe.skipIf(differs('timers'))('a network that loses messages', () => {
 
   afterEach(() => quick.stop());
 
-  test('still rings the phone once when the INVITE was lost', async () => {
+  test('rings the phone once after a lost INVITE', async () => {
     const phone = await quick.phone();
     const carrier = await quick.carrier({ routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
     carrier.isSilent = true;
@@ -710,7 +707,7 @@ describe.skipIf(differs('timers'))('a network that loses messages', () => {
     expect(phone.counts.invites).toBe(1);
   });
 
-  test('still acknowledges the answer when the ACK was lost', async () => {
+  test('acknowledges the answer after a lost ACK', async () => {
     const phone = await quick.phone({ answer: 'manual' });
     const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
     const carrier = await quick.carrier({ recordRoute: true, routes });
@@ -725,7 +722,7 @@ describe.skipIf(differs('timers'))('a network that loses messages', () => {
     expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered']);
   });
 
-  test('says 408 for a trunk that never says anything', async () => {
+  test('reports 408 for a silent trunk', async () => {
     const carrier = await quick.carrier();
     carrier.isSilent = true;
     const dialed = dialLeg(quick.gateway, { trunk: trunkOf(carrier.sipUri) });
@@ -736,7 +733,7 @@ describe.skipIf(differs('timers'))('a network that loses messages', () => {
     });
   });
 
-  test.each(['udp', 'tcp'] as const)('says 503 for a trunk whose %s port is closed', async (transport) => {
+  test.each(['udp', 'tcp'] as const)('reports 503 for a closed %s port', async (transport) => {
     const carrier = await quick.carrier();
     const trunk = trunkOf(carrier.sipUri, { transport });
     await carrier.stop();

@@ -24,13 +24,13 @@ async function dialed(mediaEncryption: MediaEncryption, options: Partial<Softpho
   return { phone, voice, ...leg };
 }
 
-describe('a leg with media encryption', () => {
+describe('leg with media encryption', () => {
   test.each([
     ['required', 'required', 'RTP/SAVP'],
     ['required', 'optional', 'RTP/SAVP'],
     ['optional', 'optional', 'RTP/AVP'],
     ['optional', 'required', 'RTP/AVP'],
-  ] as const)('%s speaks SRTP with a phone that has it %s, offered as %s', async (ours, theirs, profile) => {
+  ] as const)('%s uses SRTP with a phone that has it %s, offered as %s', async (ours, theirs, profile) => {
     const { phone, voice, log } = await dialed(ours, { encryption: theirs });
     const { message } = await phone.until('invite');
     expect(message.body.toString()).toContain(` ${profile} `);
@@ -44,14 +44,14 @@ describe('a leg with media encryption', () => {
     expect([phone.call.voice.droppedPackets, voice.droppedPackets]).toEqual([0, 0]);
   });
 
-  test('optional speaks plain RTP with a phone that ignores it, after one INVITE', async () => {
+  test('optional uses plain RTP with a phone that ignores it, in one INVITE', async () => {
     const { phone, log } = await dialed('optional', { encryption: 'none' });
     const { media } = await log.until('leg.answered');
     expect(media.srtp).toBeUndefined();
     expect(phone.counts.invites).toBe(1);
   });
 
-  test('required ends with a BYE and a cause of its own when the phone answers in the clear', async () => {
+  test('required ends with BYE and its own cause after a plain answer', async () => {
     const strip = (sdp: string) => sdp.replace(/a=crypto:.*\r\n/g, '').replace('RTP/SAVP', 'RTP/AVP');
     const { phone, over } = await dialed('required', { encryption: 'required', alterSdp: strip });
     expect(await over()).toEqual({
@@ -64,21 +64,21 @@ describe('a leg with media encryption', () => {
     expect(await phone.until('bye')).toMatchObject({ by: 'peer', reason: expect.stringContaining('cause=88') });
   });
 
-  test('required takes no early media in the clear', async () => {
+  test('required ignores plain early media', async () => {
     const strip = (sdp: string) => sdp.replace(/a=crypto:.*\r\n/g, '');
     const options = { encryption: 'required', alterSdp: strip, earlyMedia: true, answer: 'manual' } as const;
     const { log } = await dialed('required', options);
     expect(await log.until('leg.ringing')).toMatchObject({ earlyMedia: null });
   });
 
-  test('required is refused by a phone without SRTP', async () => {
+  test('required ends if the phone rejects it', async () => {
     const { over } = await dialed('required', { encryption: 'none' });
     const last = await over();
     expect(last).toMatchObject({ type: 'leg.refused', sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION' });
     expect(last).not.toHaveProperty('isUnencrypted');
   });
 
-  test('keeps its keys over hold and resume, takes new ones of the phone, and refuses to go on in the clear', async () => {
+  test('keeps its keys across hold and resume, accepts new ones and rejects plain media', async () => {
     const { phone, voice, log } = await dialed('required', { encryption: 'required' });
     const first = (await log.until('leg.answered')).media;
     voice.talkTo(first);
@@ -98,7 +98,7 @@ describe('a leg with media encryption', () => {
     expect(await phone.call.send('UPDATE', [['Content-Type', 'application/sdp']], clear)).toBe(488);
   });
 
-  test('shows no key in a dump of the gateway', async () => {
+  test('hides keys in the gateway dump', async () => {
     const { phone, log } = await dialed('required', { encryption: 'required' });
     const { media } = await log.until('leg.answered');
     const offered = readCrypto(cryptoValuesOf((await phone.until('invite')).message.body.toString())[0]!);
@@ -110,7 +110,7 @@ describe('a leg with media encryption', () => {
     }
   });
 
-  test('fits its INVITE into one packet', async () => {
+  test('sends its INVITE in one packet', async () => {
     const { phone } = await dialed('required', { encryption: 'required' });
     const { message } = await phone.until('invite');
     const bytes = message.headers.reduce((sum, { name, value }) => sum + name.length + value.length + 4, 0);

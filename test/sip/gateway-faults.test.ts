@@ -41,7 +41,7 @@ const DIALOG_HEADERS = [
   'Call-ID: one',
 ].join('\r\n');
 
-/** What a server says when it has sent a request: the message with Call-ID, From tag and CSeq filled in. */
+/** Confirms a sent request, as a server does: the message with Call-ID, From tag and CSeq. */
 function confirm(message: ScriptedMessage, transactionId: string): void {
   const method = message.sip.slice(0, message.sip.indexOf(' '));
   const startLine = message.sip.slice(0, message.sip.indexOf('\r\n'));
@@ -71,22 +71,22 @@ function methodOf(message: ScriptedMessage): string {
 
 const ANSWER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
 
-describe('connecting', () => {
-  test('a refused secret is an error, and is not tried again', async () => {
+describe('connecting to the server', () => {
+  test('fails with a rejected secret, without a retry', async () => {
     const server = await scripted({ authentication: 'refuse' });
     await expect(gatewayTo(server.port)).rejects.toMatchObject({ code: 'server.secret_refused' });
     await expect(gatewayTo(server.port)).rejects.toMatchObject({ code: 'server.secret_refused' });
     expect(server.connections).toBe(2);
   });
 
-  test('a server that says nothing is given up', async () => {
+  test('times out if the server is silent', async () => {
     const server = await scripted({ authentication: 'ignore' });
     await expect(gatewayTo(server.port, { connectTimeoutMs: 50 })).rejects.toMatchObject({
       code: 'server.unreachable',
     });
   });
 
-  test('a port where nobody listens is an error at once', async () => {
+  test('fails at once if the port is closed', async () => {
     const server = await scripted();
     const { port } = server;
     await server.stop();
@@ -95,7 +95,7 @@ describe('connecting', () => {
 });
 
 describe('connecting in the background', () => {
-  test('starts disconnected, refuses calls, and connects when the server comes', async () => {
+  test('starts disconnected, rejects calls, and connects once the server starts', async () => {
     const first = await scripted();
     const { port } = first;
     await first.stop();
@@ -108,14 +108,14 @@ describe('connecting in the background', () => {
     expect(gateway.dump()).toMatchObject({ connectFailure: null });
   });
 
-  test('fails at once all the same when the server refuses our secret', async () => {
+  test('fails at once if the server rejects the secret', async () => {
     const server = await scripted({ authentication: 'refuse' });
     await expect(gatewayTo(server.port, { connectInBackground: true })).rejects.toMatchObject({
       code: 'server.secret_refused',
     });
   });
 
-  test('says in its state that the server, when it came, refused our secret', async () => {
+  test('reports in its state that the server rejected the secret', async () => {
     const first = await scripted();
     const { port } = first;
     await first.stop();
@@ -127,7 +127,7 @@ describe('connecting in the background', () => {
     expect(gateway.dump()).toMatchObject({ state: 'disconnected', connectFailure: 'server.secret_refused' });
   });
 
-  test('ends when the gateway is closed', async () => {
+  test('ends when the gateway closes', async () => {
     const first = await scripted();
     const { port } = first;
     await first.stop();
@@ -137,8 +137,8 @@ describe('connecting in the background', () => {
   });
 });
 
-describe('a lost connection', () => {
-  test('ends every leg with leg.lost, refuses new ones, and is made again', async () => {
+describe('lost connection', () => {
+  test('ends every leg with leg.lost, rejects new ones and reconnects', async () => {
     const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
     const gateway = await gatewayTo(server.port);
     const dialed = dialLeg(gateway, { trunk: TRUNK });
@@ -154,7 +154,7 @@ describe('a lost connection', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
-  test('to a server that goes on leaves it legs, which are ended over the next one', async () => {
+  test('leaves legs on a server that continues, which end after the reconnect', async () => {
     const ended = Promise.withResolvers<ScriptedMessage[]>();
     const endings: ScriptedMessage[] = [];
     const server = await scripted({
@@ -184,7 +184,21 @@ describe('a lost connection', () => {
     ]);
   });
 
-  test('is not made again quickly with a secret that is refused by then', async () => {
+  test('leaves an INVITE answered meanwhile, which ends by its dialog', async () => {
+    const ended = Promise.withResolvers<ScriptedMessage>();
+    const server = await scripted({
+      onMessage: (message) => {
+        if (methodOf(message) === 'CANCEL') message.send(`x|response|${message.id}|NOK|it has been answered`);
+        if (methodOf(message) === 'BYE') ended.resolve(message);
+      },
+    });
+    const gateway = await gatewayTo(server.port);
+    gateway.endLegs([{ kind: 'invite', transactionId: 't1', dialogId: DIALOG }]);
+    expect((await ended.promise).words.join('|')).toBe(`sip||${DIALOG}`);
+    expect(server.received.map(methodOf)).toContain('CANCEL');
+  });
+
+  test('reconnects slowly after a rejected secret', async () => {
     const server = await scripted();
     const refused = Promise.withResolvers<void>();
     const logger = { info() {}, warn() {}, error: () => refused.resolve() };
@@ -196,7 +210,7 @@ describe('a lost connection', () => {
     expect(server.connections).toBe(2);
   });
 
-  test('is made again when a server that refused our secret takes it again', async () => {
+  test('reconnects when the server accepts the secret again', async () => {
     const server = await scripted();
     const refused = Promise.withResolvers<void>();
     const logger = { info() {}, warn() {}, error: () => refused.resolve() };
@@ -208,14 +222,14 @@ describe('a lost connection', () => {
     await untilState(gateway, 'connected');
   });
 
-  test('is noticed when the server hangs without closing', async () => {
+  test('triggers when the server hangs', async () => {
     const server = await scripted();
     const gateway = await gatewayTo(server.port, { pingIntervalMs: 20 });
     await untilState(gateway, 'disconnected');
     expect(server.received.some(({ words }) => words[0] === 'ping')).toBe(true);
   });
 
-  test('follows bytes that are not the protocol, without ending the process', async () => {
+  test('triggers on invalid bytes, without ending the process', async () => {
     const server = await scripted();
     const gateway = await gatewayTo(server.port);
     const lost = untilState(gateway, 'disconnected');
@@ -225,8 +239,8 @@ describe('a lost connection', () => {
   });
 });
 
-describe('a message that makes drachtio-srf throw', () => {
-  test('harms nothing but itself', async () => {
+describe('message that makes drachtio-srf throw', () => {
+  test('affects nothing else', async () => {
     const { promise: pinged, resolve } = Promise.withResolvers<void>();
     const server = await scripted({ onMessage: () => resolve() });
     const fault = Promise.withResolvers<unknown>();
@@ -240,14 +254,14 @@ describe('a message that makes drachtio-srf throw', () => {
   });
 });
 
-describe('a server that forgets', () => {
-  test('to confirm the INVITE loses the leg', async () => {
+describe('forgetful server', () => {
+  test('loses the leg if it never confirms the INVITE', async () => {
     const server = await scripted();
     const gateway = await gatewayTo(server.port, { sendTimeoutMs: 30 });
     expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ type: 'leg.lost' });
   });
 
-  test('to confirm the INVITE in time, and then does, is asked to cancel it', async () => {
+  test('receives CANCEL if it confirms the INVITE too late', async () => {
     const cancelled = Promise.withResolvers<void>();
     let invite: ScriptedMessage | null = null;
     const server = await scripted({
@@ -264,7 +278,7 @@ describe('a server that forgets', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
-  test('an INVITE while it is frozen, and sends it when it wakes, is asked to cancel it, and to end it if it is answered', async () => {
+  test('receives CANCEL, then BYE if answered, for an INVITE it sends after a freeze', async () => {
     const cancelled = Promise.withResolvers<ScriptedMessage>();
     const ended = Promise.withResolvers<ScriptedMessage>();
     let invite: ScriptedMessage | null = null;
@@ -286,7 +300,7 @@ describe('a server that forgets', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
-  test('to answer the INVITE receives a CANCEL when the owner gives the leg up, which ends it', async () => {
+  test('receives CANCEL when the owner abandons an unanswered leg, which ends it', async () => {
     const cancelled = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
@@ -303,7 +317,7 @@ describe('a server that forgets', () => {
     expect(gateway.dump()).toMatchObject({ legs: [] });
   });
 
-  test('to end the ringing receives a CANCEL when the owner gives the leg up, which ends it', async () => {
+  test('receives CANCEL when the owner abandons a ringing leg, which ends it', async () => {
     const cancelled = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
@@ -320,7 +334,7 @@ describe('a server that forgets', () => {
     expect(await dialed.over()).toMatchObject({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL' });
   });
 
-  test('to answer our CANCEL leaves the leg cancelled once the owner gives it up', async () => {
+  test('does not answer CANCEL, and the leg ends when its owner abandons it', async () => {
     const cancelled = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
@@ -339,7 +353,7 @@ describe('a server that forgets', () => {
     expect(server.received.filter((message) => methodOf(message) === 'CANCEL')).toHaveLength(1);
   });
 
-  test('to answer our BYE leaves the leg ended once the owner gives it up', async () => {
+  test('does not answer BYE, and the leg ends when its owner abandons it', async () => {
     const bye = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
@@ -359,7 +373,7 @@ describe('a server that forgets', () => {
   });
 });
 
-test('acknowledges and ends an answer that comes after the leg was given up, without an event', async () => {
+test('a late answer after an abandoned leg is acknowledged and ended without an event', async () => {
   const bye = Promise.withResolvers<ScriptedMessage>();
   const cancelled = Promise.withResolvers<void>();
   let invite: ScriptedMessage | null = null;
@@ -384,7 +398,7 @@ test('acknowledges and ends an answer that comes after the leg was given up, wit
   expect(dialed.log.all).toHaveLength(1);
 });
 
-test('a request that the server will not send refuses the leg with 503', async () => {
+test('a request that the server fails to send ends the leg with 503', async () => {
   const server = await scripted({ onMessage: ({ id, send }) => send(`x|response|${id}|NOK|no such transport`) });
   const gateway = await gatewayTo(server.port);
   expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({
@@ -395,10 +409,10 @@ test('a request that the server will not send refuses the leg with 503', async (
 });
 
 test.each([
-  ['a called number that is none', { calledNumber: '+91 98' }, 484, 'INVALID_NUMBER_FORMAT'],
+  ['an invalid called number', { calledNumber: '+91 98' }, 484, 'INVALID_NUMBER_FORMAT'],
   ['a caller id with a line end', { callerId: '+91\r\nX-Evil: 1' }, 484, 'INVALID_NUMBER_FORMAT'],
-  ['a trunk that is no address', { trunk: trunkOf('carrier') }, 503, 'NORMAL_TEMPORARY_FAILURE'],
-] as const)('%s is refused without a word to the server', async (_what, request, sipStatus, hangupCause) => {
+  ['a trunk without an address', { trunk: trunkOf('carrier') }, 503, 'NORMAL_TEMPORARY_FAILURE'],
+] as const)('%s fails the leg before anything is sent', async (_what, request, sipStatus, hangupCause) => {
   const server = await scripted();
   const gateway = await gatewayTo(server.port);
   const dialed = dialLeg(gateway, { trunk: TRUNK, ...request });
@@ -407,7 +421,7 @@ test.each([
   expect(server.received.some(({ words }) => words[0] === 'sip')).toBe(false);
 });
 
-test('a signal that was aborted before dialing sends nothing', async () => {
+test('an aborted signal prevents dialing', async () => {
   const server = await scripted();
   const gateway = await gatewayTo(server.port);
   const dialed = dialLeg(gateway, { trunk: TRUNK, signal: AbortSignal.abort() });
@@ -415,14 +429,14 @@ test('a signal that was aborted before dialing sends nothing', async () => {
   expect(server.received.some(({ words }) => words[0] === 'sip')).toBe(false);
 });
 
-test('probing a trunk through a server that does not answer ends by its own clock', async () => {
+test('a trunk probe times out by itself if the server is silent', async () => {
   const server = await scripted();
   const gateway = await gatewayTo(server.port, { probeTimeoutMs: 20 });
   expect(await gateway.probe(TRUNK, new AbortController().signal)).toMatchObject({ reachable: false, sipStatus: null });
   expect(await gateway.probe(trunkOf('nonsense'), new AbortController().signal)).toMatchObject({ reachable: false });
 });
 
-test('a status that the server made up does not make a trunk reachable', async () => {
+test('a status generated by the server does not make a trunk reachable', async () => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, 't1');
@@ -435,8 +449,7 @@ test('a status that the server made up does not make a trunk reachable', async (
   expect(await gateway.probe(TRUNK, new AbortController().signal)).toMatchObject({ reachable: false, sipStatus: 408 });
 });
 
-describe('inside a dialog', () => {
-  /** A leg that was answered, and what to send into its dialog. */
+describe('dialog', () => {
   async function answered(dialogId = DIALOG) {
     const bye = Promise.withResolvers<ScriptedMessage>();
     let invite: ScriptedMessage | null = null;
@@ -458,7 +471,7 @@ describe('inside a dialog', () => {
     return { dialed, request, bye: bye.promise };
   }
 
-  test('a BYE that the server made itself ends the leg, and not as the peer would', async () => {
+  test('ends when the server itself sends BYE, but not as ended by the peer', async () => {
     const { dialed, request } = await answered();
     request('application', 'unsolicited', 'BYE');
     expect(await dialed.over()).toEqual({
@@ -468,7 +481,7 @@ describe('inside a dialog', () => {
     });
   });
 
-  test('whose id the server forgot to tell, the BYE finds its way', async () => {
+  test('ends with the right BYE even if the server omitted its id', async () => {
     const { dialed, bye } = await answered('');
     dialed.leg.hangup('NORMAL_CLEARING');
     expect((await bye).words[2]).toBe(DIALOG);
@@ -477,7 +490,7 @@ describe('inside a dialog', () => {
   });
 });
 
-test('a session timer that is too short for the peer is asked for again, longer, and not without end', async () => {
+test('a session timer too short for the peer is raised and retried a bounded number of times', async () => {
   const asked: string[] = [];
   const server = await scripted({
     onMessage: (message) => {
@@ -509,7 +522,7 @@ test('a reliable provisional answer is acknowledged with PRACK', async () => {
   await dialed.over();
 });
 
-test('an owner that throws does not take the gateway with it', async () => {
+test('an owner that throws does not affect the gateway', async () => {
   const server = await scripted({ onMessage: ({ id, send }) => send(`x|response|${id}|NOK|no`) });
   const fault = Promise.withResolvers<void>();
   const logger = { info() {}, warn() {}, error: () => fault.resolve() };
@@ -523,7 +536,7 @@ test('an owner that throws does not take the gateway with it', async () => {
   expect(gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 1, faults: 1 } });
 });
 
-test('an answer that comes twice does not end the call', async () => {
+test('a repeated answer does not end the call', async () => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, methodOf(message));
@@ -538,13 +551,13 @@ test('an answer that comes twice does not end the call', async () => {
   const gateway = await gatewayTo(server.port);
   const dialed = dialLeg(gateway, { trunk: TRUNK });
   await dialed.log.until('leg.answered');
-  // Our answer to what followed shows that both answers were taken.
+  // The response to the next request proves that both answers were processed.
   await server.until(({ sip }) => sip.startsWith('SIP/2.0 200'));
   expect(server.received.map(methodOf)).not.toContain('BYE');
   expect(dialed.log.all).toHaveLength(1);
 });
 
-test("the peer's words for a refusal are told without control characters, and not at any length", async () => {
+test('the reason phrase of a rejection is reported without control characters, truncated', async () => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, 't1');
@@ -558,7 +571,7 @@ test("the peer's words for a refusal are told without control characters, and no
   expect(detail).toHaveLength(200);
 });
 
-test.each([40_000, 40_001, 40_010, 40_011])('media at port %i of our own legs is refused', async (rtpPort) => {
+test.each([40_000, 40_001, 40_010, 40_011])('media at port %i of own legs is rejected', async (rtpPort) => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, methodOf(message));
@@ -573,7 +586,7 @@ test.each([40_000, 40_001, 40_010, 40_011])('media at port %i of our own legs is
   expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 488 });
 });
 
-test('a peer that rings without end is told of once, and of each change up to a bound', async () => {
+test('endless ringing is reported once, and each change up to a limit', async () => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, 't1');
@@ -593,7 +606,7 @@ test('a peer that rings without end is told of once, and of each change up to a 
   expect(ringing).toHaveLength(20);
 });
 
-test('a peer on our own host may have its media at the loopback, though ours is elsewhere', async () => {
+test('a peer on the same host may use loopback for media, unlike the platform', async () => {
   const server = await scripted({
     onMessage: (message) => {
       confirm(message, methodOf(message));

@@ -5,26 +5,26 @@ import * as fc from '../properties.ts';
 const relay = (body: string) => readInfo('application/dtmf-relay', body);
 const digit = (name: string, durationMs = 160) => ({ kind: 'digit', digit: name, durationMs });
 
-describe('the content of an INFO', () => {
-  it.each([...'0123456789ABCD*#'])('reads %s in both types', (name) => {
+describe('INFO body', () => {
+  it.each([...'0123456789ABCD*#'])('parses %s in both content types', (name) => {
     expect(relay(`Signal=${name}\r\nDuration=100\r\n`)).toEqual(digit(name, 100));
     expect(relay(`Signal= ${name.toLowerCase()} \nDuration = 100`)).toEqual(digit(name, 100));
     expect(readInfo('Application/DTMF; charset=utf-8', `${name}\r\n`)).toEqual(digit(name));
   });
 
-  it('reads the keys that phones number, and ignores a hook flash', () => {
+  it('parses numeric keys and ignores hook flash', () => {
     expect(relay('Signal=10')).toEqual(digit('*'));
     expect(relay('Signal=11')).toEqual(digit('#'));
     for (const flash of ['16', '!']) expect(relay(`Signal=${flash}`)).toEqual({ kind: 'nothing' });
   });
 
-  it('caps huge durations', () => {
+  it('limits the duration', () => {
     for (const duration of ['99999', '9'.repeat(200)]) {
       expect(relay(`Signal=1\r\nDuration=${duration}`)).toEqual(digit('1', 10_000));
     }
   });
 
-  it('accepts an empty INFO, and rejects what it cannot read', () => {
+  it('accepts an empty INFO and rejects invalid ones', () => {
     expect(readInfo(undefined, '')).toEqual({ kind: 'nothing' });
     expect(readInfo(undefined, 'x')).toEqual({ kind: 'unsupported' });
     expect(readInfo('application/media_control+xml', '<x/>')).toEqual({ kind: 'unsupported' });
@@ -37,7 +37,7 @@ describe('the content of an INFO', () => {
     expect(readInfo('application/dtmf', undefined)).toEqual({ kind: 'malformed' });
   });
 
-  it('reads any text without a throw, and yields nothing but digits and bounded durations', () => {
+  it('never throws for any text, and yields digits with bounded durations only', () => {
     const lines = fc.array(fc.oneof(fc.string(), fc.constantFrom('Signal=', 'Duration=', '5', '\r\n', '9999')));
     fc.assert(
       fc.property(fc.constantFrom('application/dtmf', 'application/dtmf-relay'), lines, (type, parts) => {

@@ -4,7 +4,6 @@ import { ReceivedCall } from '../../sip/received-call.ts';
 const ASSERTED = '<sip:+919800000001@carrier.example>';
 const SOURCE = { host: '192.0.2.7', port: 5060 };
 
-/** The number of the caller of an INVITE with these headers. */
 function callerOf(headers: Record<string, string>): string {
   const request = {
     uri: 'sip:+911140000001@192.0.2.1',
@@ -18,23 +17,23 @@ function callerOf(headers: Record<string, string>): string {
     .caller;
 }
 
-describe('the caller of a received call', () => {
-  it('is the one that the carrier asserts (RFC 3325)', () => {
+describe('caller id of an incoming call', () => {
+  it('comes from P-Asserted-Identity (RFC 3325)', () => {
     expect(callerOf({ From: '<sip:pbx@phone.example>;tag=1', 'P-Asserted-Identity': ASSERTED })).toBe('+919800000001');
   });
 
-  it('is the one in From when the carrier asserts none', () => {
+  it('falls back to From', () => {
     expect(callerOf({ From: '"Asha" <sip:+919800000002@phone.example>;tag=1' })).toBe('+919800000002');
   });
 
   it.each(['id', 'user', 'header', 'id;critical', 'session; ID', 'none, id'])(
-    'is withheld with Privacy: %s',
+    'stays hidden with Privacy: %s',
     (Privacy) => {
       expect(callerOf({ From: '<sip:a@b>;tag=1', 'P-Asserted-Identity': ASSERTED, Privacy })).toBe('');
     },
   );
 
-  it.each(['none', 'session', 'history'])('is shown with Privacy: %s', (Privacy) => {
+  it.each(['none', 'session', 'history'])('appears with Privacy: %s', (Privacy) => {
     expect(callerOf({ From: '<sip:a@b>;tag=1', 'P-Asserted-Identity': ASSERTED, Privacy })).toBe('+919800000001');
   });
 });

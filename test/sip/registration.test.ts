@@ -24,21 +24,18 @@ function challenge(changes: Partial<CarrierAuth> = {}): CarrierAuth {
   return { ...ACCOUNT, realm: 'carrier', challenge: 401, ...changes };
 }
 
-describe('a registration', () => {
-  test.each(['udp', 'tcp'] as const)(
-    'binds the account to an address that the carrier can call, over %s',
-    async (transport) => {
-      const carrier = await network.carrier({ registrar: { expiresS: 300 } });
-      const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, { ...ACCOUNT, transport }));
-      expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 300 });
-      const { contact } = carrier.bindings.get('tandem')!;
-      const uri = parseUri(parseNameAddr(contact).uri);
-      expect(uri).toMatchObject({ user: 'tandem', ...network.sipAddress });
-      expect(uri.params.get('transport')).toBe(transport === 'tcp' ? 'tcp' : undefined);
-    },
-  );
+describe('registration', () => {
+  test.each(['udp', 'tcp'] as const)('binds the account to a reachable address over %s', async (transport) => {
+    const carrier = await network.carrier({ registrar: { expiresS: 300 } });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, { ...ACCOUNT, transport }));
+    expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 300 });
+    const { contact } = carrier.bindings.get('tandem')!;
+    const uri = parseUri(parseNameAddr(contact).uri);
+    expect(uri).toMatchObject({ user: 'tandem', ...network.sipAddress });
+    expect(uri.params.get('transport')).toBe(transport === 'tcp' ? 'tcp' : undefined);
+  });
 
-  test('refreshes and ends with the same Call-ID and a growing CSeq', async () => {
+  test('refreshes and ends with the same Call-ID and increasing CSeq', async () => {
     const carrier = await network.carrier({ registrar: {} });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
     await registration.register({ expiresS: 600, signal });
@@ -50,7 +47,7 @@ describe('a registration', () => {
     expect(sent.map((request) => header(request, 'CSeq'))).toEqual(['1 REGISTER', '2 REGISTER', '3 REGISTER']);
   });
 
-  test.each(['MD5', 'SHA-256'] as const)('answers a challenge with %s, and uses its nonce again', async (algorithm) => {
+  test.each(['MD5', 'SHA-256'] as const)('responds to a challenge with %s and reuses its nonce', async (algorithm) => {
     const carrier = await network.carrier({ registrar: {}, auth: challenge({ algorithm }) });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
     for (let refresh = 0; refresh < 3; refresh += 1) {
@@ -59,7 +56,7 @@ describe('a registration', () => {
     expect(registers(carrier)).toHaveLength(4);
   });
 
-  test('answers a stale nonce with the new one', async () => {
+  test('responds to a stale nonce with the new one', async () => {
     const carrier = await network.carrier({ registrar: {}, auth: challenge({ nonceUses: 1 }) });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
     for (let refresh = 0; refresh < 2; refresh += 1) {
@@ -68,7 +65,7 @@ describe('a registration', () => {
     expect(registers(carrier)).toHaveLength(4);
   });
 
-  test('answers a proxy and the registrar behind it in one exchange', async () => {
+  test('authenticates to a proxy and the registrar behind it in one exchange', async () => {
     const auth = [challenge({ challenge: 407, realm: 'proxy' }), challenge({ algorithm: 'SHA-256' })];
     const carrier = await network.carrier({ registrar: {}, auth });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
@@ -76,19 +73,19 @@ describe('a registration', () => {
     expect(registers(carrier)).toHaveLength(3);
   });
 
-  test('asks for the interval that the registrar demands', async () => {
+  test('adopts the interval that the registrar requires', async () => {
     const carrier = await network.carrier({ registrar: { minExpiresS: 1800 }, auth: challenge() });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
     expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 1800 });
   });
 
-  test('finds its own contact between those of others', async () => {
+  test('finds its own contact among others', async () => {
     const carrier = await network.carrier({ registrar: { expiresS: 90, hasOthers: true } });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
     expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 90 });
   });
 
-  test('is refused with a wrong password, which it sends once', async () => {
+  test('fails with a wrong password after sending it once', async () => {
     const carrier = await network.carrier({ registrar: {}, auth: challenge() });
     const trunk = trunkOf(carrier.sipUri, { ...ACCOUNT, password: 'wrong' });
     const outcome = await network.gateway.openRegistration(trunk).register({ expiresS: 600, signal });
@@ -96,7 +93,7 @@ describe('a registration', () => {
     expect(registers(carrier)).toHaveLength(2);
   });
 
-  test('reports when the carrier wants to be asked again', async () => {
+  test('reports the Retry-After of the carrier', async () => {
     const carrier = await network.carrier();
     carrier.refusesRegister = { status: 503, headers: [['Retry-After', '120 (maintenance)']] };
     const outcome = await network.gateway
@@ -105,7 +102,7 @@ describe('a registration', () => {
     expect(outcome).toEqual({ type: 'refused', sipStatus: 503, reason: 'From the carrier', retryAfterS: 120 });
   });
 
-  test('ends after a few requests at a registrar that is never content', async () => {
+  test('stops after a few requests at a registrar that keeps challenging', async () => {
     const carrier = await network.carrier();
     const nonce = 'Digest realm="carrier", nonce="1", stale=true';
     carrier.refusesRegister = { status: 401, headers: [['WWW-Authenticate', nonce]] };
@@ -116,7 +113,7 @@ describe('a registration', () => {
     expect(registers(carrier).length).toBeLessThanOrEqual(6);
   });
 
-  test('is unanswered when nothing listens, when the carrier is silent, and when it is aborted', async () => {
+  test('reports a closed port, a silent carrier and an abort', async () => {
     const carrier = await network.carrier();
     const trunk = trunkOf(carrier.sipUri, { ...ACCOUNT, transport: 'tcp' });
     carrier.isSilent = true;
@@ -132,7 +129,7 @@ describe('a registration', () => {
     expect(await nonsense.register({ expiresS: 600, signal })).toMatchObject({ type: 'unanswered' });
   });
 
-  test('escapes a user name so that it stays one part of the address', async () => {
+  test('escapes the user name in the address', async () => {
     const username = 'me;x=1@elsewhere>';
     const carrier = await network.carrier({ registrar: {}, auth: challenge({ username }) });
     const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, { ...ACCOUNT, username }));
@@ -141,7 +138,7 @@ describe('a registration', () => {
   });
 });
 
-describe('the challenges of a call', () => {
+describe('challenges of a call', () => {
   test.each([
     { of: 'a proxy and the carrier behind it', auth: [challenge({ challenge: 407, realm: 'p' }), challenge()] },
     {
@@ -152,7 +149,7 @@ describe('the challenges of a call', () => {
       of: 'both, also inside the dialog',
       auth: [challenge({ challenge: 407, realm: 'p', inDialog: true }), challenge({ nonceUses: 1, inDialog: true })],
     },
-  ])('are answered, of $of', async ({ auth }) => {
+  ])('succeed with $of', async ({ auth }) => {
     const phone = await network.phone();
     const carrier = await network.carrier({
       auth,

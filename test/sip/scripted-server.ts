@@ -2,23 +2,20 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 
 export interface ScriptedServerOptions {
-  /** Default `accept`. */
   authentication?: 'accept' | 'refuse' | 'ignore';
-  /** Answers what a client sends after authentication; default: no answer at all. */
+  /** Called for each message after authentication; default: no response. */
   onMessage?: (message: ScriptedMessage) => void;
 }
 
 export interface ScriptedMessage {
   id: string;
-  /** The words of the first line after the id. */
+  /** Words of the first line, after the id. */
   words: string[];
-  /** The SIP message, when there is one. */
   sip: string;
-  /** Sends a payload to the client as it is. */
   send: (payload: string) => void;
 }
 
-/** A server that speaks drachtio's framing and otherwise does what it is told: for what a real one never does. */
+/** A server with drachtio's framing and scripted behaviour, for faults that a real one never shows. */
 export class ScriptedServer {
   authentication: 'accept' | 'refuse' | 'ignore';
   readonly received: ScriptedMessage[] = [];
@@ -47,7 +44,6 @@ export class ScriptedServer {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  /** Sends bytes to every client, framed or not. */
   sendRaw(bytes: string): void {
     for (const socket of this.#sockets) socket.write(bytes);
   }
@@ -56,7 +52,6 @@ export class ScriptedServer {
     this.sendRaw(frame(payload));
   }
 
-  /** Resolves when a client has sent such a message. */
   async until(matches: (message: ScriptedMessage) => boolean): Promise<void> {
     while (!this.received.some(matches)) {
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
@@ -64,7 +59,6 @@ export class ScriptedServer {
     }
   }
 
-  /** Drops the clients, and goes on listening. */
   dropClients(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

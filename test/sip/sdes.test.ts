@@ -19,7 +19,7 @@ function lineOf(suite: SrtpSuite, octet = 1, tag = '1'): CryptoLine {
 }
 
 describe('a=crypto', () => {
-  it('reads what it formats, of every suite', () => {
+  it('parses its own lines with every suite', () => {
     const line = fc.record({
       tag: fc.nat(999_999_999).map(String),
       suite: fc.constantFrom(...SUITES),
@@ -43,30 +43,30 @@ describe('a=crypto', () => {
   });
 
   it.each([
-    ['a suite that we do not have', `1 F8_128_HMAC_SHA1_80 inline:${KEY}`],
+    ['an unsupported suite', `1 F8_128_HMAC_SHA1_80 inline:${KEY}`],
     ['an MKI', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|2^20|1:4`],
     ['an MKI without a lifetime', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|1:4`],
     ['several keys', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|2^20|1:4;inline:${KEY}|2^20|2:4`],
     ['a lifetime beyond 2^48', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|2^49`],
-    ['a lifetime of nothing', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|0`],
+    ['an empty lifetime', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY}|0`],
     ['a key of another length', '1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19z'],
     ['a key of another suite', `1 AEAD_AES_256_GCM inline:${KEY}`],
-    ['a key that is no base64', `1 AES_CM_128_HMAC_SHA1_80 inline:${'*'.repeat(40)}`],
+    ['a key that is not base64', `1 AES_CM_128_HMAC_SHA1_80 inline:${'*'.repeat(40)}`],
     ['another key method', `1 AES_CM_128_HMAC_SHA1_80 uri:${KEY}`],
     ['a key derivation rate', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} KDR=1`],
-    ['RTP that is not encrypted', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} UNENCRYPTED_SRTP`],
-    ['that as the second parameter', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} WSH=64 UNENCRYPTED_SRTCP`],
-    ['RTP that is not authenticated', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} UNAUTHENTICATED_SRTP`],
+    ['unencrypted RTP', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} UNENCRYPTED_SRTP`],
+    ['unencrypted RTP as the second parameter', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} WSH=64 UNENCRYPTED_SRTCP`],
+    ['unauthenticated RTP', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} UNAUTHENTICATED_SRTP`],
     ['an unknown session parameter', `1 AES_CM_128_HMAC_SHA1_80 inline:${KEY} NEW`],
-    ['a tag that is no number', `one AES_CM_128_HMAC_SHA1_80 inline:${KEY}`],
+    ['a tag that is not a number', `one AES_CM_128_HMAC_SHA1_80 inline:${KEY}`],
     ['no key', '1 AES_CM_128_HMAC_SHA1_80'],
     ['nothing', ''],
-    ['a property of every object', `1 constructor inline:${KEY}`],
-  ])('declines %s', (_name, value) => {
+    ['a prototype property', `1 constructor inline:${KEY}`],
+  ])('rejects %s', (_name, value) => {
     expect(readCrypto([value])).toEqual([]);
   });
 
-  it('survives any text, and reads a bounded number of lines', () => {
+  it('survives any text and parses a bounded number of lines', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         for (const { masterKey, suite } of readCrypto([
@@ -92,7 +92,7 @@ const LOCAL: LocalSession = {
 };
 const PEER: LocalSession = { ...LOCAL, host: '198.51.100.9', rtpPort: 5004 };
 
-/** One side of offer and answer, with both. */
+/** One side of an offer/answer exchange. */
 function side(local: LocalSession, encryption: 'none' | 'optional' | 'required') {
   const keys = new LegKeys(encryption);
   const reader = (readKeys: NonNullable<Reader['readKeys']>): Reader => ({ ...local, encryption, readKeys });
@@ -133,8 +133,8 @@ function codeOf(read: () => unknown): string {
   return 'nothing thrown';
 }
 
-describe('offer and answer', () => {
-  it('require encryption with RTP/SAVP and four suites, each with a key of its own', () => {
+describe('SDES offer and answer', () => {
+  it('require encryption with RTP/SAVP and four suites, each with its own key', () => {
     const offer = side(LOCAL, 'required').offer();
     expect(offer).toContain('m=audio 40000 RTP/SAVP 0 8 101');
     const lines = readCrypto(cryptoValuesOf(offer)[0]!);
@@ -159,7 +159,7 @@ describe('offer and answer', () => {
     ['optional', 'required'],
     ['optional', 'optional'],
   ] as const) {
-    it(`agree on keys when one side has encryption ${ours} and the other ${theirs}`, () => {
+    it(`agree on keys with encryption ${ours} on one side and ${theirs} on the other`, () => {
       const caller = side(LOCAL, ours);
       const called = side(PEER, theirs);
       const { media, sdp } = called.answer(caller.offer());
@@ -178,7 +178,7 @@ describe('offer and answer', () => {
     expect(codeOf(() => side(PEER, 'required').answer(side(LOCAL, 'none').offer()))).toBe('sdp.not_encrypted');
   });
 
-  it('decline an answer with another tag, another suite, or our own key', () => {
+  it('reject an answer with another tag, another suite or the own key', () => {
     const caller = side(LOCAL, 'required');
     const offer = caller.offer();
     const answered = side(PEER, 'required').answer(offer).sdp;
@@ -196,7 +196,7 @@ describe('offer and answer', () => {
     expect(caller.take(answered).srtp).toBeDefined();
   });
 
-  it('answer the first line that can be used, and echo its tag', () => {
+  it('use the first supported line and echo its tag', () => {
     const offer = side(LOCAL, 'required')
       .offer()
       .replace('a=crypto:1 AES_CM_128_HMAC_SHA1_80', 'a=crypto:1 F8_128_HMAC_SHA1_80');
@@ -206,7 +206,7 @@ describe('offer and answer', () => {
     expect(media.srtp?.suite).toBe('AEAD_AES_256_GCM');
   });
 
-  it('prefer a stream with keys to one without', () => {
+  it('prefer a stream with keys', () => {
     const secure = side(PEER, 'required').offer();
     const two = secure.replace('m=audio', 'm=audio 5000 RTP/AVP 0\r\nm=audio');
     const { sdp, media } = side(LOCAL, 'optional').answer(two);
@@ -214,7 +214,7 @@ describe('offer and answer', () => {
     expect(sdp).toMatch(/m=audio 0 RTP\/AVP 0[\s\S]*m=audio 40000 RTP\/SAVP/);
   });
 
-  it('keep keys that did not change, and take a new one of the peer beside our own', () => {
+  it('keep unchanged keys and accept a new one of the peer beside the own', () => {
     const caller = side(LOCAL, 'required');
     const called = side(PEER, 'required');
     const first = caller.take(called.answer(caller.offer()).sdp).srtp!;
@@ -226,7 +226,7 @@ describe('offer and answer', () => {
     expect(renewed.remote.export()).not.toEqual(first.remote.export());
   });
 
-  it('stay with the key in use when an offer lists another suite before it', () => {
+  it('keep the current key when an offer lists another suite first', () => {
     const caller = side(LOCAL, 'required');
     const called = side(PEER, 'required');
     const first = caller.take(called.answer(caller.offer()).sdp).srtp!;
@@ -236,7 +236,7 @@ describe('offer and answer', () => {
     expect(sdp).toContain('a=crypto:1 AES_CM_128_HMAC_SHA1_80');
   });
 
-  it('make a new key of ours when the suite changes, and never bring an old one back', () => {
+  it('create a new own key when the suite changes, and never reuse an old one', () => {
     const caller = side(LOCAL, 'required');
     const seen = new Set<string>();
     caller.take(side(PEER, 'required').answer(caller.offer()).sdp);
@@ -251,7 +251,7 @@ describe('offer and answer', () => {
     expect(seen.size).toBe(2 * SUITES.length);
   });
 
-  it('show no key when what was agreed is printed', () => {
+  it('hide keys in printed media', () => {
     const caller = side(LOCAL, 'required');
     const media = caller.take(side(PEER, 'required').answer(caller.offer()).sdp);
     const key = Buffer.from(media.srtp!.local.export());

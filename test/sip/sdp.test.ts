@@ -30,8 +30,8 @@ function codeOf(read: () => unknown): string {
   return 'nothing thrown';
 }
 
-describe('the offer', () => {
-  test('names G.711 in the order asked for, telephone-event, 20 ms packets and the RTCP port', () => {
+describe('SDP offer', () => {
+  test('contains G.711 in preferred order, telephone-event, 20 ms packets and the RTCP port', () => {
     const lines = buildOffer({ ...LOCAL, codecs: ['PCMA', 'PCMU'] }).split('\r\n');
     expect(lines[0]).toBe('v=0');
     expect(lines).toContain('o=tandem 7 1 IN IP4 192.0.2.1');
@@ -46,13 +46,13 @@ describe('the offer', () => {
     expect(lines).toContain('a=sendrecv');
   });
 
-  test('names G.722 with the clock of 8 kHz that RFC 3551 gives it', () => {
+  test('contains G.722 with its 8 kHz clock of RFC 3551', () => {
     const lines = buildOffer({ ...LOCAL, codecs: ['G722', 'PCMU'] }).split('\r\n');
     expect(lines).toContain('m=audio 40000 RTP/AVP 9 0 101');
     expect(lines).toContain('a=rtpmap:9 G722/8000');
   });
 
-  test('names Opus with its clock, its two channels and what we want of it, and telephone-event with both clocks', () => {
+  test('contains Opus with clock, channels and parameters, and telephone-event with both clocks', () => {
     const lines = buildOffer({ ...LOCAL, codecs: ['OPUS', 'PCMU'] }).split('\r\n');
     expect(lines).toContain('m=audio 40000 RTP/AVP 111 0 101 102');
     expect(lines).toContain('a=rtpmap:111 opus/48000/2');
@@ -63,7 +63,7 @@ describe('the offer', () => {
     expect(lines).toContain('a=rtpmap:102 telephone-event/48000');
   });
 
-  test('reads from a peer with Opus whether it wants no packets in pauses', () => {
+  test('reads the DTX parameter of a peer with Opus', () => {
     const reader: Reader = { ...LOCAL, codecs: ['OPUS'] };
     const read = (parameters: string) =>
       readRemoteMedia(
@@ -75,7 +75,7 @@ describe('the offer', () => {
     expect(read('x-usedtx=1')).toBeUndefined();
   });
 
-  test('asks a peer that wants pauses of Opus for them, and every peer where comfort noise is offered', () => {
+  test('requests Opus DTX from supporting peers, and from all if comfort noise is offered', () => {
     const local = { ...LOCAL, codecs: ['OPUS', 'PCMU'] as const };
     const answerTo = (parameters: string) => {
       const lines = ['m=audio 5004 RTP/AVP 98', 'a=rtpmap:98 opus/48000/2', `a=fmtp:98 ${parameters}`];
@@ -87,7 +87,7 @@ describe('the offer', () => {
     expect(buildOffer(local)).not.toContain('usedtx');
   });
 
-  test('names comfort noise if asked to, which needs a codec with a clock of 8 kHz', () => {
+  test('contains comfort noise on request, given a codec with an 8 kHz clock', () => {
     const offer = buildOffer({ ...LOCAL, hasComfortNoise: true });
     expect(offer).toContain('m=audio 40000 RTP/AVP 0 8 13 101\r\n');
     const reader: Reader = { ...LOCAL, codecs: ['OPUS', 'PCMU'], hasComfortNoise: true };
@@ -98,7 +98,7 @@ describe('the offer', () => {
     expect(buildOffer({ ...LOCAL, codecs: ['OPUS'], hasComfortNoise: true })).toContain('RTP/AVP 111 101 102\r\n');
   });
 
-  test('is understood by our own reader', () => {
+  test('survives a round trip', () => {
     expect(readRemoteMedia(buildOffer(LOCAL), LOCAL)).toEqual({
       host: '192.0.2.1',
       rtpPort: 40_000,
@@ -111,13 +111,13 @@ describe('the offer', () => {
   });
 });
 
-describe('reading an answer', () => {
-  test('takes the first codec of the answer that was offered, static payload types without rtpmap included', () => {
+describe('SDP answer', () => {
+  test('selects the first offered codec, including static payload types without rtpmap', () => {
     const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 8 0'), LOCAL);
     expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: null });
   });
 
-  test('takes Opus where it was offered, with the payload types of the peer, and telephone-event of its clock if there is one', () => {
+  test('selects offered Opus, with the payload types of the peer and a matching telephone-event', () => {
     const reader: Reader = { ...LOCAL, codecs: ['OPUS', 'PCMU'] };
     const opus = ['a=rtpmap:98 OPUS/48000/2', 'a=rtpmap:99 telephone-event/8000'];
     const answer = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98 99 100', ...opus, 'a=rtpmap:100 telephone-event/48000');
@@ -135,7 +135,7 @@ describe('reading an answer', () => {
     expect(codeOf(() => readRemoteMedia(mono, reader))).toBe('sdp.no_common_codec');
   });
 
-  test('takes G.722 where it was offered, by name or by its static payload type, and nowhere else', () => {
+  test('selects offered G.722, by name or static payload type', () => {
     const wideband: Reader = { ...LOCAL, codecs: ['G722', 'PCMU'] };
     const bare = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 9 0');
     expect(readRemoteMedia(bare, wideband)).toMatchObject({ codec: 'G722', payloadType: 9 });
@@ -146,18 +146,18 @@ describe('reading an answer', () => {
     expect(readRemoteMedia(otherClock, wideband)).toMatchObject({ codec: 'PCMU' });
   });
 
-  test('prefers the address of the stream to that of the session', () => {
+  test('prefers the stream address to the session address', () => {
     const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'c=IN IP4 203.0.113.5'), LOCAL);
     expect(media.host).toBe('203.0.113.5');
   });
 
-  test('takes the RTCP port from a=rtcp, else the one above RTP', () => {
+  test('takes the RTCP port from a=rtcp, otherwise one above RTP', () => {
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtcp:6001'), LOCAL).rtcpPort).toBe(6001);
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), LOCAL).rtcpPort).toBe(5005);
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 65535 RTP/AVP 0'), LOCAL).rtcpPort).toBe(65_535);
   });
 
-  test('takes whatever dynamic payload type the peer gave telephone-event', () => {
+  test('accepts any dynamic payload type for telephone-event', () => {
     const media = readRemoteMedia(
       sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 97', 'a=rtpmap:97 Telephone-Event/8000'),
       LOCAL,
@@ -165,7 +165,7 @@ describe('reading an answer', () => {
     expect(media.telephoneEventPayloadType).toBe(97);
   });
 
-  test('ignores a telephone-event that is not on the media line, or has another clock', () => {
+  test('ignores telephone-event without a media line entry or with another clock', () => {
     const unlisted = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtpmap:97 telephone-event/8000');
     const wideband = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 97', 'a=rtpmap:97 telephone-event/16000');
     expect(readRemoteMedia(unlisted, LOCAL).telephoneEventPayloadType).toBeNull();
@@ -176,7 +176,7 @@ describe('reading an answer', () => {
     ['sendonly', 'sendonly'],
     ['recvonly', 'recvonly'],
     ['inactive', 'inactive'],
-  ] as const)('reads a=%s of the stream and of the session', (attribute, direction) => {
+  ] as const)('reads a=%s of stream and session', (attribute, direction) => {
     expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', `a=${attribute}`), LOCAL).direction).toBe(
       direction,
     );
@@ -185,14 +185,14 @@ describe('reading an answer', () => {
     );
   });
 
-  test('reads a zero address as hold', () => {
+  test('treats a zero address as hold', () => {
     const held = readRemoteMedia(sdp('c=IN IP4 0.0.0.0', 'm=audio 5004 RTP/AVP 0'), LOCAL);
     expect(held.direction).toBe('sendonly');
     const dead = readRemoteMedia(sdp('c=IN IP4 0.0.0.0', 'm=audio 5004 RTP/AVP 0', 'a=recvonly'), LOCAL);
     expect(dead.direction).toBe('inactive');
   });
 
-  test('skips streams that are not plain audio', () => {
+  test('skips streams other than plain audio', () => {
     const media = readRemoteMedia(
       sdp(CONNECTION, 'm=video 6000 RTP/AVP 96', 'm=audio 7000 RTP/SAVP 0', 'm=audio 5004 RTP/AVP 8'),
       LOCAL,
@@ -205,8 +205,8 @@ describe('reading an answer', () => {
     ['another format', '{"v":0}', 'sdp.unreadable'],
     ['megabytes', sdp(CONNECTION, `a=x:${'y'.repeat(100_000)}`), 'sdp.unreadable'],
     ['no stream', sdp(CONNECTION), 'sdp.no_audio'],
-    ['a refused stream', sdp(CONNECTION, 'm=audio 0 RTP/AVP 0'), 'sdp.no_audio'],
-    ['a port that is none', sdp(CONNECTION, 'm=audio 70000 RTP/AVP 0'), 'sdp.no_audio'],
+    ['a rejected stream', sdp(CONNECTION, 'm=audio 0 RTP/AVP 0'), 'sdp.no_audio'],
+    ['an invalid port', sdp(CONNECTION, 'm=audio 70000 RTP/AVP 0'), 'sdp.no_audio'],
     ['only SRTP', sdp(CONNECTION, 'm=audio 5004 RTP/SAVP 0'), 'sdp.no_audio'],
     ['no payload types', sdp(CONNECTION, 'm=audio 5004 RTP/AVP'), 'sdp.no_audio'],
     ['no common codec', sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 3'), 'sdp.no_common_codec'],
@@ -217,11 +217,11 @@ describe('reading an answer', () => {
     ['a group with a lifetime', sdp('c=IN IP4 224.2.1.1/127', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
     ['a broadcast', sdp('c=IN IP4 255.255.255.255', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
     ['the other family', sdp('c=IN IP6 2001:db8::1', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
-  ])('refuses %s with a code', (_what, text, code) => {
+  ])('rejects %s with an error code', (_what, text, code) => {
     expect(codeOf(() => readRemoteMedia(text, LOCAL))).toBe(code);
   });
 
-  test('a codec that we did not offer is not taken', () => {
+  test('ignores a codec that was not offered', () => {
     const onlyPcma = { ...LOCAL, codecs: ['PCMA'] as const };
     expect(codeOf(() => readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), onlyPcma))).toBe(
       'sdp.no_common_codec',
@@ -229,7 +229,7 @@ describe('reading an answer', () => {
   });
 
   test.each(['127.0.0.1', '127.8.8.8', '255.255.255.255', '240.0.0.1', '224.0.0.5', '0.1.2.3'])(
-    'never sends media to %s',
+    'rejects media addresses such as %s',
     (host) => {
       expect(codeOf(() => readRemoteMedia(sdp(`c=IN IP4 ${host}`, 'm=audio 5004 RTP/AVP 0'), LOCAL))).toBe(
         'sdp.bad_address',
@@ -237,21 +237,21 @@ describe('reading an answer', () => {
     },
   );
 
-  test.each(['::ffff:127.0.0.1', '::1', 'ff02::1'])('never sends media to %s', (host) => {
+  test.each(['::ffff:127.0.0.1', '::1', 'ff02::1'])('rejects IPv6 media addresses such as %s', (host) => {
     const local = { ...LOCAL, host: '2001:db8::1' };
     expect(codeOf(() => readRemoteMedia(sdp(`c=IN IP6 ${host}`, 'm=audio 5004 RTP/AVP 0'), local))).toBe(
       'sdp.bad_address',
     );
   });
 
-  test('takes the loopback from a peer that speaks from there', () => {
+  test('accepts loopback from a loopback peer', () => {
     const text = sdp('c=IN IP4 127.0.0.1', 'm=audio 5004 RTP/AVP 0');
     expect(readRemoteMedia(text, { ...LOCAL, peerHost: '127.0.0.1' }).host).toBe('127.0.0.1');
     expect(codeOf(() => readRemoteMedia(text, { ...LOCAL, peerHost: '203.0.113.5' }))).toBe('sdp.bad_address');
   });
 
   test.each(['10.0.0.7', '192.168.1.7', '100.64.0.7', '169.254.1.7'])(
-    'sends media to the public address of the peer in place of %s',
+    'replaces %s by the public address of the peer',
     (inner) => {
       const text = sdp(`c=IN IP4 ${inner}`, 'm=audio 5004 RTP/AVP 0');
       expect(readRemoteMedia(text, { ...LOCAL, peerHost: '198.51.100.7' }).host).toBe(inner);
@@ -260,7 +260,7 @@ describe('reading an answer', () => {
     },
   );
 
-  test('takes the loopback when we are on it too', () => {
+  test('accepts loopback if the platform runs there too', () => {
     const local = { ...LOCAL, host: '127.0.0.1' };
     expect(readRemoteMedia(sdp('c=IN IP4 127.0.0.2', 'm=audio 5004 RTP/AVP 0'), local).host).toBe('127.0.0.2');
   });
@@ -268,11 +268,11 @@ describe('reading an answer', () => {
   test.each([
     ['many lines', sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', ...Array.from({ length: 4000 }, () => 'a='))],
     ['many streams', sdp(CONNECTION, ...Array.from({ length: 17 }, () => 'm=audio 5004 RTP/AVP 0'))],
-  ])('refuses one of %s', (_what, text) => {
+  ])('rejects an answer with %s', (_what, text) => {
     expect(codeOf(() => readRemoteMedia(text, LOCAL))).toBe('sdp.unreadable');
   });
 
-  test('never throws anything but a SipError, and never yields a port or a payload type that is none', () => {
+  test('throws SipError only and yields valid ports and payload types for any text', () => {
     const line = fc.oneof(
       fc.constantFrom(
         CONNECTION,
@@ -307,7 +307,7 @@ describe('reading an answer', () => {
   });
 });
 
-describe('answering an offer', () => {
+describe('answering an SDP offer', () => {
   const offerOf = (...lines: string[]) => readOffer(sdp(CONNECTION, ...lines), LOCAL);
 
   test.each([
@@ -315,12 +315,12 @@ describe('answering an offer', () => {
     ['recvonly', 'sendonly'],
     ['inactive', 'inactive'],
     ['sendrecv', 'sendrecv'],
-  ])('a=%s is answered by a=%s', (offered, answered) => {
+  ])('answers a=%s with a=%s', (offered, answered) => {
     const answer = buildAnswer(LOCAL, offerOf('m=audio 5004 RTP/AVP 0', `a=${offered}`));
     expect(answer).toContain(`a=${answered}\r\n`);
   });
 
-  test('accepts comfort noise where we would offer it', () => {
+  test('accepts comfort noise if the platform would offer it', () => {
     const local = { ...LOCAL, hasComfortNoise: true };
     const session = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 13 101', 'a=rtpmap:101 telephone-event/8000');
     const offer = readOffer(session, local);
@@ -331,7 +331,7 @@ describe('answering an offer', () => {
     expect(buildAnswer(local, readOffer(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), local))).toContain('RTP/AVP 0\r\n');
   });
 
-  test('declines comfort noise else, so that the peer sends audio in pauses too', () => {
+  test('rejects comfort noise otherwise, so that the peer sends audio in pauses', () => {
     const answer = buildAnswer(LOCAL, offerOf('m=audio 5004 RTP/AVP 0 13 101', 'a=rtpmap:101 telephone-event/8000'));
     expect(answer).toContain('m=audio 40000 RTP/AVP 0 101\r\n');
   });
@@ -345,7 +345,7 @@ describe('answering an offer', () => {
     expect(answer).toContain('a=rtpmap:100 telephone-event/8000\r\n');
   });
 
-  test('refuses every other stream by port 0, in the order offered', () => {
+  test('rejects other streams with port 0, in order', () => {
     const answer = buildAnswer(
       LOCAL,
       offerOf('m=video 6000 RTP/AVP 96', 'm=audio 5004 RTP/AVP 0', 'm=image 9 udptl t38'),

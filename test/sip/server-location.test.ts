@@ -75,7 +75,7 @@ describe('location of SIP servers (RFC 3263)', () => {
     expect(await located('sip:unknown.example', 'udp', {})).toEqual([]);
   });
 
-  it('rejects a domain whose SRV record says that it has no SIP service', async () => {
+  it('rejects a domain whose SRV record excludes SIP', async () => {
     const srv = { '_sip._udp.carrier.example': ['0 0 0 .'] };
     await expect(located('sip:carrier.example', 'udp', { srv, addresses: ADDRESSES })).rejects.toMatchObject({
       code: 'dns.no_service',
@@ -126,7 +126,7 @@ describe('location of SIP servers (RFC 3263)', () => {
     });
   });
 
-  it('returns at most 32 addresses, whatever the domain says', async () => {
+  it('returns 32 addresses at most', async () => {
     const targets = Array.from({ length: 100 }, (_, i) => `0 1 5060 t${i}.example`);
     const addresses = Object.fromEntries(
       Array.from({ length: 100 }, (_, i) => [`t${i}.example`, Array.from({ length: 9 }, (__, j) => `10.0.${i}.${j}`)]),

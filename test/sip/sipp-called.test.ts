@@ -4,7 +4,7 @@ import { type CalledScenario, startSipp } from '../peers/sipp.ts';
 import { type DialedLeg, dialLeg, trunkOf } from './dialing.ts';
 import { TestNetwork } from './test-network.ts';
 
-/** Calls to sipp, which shares no code with us and checks each message of ours against its scenario. */
+/** Outgoing calls to sipp, which checks each message against a scenario. */
 
 let network: TestNetwork;
 beforeAll(async () => {
@@ -13,11 +13,9 @@ beforeAll(async () => {
 afterAll(() => network.stop());
 
 interface Expected {
-  /** Fields of the last event of the leg. */
   last: Record<string, unknown>;
-  /** Types of all events but repeated ringing, when they matter. */
+  /** Types of all events without repeated ringing, where relevant. */
   events?: string[];
-  /** Done after the leg was answered, or began to ring. */
   act?: (leg: DialedLeg) => Promise<unknown> | unknown;
   after?: 'leg.answered' | 'leg.ringing';
 }
@@ -31,7 +29,6 @@ const refused = (sipStatus: number, hangupCause: string): Expected => ({
 const hungUp: Expected = { last: ENDED_BY_US, act: hangUp };
 const left: Expected = { last: ENDED_BY_PEER };
 
-/** What becomes of the leg in each scenario. */
 const EXPECTED: Record<CalledScenario, Expected> = {
   'answers-and-plays-tone': { ...hungUp, events: ['leg.ringing', 'leg.answered', 'leg.ended'] },
   'answers-at-once': { ...hungUp, events: ['leg.answered', 'leg.ended'] },
@@ -104,9 +101,9 @@ const EXPECTED: Record<CalledScenario, Expected> = {
   },
 };
 
-describe.skipIf(!peerAvailable('sipp'))('a leg to sipp that', () => {
+describe.skipIf(!peerAvailable('sipp'))('leg to sipp', () => {
   it.each(Object.entries(EXPECTED) as [CalledScenario, Expected][])(
-    '%s',
+    'passes scenario %s',
     async (scenario, { last, events, act, after = 'leg.answered' }) => {
       const peer = await startSipp({ scenario });
       try {

@@ -7,12 +7,11 @@ import { EventLog } from '../softphone/event-log.ts';
 import { trunkOf } from './dialing.ts';
 import { TestNetwork } from './test-network.ts';
 
-/** Calls from sipp, which shares no code with us and checks each message of ours against its scenario. */
+/** Incoming calls from sipp, which checks each message against a scenario. */
 
 const NUMBER = '+911140000001';
 
 let network: TestNetwork;
-/** Takes the next call. */
 let take: (call: InboundCall) => void;
 beforeAll(async () => {
   network = await TestNetwork.start();
@@ -40,25 +39,23 @@ function answer(call: InboundCall): Taken {
 }
 
 interface Expected {
-  /** Default: rings and answers. */
   take?: (call: InboundCall) => Taken | null;
-  /** Done once the leg is answered. */
   act?: (taken: Taken) => void;
-  /** Types of the events of the leg. */
   events?: LegEvent['type'][];
-  /** Directions of the media that the peer offered later. */
+  /** Media directions that the peer offered later. */
   directions?: string[];
 }
 
 const NOBODY_IS_CALLED: Expected = { take: () => expect.unreachable('no call may come of it') };
 
-/** What becomes of the leg in each scenario; without events there is none. */
+/** Expected outcome of the leg per scenario; no events without a leg. */
 const EXPECTED: Record<CallingScenario, Expected> = {
   'calls-and-hangs-up': { events: ['leg.answered', 'leg.ended'] },
   'calls-and-is-hung-up': {
     act: ({ leg }) => leg.hangup('NORMAL_CLEARING'),
     events: ['leg.answered', 'leg.ended'],
   },
+  'hangs-up-ahead-of-its-ack': { events: ['leg.answered', 'leg.ended'] },
   'calls-without-offer': { events: ['leg.answered', 'leg.ended'] },
   'calls-with-unknown-codec': { events: ['leg.refused'] },
   'is-refused-as-busy': {
@@ -90,9 +87,9 @@ const EXPECTED: Record<CallingScenario, Expected> = {
 
 const cases = Object.entries(EXPECTED) as [CallingScenario, Expected][];
 
-describe.skipIf(!peerAvailable('sipp'))('sipp that', () => {
+describe.skipIf(!peerAvailable('sipp'))('leg from sipp', () => {
   describe.each(['udp', 'tcp'] as const)('over %s', (transport) => {
-    it.each(cases)('%s', async (scenario, { take: takeCall = answer, act, events, directions }) => {
+    it.each(cases)('passes scenario %s', async (scenario, { take: takeCall = answer, act, events, directions }) => {
       let taken: Taken | null = null;
       take = (call) => {
         taken = takeCall(call);

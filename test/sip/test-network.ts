@@ -19,13 +19,11 @@ import { DRACHTIO, type DrachtioEndpoint, sipAddressOf } from './drachtio-endpoi
 export const CUSTOMER_NUMBER = '+919876543210';
 const SECRET = 'between-these-two';
 
-/** Gateway, SIP server, carrier and telephones on loopback; `stop` closes what was started, last first. */
+/** Gateway, SIP server, carrier and phones on loopback; `stop` closes them in reverse order. */
 export class TestNetwork {
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
   gateway!: DrachtioGateway;
-  /** Only with the embedded server. */
   server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
-  /** Where the SIP server receives SIP. */
   sipAddress!: { host: string; port: number };
 
   static async start(
@@ -76,7 +74,7 @@ export class TestNetwork {
     return phone;
   }
 
-  /** Our own ear and mouth, in the place of the media plane. */
+  /** Audio endpoint in place of the media plane. */
   async voice(frequencyHz: number): Promise<Voice> {
     const source = await openAudioSource({ kind: 'tone', frequencyHz });
     const voice = await Voice.open({ host: '127.0.0.1', source });

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkSipTls } from '../../bin/cli/doctor/sip-tls.ts';
 import { loadConfig } from '../../config.ts';
+import { checkSipTls } from '../../diagnosis/sip-tls.ts';
 import { readTlsFiles, type SipTlsSettings } from '../../sip/tls-files.ts';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
 
@@ -31,7 +31,7 @@ const NONE: SipTlsSettings = {
 const at = (name: string) => join(folder, name);
 
 describe('readTlsFiles', () => {
-  it('needs no files to connect to carriers', async () => {
+  it('requires no files for client connections', async () => {
     expect(await readTlsFiles(NONE)).toEqual({
       port: 5061,
       certificate: null,
@@ -52,14 +52,14 @@ describe('readTlsFiles', () => {
 
   it.each<[string, () => Partial<SipTlsSettings>, RegExp]>([
     ['a certificate without a key', () => ({ sipTlsCert: at('cert.pem') }), /SIP_TLS_CERT and SIP_TLS_KEY/],
-    ['a file that is not there', () => ({ sipTlsCa: at('none.pem') }), /SIP_TLS_CA cannot be read: ENOENT/],
+    ['a missing file', () => ({ sipTlsCa: at('none.pem') }), /SIP_TLS_CA cannot be read: ENOENT/],
     ['a file without PEM', () => ({ sipTlsCa: at('empty.pem') }), /SIP_TLS_CA has no PEM block/],
     [
       'a key of another certificate',
       () => ({ sipTlsCert: at('cert.pem'), sipTlsKey: at('other-key.pem') }),
       /SIP_TLS_CERT, SIP_TLS_KEY cannot be used/,
     ],
-    ['certified clients without authorities', () => ({ sipTlsClients: 'certified' as const }), /SIP_TLS_CA/],
+    ['required client certificates without authorities', () => ({ sipTlsClients: 'certified' as const }), /SIP_TLS_CA/],
   ])('names the setting of %s', async (_what, changes, message) => {
     await expect(readTlsFiles({ ...NONE, ...changes() })).rejects.toThrow(message);
   });
@@ -69,7 +69,7 @@ describe('tandem doctor', () => {
   const config = (env: Record<string, string>) => loadConfig(env, [], '/nonexistent/.env');
   const withCertificate = () => config({ SIP_TLS_CERT: at('cert.pem'), SIP_TLS_KEY: at('key.pem') });
 
-  it('shows what SIP over TLS can do', async () => {
+  it('reports the TLS capabilities', async () => {
     expect(await checkSipTls(config({}))).toMatchObject({ status: 'ok', message: expect.stringContaining('carriers') });
     expect(await checkSipTls(withCertificate(), Date.now() - 30 * DAY_MS)).toMatchObject({
       status: 'ok',
@@ -77,12 +77,12 @@ describe('tandem doctor', () => {
     });
   });
 
-  it('warns before the certificate expires, and fails after', async () => {
+  it('warns before the certificate expires, and fails afterwards', async () => {
     expect(await checkSipTls(withCertificate())).toMatchObject({ status: 'warn' });
     expect(await checkSipTls(withCertificate(), Date.now() + 2 * DAY_MS)).toMatchObject({ status: 'fail' });
   });
 
-  it('names a file that is missing', async () => {
+  it('names a missing file', async () => {
     expect(await checkSipTls(config({ SIP_TLS_CA: '/nonexistent/ca.pem' }))).toMatchObject({
       status: 'fail',
       message: expect.stringContaining('SIP_TLS_CA'),

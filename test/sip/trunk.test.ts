@@ -11,14 +11,14 @@ function codeOf(act: () => unknown): string {
   return 'nothing thrown';
 }
 
-test('the transport TLS is named, but for sips, which means it', () => {
+test('a TLS trunk names its transport, except with sips, which implies it', () => {
   expect(trunkUri({ sipUri: 'sip:carrier.example', transport: 'tls' })).toBe('sip:carrier.example;transport=tls');
   expect(calledUri({ sipUri: 'sips:carrier.example:5071', transport: 'tls' }, '100')).toBe(
     'sips:100@carrier.example:5071',
   );
 });
 
-test('the next hop over TLS keeps the name, which the certificate must prove', () => {
+test('the next hop over TLS keeps the name that the certificate must match', () => {
   const nextHop = { address: '192.0.2.7', port: null };
   expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tls', nextHop })).toEqual({
     proxy: 'sip:carrier.example;transport=tls;maddr=192.0.2.7',
@@ -28,7 +28,7 @@ test('the next hop over TLS keeps the name, which the certificate must prove', (
   });
 });
 
-test('the next hop has the port of its SRV record, else of the URI', () => {
+test('the next hop uses the port of its SRV record, otherwise of the URI', () => {
   const named = { sipUri: 'sip:carrier.example:5080', transport: 'udp' } as const;
   expect(nextHopOf({ ...named, nextHop: { address: '2001:db8::7', port: null } })).toEqual({
     proxy: 'sip:[2001:db8::7]:5080',
@@ -43,14 +43,14 @@ test('the next hop has the port of its SRV record, else of the URI', () => {
   expect(nextHopOf({ sipUri: 'sip:192.0.2.7', transport: 'udp', nextHop: located })).toEqual({});
 });
 
-test('the called number becomes the user part at the trunk', () => {
+test('the called number becomes the user part of the trunk URI', () => {
   expect(calledUri({ sipUri: 'sip:carrier.example:5080', transport: 'udp' }, '+919876543210')).toBe(
     'sip:+919876543210@carrier.example:5080',
   );
   expect(calledUri({ sipUri: 'sip:[2001:db8::1]', transport: 'udp' }, '100')).toBe('sip:100@[2001:db8::1]');
 });
 
-test('a TCP trunk says so in every URI, whatever its parameters said', () => {
+test('a TCP trunk sets its transport in every URI', () => {
   expect(trunkUri({ sipUri: 'sip:10.0.0.1;transport=udp', transport: 'tcp' })).toBe('sip:10.0.0.1;transport=tcp');
 });
 
@@ -63,12 +63,12 @@ test.each([
   'sip:carrier.example;a=<b>',
   'sip:',
   '',
-])('%j is no trunk', (sipUri) => {
+])('rejects %j as a trunk', (sipUri) => {
   expect(codeOf(() => readTrunkUri(sipUri))).toBe('trunk.bad_uri');
 });
 
 test.each(['', '+', '12 34', '+91@evil.example', '1;phone-context=x', '1\r\nX-Evil: 1', '1'.repeat(21)])(
-  '%j is no number',
+  'rejects %j as a number',
   (number) => {
     expect(codeOf(() => calledUri({ sipUri: 'sip:carrier.example', transport: 'udp' }, number))).toBe(
       'number.malformed',

@@ -3,18 +3,18 @@ import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../../media/dsp/tones.t
 import type { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { readWav } from '../../media/wav.ts';
 
-/** What a softphone says. `none` sends no RTP at all, `silence` sends frames of zeros. */
+/** Audio that a softphone sends. `none` sends no RTP, `silence` sends zero samples. */
 export type SoftphoneAudio =
-  /** With a codec of 16 kHz, `frequencyHz` may be above 4 kHz. */
+  /** `frequencyHz` may exceed 4 kHz with a 16 kHz codec. */
   | { kind: 'tone'; frequencyHz: number; levelDbfs?: number }
-  /** 8 or 16 kHz, 16 bit; the first channel is played. `loop` defaults to true, else silence follows. */
+  /** 8 or 16 kHz, 16 bit, first channel. `loop` defaults to true; otherwise silence follows. */
   | { kind: 'wav'; path: string; loop?: boolean }
-  /** 8 kHz; `loop` defaults to false. Silent in each call until what `after` returns for it has resolved. */
+  /** 8 kHz. `loop` defaults to false. Silent in each call until the promise of `after` resolves. */
   | { kind: 'samples'; samples: Int16Array; loop?: boolean; after?: () => Promise<unknown> }
   | { kind: 'silence' }
   | { kind: 'none' };
 
-/** Fills the next 20 ms of samples: at 16 kHz if `isWide`, else at 8 kHz. */
+/** Fills the next 20 ms, at 16 kHz if `isWide`, otherwise at 8 kHz. */
 export interface FrameSource {
   isWide: boolean;
   fill: FillFrame;
@@ -22,7 +22,6 @@ export interface FrameSource {
 
 type FillFrame = (frame: Int16Array) => void;
 
-/** Null for `none`. */
 export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSource | null> {
   switch (audio.kind) {
     case 'none':
@@ -38,7 +37,6 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
   }
 }
 
-/** Encodes one frame of the source as an RTP payload. */
 export function nextPayload(source: FrameSource, codec: Codec, encoder: PacketEncoder): Uint8Array {
   const samples = new Int16Array(source.isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES);
   source.fill(samples);
@@ -49,7 +47,7 @@ export function nextPayload(source: FrameSource, codec: Codec, encoder: PacketEn
   return payload;
 }
 
-/** The phase runs on over frames, so that the sine has no clicks. */
+/** The phase continues across frames to avoid clicks. */
 function toneSource(frequencyHz: number, levelDbfs: number): FrameSource {
   const amplitude = 32_767 * 10 ** (levelDbfs / 20);
   const isWide = frequencyHz >= TELEPHONY_SAMPLE_RATE_HZ / 2;
@@ -79,7 +77,7 @@ function samplesSource(samples: Int16Array, loop: boolean): FillFrame {
   };
 }
 
-/** What never comes is waited for in silence. */
+/** Stays silent if the promise never resolves. */
 function silentUntil(beginning: Promise<unknown> | undefined, source: FillFrame): FillFrame {
   if (beginning === undefined) return source;
   let hasBegun = false;

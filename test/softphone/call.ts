@@ -30,15 +30,15 @@ export interface CallParts {
   user: string;
   codecs: readonly Codec[];
   encryption: MediaEncryption;
-  /** Changes every SDP that is sent, to provoke. */
+  /** Modifies every sent SDP, to inject faults. */
   alterSdp: (sdp: string) => string;
-  /** A CANCEL is overtaken by a 200 (RFC 3261 §9.1). */
+  /** Answers 200 when CANCEL arrives, as if they had crossed (RFC 3261 section 9.1). */
   answerOnCancel: boolean;
 }
 
 type CallState = 'proceeding' | 'answered' | 'confirmed' | 'refused' | 'ended';
 
-/** One call that came in: the INVITE server transaction (RFC 3261 §17.2.1, RFC 6026) and the dialog after it. */
+/** An incoming call: INVITE server transaction (RFC 3261 section 17.2.1, RFC 6026) and dialog. */
 export class SoftphoneCall {
   state: CallState = 'proceeding';
   readonly voice: Voice;
@@ -51,8 +51,9 @@ export class SoftphoneCall {
   #resendTimer: NodeJS.Timeout | undefined;
   #localSequence = 1;
   #answerSdp: string | null = null;
+  #isCancelled = false;
   #hangupWhenConfirmed = false;
-  /** The last negotiated media of the peer; null before it was read, or when the INVITE had none. */
+  /** Last media description of the peer; null before it is parsed or without SDP. */
   #remote: RemoteMedia | null = null;
   #keys: LegKeys;
 
@@ -104,7 +105,7 @@ export class SoftphoneCall {
     this.#parts.log.add({ type: 'rejected', callId: this.callId, status });
   }
 
-  /** BYE, once the ACK is here (RFC 3261 §15); a call that still rings is declined. */
+  /** Sends BYE after the ACK (RFC 3261 section 15), or rejects a ringing call. */
   hangup(reason?: string): void {
     if (this.state === 'proceeding') this.reject(603);
     if (this.state === 'answered') this.#hangupWhenConfirmed = true;
@@ -113,12 +114,11 @@ export class SoftphoneCall {
     void this.#request('BYE', null, reason === undefined ? [] : [['Reason', reason]]);
   }
 
-  /** What the peer said last of its media. */
   get remote(): RemoteMedia | null {
     return this.#remote;
   }
 
-  /** Re-INVITE with another direction; resolves with the final status, after the ACK. */
+  /** Sends a re-INVITE; resolves with the final status after the ACK. */
   async offerAgain(
     direction: RemoteMedia['direction'],
     options: { connection?: string; newKeys?: boolean } = {},
@@ -149,12 +149,12 @@ export class SoftphoneCall {
     return response.statusCode;
   }
 
-  /** Any other request in the dialog; resolves with the final status. */
+  /** Sends another in-dialog request; resolves with the final status. */
   async send(method: string, extraHeaders: readonly (readonly [string, string])[], body: string): Promise<number> {
     return (await this.ask(method, extraHeaders, body)).statusCode;
   }
 
-  /** The same, with the whole response. `copies` of the datagram are sent at once. */
+  /** As `send`, with the whole response. Sends `copies` of the datagram. */
   ask(
     method: string,
     extraHeaders: readonly (readonly [string, string])[],
@@ -167,7 +167,6 @@ export class SoftphoneCall {
     return response;
   }
 
-  /** A request of the peer in this dialog, or its INVITE again. */
   receive(request: SipRequest, from: SipPeer): void {
     switch (request.method) {
       case 'INVITE':
@@ -234,7 +233,9 @@ export class SoftphoneCall {
   #cancelled(request: SipRequest, from: SipPeer): void {
     if (this.state === 'proceeding' && this.#parts.answerOnCancel) this.answer();
     this.#parts.endpoint.send(this.#responseTo(request, 200), from);
-    this.#parts.log.add({ type: 'cancelled', callId: this.callId, message: request });
+    // Over UDP it is repeated until the 200 arrives.
+    if (!this.#isCancelled) this.#parts.log.add({ type: 'cancelled', callId: this.callId, message: request });
+    this.#isCancelled = true;
     if (this.state !== 'proceeding') return;
     this.state = 'refused';
     this.#respond(487, null);
@@ -258,7 +259,7 @@ export class SoftphoneCall {
     if (this.#lastResponse !== null) this.#parts.endpoint.send(this.#lastResponse, this.#parts.from);
   }
 
-  /** A 2xx is repeated whatever the transport (RFC 3261 §13.3.1.4), a refusal only over UDP (§17.2.1). */
+  /** A 2xx is repeated over any transport (RFC 3261 section 13.3.1.4), a rejection over UDP only (section 17.2.1). */
   #resend(intervalMs: number, elapsedMs: number): void {
     if (this.state === 'refused' && this.#parts.from.transport === 'tcp') return;
     this.#resendTimer = setTimeout(() => {
@@ -274,7 +275,7 @@ export class SoftphoneCall {
     }, intervalMs);
   }
 
-  /** The SDP that answers the INVITE, the same in 183 and 200; null when there is nothing in common. */
+  /** SDP answer to the INVITE, equal in 183 and 200; null without a common codec. */
   #answer(): string | null {
     if (this.#answerSdp !== null) return this.#answerSdp;
     try {
@@ -334,7 +335,7 @@ export class SoftphoneCall {
     const { invite } = this.#parts;
     const all: [string, string][] = [
       ['Max-Forwards', '70'],
-      // The route set of a UAS is the Record-Route as it came (RFC 3261 §12.1.1).
+      // The route set of a UAS equals the Record-Route (RFC 3261 section 12.1.1).
       ...headers(invite, 'Record-Route').map((route): [string, string] => ['Route', route]),
       ['From', `${header(invite, 'To')};tag=${this.#toTag}`],
       ['To', header(invite, 'From') ?? ''],

@@ -18,7 +18,9 @@ interface Pending {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Client transactions (RFC 3261 §17.1): a request is sent again over UDP until its final answer, or 408 after 32 s. */
+/**
+ * Client transactions (RFC 3261 section 17.1): repeats requests over UDP until the final response, or 408 after 32 s.
+ */
 export class ClientRequests {
   readonly #endpoint: SipEndpoint;
   readonly #pending = new Map<string, Pending>();
@@ -36,7 +38,7 @@ export class ClientRequests {
     return promise;
   }
 
-  /** Puts our Via on top; returns its branch. Alone for ACK, which has no answer. */
+  /** Adds a Via and returns its branch. Used directly for ACK, which has no response. */
   addVia(request: SipRequest, to: SipPeer): string {
     const branch = `z9hG4bK${randomBytes(8).toString('hex')}`;
     const via = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.uriHost}:${this.#endpoint.port};branch=${branch};rport`;

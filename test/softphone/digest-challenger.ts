@@ -6,33 +6,31 @@ export interface CarrierAuth {
   password: string;
   realm: string;
   challenge: 401 | 407;
-  /** Default MD5. */
+  /** Default: MD5. */
   algorithm?: 'MD5' | 'SHA-256';
-  /** How often each nonce may be used; the next request is told that it is stale. Default: any number of times. */
+  /** Uses per nonce before it becomes stale. Default: unlimited. */
   nonceUses?: number;
-  /** Also asks inside dialogs: BYE and re-INVITE. Default false. */
+  /** Also challenges BYE and re-INVITE. Default: false. */
   inDialog?: boolean;
 }
 
-/** Digest authentication as a server does it (RFC 3261 §22, RFC 7616), strict about what it is shown. */
+/** Strict server side of digest authentication (RFC 3261 section 22, RFC 7616). */
 export class DigestChallenger {
   readonly #auth: CarrierAuth;
-  /** Nonce to the highest count it was used with (RFC 7616 §3.4). */
+  /** Highest nonce count by nonce (RFC 7616 section 3.4). */
   readonly #nonces = new Map<string, number>();
-  /** The uses of each nonce are up. */
   readonly #stale = new Set<string>();
 
   constructor(auth: CarrierAuth) {
     this.#auth = auth;
   }
 
-  /** ACK and CANCEL cannot be challenged (RFC 3261 §22.1). */
+  /** ACK and CANCEL cannot be challenged (RFC 3261 section 22.1). */
   isDue(request: SipRequest): boolean {
     if (request.method === 'ACK' || request.method === 'CANCEL' || request.method === 'OPTIONS') return false;
     return tagOf(header(request, 'To')) === null || this.#auth.inDialog === true;
   }
 
-  /** Null when the request carries good credentials. */
   refusalOf(request: SipRequest): { status: number; headers: [string, string][] } | null {
     const { challenge, realm, algorithm = 'MD5', nonceUses = Number.POSITIVE_INFINITY } = this.#auth;
     const credentials = header(request, challenge === 401 ? 'Authorization' : 'Proxy-Authorization');

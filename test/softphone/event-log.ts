@@ -1,4 +1,4 @@
-/** Remembers every event, so that waiting for one never races with its happening. */
+/** Records all events, so that waiting for one cannot miss it. */
 export class EventLog<Event extends { type: string }> {
   readonly all: Event[] = [];
   #waiting: { matches: (event: Event) => boolean; resolve: (event: Event) => void }[] = [];
@@ -14,7 +14,7 @@ export class EventLog<Event extends { type: string }> {
     return this.all.filter((event): event is Extract<Event, { type: Type }> => event.type === type);
   }
 
-  /** The first event of a type that satisfies `matches`, past or future. Rejects after `timeoutMs` (default 10 s). */
+  /** First matching event of a type, past or future. Rejects after `timeoutMs` (default 60 s). */
   async until<Type extends Event['type']>(
     type: Type,
     matches: (event: Extract<Event, { type: Type }>) => boolean = () => true,
@@ -25,7 +25,7 @@ export class EventLog<Event extends { type: string }> {
     return (await this.untilAny(isWanted, `"${type}"`, timeoutMs)) as Wanted;
   }
 
-  /** As `until`, over all types; `what` names it in the error. */
+  /** As `until` for any type; `what` describes the event in the error. */
   async untilAny(matches: (event: Event) => boolean, what: string, timeoutMs = 60_000): Promise<Event> {
     const past = this.all.find(matches);
     if (past !== undefined) return past;

@@ -12,34 +12,31 @@ import {
 } from '../../media/rtp/telephone-event.ts';
 import { wavHeader } from '../../media/wav.ts';
 
-/** What a phone heard, at the moment of asking. */
 export interface Heard {
-  /** Audio packets, duplicates included. */
   packets: number;
   seconds: number;
-  /** 8 kHz, in the order of sequence numbers; packets that never came are silence. */
+  /** 8 kHz in sequence order, with silence for lost packets. */
   pcm: Int16Array;
-  /** DTMF digits in order, each press once. */
+  /** DTMF digits in order, once per press. */
   digits: string;
   continuity: {
-    /** Every SSRC in order of appearance. */
     ssrcs: number[];
     lost: number;
     duplicates: number;
     reordered: number;
     payloadTypes: number[];
-    /** Longest time between two arrivals. */
+    /** Longest interval between arrivals. */
     longestGapMs: number;
-    /** Datagrams that are neither audio nor telephone-event. */
+    /** Datagrams other than audio and telephone-event. */
     foreign: number;
   };
-  /** Level of each frequency in dBov, over the last `lastMs` (default: everything). */
+  /** Level of each frequency in dBov over the last `lastMs` (default: everything). */
   toneLevels(frequenciesHz: readonly number[], lastMs?: number): number[];
   saveWav(path: string): Promise<void>;
 }
 
 interface HeardPacket {
-  /** Sequence number extended over wraps; a new SSRC goes on above the last one. */
+  /** Extended sequence number; a new SSRC continues after the last one. */
   order: number;
   pcm: Int16Array;
 }
@@ -49,7 +46,7 @@ const MOST_PAYLOAD_BYTES = 1500;
 const MAX_PACKETS = 10 * 60 * 50;
 const LONGEST_FILLED_GAP = 50;
 
-/** Takes RTP as it arrives and tells what it sounded like. */
+/** Collects RTP and reports the received audio. */
 export class Hearing {
   packets = 0;
   digits = '';
@@ -73,7 +70,7 @@ export class Hearing {
     this.#decoder.opus = opus;
   }
 
-  /** @param negotiated null while nothing is. */
+  /** @param negotiated null before negotiation. */
   take(datagram: Uint8Array, negotiated: RemoteMedia | null): void {
     const header = this.#header;
     if (!parseRtp(datagram, header)) {
@@ -139,7 +136,7 @@ export class Hearing {
     this.digits += digitOfEvent(this.#event.event) ?? '';
   }
 
-  /** The extended sequence number; null for a duplicate. */
+  /** Extended sequence number, or null for a duplicate. */
   #placeOf(ssrc: number, sequence: number): number | null {
     if (this.#ssrcs.at(-1) !== ssrc) {
       this.#ssrcs.push(ssrc);

@@ -26,32 +26,30 @@ export interface CarrierRoute {
 }
 
 export interface LoopbackCarrierOptions {
-  /** Default 127.0.0.1. */
+  /** Default: 127.0.0.1. */
   host?: string;
-  /** Default 0: any free one, for UDP and TCP alike. */
+  /** Default: 0, a free port for UDP and TCP. */
   port?: number;
-  /** From number, as the user part of the request URI, to who has it. May change at any time. */
+  /** Destinations by number, the user part of the request URI. May change at any time. */
   routes?: Map<string, CarrierRoute>;
-  /** Stays in the path of ACK, BYE and re-INVITE (RFC 3261 §16.6, doubled by RFC 5658 between transports). */
+  /** Stays on the path of ACK, BYE and re-INVITE (RFC 3261 section 16.6, with RFC 5658 between transports). */
   recordRoute?: boolean;
-  /** Asks for digest credentials; several challengers ask one after the other. */
+  /** Requires digest credentials; several challengers act in order. */
   auth?: CarrierAuth | readonly CarrierAuth[];
-  /** Takes REGISTERs (RFC 3261 §10.3). Default: answers 405. */
+  /** Accepts REGISTER (RFC 3261 section 10.3). Default: 405. */
   registrar?: CarrierRegistrar;
-  /** Answers calls, but not OPTIONS, as many carriers do. Default false. */
+  /** Ignores OPTIONS, as many carriers do. Default: false. */
   ignoresOptions?: boolean;
-  /** A name that it is responsible for, besides its address. */
   domain?: string;
-  /** Changes the SDP of each INVITE that it forwards. */
   alterOffer?: (sdp: string) => string;
 }
 
 export interface CarrierRegistrar {
-  /** What it grants at most. Default 3600. */
+  /** Maximum granted. Default 3600. */
   expiresS?: number;
-  /** Answers 423 to less. Default 0. */
+  /** Rejects less with 423. Default 0. */
   minExpiresS?: number;
-  /** Registers somebody else's contact for every account too. Default false. */
+  /** Adds another client's contact to every account. Default: false. */
   hasOthers?: boolean;
 }
 
@@ -59,28 +57,26 @@ export type CarrierEvent =
   | { type: 'request'; method: string; message: SipRequest; transport: 'udp' | 'tcp' }
   | { type: 'response'; status: number; message: SipResponse };
 
-/** Begins the address of everything that this carrier answers itself. */
+/** Prefix of To tags in the carrier's own responses. */
 const OWN_TAG = 'carrier';
 
-/** Starts what stands for the carrier: a stateless SIP proxy (RFC 3261 §16.11) that knows numbers. */
+/** Starts a carrier: a stateless SIP proxy (RFC 3261 section 16.11) with routes by number. */
 export async function startLoopbackCarrier(options: LoopbackCarrierOptions = {}): Promise<LoopbackCarrier> {
   return await LoopbackCarrier.start(options);
 }
 
 export class LoopbackCarrier {
   readonly routes: Map<string, CarrierRoute>;
-  /** Calls tried per number: distinct Call-IDs, however often repeated or challenged. */
+  /** Calls per number: distinct Call-IDs, without repeats and challenges. */
   readonly inviteCounts = new Map<string, number>();
-  /** Numbers whose calls the carrier itself ends with this status. */
+  /** Numbers whose calls the carrier rejects with this status. */
   readonly failures = new Map<string, number>();
-  /** Goes with those of 503. */
+  /** Retry-After of 503 responses. */
   retryAfterS: number | null = null;
-  /** Takes everything and says nothing. */
   isSilent = false;
   readonly log = new EventLog<CarrierEvent>();
-  /** Accounts, as the user parts of their addresses, to contact and granted seconds. */
+  /** Contact and granted seconds by account, the user part of its address. */
   readonly bindings = new Map<string, { contact: string; expiresS: number }>();
-  /** Answers every REGISTER with this status and these headers. */
   refusesRegister: { status: number; headers?: [string, string][] } | null = null;
   readonly #registrar: CarrierRegistrar | null;
   readonly #recordRoute: boolean;
@@ -119,7 +115,7 @@ export class LoopbackCarrier {
     return this.#endpoint.port;
   }
 
-  /** Requests of that method that came, each counted once although a busy peer repeats it. */
+  /** Requests by method, without retransmissions. */
   transactions(method: string): number {
     const requests = this.log.ofType('request').filter((each) => each.method === method);
     return new Set(requests.map(({ message }) => `${header(message, 'Call-ID')} ${header(message, 'CSeq')}`)).size;
@@ -138,13 +134,13 @@ export class LoopbackCarrier {
       if (message.kind === 'response') this.#forwardResponse(message);
       else this.#takeRequest(message, from);
     } catch {
-      // What cannot be routed is dropped, as a stateless proxy does with errors.
+      // A stateless proxy drops what it cannot route.
     }
   }
 
   #takeRequest(request: SipRequest, from: SipPeer): void {
     const toTag = tagOf(header(request, 'To'));
-    // The ACK of a refusal that was our own.
+    // The ACK of an own rejection.
     if (request.method === 'ACK' && toTag?.startsWith(OWN_TAG)) return;
     const uri = parseUri(request.uri);
     const isAddressed = uri.host === this.#endpoint.uriHost && uri.port === this.#endpoint.port;
@@ -192,12 +188,12 @@ export class LoopbackCarrier {
     const { expiresS: mostS = 3600, minExpiresS = 0, hasOthers = false } = this.#registrar;
     const account = decodeURIComponent(parseUri(parseNameAddr(header(request, 'To') ?? '').uri).user ?? '');
     const contact = header(request, 'Contact') ?? '';
-    const askedS = Number(header(request, 'Expires') ?? mostS);
-    if (askedS > 0 && askedS < minExpiresS) {
+    const requestedS = Number(header(request, 'Expires') ?? mostS);
+    if (requestedS > 0 && requestedS < minExpiresS) {
       this.#answer(request, from, 423, [['Min-Expires', String(minExpiresS)]]);
       return;
     }
-    const expiresS = Math.min(askedS, mostS);
+    const expiresS = Math.min(requestedS, mostS);
     if (expiresS === 0) this.bindings.delete(account);
     else this.bindings.set(account, { contact, expiresS });
     const others = hasOthers ? '"A, <b>" <sip:other@192.0.2.9:5060>;expires=7, ' : '';
@@ -210,7 +206,7 @@ export class LoopbackCarrier {
     this.inviteCounts.set(number, (this.inviteCounts.get(number) ?? 0) + 1);
   }
 
-  /** @param route where the number is; null inside a dialog, which goes by Route or by its request URI. */
+  /** @param route destination; null inside a dialog, which follows Route or the request URI */
   #forwardRequest(request: SipRequest, from: SipPeer, route: CarrierRoute | null): void {
     const hops = Number(header(request, 'Max-Forwards') ?? '70');
     if (hops === 0) {
@@ -277,13 +273,13 @@ export class LoopbackCarrier {
   }
 }
 
-/** The same for an INVITE, its repetitions, its CANCEL and the ACK of its refusal (RFC 3261 §16.11). */
+/** Equal for an INVITE, its retransmissions, CANCEL and the ACK of a rejection (RFC 3261 section 16.11). */
 function statelessBranch(request: SipRequest, topVia: string): string {
   const of = [parseVia(topVia).params.get('branch'), header(request, 'Call-ID'), tagOf(header(request, 'From'))];
   return `z9hG4bK-c-${createHash('sha1').update(of.join('|')).digest('hex').slice(0, 20)}`;
 }
 
-/** RFC 3261 §18.2.1 and RFC 3581 §4. */
+/** RFC 3261 section 18.2.1 and RFC 3581 section 4. */
 function received(via: string, from: SipPeer): string {
   const parsed = parseVia(via);
   parsed.params.set('received', from.host);

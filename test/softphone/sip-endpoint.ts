@@ -10,7 +10,7 @@ import {
   withoutBrackets,
 } from '../../sip/message/index.ts';
 
-/** Where a message came from or goes to. A TCP message goes back on the connection it came on. */
+/** Source or destination of a message; TCP responses use the connection of the request. */
 export interface SipPeer {
   transport: 'udp' | 'tcp';
   host: string;
@@ -20,16 +20,15 @@ export interface SipPeer {
 
 export interface SipEndpointOptions {
   host: string;
-  /** 0: one that is free for UDP and for TCP. */
+  /** 0: a port that is free for UDP and TCP. */
   port: number;
   onMessage: (message: SipMessage, from: SipPeer) => void;
 }
 
-/** One SIP port, UDP and TCP. What cannot be parsed is counted and dropped: this is a test peer, not a server. */
+/** One SIP port for UDP and TCP. Invalid messages are counted and dropped. */
 export class SipEndpoint {
-  /** Address that it is bound to. */
   readonly host: string;
-  /** The same as it is written in URIs: IPv6 in brackets. */
+  /** Bound address as in URIs, with brackets for IPv6. */
   readonly uriHost: string;
   readonly port: number;
   unreadable = 0;
@@ -50,7 +49,7 @@ export class SipEndpoint {
     udp.on('message', (bytes, remote) =>
       this.#receive(bytes, { transport: 'udp', host: remote.address, port: remote.port }),
     );
-    // ICMP refusals of what was sent to a peer that is gone.
+    // ICMP errors of an unreachable peer.
     udp.on('error', () => {});
     tcp.on('connection', (connection) => this.#adopt(connection));
   }
@@ -127,7 +126,7 @@ export class SipEndpoint {
   }
 
   #receive(bytes: Buffer, from: SipPeer): void {
-    // Keep-alives (RFC 5626 §4.4.1) are a lone CRLFCRLF.
+    // Keep-alives (RFC 5626 section 4.4.1) are CRLFCRLF.
     if (bytes.length <= 4) return;
     let message: SipMessage;
     try {

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const act of cleanUps.splice(0).reverse()) await act();
 });
 
-/** A hand that writes SIP by the letter, message after message. */
+/** A SIP client controlled message by message. */
 async function hand() {
   type Seen = { type: 'message'; message: SipMessage };
   const log = new EventLog<Seen>();
@@ -72,8 +72,8 @@ async function phone(options: Partial<SoftphoneOptions> = {}) {
   return started;
 }
 
-describe('a softphone', () => {
-  test('repeats its 200 until the ACK comes, and no longer', async () => {
+describe('softphone', () => {
+  test('repeats its 200 until the ACK arrives', async () => {
     const callee = await phone({ audio: { kind: 'none' } });
     const caller = await hand();
     caller.send(caller.write('INVITE', callee.sipUri), callee.address);
@@ -86,7 +86,7 @@ describe('a softphone', () => {
     expect(caller.statuses()).toHaveLength(before + 1);
   });
 
-  test('takes a repeated INVITE for the same call', async () => {
+  test('assigns a repeated INVITE to the same call', async () => {
     const callee = await phone({ answer: 'manual' });
     const caller = await hand();
     caller.send(caller.write('INVITE', callee.sipUri), callee.address);
@@ -108,7 +108,17 @@ describe('a softphone', () => {
     await callee.until('cancelled');
   });
 
-  test('hangs up only after the ACK, however soon it was told to', async () => {
+  test('reports a repeated CANCEL once, and answers each', async () => {
+    const callee = await phone({ answer: 'manual' });
+    const caller = await hand();
+    caller.send(caller.write('INVITE', callee.sipUri), callee.address);
+    await caller.untilStatus(180);
+    for (let times = 0; times < 2; times += 1) caller.send(caller.write('CANCEL', callee.sipUri), callee.address);
+    await caller.untilStatus(200, 2);
+    expect(callee.log.ofType('cancelled')).toHaveLength(1);
+  });
+
+  test('hangs up only after the ACK', async () => {
     const callee = await phone({ audio: { kind: 'none' } });
     const caller = await hand();
     caller.send(caller.write('INVITE', callee.sipUri), callee.address);
@@ -119,7 +129,7 @@ describe('a softphone', () => {
     await caller.log.until('message', ({ message }) => message.kind === 'request' && message.method === 'BYE');
   });
 
-  test('knows nothing of calls that are not its own', async () => {
+  test('rejects requests of unknown calls', async () => {
     const callee = await phone();
     const caller = await hand();
     caller.send(caller.write('BYE', callee.sipUri, { toTag: 'unknown' }), callee.address);
@@ -128,14 +138,14 @@ describe('a softphone', () => {
   });
 });
 
-describe('what a phone hears', () => {
+describe('received audio of a softphone', () => {
   const frame = (sequence: number, samples: Int16Array, ssrc = 7) => {
     const payload = Uint8Array.from(samples, () => 0xff);
     return buildRtpPacket({ payloadType: 0, sequence, timestamp: sequence * FRAME_SAMPLES, ssrc }, payload);
   };
   const SILENCE = new Int16Array(FRAME_SAMPLES);
 
-  test('is put in order, once, with silence for what never came', () => {
+  test('appears in order and once, with silence for lost packets', () => {
     const hearing = new Hearing();
     for (const sequence of [65_534, 0, 65_535, 0, 3]) hearing.take(frame(sequence, SILENCE), null);
     const heard = hearing.heard();
@@ -151,14 +161,14 @@ describe('what a phone hears', () => {
     });
   });
 
-  test('shows a new sender without counting a loss', () => {
+  test('reports a new sender without a loss', () => {
     const hearing = new Hearing();
     hearing.take(frame(100, SILENCE, 7), null);
     hearing.take(frame(9_000, SILENCE, 8), null);
     expect(hearing.heard().continuity).toMatchObject({ ssrcs: [7, 8], lost: 0 });
   });
 
-  test('counts what is not audio, and survives it', () => {
+  test('counts other datagrams and survives them', () => {
     const hearing = new Hearing();
     hearing.take(new Uint8Array(0), null);
     hearing.take(
@@ -169,7 +179,7 @@ describe('what a phone hears', () => {
     expect(hearing.heard()).toMatchObject({ packets: 0, seconds: 0, digits: '', continuity: { foreign: 3 } });
   });
 
-  test('can be kept as a WAV file and said again by another phone', async () => {
+  test('can be saved as a WAV file and played by another phone', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heard-'));
     cleanUps.push(() => rm(folder, { recursive: true }));
     const path = join(folder, 'heard.wav');
@@ -184,14 +194,14 @@ describe('what a phone hears', () => {
   });
 });
 
-test('a tone runs on from frame to frame as if it had never been cut', async () => {
+test('a tone continues seamlessly across frames', async () => {
   const source = await openAudioSource({ kind: 'tone', frequencyHz: 441 });
   const frames = new Int16Array(3 * FRAME_SAMPLES);
   for (let at = 0; at < frames.length; at += FRAME_SAMPLES) source?.fill(frames.subarray(at, at + FRAME_SAMPLES));
   expect(frames).toEqual(tone({ frequenciesHz: [441], durationMs: 60 }));
 });
 
-test('samples begin when they are told to, whole, after silence', async () => {
+test('samples start on request, whole and after silence', async () => {
   const beginning = Promise.withResolvers<void>();
   const samples = Int16Array.from({ length: FRAME_SAMPLES }, (_, index) => index + 1);
   const source = await openAudioSource({ kind: 'samples', samples, after: () => beginning.promise });
@@ -204,8 +214,8 @@ test('samples begin when they are told to, whole, after silence', async () => {
   expect(said).toEqual(samples);
 });
 
-describe('a loopback carrier', () => {
-  test('answers for numbers it does not know, for those it is told to fail, and for itself', async () => {
+describe('loopback carrier', () => {
+  test('responds for unknown numbers, failing numbers and itself', async () => {
     const carrier = await startLoopbackCarrier();
     cleanUps.push(() => carrier.stop());
     carrier.failures.set('+913', 503);
@@ -220,7 +230,7 @@ describe('a loopback carrier', () => {
     await caller.untilStatus(200);
   });
 
-  test('counts a call once, however often its INVITE comes', async () => {
+  test('counts a call once despite repeated INVITEs', async () => {
     const callee = await phone({ answer: 'manual' });
     const carrier = await startLoopbackCarrier({ routes: new Map([['+912', callee.address]]) });
     cleanUps.push(() => carrier.stop());

@@ -24,31 +24,29 @@ export type { SoftphoneAudio } from './audio-source.ts';
 export type { Heard } from './hearing.ts';
 
 export interface SoftphoneOptions {
-  /** For people: who this is. */
   name: string;
-  /** The number it has, e.g. `+919876543210`. */
+  /** Its number, such as `+919876543210`. */
   user: string;
-  /** Default 127.0.0.1. */
+  /** Default: 127.0.0.1. */
   host?: string;
-  /** Default 0: any free one, for UDP and TCP alike. */
+  /** Default: 0, a free port for UDP and TCP. */
   sipPort?: number;
-  /** `manual` rings until told what to do; `ignore` says nothing at all to an INVITE. Default `auto`. */
+  /** `manual` rings until controlled; `ignore` never responds to INVITE. Default: `auto`. */
   answer?: 'auto' | 'manual' | 'ignore' | { status: number; headers?: readonly (readonly [string, string])[] };
-  /** How long it rings before it does what `answer` says. Default 0. */
+  /** Ringing time before `answer` applies. Default: 0. */
   ringForMs?: number;
-  /** 183 with SDP and audio in place of 180. Default false. */
+  /** Sends 183 with SDP and audio in place of 180. Default: false. */
   earlyMedia?: boolean;
-  /** Default PCMU and PCMA. */
+  /** Default: PCMU and PCMA. */
   codecs?: readonly Codec[];
-  /** SRTP, if the caller offers it, or else a 488. Default `none`. */
+  /** SRTP if offered by the caller, otherwise 488. Default: `none`. */
   encryption?: MediaEncryption;
-  /** Default silence. */
+  /** Default: silence. */
   audio?: SoftphoneAudio;
   /** Hangs up this long after the ACK. Default: never. */
   autoHangupAfterMs?: number;
-  /** Answers 200 when a CANCEL arrives, as if the two had crossed. */
+  /** Answers 200 when CANCEL arrives, as if they had crossed. */
   answerOnCancel?: boolean;
-  /** Changes every SDP answer on its way out, to provoke. */
   alterSdp?: (sdp: string) => string;
 }
 
@@ -56,7 +54,7 @@ export type SoftphoneEvent =
   | {
       type: 'invite';
       callId: string;
-      /** User part of From, and the whole P-Asserted-Identity. */
+      /** User part of From, and the complete P-Asserted-Identity. */
       from: string | null;
       assertedIdentity: string | null;
       uri: string;
@@ -65,16 +63,15 @@ export type SoftphoneEvent =
     }
   | { type: 'ringing'; callId: string }
   | { type: 'answered'; callId: string }
-  /** The ACK of our 200. */
   | { type: 'confirmed'; callId: string; message: SipRequest }
   | { type: 'rejected'; callId: string; status: number }
   | { type: 'cancelled'; callId: string; message: SipRequest }
   | { type: 'reinvite'; callId: string; media: RemoteMedia }
-  /** A NOTIFY, such as the outcome of a REFER (RFC 3515). */
+  /** A NOTIFY, such as the result of a REFER (RFC 3515). */
   | { type: 'notified'; callId: string; message: SipRequest }
   | { type: 'bye'; callId: string; by: 'peer' | 'local'; reason: string | null };
 
-/** Starts a telephone: real SIP, real RTP, its own ports. */
+/** Starts a phone with real SIP, real RTP and its own ports. */
 export async function startSoftphone(options: SoftphoneOptions): Promise<Softphone> {
   return await Softphone.start(options);
 }
@@ -84,7 +81,6 @@ export class Softphone {
   readonly user: string;
   readonly log = new EventLog<SoftphoneEvent>();
   readonly calls: SoftphoneCall[] = [];
-  /** INVITEs that began a call, and repetitions of those. */
   readonly counts = { invites: 0, inviteRetransmissions: 0 };
   readonly #options: SoftphoneOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -108,7 +104,6 @@ export class Softphone {
     return phone;
   }
 
-  /** What a carrier's routes need. */
   get address(): { host: string; port: number; transport: 'udp' } {
     return { host: this.#endpoint.host, port: this.#endpoint.port, transport: 'udp' };
   }
@@ -117,7 +112,6 @@ export class Softphone {
     return `sip:${this.#endpoint.uriHost}:${this.#endpoint.port}`;
   }
 
-  /** The call that came last. Throws when there was none. */
   get call(): SoftphoneCall {
     const call = this.calls.at(-1);
     if (call === undefined) throw new Error(`${this.name} had no call`);
@@ -160,13 +154,18 @@ export class Softphone {
     return this.call.voice.hearing.heard();
   }
 
-  /** Resolves as soon as what the last call brought satisfies `isEnough`. */
-  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 60_000) {
+  /** Resolves when the received audio of the last call satisfies `isEnough`. */
+  async untilHeard(isEnough: Parameters<Voice['untilHeard']>[0], timeoutMs = 60_000) {
     await this.until('invite');
     return await this.call.voice.untilHeard(isEnough, timeoutMs);
   }
 
-  /** A request outside any call; resolves with its final status. */
+  async untilTone(frequencyHz: number, aboveDbov?: number) {
+    await this.until('invite');
+    return await this.call.voice.untilTone(frequencyHz, aboveDbov);
+  }
+
+  /** Sends an out-of-dialog request; resolves with its final status. */
   async sendOutside(method: string, uri: string): Promise<number> {
     const { host, port } = parseUri(uri);
     const request = createRequest({
@@ -185,7 +184,7 @@ export class Softphone {
     return response.statusCode;
   }
 
-  /** Closes all sockets without a word to the peers. */
+  /** Closes all sockets without notifying peers. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#requests.close();
@@ -276,7 +275,7 @@ export class Softphone {
     this.#timers.add(timer);
   }
 
-  /** OPTIONS is how a trunk is probed; anything else outside a call belongs to a call that is over. */
+  /** OPTIONS probes a trunk; any other out-of-dialog request belongs to an ended call. */
   #answerOutside(request: SipRequest, from: SipPeer): void {
     const to = header(request, 'To') ?? '';
     const status = request.method === 'OPTIONS' ? 200 : 481;

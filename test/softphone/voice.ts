@@ -14,12 +14,12 @@ import { Hearing } from './hearing.ts';
 
 const DIGIT_FRAMES = 5;
 
-/** The RTP side of one call: says what its source gives, every 20 ms by the clock, and hears what comes. */
+/** RTP side of one call: sends its source every 20 ms and records what arrives. */
 export class Voice {
   readonly rtpPort: number;
   readonly hearing = new Hearing();
   sentPackets = 0;
-  /** Datagrams that were not SRTP under the keys of the call. */
+  /** Datagrams that failed SRTP authentication. */
   droppedPackets = 0;
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
@@ -60,7 +60,6 @@ export class Voice {
     return new Voice(await openPortPair(options.host), options.source, opus);
   }
 
-  /** Starts talking to `remote`, or goes on talking to another one. */
   talkTo(remote: RemoteMedia): void {
     if (this.#closed !== null) return;
     this.#remote = remote;
@@ -74,8 +73,8 @@ export class Voice {
     this.#beat();
   }
 
-  /** Resolves as soon as what was heard satisfies `isEnough`, looked at on every packet. */
-  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 60_000) {
+  /** Resolves when the received audio satisfies `isEnough`, checked for every packet. */
+  async untilHeard(isEnough: (hearing: Hearing) => boolean, timeoutMs = 60_000) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
       if (isEnough(this.hearing)) resolve();
@@ -94,7 +93,20 @@ export class Voice {
     }
   }
 
-  /** Sends the digit as a telephone-event of 100 ms; audio pauses meanwhile. */
+  /** Resolves when the last half second of received audio has the tone at more than `aboveDbov`. */
+  async untilTone(frequencyHz: number, aboveDbov = -16) {
+    let level = Number.NEGATIVE_INFINITY;
+    try {
+      return await this.untilHeard((hearing) => {
+        level = hearing.heard().toneLevels([frequencyHz], 500)[0]!;
+        return hearing.packets > 25 && level > aboveDbov;
+      });
+    } catch (error) {
+      throw new Error(`the tone of ${frequencyHz} Hz has ${level.toFixed(1)} dBov`, { cause: error });
+    }
+  }
+
+  /** Sends a digit as a telephone-event of 100 ms in place of audio. */
   press(digit: string): void {
     const event = eventOfDigit(digit);
     if (event < 0) throw new RangeError('not a DTMF digit');
@@ -112,10 +124,10 @@ export class Voice {
     return this.#closed;
   }
 
-  /** Frames are due by the clock since the start, so that late timers catch up and never drift. */
+  /** Frames are due by the time since the start, so that late timers neither drift nor lose frames. */
   #beat = (): void => {
     const dueFrames = Math.floor((performance.now() - this.#startedAtMs) / FRAME_MS) + 1;
-    // After a long stall (a debugger, a suspended machine) the lost time is not made up.
+    // Time lost in a long stall (debugger, suspended machine) is skipped.
     if (dueFrames - this.#frames > 50) this.#frames = dueFrames - 1;
     while (this.#frames < dueFrames) {
       this.#frames++;
@@ -132,14 +144,14 @@ export class Voice {
     this.#timestamp = (timestamp + FRAME_MS * clockPerMs) >>> 0;
     if (remote === null || this.#source === null) return;
     const payload = nextPayload(this.#source, remote.codec, this.#encoder);
-    // A peer on hold wants nothing (RFC 3264 §8.4).
+    // A peer that holds the call receives nothing (RFC 3264 section 8.4).
     if (remote.direction === 'sendonly' || remote.direction === 'inactive') return;
     const digit = this.#digits[0];
     if (digit === undefined) this.#send(remote, { payloadType: remote.payloadType, timestamp, marker: false }, payload);
     else this.#sendDigit(remote, digit, timestamp);
   }
 
-  /** RFC 4733 §2.5.1: one timestamp per press, a growing duration, the end three times. */
+  /** RFC 4733 section 2.5.1: one timestamp per press, increasing duration, three end packets. */
   #sendDigit(remote: RemoteMedia, digit: { event: number; frame: number; timestamp: number }, timestamp: number): void {
     if (digit.frame === 0) digit.timestamp = timestamp;
     digit.frame++;
@@ -188,7 +200,7 @@ export class Voice {
   }
 }
 
-/** An even port and the one above it (RFC 3550 §11), as the system has them free. */
+/** A free even port and the next one (RFC 3550 section 11). */
 async function openPortPair(host: string): Promise<[Socket, Socket]> {
   for (let attempt = 0; ; attempt++) {
     const type = isIPv6(host) ? 'udp6' : 'udp4';

@@ -1,4 +1,4 @@
-/** Things that come one after the other, and whoever waits for one of them. */
+/** An ordered log of items that tests can await. */
 export class Arrivals<Item> {
   readonly all: Item[] = [];
   #next = Promise.withResolvers<void>();
@@ -9,7 +9,7 @@ export class Arrivals<Item> {
     this.#next = Promise.withResolvers();
   }
 
-  /** The first that matches, whether it came already or is to come. */
+  /** The first match, already present or still to arrive. */
   async first(matches: (item: Item) => boolean): Promise<Item> {
     for (;;) {
       const found = this.all.find(matches);
@@ -18,7 +18,6 @@ export class Arrivals<Item> {
     }
   }
 
-  /** Resolves when so many are there that match. */
   async count(count: number, matches: (item: Item) => boolean = () => true): Promise<void> {
     while (this.all.filter(matches).length < count) await this.#next.promise;
   }

@@ -2,23 +2,24 @@ import type { RecognisedWord } from '../../machines/utterances.ts';
 import { createDiarizer, type DiarizerOptions, relabelled } from '../../speech/diarization/diarizer.ts';
 import { type SpokenUtterance, spokenUtterances } from './spoken.ts';
 
-/** Conversations made of utterances of known people, and how many words diarisation gives to somebody else. */
+/** Conversations composed of utterances of known speakers, to measure diarisation errors. */
 
-/** A stretch of one voice. */
 type Spoken = { who: string; samples: Int16Array };
-/** A word and who really said it. */
-type Heard = { who: string; word: RecognisedWord };
+type LabelledWord = { who: string; word: RecognisedWord };
 
 export const ANY_NUMBER = { minSpeakers: null, maxSpeakers: null };
 
-/** A word every quarter of a second, with who really said it. */
-export async function hear(utterances: Spoken[][], options: Partial<DiarizerOptions> & Pick<DiarizerOptions, 'mode'>) {
+/** Diarises the audio with a word every 250 ms, and returns the words with their actual speakers. */
+export async function diarizeWords(
+  utterances: Spoken[][],
+  options: Partial<DiarizerOptions> & Pick<DiarizerOptions, 'mode'>,
+) {
   const diarizer = createDiarizer({ ...ANY_NUMBER, ...options });
-  const heard: Heard[] = [];
+  const labelled: LabelledWord[] = [];
   let startMs = 0;
   for (const parts of utterances) {
     const samples = joined(parts.map((part) => part.samples));
-    const truth: Heard[] = [];
+    const truth: LabelledWord[] = [];
     let partMs = startMs;
     for (const part of parts) {
       const lengthMs = part.samples.length / 16;
@@ -26,15 +27,15 @@ export async function hear(utterances: Spoken[][], options: Partial<DiarizerOpti
       partMs += lengthMs;
     }
     const words = await diarizer.label({ samples, startMs, words: truth.map(({ word }) => word) });
-    heard.push(...words.map((word, index) => ({ who: truth[index]!.who, word })));
+    labelled.push(...words.map((word, index) => ({ who: truth[index]!.who, word })));
     startMs += samples.length / 16 + 1_000;
   }
-  if (options.mode === 'live') return heard;
+  if (options.mode === 'live') return labelled;
   const words = relabelled(
-    heard.map(({ word }) => word),
+    labelled.map(({ word }) => word),
     diarizer.finish(),
   );
-  return heard.map(({ who }, index) => ({ who, word: words[index]! }));
+  return labelled.map(({ who }, index) => ({ who, word: words[index]! }));
 }
 
 function joined(parts: readonly Int16Array[]): Int16Array {
@@ -51,14 +52,14 @@ function wordAt(startMs: number): RecognisedWord {
   return { word: 'a', startMs, endMs: startMs + 250, confidence: null, speaker: null, original: null };
 }
 
-export function namesIn(heard: readonly Heard[]): string[] {
-  return [...new Set(heard.map(({ word }) => word.speaker ?? 'nobody'))];
+export function namesIn(labelled: readonly LabelledWord[]): string[] {
+  return [...new Set(labelled.map(({ word }) => word.speaker ?? 'nobody'))];
 }
 
-/** Share of words that are not called what their speaker is mostly called, each name being one speaker's. */
-export function errorRate(heard: readonly Heard[]): number {
+/** Share of words with a wrong label, where each label belongs to the speaker who has it most often. */
+export function errorRate(labelled: readonly LabelledWord[]): number {
   const counts = new Map<string, number>();
-  for (const { who, word } of heard) {
+  for (const { who, word } of labelled) {
     const key = JSON.stringify([who, word.speaker]);
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
@@ -70,10 +71,10 @@ export function errorRate(heard: readonly Heard[]): number {
     taken.add(`who ${who}`).add(`name ${name}`);
     right += count;
   }
-  return 1 - right / heard.length;
+  return 1 - right / labelled.length;
 }
 
-/** Everybody's first utterance, everybody's second, ... */
+/** The first utterance of each speaker, then the second, and so on. */
 export function alternating(voices: Record<string, Int16Array[]>): Spoken[][] {
   const longest = Math.max(...Object.values(voices).map((samples) => samples.length));
   return Array.from({ length: longest }, (_, turn) =>
@@ -89,7 +90,7 @@ export function samplesOf(voice: SpokenUtterance['voice']): Int16Array[] {
     .map(({ samples }) => samples);
 }
 
-/** Played slower or faster, which makes the throat longer or shorter. */
+/** Resamples, which scales the pitch and simulates another vocal tract length. */
 export function atSpeed(samples: Int16Array, speed: number): Int16Array {
   return Int16Array.from({ length: Math.floor((samples.length - 1) / speed) }, (_, index) => {
     const at = index * speed;

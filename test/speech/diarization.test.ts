@@ -3,78 +3,82 @@ import { seededRandom } from '../../runtime/seeded-random.ts';
 import { createDiarizer, type SpeakerEmbedder } from '../../speech/diarization/diarizer.ts';
 import { cepstraOf } from '../../speech/diarization/mfcc.ts';
 import * as fc from '../properties.ts';
-import { ANY_NUMBER, alternating, atSpeed, errorRate, hear, namesIn, samplesOf } from './conversation.ts';
+import { ANY_NUMBER, alternating, atSpeed, diarizeWords, errorRate, namesIn, samplesOf } from './conversation.ts';
 
 const READER = samplesOf('austen-reader');
 const PLAYER = samplesOf('card-player');
-/** The same sentences out of a longer throat, on the same recording. */
+/** The same recording with a longer vocal tract. */
 const TALLER_READER = READER.map((samples) => atSpeed(samples, 0.87));
 
 describe('diarisation of a recording', () => {
-  it('tells two people apart, whose number nobody said', async () => {
-    const heard = await hear(alternating({ reader: READER, player: PLAYER }), { mode: 'batch' });
-    expect(namesIn(heard)).toEqual(['speaker_1', 'speaker_2']);
-    expect(errorRate(heard)).toBeLessThan(0.1);
+  it('separates two speakers without a given number', async () => {
+    const labelled = await diarizeWords(alternating({ reader: READER, player: PLAYER }), { mode: 'batch' });
+    expect(namesIn(labelled)).toEqual(['speaker_1', 'speaker_2']);
+    expect(errorRate(labelled)).toBeLessThan(0.1);
   });
 
-  it('tells voices apart that differ in nothing but the voice', async () => {
-    const heard = await hear(alternating({ reader: READER, taller: TALLER_READER }), { mode: 'batch' });
-    expect(namesIn(heard)).toEqual(['speaker_1', 'speaker_2']);
-    expect(errorRate(heard)).toBeLessThan(0.1);
+  it('separates voices that differ in vocal tract only', async () => {
+    const labelled = await diarizeWords(alternating({ reader: READER, taller: TALLER_READER }), { mode: 'batch' });
+    expect(namesIn(labelled)).toEqual(['speaker_1', 'speaker_2']);
+    expect(errorRate(labelled)).toBeLessThan(0.1);
   });
 
-  it('finds who spoke when within one long utterance', async () => {
+  it('finds speaker changes within one long utterance', async () => {
     const one = [alternating({ reader: READER, taller: TALLER_READER }).flat()];
-    expect(errorRate(await hear(one, { mode: 'batch', minSpeakers: 2, maxSpeakers: 2 }))).toBeLessThan(0.1);
+    expect(errorRate(await diarizeWords(one, { mode: 'batch', minSpeakers: 2, maxSpeakers: 2 }))).toBeLessThan(0.1);
   });
 
-  it('does not make two of one', async () => {
+  it('assigns one speaker to a single voice', async () => {
     for (const voice of [READER, PLAYER, TALLER_READER]) {
-      expect(namesIn(await hear(alternating({ voice }), { mode: 'batch' }))).toEqual(['speaker_1']);
+      expect(namesIn(await diarizeWords(alternating({ voice }), { mode: 'batch' }))).toEqual(['speaker_1']);
     }
   });
 
-  it('finds as many voices as there must be, and no more than there may be', async () => {
+  it('respects minimum and maximum of speakers', async () => {
     const utterances = alternating({ reader: READER, player: PLAYER, taller: TALLER_READER });
     for (const count of [1, 2, 4]) {
-      const heard = await hear(utterances, { mode: 'batch', minSpeakers: count, maxSpeakers: count });
-      expect(namesIn(heard), `${count}`).toHaveLength(count);
+      const labelled = await diarizeWords(utterances, { mode: 'batch', minSpeakers: count, maxSpeakers: count });
+      expect(namesIn(labelled), `${count}`).toHaveLength(count);
     }
-    const three = await hear(utterances, { mode: 'batch', minSpeakers: 3, maxSpeakers: 3 });
+    const three = await diarizeWords(utterances, { mode: 'batch', minSpeakers: 3, maxSpeakers: 3 });
     expect(errorRate(three)).toBeLessThan(0.1);
   });
 
-  it('remembers who spoke also beyond the turns it compares', async () => {
+  it('recognises a speaker beyond the turns that it compares', async () => {
     const [short, other] = [PLAYER[0]!, READER[1]!.subarray(0, 24_000)];
     const utterances = Array.from({ length: 262 }, (_, index) => [
       index % 2 === 0 ? { who: 'player', samples: short } : { who: 'reader', samples: other },
     ]);
-    const heard = await hear(utterances, { mode: 'batch' });
-    expect(errorRate(heard)).toBe(0);
+    const labelled = await diarizeWords(utterances, { mode: 'batch' });
+    expect(errorRate(labelled)).toBe(0);
   });
 });
 
 describe('diarisation of a live stream', () => {
-  it('names who spoke at once, and the same voice by the same name later', async () => {
+  it('labels words immediately and reuses the label of a returning voice', async () => {
     const utterances = alternating({ reader: READER, player: PLAYER });
-    const heard = await hear([...utterances, ...utterances], { mode: 'live', minSpeakers: 2, maxSpeakers: 2 });
-    expect(namesIn(heard)).toEqual(['speaker_1', 'speaker_2']);
-    expect(errorRate(heard)).toBeLessThan(0.1);
+    const labelled = await diarizeWords([...utterances, ...utterances], {
+      mode: 'live',
+      minSpeakers: 2,
+      maxSpeakers: 2,
+    });
+    expect(namesIn(labelled)).toEqual(['speaker_1', 'speaker_2']);
+    expect(errorRate(labelled)).toBeLessThan(0.1);
   });
 
-  it('keeps to one name for one voice', async () => {
+  it('keeps one label for one voice', async () => {
     for (const voice of [READER, PLAYER]) {
-      expect(namesIn(await hear(alternating({ voice }), { mode: 'live' }))).toEqual(['speaker_1']);
+      expect(namesIn(await diarizeWords(alternating({ voice }), { mode: 'live' }))).toEqual(['speaker_1']);
     }
   });
 
-  it('never names more speakers than there may be', async () => {
+  it('respects the maximum of speakers', async () => {
     const utterances = alternating({ reader: READER, player: PLAYER, taller: TALLER_READER });
-    const heard = await hear(utterances, { mode: 'live', minSpeakers: 2, maxSpeakers: 2 });
-    expect(namesIn(heard).length).toBeLessThanOrEqual(2);
+    const labelled = await diarizeWords(utterances, { mode: 'live', minSpeakers: 2, maxSpeakers: 2 });
+    expect(namesIn(labelled).length).toBeLessThanOrEqual(2);
   });
 
-  it('names every word, whatever there was to hear', async () => {
+  it('labels every word for any audio', async () => {
     const random = seededRandom(7);
     const noise = Int16Array.from({ length: 16_000 }, () => (random() - 0.5) * 60_000);
     const odd = [
@@ -84,17 +88,17 @@ describe('diarisation of a live stream', () => {
       noise,
       new Int16Array(8_000).fill(-32_768),
     ];
-    const heard = await hear(
+    const labelled = await diarizeWords(
       odd.map((samples) => [{ who: 'nobody', samples }]),
       { mode: 'live' },
     );
-    expect(heard.length).toBeGreaterThan(0);
-    expect(heard.every(({ word }) => /^speaker_\d+$/.test(word.speaker ?? ''))).toBe(true);
+    expect(labelled.length).toBeGreaterThan(0);
+    expect(labelled.every(({ word }) => /^speaker_\d+$/.test(word.speaker ?? ''))).toBe(true);
   });
 });
 
 describe('diarisation with a speaker model', () => {
-  /** Stands for a model: as sure as can be, by how loud somebody is. */
+  /** Simulates a perfect model that embeds the level. */
   const byLevel: SpeakerEmbedder = {
     embed: async (samples) => {
       const mean = samples.reduce((sum, sample) => sum + Math.abs(sample), 0) / samples.length;
@@ -103,35 +107,35 @@ describe('diarisation with a speaker model', () => {
   };
   const loud = (samples: Int16Array, level: number) => samples.map((sample) => Math.sign(sample) * level);
 
-  it('goes by the model', async () => {
+  it('follows the model', async () => {
     const utterances = alternating({
       loud: READER.map((samples) => loud(samples, 8_000)),
       quiet: READER.map((samples) => loud(samples, 800)),
     });
     for (const mode of ['live', 'batch'] as const) {
-      expect(errorRate(await hear(utterances, { mode, embedder: byLevel }))).toBe(0);
+      expect(errorRate(await diarizeWords(utterances, { mode, embedder: byLevel }))).toBe(0);
     }
     expect(createDiarizer({ ...ANY_NUMBER, mode: 'live', embedder: byLevel }).method).toBe('embeddings');
     expect(createDiarizer({ ...ANY_NUMBER, mode: 'live' }).method).toBe('basic');
   });
 
-  it('leaves turns to those before that the model makes nothing of', async () => {
+  it('assigns turns without an embedding to the previous speaker', async () => {
     const answers = [Float32Array.of(1, 0), null, Float32Array.of(Number.NaN, 1), Float32Array.of(0, 0)];
     const embedder: SpeakerEmbedder = { embed: async () => answers.shift() ?? null };
-    const heard = await hear(alternating({ reader: READER, player: PLAYER }), { mode: 'live', embedder });
-    expect(namesIn(heard)).toEqual(['speaker_1']);
+    const labelled = await diarizeWords(alternating({ reader: READER, player: PLAYER }), { mode: 'live', embedder });
+    expect(namesIn(labelled)).toEqual(['speaker_1']);
   });
 });
 
-describe('what diarisation compares', () => {
-  it('does not depend on how loud somebody speaks', () => {
+describe('diarisation features', () => {
+  it('do not depend on the level', () => {
     const loud = cepstraOf(READER[0]!).values;
     const quiet = cepstraOf(READER[0]!.map((sample) => sample / 2)).values;
     const differences = loud.map((value, index) => Math.abs(value - quiet[index]!)).toSorted();
     expect(differences[Math.floor(differences.length * 0.95)]).toBeLessThan(0.2);
   });
 
-  it('is finite for any samples', () => {
+  it('stay finite for any samples', () => {
     fc.assert(
       fc.property(fc.int16Array({ maxLength: 2_000 }), (samples) => {
         expect(cepstraOf(samples).values.every(Number.isFinite)).toBe(true);

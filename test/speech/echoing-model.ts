@@ -5,8 +5,8 @@ import { writeEspeakData } from './humming-models.ts';
 import { encodeOnnx, type OnnxValue } from './tiny-onnx.ts';
 
 /**
- * A model of a few kilobytes as ZipVoice is, which speaks as a recording does: it hums the loudest tone of the
- * recording, the longer the more there is to say.
+ * A ZipVoice model of a few kilobytes that repeats the loudest tone of the reference recording, longer for longer
+ * texts.
  */
 export const ECHOING_RATE_HZ = 24_000;
 
@@ -39,7 +39,7 @@ export async function writeEchoingZipvoice(folder: string): Promise<void> {
       ],
       metadata: { model_type: 'zipvoice', use_espeak: 1 },
     }),
-    // From whatever noise it starts with, it goes straight to where the recording is loud.
+    // Flows from any initial noise straight to the loud bands of the recording.
     'decoder.onnx': encodeOnnx({
       inputs: [
         float('t', [1]),
@@ -88,7 +88,6 @@ export async function writeEchoingZipvoice(folder: string): Promise<void> {
   await writeEspeakData(folder);
 }
 
-/** A second of a tone, as a WAV file. */
 export async function writeTone(path: string, hz: number): Promise<void> {
   const rateHz = 16_000;
   const tone = Int16Array.from({ length: rateHz }, (_, at) => 16_000 * Math.sin((2 * Math.PI * hz * at) / rateHz));
@@ -104,7 +103,7 @@ const BINS = WINDOW / 2 + 1;
 const FRAMES_OF_TOKEN = 6;
 const LOUDNESS = 1;
 
-/** [bins, bands]: of each mel band a tone that begins anew with every frame, so that it goes on without a step. */
+/** [bins, bands]: one tone per mel band with a phase that restarts every frame, which makes it continuous. */
 function toneOfBands(): number[] {
   const mel = (hz: number) => 2595 * Math.log10(1 + hz / 700);
   const tones = new Array<number>(BINS * BANDS).fill(0);

@@ -10,39 +10,32 @@ import {
 } from '../../speech/recognizer.ts';
 import { Arrivals } from './arrivals.ts';
 
-/**
- * An engine that understands spoken numbers only: each sample that is not 0 is a word. What else it does stands in a
- * script, which is asked before each step of each recognizer.
- */
+/** An engine that recognises numbers: each sample other than 0 is a word. A script is called before each step. */
 export interface FakeEngineOptions {
   engine?: EngineName;
   model?: string;
   languages?: readonly string[];
   detectsLanguage?: boolean;
   streams?: boolean;
-  /** Default 1. */
   utterancesAtOnce?: number;
   maxInstances?: number;
-  /** Language that is detected when none is told. */
+  /** The detected language if none is given. */
   detected?: string;
-  /** Called before each step; may throw, or take until the test lets go on. */
+  /** Called before each step; may throw or block. */
   script?: (step: FakeStep) => void | Promise<void>;
 }
 
 export interface FakeStep {
-  type: 'load' | 'begin' | 'write' | 'hypothesis' | 'finish' | 'cancel' | 'close';
+  type: 'load' | 'begin' | 'write' | 'pause' | 'hypothesis' | 'finish' | 'cancel' | 'close';
   model: string;
-  /** Of the recognizer, in the order in which they were loaded. */
   instance: number;
-  /** All words of the utterance so far, those that are written now included. */
+  /** All words of the utterance, including those of this step. */
   words: readonly number[];
   options: UtteranceOptions | null;
 }
 
 export interface FakeEngine extends RecognitionEngine {
-  /** All that were taken, in order. */
   readonly steps: Arrivals<FakeStep>;
-  /** Recognizers that are loaded and not closed. */
   readonly alive: number;
 }
 
@@ -91,7 +84,7 @@ export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   };
 }
 
-/** Samples that say these words, spread over a time. */
+/** Samples that encode words, spread over a duration. */
 export function spoken(words: readonly number[], durationMs = 100): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(durationMs * 16);
   words.forEach((word, index) => {
@@ -140,6 +133,11 @@ class FakeRecognizer implements Recognizer {
     });
     this.#samples += samples.length;
     await this.#take('write');
+  }
+
+  async pause(): Promise<void> {
+    this.#requireUtterance();
+    await this.#take('pause');
   }
 
   async hypothesis(): Promise<Hypothesis | null> {

@@ -4,7 +4,7 @@ import * as fc from '../properties.ts';
 import { spokenUtterances } from './spoken.ts';
 import { anyText } from './words.ts';
 
-describe('the hallucination gate', () => {
+describe('hallucination gate', () => {
   it('rejects loops of words and of sentences', () => {
     expect(reasonFor('you '.repeat(12), { speechMs: 6_000 })).toBe('repetition');
     expect(reasonFor('thank you for watching. '.repeat(4), { speechMs: 6_000 })).toBe('repetition');
@@ -17,25 +17,25 @@ describe('the hallucination gate', () => {
     expect(reasonFor([...verses, ...verses, ...verses].join(', '), { speechMs: 30_000 })).toBe('repetition');
   });
 
-  it('rejects what nobody could say in the time', () => {
+  it('rejects impossibly fast speech', () => {
     const text = 'thank you very much for calling our support line and have a very nice day';
     expect(reasonFor(text, { speechMs: 300 })).toBe('too_fast');
     expect(reasonFor(text, { speechMs: 3_500 })).toBeNull();
     expect(reasonFor('非常感谢您致电我们的客户服务热线祝您愉快', { speechMs: 300 })).toBe('too_fast');
   });
 
-  it('rejects text where no voice was heard', () => {
+  it('rejects text without voice activity', () => {
     expect(reasonFor('thank you', { speechMs: 30 })).toBe('no_speech');
   });
 
-  it('rejects a guess in noise, but not where noise or confidence are unknown', () => {
+  it('rejects a low-confidence guess in noise, unless noise or confidence are unknown', () => {
     expect(reasonFor('the cat', { snrDb: 1 }, { confidence: 0.1 })).toBe('guess_in_noise');
     expect(reasonFor('the cat', { snrDb: null }, { confidence: 0.1 })).toBeNull();
     expect(reasonFor('the cat', { snrDb: 1 }, { confidence: null })).toBeNull();
     expect(reasonFor('the cat', { snrDb: 20 }, { confidence: 0.1 })).toBeNull();
   });
 
-  it('rejects the sentence before where hardly anything was said', () => {
+  it('rejects a repeated sentence after very short speech', () => {
     const previousTexts = ['How are you?', 'I will call you back tomorrow.'];
     const weak = { speechMs: 450, endMs: 4_000 };
     expect(reasonFor('I will call you back tomorrow', weak, { previousTexts })).toBe('echo');
@@ -43,12 +43,12 @@ describe('the hallucination gate', () => {
     expect(reasonFor('How are you', weak, { previousTexts })).toBeNull();
   });
 
-  it('passes silence: nothing was made up', () => {
+  it('accepts an empty text', () => {
     expect(reasonFor('', { speechMs: 0 })).toBeNull();
     expect(reasonFor(' . ', { speechMs: 0 })).toBeNull();
   });
 
-  it('passes short answers, also repeated, in many languages', () => {
+  it('accepts short answers in many languages, even repeated', () => {
     const answers = [
       'yes',
       'no',
@@ -82,7 +82,7 @@ describe('the hallucination gate', () => {
     );
   });
 
-  it('judges any text', () => {
+  it('accepts any text as input', () => {
     fc.assert(
       fc.property(anyText, fc.nat(10_000), (text, speechMs) => {
         expect(['string', 'object']).toContain(typeof reasonFor(text, { speechMs }));
@@ -90,7 +90,7 @@ describe('the hallucination gate', () => {
     );
   });
 
-  it('passes dictated numbers', () => {
+  it('accepts dictated numbers', () => {
     const digits = fc.constantFrom('zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine');
     fc.assert(
       fc.property(fc.uniqueArray(digits, { minLength: 8, maxLength: 10 }), (order) => {
@@ -101,7 +101,7 @@ describe('the hallucination gate', () => {
     expect(reasonFor('0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0', { speechMs: 6_000 })).toBeNull();
   });
 
-  it('passes what people really said, one sentence and all in one', () => {
+  it('accepts real speech, by sentence and as a whole', () => {
     const utterances = spokenUtterances();
     for (const { text, samples } of utterances) {
       expect(reasonFor(text, { speechMs: samples.length / 32 }), text).toBeNull();
@@ -112,14 +112,14 @@ describe('the hallucination gate', () => {
 
 function reasonFor(
   text: string,
-  heard: { speechMs?: number; endMs?: number; snrDb?: number | null },
+  speech: { speechMs?: number; endMs?: number; snrDb?: number | null },
   rest: { confidence?: number | null; previousTexts?: string[] } = {},
 ): string | null {
-  const speechMs = heard.speechMs ?? 1_000;
+  const speechMs = speech.speechMs ?? 1_000;
   const verdict = judgeHallucination({
     text,
     confidence: rest.confidence ?? null,
-    summary: { channel: 0, startMs: 0, endMs: heard.endMs ?? speechMs, speechMs, snrDb: heard.snrDb ?? null },
+    summary: { channel: 0, startMs: 0, endMs: speech.endMs ?? speechMs, speechMs, snrDb: speech.snrDb ?? null },
     previousTexts: rest.previousTexts ?? [],
   });
   expect(verdict.rejected).toBe(verdict.reason !== null);

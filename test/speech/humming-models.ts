@@ -4,27 +4,24 @@ import load from '@echogarden/espeak-ng-emscripten';
 import { encodeOnnx, type OnnxModel, type OnnxNode, type OnnxTensor, type OnnxValue } from './tiny-onnx.ts';
 
 /**
- * Models of a few kilobytes that hum: each token of a text is a tone of its own, as long as the pace asks, and each
- * speaker hums at another pitch. They take the real paths of sherpa-onnx from text to samples, deterministically.
+ * Models of a few kilobytes that hum: each token is a tone, its length follows the speed, and each speaker has a
+ * different pitch. They exercise the real sherpa-onnx code deterministically.
  */
 
-/** Of every humming model. */
 export const HUMMING_RATE_HZ = 16_000;
-/** How long a token is at a speed of 1. */
 export const HUMMED_TOKEN_SAMPLES = 800;
 
 export interface HummingOptions {
   speakers?: number;
-  /** On top of, or instead of, what the model says about itself. */
   metadata?: Readonly<Record<string, string | number>>;
 }
 
-/** What speaker `sid` hums for the token with this number; letters count from 1. */
+/** Frequency of a token, counted from 1, for speaker `sid`. */
 export function hummedHz(token: number, sid = 0): number {
   return (LOWEST_HZ + STEP_HZ * token) * (1 + sid / 2);
 }
 
-/** A folder with a VITS model that reads letters, as some of Coqui do. */
+/** Writes a VITS model with letters as tokens, such as those of Coqui. */
 export async function writeHummingVits(folder: string, { speakers = 1, metadata = {} }: HummingOptions = {}) {
   const scales = ['noise_scale', 'length_scale', 'noise_scale_w'].map((name) => float(name, [1]));
   await writeFiles(folder, {
@@ -43,7 +40,7 @@ export async function writeHummingVits(folder: string, { speakers = 1, metadata 
   });
 }
 
-/** A folder with a VITS model as trained with Piper, which reads phonemes of eSpeak NG. */
+/** Writes a Piper VITS model with eSpeak NG phonemes. */
 export async function writeHummingPiper(folder: string, { speakers = 1, metadata = {} }: HummingOptions = {}) {
   await writeFiles(folder, {
     'en_US-hum-low.onnx': encodeOnnx({
@@ -64,7 +61,7 @@ export async function writeHummingPiper(folder: string, { speakers = 1, metadata
   await writeEspeakData(folder);
 }
 
-/** A folder with a model as Kokoro is, whose speakers have a style for each length of a text. */
+/** Writes a Kokoro model, with a style per speaker and text length. */
 export async function writeHummingKokoro(folder: string, { speakers = 1, metadata = {} }: HummingOptions = {}) {
   const styles = Array.from({ length: speakers }, (_, sid) => new Float32Array(MOST_TOKENS * STYLE_SIZE).fill(sid));
   await writeFiles(folder, {
@@ -81,7 +78,7 @@ export async function writeHummingKokoro(folder: string, { speakers = 1, metadat
   await writeEspeakData(folder);
 }
 
-/** A folder with a model as Kitten is: as Kokoro, with one style for each speaker. */
+/** Writes a Kitten model: as Kokoro, with one style per speaker. */
 export async function writeHummingKitten(folder: string, { speakers = 1, metadata = {} }: HummingOptions = {}) {
   const styles = Array.from({ length: speakers }, (_, sid) => new Float32Array(STYLE_SIZE).fill(sid));
   await writeFiles(folder, {
@@ -98,7 +95,7 @@ export async function writeHummingKitten(folder: string, { speakers = 1, metadat
   await writeEspeakData(folder);
 }
 
-/** A folder with an acoustic model as Matcha's are, whose spectrogram is the samples, and a vocoder that says so. */
+/** Writes a Matcha acoustic model whose spectrogram is the waveform, with a vocoder that passes it through. */
 export async function writeHummingMatcha(folder: string, { metadata = {} }: HummingOptions = {}) {
   await writeFiles(folder, {
     'model-steps-3.onnx': encodeOnnx({
@@ -161,7 +158,7 @@ const TOKENS = integers('x', ['N', 'T']);
 
 const SPEAKER_OF_SID: OnnxNode[] = [{ operator: 'Cast', inputs: ['sid'], outputs: ['speaker'], attributes: { to: 1 } }];
 
-/** `x` [1, T] becomes `hummed` [S], of the `speaker`. */
+/** Maps `x` [1, T] to `hummed` [S] for `speaker`. */
 function hum(lengthScale: string, { speaker = 'speaker' } = {}): OnnxNode[] {
   return [
     { operator: 'Shape', inputs: ['x'], outputs: ['shape'] },
@@ -204,7 +201,7 @@ const WEIGHTS: OnnxTensor[] = [
   },
 ];
 
-/** The style of a speaker is made of its number. */
+/** The style encodes the speaker number. */
 function styledModel(metadata: OnnxModel['metadata']): OnnxModel {
   return {
     inputs: [TOKENS, float('style', ['N', STYLE_SIZE]), float('speed', [1])],
@@ -250,7 +247,7 @@ async function writeFiles(folder: string, files: Readonly<Record<string, string 
 const ESPEAK_HOME = '/usr/share/espeak-ng-data';
 const ESPEAK_FILES = ['phontab', 'phonindex', 'phondata', 'intonations', 'en_dict', 'lang/gmw/en', 'lang/gmw/en-US'];
 
-/** What sherpa-onnx needs to read English by eSpeak NG, from the package of eSpeak NG. */
+/** The eSpeak NG data that sherpa-onnx needs for English, from the eSpeak NG package. */
 export async function writeEspeakData(folder: string): Promise<void> {
   const { FS } = await load();
   for (const name of ESPEAK_FILES) {

@@ -6,20 +6,20 @@ import { spokenUtterances } from './spoken.ts';
 import { wordsOf } from './words.ts';
 
 describe('keyword boost', () => {
-  it('puts a term in the place of a word that sounds like it, and says what was understood', () => {
+  it('replaces a similar word by a term and records the original', () => {
     const { text, words } = boost('mister john dashboard had then', ['Dashwood']);
     expect(text).toBe('mister john Dashwood had then');
     expect(words[2]).toEqual({ ...wordsOf('a b dashboard', 0.4)[2], word: 'Dashwood', original: 'dashboard' });
     expect(words.filter(({ original }) => original !== null)).toHaveLength(1);
   });
 
-  it('joins words that are one term', () => {
+  it('joins words that form one term', () => {
     const { text, words } = boost('we run cooper netties here', ['Kubernetes']);
     expect(text).toBe('we run Kubernetes here');
     expect(words[2]).toMatchObject({ word: 'Kubernetes', original: 'cooper netties', startMs: 600, endMs: 1_150 });
   });
 
-  it('splits a word that is a term of several, in the time it took', () => {
+  it('splits a word into a term of several, within its time', () => {
     const { text, words } = boost('call johnsmith now', ['John Smith']);
     expect(text).toBe('call John Smith now');
     const [, john, smith] = words;
@@ -27,7 +27,7 @@ describe('keyword boost', () => {
     expect(smith).toMatchObject({ original: 'johnsmith', startMs: john!.endMs, endMs: 550 });
   });
 
-  it('marks only the word of a term that was misheard', () => {
+  it('marks only the misrecognised word of a term', () => {
     const { words } = boost('please call john smyth', ['John Smith']);
     expect(words.map(({ word, original }) => [word, original]).slice(2)).toEqual([
       ['John', null],
@@ -35,25 +35,25 @@ describe('keyword boost', () => {
     ]);
   });
 
-  it('takes the least confidence of words that are joined', () => {
+  it('uses the lowest confidence of joined words', () => {
     const words = wordsOf('cooper netties', 0.5);
     words[1]!.confidence = 0.2;
     expect(boostKeywords({ text: 'cooper netties', words }, terms(['Kubernetes'])).words[0]!.confidence).toBe(0.2);
   });
 
-  it('does not mark what is a term already, but writes it as the term is', () => {
+  it('adopts the spelling of a matching term without a mark', () => {
     const { text, words } = boost('ask openai about it', ['OpenAI']);
     expect(text).toBe('ask OpenAI about it');
     expect(words.every(({ original }) => original === null)).toBe(true);
   });
 
-  it('leaves the punctuation of the text where it was', () => {
+  it('keeps the punctuation in place', () => {
     expect(boost('Well, "dashboard", he said; Dash would!', ['Dashwood']).text).toBe(
       'Well, "Dashwood", he said; Dashwood!',
     );
   });
 
-  it('writes the words anew where the text has others', () => {
+  it('updates the words if the text differs from them', () => {
     const { text } = boostKeywords(
       { text: '2 dashboards.', words: wordsOf('two dashboard', 0.4) },
       terms(['Dashwood']),
@@ -61,13 +61,13 @@ describe('keyword boost', () => {
     expect(text).toBe('two Dashwood');
   });
 
-  it('replaces a confident word only by what sounds the same', () => {
+  it('replaces a confident word only if it sounds the same', () => {
     expect(boost('the cat sat', ['cut'], { confidence: 0.95 }).text).toBe('the cat sat');
     expect(boost('the cat sat', ['cut'], { confidence: 0.2 }).text).toBe('the cut sat');
     expect(boost('open an in voice', ['invoice'], { confidence: 0.95 }).text).toBe('open an invoice');
   });
 
-  it('wants less likeness for more weight, and none with weight 0', () => {
+  it('requires less similarity for a higher weight, and ignores weight 0', () => {
     const by = (weight: number) => boost('a random exchange', ['tandem'], { weight, confidence: 0.5 }).text;
     expect(by(0)).toBe('a random exchange');
     expect(by(1)).toBe('a random exchange');
@@ -75,45 +75,47 @@ describe('keyword boost', () => {
     expect(boost('mister dashboard', ['Dashwood'], { weight: 0, confidence: 0 }).text).toBe('mister dashboard');
   });
 
-  it('never takes words away that it would have taken with less weight', () => {
+  it('replaces at least as many words for a higher weight', () => {
     fc.assert(
       fc.property(fc.constantFrom(...NAMES), fc.double({ min: 0, max: 1, noNaN: true }), (name, confidence) => {
-        const misheard = `${name.slice(0, -1)}o`.toLowerCase();
-        const boosted = [0.1, 0.5, 1, 2, 5, 10].map((weight) => boost(misheard, [name], { weight, confidence }).text);
+        const misrecognised = `${name.slice(0, -1)}o`.toLowerCase();
+        const boosted = [0.1, 0.5, 1, 2, 5, 10].map(
+          (weight) => boost(misrecognised, [name], { weight, confidence }).text,
+        );
         const first = boosted.indexOf(name);
         if (first >= 0) expect(boosted.slice(first)).toEqual(boosted.slice(first).fill(name));
       }),
     );
   });
 
-  it('works letter by letter in other scripts', () => {
+  it('compares letters in other scripts', () => {
     expect(boost('मुझे रमेष से बात करनी है', ['रमेश'], { weight: 5, confidence: 0.3 }).text).toBe('मुझे रमेश से बात करनी है');
   });
 
-  it('does not reach over the end of a sentence or into what another person said', () => {
+  it('never crosses a sentence end or a speaker change', () => {
     expect(boost('a cooper. netties', ['Kubernetes']).text).toBe('a cooper. netties');
     const words = wordsOf('cooper netties', 0.4).map((word, index) => ({ ...word, speaker: `speaker_${index + 1}` }));
     expect(boostKeywords({ text: 'cooper netties', words }, terms(['Kubernetes'])).text).toBe('cooper netties');
   });
 
-  it('leaves ordinary sentences as they are, whatever names are expected', () => {
+  it('keeps ordinary sentences for any keywords', () => {
     for (const { text } of spokenUtterances()) {
       const names = NAMES.filter((name) => !text.includes(name.toLowerCase()));
       expect(boost(text, names, { confidence: 0.8 }).text).toBe(text);
     }
   });
 
-  it('keeps times in order and inside of what was heard, for any words and terms', () => {
+  it('keeps times ordered and in range for any words and terms', () => {
     const word = fc.stringMatching(/^[a-z]{1,8}[.,]?$/);
     const term = fc.array(fc.stringMatching(/^[A-Za-z]{1,8}$/), { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(
         fc.array(word, { minLength: 1, maxLength: 10 }),
         fc.array(term, { minLength: 1, maxLength: 10 }),
-        (heard, keywords) => {
-          const before = wordsOf(heard.join(' '), 0.2);
+        (recognised, keywords) => {
+          const before = wordsOf(recognised.join(' '), 0.2);
           const { words, text } = boostKeywords(
-            { text: heard.join(' '), words: before },
+            { text: recognised.join(' '), words: before },
             keywords.map((parts) => ({ term: parts.join(' '), weight: 10 })),
           );
           expect(text).toBe(words.map((each) => each.word).join(' '));

@@ -6,8 +6,8 @@ import {
   TRANSCRIPTION_LANGUAGES,
 } from '../../speech/languages.ts';
 
-describe('the catalogue of languages', () => {
-  it('has 39, each once, in order, with a code of ISO 639-1 and its English name', () => {
+describe('language catalogue', () => {
+  it('lists 39 unique ISO 639-1 codes in order, with English names', () => {
     const codes = TRANSCRIPTION_LANGUAGES.map(({ code }) => code);
     expect(codes).toHaveLength(39);
     expect(codes).toEqual([...new Set(codes)].sort());
@@ -18,12 +18,12 @@ describe('the catalogue of languages', () => {
     }
   });
 
-  it('takes all but twelve live', () => {
+  it('excludes twelve languages from live transcription', () => {
     const filesOnly = TRANSCRIPTION_LANGUAGES.filter(({ isLive }) => !isLive).map(({ code }) => code);
     expect(filesOnly.sort()).toEqual('fa he id ja ko sw th tl tr ur vi zh'.split(' '));
   });
 
-  it('knows nothing but codes, and tells dialects of Arabic from Arabic', () => {
+  it('matches exact codes only and detects Arabic dialects', () => {
     expect(findTranscriptionLanguage('hi')).toEqual({ code: 'hi', name: 'Hindi', isLive: true });
     for (const code of ['auto', 'HI', 'en-US', 'xx', '', 'constructor']) {
       expect(findTranscriptionLanguage(code), code).toBeNull();
@@ -35,7 +35,7 @@ describe('the catalogue of languages', () => {
     ]);
   });
 
-  it('names languages for a person', () => {
+  it('lists names for display', () => {
     expect([describeLanguage('ta'), describeLanguage('cy')]).toEqual(['Tamil (ta)', 'cy']);
   });
 });

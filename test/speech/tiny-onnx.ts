@@ -1,20 +1,20 @@
 /**
- * Writes ONNX models of a few kilobytes for tests: just enough of the protobuf format (onnx.proto, version 8 of the
- * format) for graphs of a few nodes with their weights and metadata.
+ * Writes ONNX models of a few kilobytes: the subset of the protobuf format (onnx.proto, version 8) for graphs of a few
+ * nodes with weights and metadata.
  */
 export interface OnnxModel {
   inputs: readonly OnnxValue[];
   outputs: readonly OnnxValue[];
   nodes: readonly OnnxNode[];
   weights: readonly OnnxTensor[];
-  /** What sherpa-onnx reads to know the model. */
+  /** Metadata that identifies the model to sherpa-onnx. */
   metadata: Readonly<Record<string, string | number>>;
 }
 
 export interface OnnxValue {
   name: string;
   type: 'float' | 'int64' | 'int32';
-  /** A text is a dimension that may be anything. */
+  /** A string is a free dimension. */
   shape: readonly (number | string)[];
 }
 

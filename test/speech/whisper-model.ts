@@ -2,15 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { encodeOnnx, type OnnxModel } from './tiny-onnx.ts';
 
-/** What the Whisper model says of whatever it hears, and when. */
 export const WHISPERED = { text: 'Hello.', startMs: 200, endMs: 600 };
 
 /**
- * A folder with a multilingual Whisper model, which tells English from French by whether the lower or the upper half
- * of the bands is louder, and always says the same.
+ * Writes a multilingual Whisper model that detects French if the upper half of the bands is louder, otherwise English,
+ * and always returns the same text.
  */
 export async function writeWhisper(folder: string): Promise<void> {
-  // As in the real ones: text, then the end of it, then commands, then times in steps of 20 ms up to 30 s.
+  // As in real models: text, end of text, commands, then timestamps in steps of 20 ms up to 30 s.
   const ids = {
     hello: 0,
     blank: 1,

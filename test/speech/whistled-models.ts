@@ -3,20 +3,18 @@ import { join } from 'node:path';
 import { encodeOnnx, type OnnxModel, type OnnxTensor } from './tiny-onnx.ts';
 
 /**
- * Models of a few kilobytes that understand a whistled language: each token is a tone in the middle of one of the 80
- * mel bands of which sherpa-onnx makes its features, and whatever is quiet is blank. They take the real paths of the
- * library from samples to text, deterministically.
+ * Models of a few kilobytes for a whistled language: each token is a tone in the centre of one of the 80 mel bands of
+ * sherpa-onnx; silence is blank. They exercise the real library deterministically.
  */
 export interface WhistledToken {
   /** As in `tokens.txt`: `▁` begins a word. */
   token: string;
-  /** The band of its tone. */
   band: number;
-  /** Added to its score: of two tokens of the same band the favoured one wins. */
+  /** Added to its score, to rank two tokens of the same band. */
   favour?: number;
 }
 
-/** The words "go forward ten meters"; `tan` is what `ten` is taken for unless somebody expects `ten`. */
+/** The words "go forward ten meters"; `tan` wins over `ten` without a hotword. */
 export const WHISTLED_TOKENS: readonly WhistledToken[] = [
   { token: '▁go', band: 12 },
   { token: '▁for', band: 20 },
@@ -30,7 +28,7 @@ export const WHISTLED_TOKENS: readonly WhistledToken[] = [
 const TOKEN_MS = 200;
 const GAP_MS = 100;
 
-/** How the tokens sound: each 200 ms, with 100 ms of silence before each and behind the last. */
+/** Renders tokens of 200 ms, each with 100 ms of silence before and after. */
 export function whistle(tokens: readonly string[]): Int16Array<ArrayBuffer> {
   const token = (TOKEN_MS * RATE_HZ) / 1000;
   const gap = (GAP_MS * RATE_HZ) / 1000;
@@ -40,7 +38,7 @@ export function whistle(tokens: readonly string[]): Int16Array<ArrayBuffer> {
     const step = (2 * Math.PI * bandCentreHz(band)) / RATE_HZ;
     const start = gap + index * (token + gap);
     for (let at = 0; at < token; at++) {
-      // Faded in and out, so that it does not click in all bands.
+      // Fades avoid clicks, which would excite all bands.
       const fade = Math.sin((Math.PI * at) / token) ** 0.5;
       samples[start + at] = Math.round(16_000 * fade * Math.sin(step * at));
     }
@@ -48,12 +46,11 @@ export function whistle(tokens: readonly string[]): Int16Array<ArrayBuffer> {
   return samples;
 }
 
-/** When the token at that place begins. */
 export function whistledAtMs(index: number): number {
   return GAP_MS + index * (TOKEN_MS + GAP_MS);
 }
 
-/** A folder with a streaming CTC model, as exported from NeMo. */
+/** Writes a streaming CTC model as exported from NeMo. */
 export async function writeStreamingCtc(folder: string, { subsampling = SUBSAMPLING } = {}): Promise<void> {
   const scores = scoresAt(subsampling);
   const caches = ['cache_last_channel', 'cache_last_time'];
@@ -100,7 +97,7 @@ export async function writeStreamingCtc(folder: string, { subsampling = SUBSAMPL
   });
 }
 
-/** A folder with a model that recognises whole utterances: a CTC model as exported from icefall. */
+/** Writes an offline CTC model as exported from icefall. */
 export async function writeOfflineCtc(folder: string): Promise<void> {
   await writeModel(folder, {
     'model.onnx': {
@@ -124,7 +121,7 @@ export async function writeOfflineCtc(folder: string): Promise<void> {
   });
 }
 
-/** A folder with a streaming transducer, as exported from icefall. It has confidences, and takes hotwords. */
+/** Writes a streaming transducer as exported from icefall, with confidences and hotwords. */
 export async function writeStreamingTransducer(folder: string): Promise<void> {
   const states = ['h', 'c'];
   const state = (name: string) => ({ name, type: 'float' as const, shape: [1, 'N', 1] });
@@ -152,7 +149,6 @@ export async function writeStreamingTransducer(folder: string): Promise<void> {
   });
 }
 
-/** The same for whole utterances. */
 export async function writeOfflineTransducer(folder: string): Promise<void> {
   await writeTransducer(folder, {
     inputs: [
@@ -201,12 +197,12 @@ async function writeTransducer(folder: string, encoder: OnnxModel): Promise<void
       metadata: { joiner_dim: TOKEN_COUNT },
     },
   });
-  // What turns words into tokens: pieces and their scores, as exported from SentencePiece.
+  // SentencePiece vocabulary with scores, needed for hotwords.
   const pieces = WHISTLED_TOKENS.map(({ token }) => `${token}\t-1`);
   await writeFile(join(folder, 'bpe.vocab'), `<blk>\t0\n${pieces.join('\n')}\n`);
 }
 
-/** A folder with a model that sets punctuation: a full stop behind `meters`, a comma behind `go`. */
+/** Writes a punctuation model: full stop after `meters`, comma after `go`. */
 export async function writePunctuation(folder: string): Promise<void> {
   const tokens = ['<unk>', 'go', 'meters'];
   const marks = ['<unk>', '_', '，', '。', '？', '、'];
@@ -241,11 +237,10 @@ const BANDS = 80;
 const SUBSAMPLING = 4;
 const CHUNK_FRAMES = 16;
 const CONTEXT_TOKENS = 2;
-/** With the blank. */
 const TOKEN_COUNT = WHISTLED_TOKENS.length + 1;
 const QUIET_LOG_ENERGY = 1;
 
-/** `features` [N, T, 80] become `scores` [N, T/n, tokens]: the energy of each token's band, against that of quiet. */
+/** Maps `features` [N, T, 80] to `scores` [N, T/n, tokens]: band energy against silence. */
 const scoresAt = (subsampling: number) =>
   ({
     nodes: [
@@ -269,7 +264,7 @@ const scoresAt = (subsampling: number) =>
 
 const SCORES = scoresAt(SUBSAMPLING);
 
-/** `x_lens` becomes the number of frames that are left of it, rounded up. */
+/** Maps `x_lens` to the number of output frames, rounded up. */
 function lengthNodes(output: string): OnnxModel['nodes'] {
   return [
     { operator: 'Add', inputs: ['x_lens', 'round_up'], outputs: ['rounded'] },
@@ -288,7 +283,7 @@ function bandWeights(): number[] {
   return weights;
 }
 
-/** A transducer would say a token for as long as it sounds: none follows itself, nor the one of its band. */
+/** Prevents a transducer from emitting a token twice for one sound: a token never follows itself or one of its band. */
 function alreadySaid(): number[] {
   const weights = new Array<number>(TOKEN_COUNT * TOKEN_COUNT).fill(0);
   for (const [said, { band }] of WHISTLED_TOKENS.entries()) {
@@ -299,7 +294,7 @@ function alreadySaid(): number[] {
   return weights;
 }
 
-/** Of Kaldi's mel filter bank: 80 bands from 20 to 7,600 Hz. */
+/** Kaldi mel filter bank: 80 bands from 20 to 7,600 Hz. */
 function bandCentreHz(band: number): number {
   const mel = (hertz: number) => 1127 * Math.log(1 + hertz / 700);
   const low = mel(20);

@@ -4,7 +4,7 @@ import * as fc from '../properties.ts';
 import { anyText } from './words.ts';
 
 describe('word error rate', () => {
-  it('counts words that were exchanged, missed and added', () => {
+  it('counts substitutions, deletions and insertions', () => {
     expect(wordErrors('he was not an ill disposed young man', 'he was not an illness those young man')).toEqual({
       words: 8,
       substituted: 2,
@@ -20,7 +20,7 @@ describe('word error rate', () => {
     expect(errorRate(wordErrors('go forward ten meters', 'go ten meters now'))).toBe(0.5);
   });
 
-  it('does not mind case, punctuation and how numbers are written', () => {
+  it('ignores case, punctuation and number formats', () => {
     const same = [
       ['Press 1, OK?', 'press one okay'],
       ['dial 500.', 'DIAL five hundred'],
@@ -34,19 +34,19 @@ describe('word error rate', () => {
     for (const [said, understood] of same) expect(errorRate(wordErrors(said, understood)), said).toBe(0);
   });
 
-  it('is 1 when nothing was understood, more when more was made up, 0 when there was nothing', () => {
+  it('ranges from 0 for no error to 1 for no words, and above 1 for insertions', () => {
     expect(errorRate(wordErrors('yes please', ''))).toBe(1);
     expect(errorRate(wordErrors('yes', 'no no no'))).toBe(3);
     expect(errorRate(wordErrors('', 'no'))).toBe(1);
     expect(errorRate(wordErrors('', ''))).toBe(0);
   });
 
-  it('weighs utterances by their words', () => {
+  it('weights utterances by their words', () => {
     const sum = sumOfErrors([wordErrors('one two three', 'one two three'), wordErrors('one', 'two')]);
     expect(errorRate(sum)).toBe(0.25);
   });
 
-  it('lies between rates that are the closer the more utterances there are', () => {
+  it('gives a confidence interval that narrows with more utterances', () => {
     const half = [wordErrors('one two', 'one two'), wordErrors('one two', '')];
     const widthOf = (times: number) => {
       const [low, high] = errorRateInterval(Array.from({ length: times }, () => half).flat());
@@ -59,7 +59,7 @@ describe('word error rate', () => {
     expect(widthOf(50)).toBeLessThan(0.25);
   });
 
-  it('is a distance: symmetric in its sum, never above what replacing everything takes', () => {
+  it('counts a symmetric number of errors, at most that of replacing everything', () => {
     const text = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 8 }).map((words) => words.join(' '));
     fc.assert(
       fc.property(text, text, (a, b) => {
@@ -74,7 +74,7 @@ describe('word error rate', () => {
     );
   });
 
-  it('takes any text', () => {
+  it('accepts any text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(errorRate(wordErrors(text, text))).toBe(0);

@@ -16,5 +16,5 @@ export function wordsOf(text: string, confidence: number | null = null): Recogni
     }));
 }
 
-/** Of any characters, half of surrogate pairs and unassigned ones included. */
+/** Any code points, including lone surrogates and unassigned ones. */
 export const anyText = fc.array(fc.nat(0x10ffff), { maxLength: 100 }).map((codes) => String.fromCodePoint(...codes));

@@ -18,7 +18,7 @@ onEveryServer('billing', (database) => {
     return { sql, workspaceId: workspace.id, userId: user.id };
   }
 
-  it("has the specification's prices, unless the plan or the workspace has its own", async () => {
+  it('uses default prices unless the plan or the workspace has its own', async () => {
     const { sql, workspaceId } = await ready();
     const other = await seedWorkspace(sql);
     expect(await priceBookOf(sql, workspaceId)).toEqual(DEFAULT_PRICES);
@@ -37,7 +37,7 @@ onEveryServer('billing', (database) => {
     await expect(set({ workspaceId }, -1n)).rejects.toThrow(RangeError);
   });
 
-  it('charges a call to the key and user that placed it, and says so in the usage log', async () => {
+  it('charges a call to the key and user that placed it, with a usage log entry', async () => {
     const { sql, workspaceId, userId } = await ready();
     await seedTrunk(sql, { workspaceId });
     const input = admission({ workspaceId, createdByUserId: userId });
@@ -62,7 +62,7 @@ onEveryServer('billing', (database) => {
     ]);
   });
 
-  it('tells a charge that the wallet covered in part, and one that it did not cover, from one that is paid', async () => {
+  it('distinguishes partly paid and unpaid charges from paid ones', async () => {
     const { sql, workspaceId } = await ready(100_000_000n);
     await seedTrunk(sql, { workspaceId });
     const first = await admitCall(sql, admission({ workspaceId }));
@@ -72,7 +72,7 @@ onEveryServer('billing', (database) => {
     expect(rows).toMatchObject([{ amountNano: 100_000_000n, quantity: 50, balanceAfterNano: 0n }]);
   });
 
-  it('puts no call into the usage log that nothing was owed for', async () => {
+  it('logs no usage for a free call', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
     const { call } = await admitCall(sql, admission({ workspaceId }));
@@ -80,7 +80,7 @@ onEveryServer('billing', (database) => {
     expect((await listUsage(sql, { workspaceId }, PAGE)).total).toBe(0);
   });
 
-  it('takes the price of a call from the trunk, and from the price book when the trunk has none', async () => {
+  it('takes the price of a call from the trunk, otherwise from the price book', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId, pricePerMinuteNano: 0n });
     const price = async () => (await admitCall(sql, admission({ workspaceId }))).call.pricePerMinuteNano;
@@ -91,7 +91,7 @@ onEveryServer('billing', (database) => {
     expect(await price()).toBe(7_000_000n);
   });
 
-  it('rents a number for nothing unless it has a price', async () => {
+  it('rents a number for free by default', async () => {
     const { sql, workspaceId } = await ready(0n);
     await seedTrunk(sql, { workspaceId });
     const rented = await rentNumber(sql, { workspaceId, e164: '+911140000002', now: NOW });
@@ -104,7 +104,7 @@ onEveryServer('billing', (database) => {
     expect((await listUsage(sql, { workspaceId }, PAGE)).total).toBe(0);
   });
 
-  it('charges the first month of a number at once, or leaves the number in the inventory', async () => {
+  it('charges the first month of a number at once, or rents nothing', async () => {
     const { sql, workspaceId } = await ready(3n * USD);
     await seedTrunk(sql, { workspaceId });
     await setNumberPrice(sql, workspaceId, 2n * USD);
@@ -119,7 +119,7 @@ onEveryServer('billing', (database) => {
     ]);
   });
 
-  it('prefers the price that stands on the number itself', async () => {
+  it('prefers the price of the number itself', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
     await setNumberPrice(sql, workspaceId, 2n * USD);
@@ -128,7 +128,7 @@ onEveryServer('billing', (database) => {
     expect(rented).toMatchObject({ monthlyPriceNano: 5n, charge: { chargedNano: 5n } });
   });
 
-  it('charges each month once, however many nodes collect it, by the calendar', async () => {
+  it('charges each month once by the calendar, despite several collecting nodes', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
     await releaseNumber(sql, { workspaceId, e164: '+911140000001', now: NOW });
@@ -144,7 +144,7 @@ onEveryServer('billing', (database) => {
     expect((await walletOf(sql, workspaceId)).balanceNano).toBe(8n * USD);
   });
 
-  it('ends the rent with the rental, and begins anew with the next', async () => {
+  it('ends the rent with the rental, and restarts with the next', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
     await setNumberPrice(sql, workspaceId, 1n * USD);
@@ -162,13 +162,13 @@ onEveryServer('billing', (database) => {
     expect((await walletOf(sql, other.workspace.id)).balanceNano).toBe(7n * USD);
   });
 
-  it('lets nobody change the usage log', async () => {
+  it('protects the usage log against changes', async () => {
     const { sql } = await ready();
     await expect(sql`update usage_logs set quantity = 0`).rejects.toThrow('usage_logs is append-only');
   });
 });
 
-it('prices what is measured, rounded up to a whole nano-dollar', () => {
+it('costOf prices a quantity, rounded up to whole nano-dollars', () => {
   const cost = (input: Parameters<typeof costOf>[1]) => costOf(DEFAULT_PRICES, input);
   expect(cost({ service: 'memory', count: 1_000 })).toEqual({
     service: 'memory',
@@ -182,7 +182,7 @@ it('prices what is measured, rounded up to a whole nano-dollar', () => {
   expect(cost({ service: 'tts', count: 5_000 })).toMatchObject({ amountNano: 75_000_000n, unit: 'character' });
   expect(cost({ service: 'stt', count: 90_000 })).toMatchObject({ amountNano: 9_000_000n, quantity: 1.5 });
   expect(cost({ service: 'stt', count: 1 }).amountNano).toBe(100n);
-  // 30 % on top.
+  // A surcharge of 30 %.
   expect(cost({ service: 'stt', count: 60_000, diarized: true })).toMatchObject({
     amountNano: 7_800_000n,
     unitPriceNano: 7_800_000n,

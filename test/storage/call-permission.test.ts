@@ -15,7 +15,7 @@ const AGENT = '+919810000001';
 const CUSTOMER = '+919810000002';
 const THIRD = '+919810000003';
 
-onEveryServer('the permission to call', (database) => {
+onEveryServer('call permission', (database) => {
   async function ready(rules: Partial<CallingRules> = {}) {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
@@ -34,7 +34,7 @@ onEveryServer('the permission to call', (database) => {
     return { sql, workspaceId, place, addLeg };
   }
 
-  it('rejects blocked prefixes, of the workspace and of the operator, whichever number has them', async () => {
+  it('rejects blocked prefixes of workspace and operator for any party', async () => {
     const { place, addLeg } = await ready({ blockedPrefixes: ['+91981'] });
     const other = { agentNumber: '+919800000001', customerNumber: '+919800000002' };
     const blocked = { code: 'DESTINATION_BLOCKED' };
@@ -49,7 +49,7 @@ onEveryServer('the permission to call', (database) => {
     await addLeg({ number: '+919800000003' });
   });
 
-  it('adds no phone over a trunk that was disabled or deleted since the call began', async () => {
+  it('rejects a leg over a trunk that was disabled or deleted during the call', async () => {
     const { sql, addLeg } = await ready();
     await addLeg();
     await sql`update trunks set status = 'disabled'`;
@@ -58,7 +58,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(addLeg({ isStaff: true })).rejects.toMatchObject({ code: 'DIALER_NOT_PROVISIONED' });
   });
 
-  it('rejects listed customers and parties, but not agents and supervisors', async () => {
+  it('rejects customers and parties on the do-not-call list, but not agents and supervisors', async () => {
     const { sql, workspaceId, place, addLeg } = await ready();
     expect(await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER, CUSTOMER, THIRD], now: NOW })).toBe(2);
     expect(await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER, AGENT], now: NOW })).toBe(1);
@@ -66,7 +66,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(place()).rejects.toMatchObject(listed);
     await expect(addLeg()).rejects.toMatchObject(listed);
     await addLeg({ isStaff: true });
-    // AGENT is listed as well.
+    // AGENT is on the list as well.
     await place({ customerNumber: '+919810000009' });
     const elsewhere = (await seedWorkspace(sql)).workspace.id;
     expect(await onDoNotCall(sql, { workspaceId: elsewhere, numbers: [CUSTOMER] })).toEqual([]);
@@ -76,7 +76,7 @@ onEveryServer('the permission to call', (database) => {
     ]);
   });
 
-  it('keeps the do-not-call list within its limit, and adds nothing beyond it', async () => {
+  it('limits the do-not-call list and adds nothing beyond the limit', async () => {
     const { sql, workspaceId } = await ready();
     const add = (numbers: string[]) => addToDoNotCall(sql, { workspaceId, numbers, now: NOW, limit: 2 });
     expect(await add([CUSTOMER])).toBe(1);
@@ -87,7 +87,7 @@ onEveryServer('the permission to call', (database) => {
     expect(await add([AGENT])).toBe(0);
   });
 
-  it('calls customers within the hours of their time zone only', async () => {
+  it('allows calls to customers within the hours of their time zone only', async () => {
     const callingHours = { timeZone: 'Asia/Kolkata', start: '09:00', end: '21:00' };
     const { place, addLeg } = await ready({ callingHours });
     const early = new Date('2026-01-31T03:29:59Z');
@@ -103,7 +103,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ now: new Date('2026-01-31T15:30:00Z') })).rejects.toMatchObject(outside);
   });
 
-  it('knows hours that last over midnight', async () => {
+  it('supports hours across midnight', async () => {
     const { place } = await ready({ callingHours: { timeZone: 'UTC', start: '22:00', end: '02:00' } });
     await place({ now: new Date('2026-01-31T23:00:00Z') });
     await place({ now: new Date('2026-02-01T01:59:00Z') });
@@ -112,7 +112,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ now: new Date('2026-02-01T21:59:00Z') })).rejects.toMatchObject(refused);
   });
 
-  it('lets callers in whatever limits calls to them, and restricts only the phone they are forwarded to', async () => {
+  it('exempts incoming calls, but not the phone they are forwarded to', async () => {
     const { sql, workspaceId, place } = await ready({
       blockedPrefixes: ['+9170'],
       callingHours: { timeZone: 'Asia/Kolkata', start: '09:00', end: '21:00' },
@@ -125,7 +125,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(forwarded).rejects.toMatchObject({ code: 'DESTINATION_BLOCKED' });
   });
 
-  it('counts calls of callers neither as placements nor as calls to their prefix', async () => {
+  it('excludes incoming calls from placement and prefix limits', async () => {
     const { sql, workspaceId, place } = await ready({ destinationLimits: [{ prefix: '+9170', callsPerMinute: 1 }] });
     await sql`update trunks set channels = 50 where owner_workspace_id = ${workspaceId}`;
     const caller = '+917000000001';
@@ -134,14 +134,14 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ customerNumber: caller })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
   });
 
-  it('admits callers while the carrier of the trunk is down', async () => {
+  it("admits incoming calls while the trunk's carrier is down", async () => {
     const { place } = await ready();
     const isLineDown = () => true;
     await expect(place({ isLineDown })).rejects.toMatchObject({ code: 'CARRIER_LINE_DOWN' });
     await place({ isLineDown, placedVia: 'inbound' });
   });
 
-  it('limits calls per minute to a prefix, and says when there is room', async () => {
+  it('limits calls per minute to a prefix, with Retry-After', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+9198', callsPerMinute: 2 }] });
     await place({ now: NOW });
     await place({ now: later(10_000) });
@@ -152,7 +152,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ now: later(60_001) })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
   });
 
-  it('applies the limits of the operator beside those of the workspace', async () => {
+  it('applies the limits of operator and workspace together', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+91', callsPerMinute: 5 }] });
     const callingLimits = { ...NO_CALLING_LIMITS, destinationLimits: [{ prefix: '+919', callsPerMinute: 1 }] };
     await place({ callingLimits });
@@ -160,13 +160,13 @@ onEveryServer('the permission to call', (database) => {
     await expect(second).rejects.toMatchObject({ details: { prefix: '+919', limit: 1 } });
   });
 
-  it('lets exactly as many through as allowed when they come at once', async () => {
+  it('admits exactly the allowed number of concurrent calls', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+91', callsPerMinute: 3 }] });
     const answers = await Promise.allSettled(Array.from({ length: 8 }, () => place()));
     expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
   });
 
-  it('counts added legs, each once, also when their call has ended', async () => {
+  it('counts each added leg once, even after its call ended', async () => {
     const { sql, place, addLeg } = await ready({ destinationLimits: [{ prefix: '+9170', callsPerMinute: 2 }] });
     const call = await place();
     const number = '+917000000001';
@@ -192,7 +192,7 @@ onEveryServer('the permission to call', (database) => {
     await addLeg({ number, now: later(61_500) });
   });
 
-  it('stops at the daily spend cap, until the day of the time zone ends', async () => {
+  it('stops at the daily spend cap until the day of the time zone ends', async () => {
     const rules = { dailySpendCapNano: 30_000_000n };
     const { sql, place, addLeg } = await ready({
       ...rules,
@@ -200,7 +200,7 @@ onEveryServer('the permission to call', (database) => {
     });
     const noon = new Date('2026-01-31T06:30:00Z');
     const call = await place({ now: noon, agentRingTimeoutS: 5, customerRingTimeoutS: 5, trunkId: null });
-    // What is reserved for a live call counts: 70 s at 0.06 USD a minute.
+    // Reservations count: 70 s at 0.06 USD a minute.
     const reached = {
       code: 'DAILY_SPEND_CAP_REACHED',
       details: { resets_at: '2026-01-31T18:30:00.000Z' },
@@ -214,7 +214,7 @@ onEveryServer('the permission to call', (database) => {
     await place({ now: new Date('2026-01-31T18:30:00Z') });
   });
 
-  it('stops at the cap of the operator where it is the lower one', async () => {
+  it('stops at the lower cap of the operator', async () => {
     const { place } = await ready({ dailySpendCapNano: 1_000_000_000_000n });
     const callingLimits = { ...NO_CALLING_LIMITS, dailySpendCapNano: 1n };
     await place({ callingLimits });
@@ -222,7 +222,7 @@ onEveryServer('the permission to call', (database) => {
     await place();
   });
 
-  it('replays a live call under its reference whatever the rules say, and leaves nothing behind', async () => {
+  it('replays a live call by its reference despite the rules', async () => {
     const { sql, workspaceId, place } = await ready();
     const call = await place({ referenceId: 'order-1' });
     await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER], now: NOW });

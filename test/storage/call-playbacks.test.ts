@@ -8,10 +8,10 @@ import { seedCaller } from '../actors/seeds.ts';
 import { onEveryServer } from './every-server.ts';
 import { later, NOW } from './seed.ts';
 
-/** At 15 USD a million characters. */
+/** 15 USD per million characters. */
 const CHARACTER_NANO = 15_000n;
 
-onEveryServer('a text that is played to a call', (database) => {
+onEveryServer('text playback in a call', (database) => {
   const played = (id: string, characters: number | null) => ({
     data: { playback_id: id, legs: ['agent'], ...(characters !== null && { characters }) },
     now: NOW,
@@ -30,7 +30,7 @@ onEveryServer('a text that is played to a call', (database) => {
     return { sql, row, play, spent, cost: async () => (await getCallById(sql, row.callId))!.speechCostNano };
   }
 
-  it('is charged when it begins, once, and added to what the call cost', async () => {
+  it('charges once at the start and adds to the cost of the call', async () => {
     const { play, spent, cost, row, sql } = await setUp(1_000_000_000n);
     const before = await walletOf(sql, row.workspaceId);
     await play('play_1', 20);
@@ -44,20 +44,20 @@ onEveryServer('a text that is played to a call', (database) => {
     expect(before.availableNano - after.availableNano).toBe(30n * CHARACTER_NANO);
   });
 
-  it('is charged nothing when the wallet has run dry meanwhile, and the usage shows it', async () => {
+  it('logs usage without a charge if the wallet is empty', async () => {
     const { play, spent, cost } = await setUp(1_000_000_000n);
     await play('play_1', 2_000_000_000);
     expect(await cost()).toBe(0n);
     expect(await spent()).toEqual([['call_play', 2_000_000_000]]);
   });
 
-  it('costs nothing if it is a file', async () => {
+  it('costs nothing for a file', async () => {
     const { play, spent, cost } = await setUp(1_000_000_000n);
     await play('play_1', null);
     expect([await cost(), await spent()]).toEqual([null, []]);
   });
 
-  it('is part of the bill of the call, beside the talk', async () => {
+  it('appears on the bill of the call beside the talk', async () => {
     const { sql, row, play } = await setUp(1_000_000_000n);
     await play('play_1', 20);
     const settled = await settleCall(sql, {

@@ -63,7 +63,7 @@ onEveryServer('calls', (database) => {
     return { sql, workspaceId: workspace.id, user, trunk };
   }
 
-  it('admits a call as pending with its first event, its hold and exactly the metadata that was sent', async () => {
+  it('admits a pending call with its first event, its hold and unchanged metadata', async () => {
     const { sql, workspaceId, trunk } = await ready();
     const metadata = { z: 1, a: { b: [null, 'x'] }, someKey: true, lone: '\ud800' };
     const { outcome, call } = await admitCall(sql, admission({ workspaceId, metadata, record: true }));
@@ -81,7 +81,7 @@ onEveryServer('calls', (database) => {
       billingStatus: null,
     });
     expect(JSON.stringify(call.metadata)).toBe(JSON.stringify(metadata));
-    // 30 s + 45 s of ringing and 60 s of talk at 0.001 USD a second.
+    // 30 s + 45 s of ringing and 60 s of talk at 0.001 USD per second.
     expect(await walletOf(sql, workspaceId)).toEqual({
       balanceNano: 10n * USD,
       heldNano: 135_000_000n,
@@ -92,7 +92,7 @@ onEveryServer('calls', (database) => {
     ]);
   });
 
-  it('admits exactly one of 100 concurrent calls under one reference and replays it to the others', async () => {
+  it('admits one of 100 concurrent calls with one reference and replays it to the others', async () => {
     const { sql, workspaceId } = await ready();
     const results = await Promise.all(
       Array.from({ length: 100 }, () => admitCall(sql, admission({ workspaceId, referenceId: 'same' }))),
@@ -103,7 +103,7 @@ onEveryServer('calls', (database) => {
     expect(await countLiveCalls(sql, { workspaceId })).toBe(1);
   });
 
-  it('refuses the 21st call of a minute with the exact wait until the window has room', async () => {
+  it('rejects the 21st call of a minute with the exact wait', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     for (let placed = 0; placed < 20; placed += 1) {
       await admitCall(sql, admission({ workspaceId, now: later(placed * 1_000) }));
@@ -116,7 +116,7 @@ onEveryServer('calls', (database) => {
     expect(outcome).toBe('admitted');
   });
 
-  it('lets exactly 20 calls of a minute in when 40 come at once', async () => {
+  it('admits exactly 20 of 40 concurrent calls per minute', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     const results = await Promise.allSettled(
       Array.from({ length: 40 }, (_, ms) => admitCall(sql, admission({ workspaceId, now: later(ms) }))),
@@ -126,7 +126,7 @@ onEveryServer('calls', (database) => {
     expect(await countLiveCalls(sql, { workspaceId })).toBe(20);
   });
 
-  it('limits the calls of a minute by the plan of the workspace', async () => {
+  it('limits calls per minute by plan', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     const placementsPerMinute = { free: 1, starter: 2, pro: 3, enterprise: 25 };
     const place = () => admitCall(sql, admission({ workspaceId, placementsPerMinute }));
@@ -136,7 +136,7 @@ onEveryServer('calls', (database) => {
     await expect(place()).rejects.toMatchObject({ message: 'The limit of 3 calls per minute is reached.' });
   });
 
-  it('does not count a call that was rejected among those placed in the last minute', async () => {
+  it('excludes rejected calls from the placements of the last minute', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     const rejection = move({ event: 'call.rejected', state: 'rejected' });
     for (let placed = 0; placed < 20; placed += 1) {
@@ -146,14 +146,14 @@ onEveryServer('calls', (database) => {
     expect((await admitCall(sql, admission({ workspaceId }))).outcome).toBe('admitted');
   });
 
-  it('does not lock a workspace out for as long as the clock was set back', async () => {
+  it('admits calls after the clock was set back', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     for (let placed = 0; placed < 20; placed += 1) await admitCall(sql, admission({ workspaceId }));
     const { outcome } = await admitCall(sql, admission({ workspaceId, now: later(-3_600_000) }));
     expect(outcome).toBe('admitted');
   });
 
-  it('never lets more calls onto a trunk than it has channels, also when they come at once', async () => {
+  it('never exceeds the channels of a trunk, even concurrently', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 3 } });
     const results = await Promise.allSettled(
       Array.from({ length: 15 }, () => admitCall(sql, admission({ workspaceId }))),
@@ -164,7 +164,7 @@ onEveryServer('calls', (database) => {
     expect(await countLiveCalls(sql, { workspaceId })).toBe(3);
   });
 
-  it('leaves nothing behind when it refuses, so that the reference can be used again', async () => {
+  it('leaves nothing behind when it rejects a call, so that the reference stays free', async () => {
     const { sql, workspaceId, trunk } = await ready({ balanceNano: 0n });
     const input = admission({ workspaceId, referenceId: 'again' });
     await expect(admitCall(sql, input)).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
@@ -175,7 +175,7 @@ onEveryServer('calls', (database) => {
     await expect(admitCall(sql, input)).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
   });
 
-  it('spends a reference for ever once its call is final, except when that was rejected', async () => {
+  it('consumes a reference once its call is final, unless it was rejected', async () => {
     const { sql, workspaceId } = await ready();
     const first = await admitCall(sql, admission({ workspaceId, referenceId: 'r' }));
     const rejection = move({ event: 'call.rejected', state: 'rejected' });
@@ -203,7 +203,7 @@ onEveryServer('calls', (database) => {
     expect(await getCall(sql, { workspaceId: stranger.workspace.id, idOrReference: 'mine' })).toBeNull();
   });
 
-  it('needs an active trunk and a number on it', async () => {
+  it('requires an active trunk with a number', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);
     const place = (overrides = {}) => admitCall(sql, admission({ workspaceId: workspace.id, ...overrides }));
@@ -215,7 +215,7 @@ onEveryServer('calls', (database) => {
     await expect(place({ did: '+911140000001' })).rejects.toMatchObject({ code: 'CALLER_ID_NOT_OWNED' });
   });
 
-  it('presents the requested, else the saved, else the first number of the workspace on that trunk', async () => {
+  it('presents the requested, saved or first number of the workspace on the trunk, in this order', async () => {
     const { sql, workspaceId } = await ready();
     await rentNumber(sql, { workspaceId, e164: '+911140000003', now: later(1) });
     const didOf = async (did: string | null) => (await admitCall(sql, admission({ workspaceId, did }))).call.did;
@@ -226,7 +226,7 @@ onEveryServer('calls', (database) => {
     await expect(didOf('+911140000002')).rejects.toMatchObject({ code: 'CALLER_ID_NOT_OWNED' });
   });
 
-  it('refuses destinations outside the permitted prefixes, whichever party it is', async () => {
+  it('rejects destinations outside the allowed prefixes for either party', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', allowedPrefixes: ['+9198'] } });
     for (const outside of [{ agentNumber: '+919710000001' }, { customerNumber: '+919710000001' }]) {
       await expect(admitCall(sql, admission({ workspaceId, ...outside }))).rejects.toMatchObject({
@@ -236,7 +236,7 @@ onEveryServer('calls', (database) => {
     expect((await admitCall(sql, admission({ workspaceId }))).outcome).toBe('admitted');
   });
 
-  it('stores moves in sequence with the state after them, and none once the call is final', async () => {
+  it('stores moves in sequence with their state, and none after the final one', async () => {
     const { sql, workspaceId } = await ready();
     const { call } = await admitCall(sql, admission({ workspaceId }));
     const stored = await recordMoves(sql, call.callId, [
@@ -254,7 +254,7 @@ onEveryServer('calls', (database) => {
     expect(await recordMoves(sql, 'no such call', [move({})])).toBe(false);
   });
 
-  it('gives concurrent moves of one call sequences without gap or repeat', async () => {
+  it('assigns concurrent moves consecutive sequence numbers', async () => {
     const { sql, workspaceId } = await ready();
     const { call } = await admitCall(sql, admission({ workspaceId }));
     await Promise.all(Array.from({ length: 20 }, () => recordMoves(sql, call.callId, [move({}), move({})])));
@@ -263,7 +263,7 @@ onEveryServer('calls', (database) => {
     expect(await listCallEvents(sql, { callId: call.callId, afterSequence: 39 })).toHaveLength(2);
   });
 
-  it('settles once: final row, charge by the second, released hold and the callback in one go', async () => {
+  it('settles once: final row, charge per second, released hold and callback in one transaction', async () => {
     const { sql, workspaceId } = await ready();
     const { call } = await admitCall(sql, admission({ workspaceId }));
     const delivery: SettleCallInput['delivery'] = (final, event) => ({
@@ -317,7 +317,7 @@ onEveryServer('calls', (database) => {
     expect(settled?.call.costNano).toBe(2n);
   });
 
-  it('takes what there is and says so when the funds do not cover the talk', async () => {
+  it('charges the rest of the funds and reports a failed billing', async () => {
     const { sql, workspaceId } = await ready({ balanceNano: 20_000_000n });
     const { call } = await admitCall(sql, admission({ workspaceId }));
     const settled = await settleCall(sql, completion(call.callId));
@@ -325,7 +325,7 @@ onEveryServer('calls', (database) => {
     expect((await walletOf(sql, workspaceId)).balanceNano).toBe(0n);
   });
 
-  it('rolls everything back when the callback cannot be made, and can be settled afterwards', async () => {
+  it('rolls back if the callback cannot be created, and can settle later', async () => {
     const { sql, workspaceId } = await ready();
     const { call } = await admitCall(sql, admission({ workspaceId }));
     const broken = () => {
@@ -337,7 +337,7 @@ onEveryServer('calls', (database) => {
     expect(await settleCall(sql, completion(call.callId))).not.toBeNull();
   });
 
-  it('marks the calls of an earlier boot of this node as unknown, once', async () => {
+  it('marks calls of an earlier boot of this node as unknown once', async () => {
     const { sql, workspaceId } = await ready();
     const lost = await admitCall(sql, admission({ workspaceId, ownerBoot: 'old' }));
     const finished = await admitCall(sql, admission({ workspaceId, ownerBoot: 'old' }));
@@ -345,18 +345,18 @@ onEveryServer('calls', (database) => {
     await admitCall(sql, admission({ workspaceId, ownerNode: 'node-2', ownerBoot: 'old' }));
     await admitCall(sql, admission({ workspaceId, ownerBoot: 'new' }));
     await recordMoves(sql, lost.call.callId, [move({ event: 'call.bridged', state: 'bridged' })]);
-    const takenBy = (boot: string, now: Date) =>
+    const takeOrphans = (boot: string, now: Date) =>
       markOrphansUnknown(sql, {
         lost: { node: 'node-1', exceptBoot: boot },
         owner: { node: 'node-1', boot },
         seenAt: now,
         now,
       });
-    const { orphans, events } = await takenBy('new', later(9));
+    const { orphans, events } = await takeOrphans('new', later(9));
     expect(orphans).toMatchObject([{ callId: lost.call.callId, state: 'unknown', seq: 3, ownerBoot: 'new' }]);
     expect(events).toMatchObject([{ callId: lost.call.callId, event: 'call.unknown', sequence: 3 }]);
-    // Until it is resolved, the same boot gets it again.
-    expect(await takenBy('new', later(9))).toMatchObject({
+    // The same boot receives it until it is resolved.
+    expect(await takeOrphans('new', later(9))).toMatchObject({
       orphans: [{ callId: lost.call.callId, seq: 3 }],
       events: [],
     });
@@ -364,8 +364,8 @@ onEveryServer('calls', (database) => {
       event: 'call.unknown',
       detail: expect.stringContaining('bridged'),
     });
-    // Lost again before it was resolved: handed over again, but it cannot become more unknown.
-    const again = await takenBy('newest', later(10));
+    // Lost again before it was resolved: reported again, but marked only once.
+    const again = await takeOrphans('newest', later(10));
     expect(again.orphans.map((call) => [call.callId, call.seq, call.ownerSeenAt])).toContainEqual([
       ...[lost.call.callId, 3, later(9)],
     ]);
@@ -374,7 +374,7 @@ onEveryServer('calls', (database) => {
     expect(await settleCall(sql, completion(lost.call.callId, { ownerBoot: 'newest' }))).not.toBeNull();
   });
 
-  it('gives a boot that lost its lease no calls, neither new ones nor those of others', async () => {
+  it('assigns no calls to a boot that lost its lease', async () => {
     const { sql, workspaceId } = await ready();
     const join = (node: string, boot: string) =>
       joinNodes(sql, { node, boot, recordingsDir: '/', leaseMs: 60_000, now: NOW });
@@ -393,7 +393,7 @@ onEveryServer('calls', (database) => {
     expect((await admitCall(sql, admission({ workspaceId, ...owner, ownerBoot: 'after' }))).outcome).toBe('admitted');
   });
 
-  it('keeps a boot from being taken over until the call that it admits is stored', async () => {
+  it('prevents a takeover until an admitted call is stored', async () => {
     const { sql, workspaceId } = await ready();
     const leaseMs = -60_000;
     await joinNodes(sql, { node: 'busy', boot: 'boot', recordingsDir: '/', leaseMs, now: NOW });
@@ -405,7 +405,7 @@ onEveryServer('calls', (database) => {
     expect(await takeOverLostNodes(sql, { node: 'heir' })).toMatchObject([{ node: 'busy' }]);
   });
 
-  it('finds a recording by call, reference or recording id, within the workspace only', async () => {
+  it('finds a recording by call, reference or recording id in the workspace only', async () => {
     const { sql, workspaceId } = await ready();
     const recordingId = randomUUID();
     const { call } = await admitCall(sql, admission({ workspaceId, referenceId: 'ref' }));
@@ -431,8 +431,8 @@ onEveryServer('calls', (database) => {
     expect(await references({})).toEqual({ total: 3, ids: ['c', 'b'] });
     expect(await references({}, { page: 2, limit: 2 })).toEqual({ total: 3, ids: ['a'] });
     expect(await references({ from: later(1_000), to: later(2_000) })).toEqual({ total: 1, ids: ['b'] });
-    expect(await references({ referenceId: 'a', state: 'pending' })).toEqual({ total: 1, ids: ['a'] });
+    expect(await references({ referenceId: 'a', states: ['pending'] })).toEqual({ total: 1, ids: ['a'] });
     expect(await references({ agentNumber: '+910000000000' })).toEqual({ total: 0, ids: [] });
-    expect(await references({ customerNumber: '+919810000002', state: 'failed' })).toEqual({ total: 0, ids: [] });
+    expect(await references({ customerNumber: '+919810000002', states: ['failed'] })).toEqual({ total: 0, ids: [] });
   });
 });

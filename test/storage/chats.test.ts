@@ -36,7 +36,7 @@ async function chatOf({ sql }: TestDatabase, messages: readonly NewChatMessage[]
 }
 
 onEveryServer('chats', (database) => {
-  it('keep what was said in order, and list the one that went on last first', async () => {
+  it('keep messages in order and list the last active chat first', async () => {
     const { sql } = database();
     const chat = await chatOf(database(), [message('user', 'a'), message('assistant', 'b')]);
     const other = { ...chat, id: 'chat_2' };
@@ -55,20 +55,20 @@ onEveryServer('chats', (database) => {
     expect(await listChats(sql, chat, { page: 2, limit: 1 })).toMatchObject({ rows: [{ id: 'chat_2' }], total: 2 });
   });
 
-  it('belong to one user in one workspace, and are gone with all that was said', async () => {
+  it('belong to one user in one workspace, and disappear with their messages', async () => {
     const { sql } = database();
     const chat = await chatOf(database(), [message('user', 'a')]);
     const stranger = await seedWorkspace(sql);
-    for (const whose of [{ userId: stranger.user.id }, { workspaceId: stranger.workspace.id }]) {
-      expect(await findChat(sql, { ...chat, ...whose })).toBeNull();
-      expect(await deleteChat(sql, { ...chat, ...whose })).toBe(false);
+    for (const owner of [{ userId: stranger.user.id }, { workspaceId: stranger.workspace.id }]) {
+      expect(await findChat(sql, { ...chat, ...owner })).toBeNull();
+      expect(await deleteChat(sql, { ...chat, ...owner })).toBe(false);
     }
     expect(await findChat(sql, { ...chat, id: 'chat\0' })).toBeNull();
     expect(await deleteChat(sql, { ...chat, id: 'chat\ud800' })).toBe(false);
     expect(await deleteChat(sql, chat)).toBe(true);
     expect(await deleteChat(sql, chat)).toBe(false);
     expect((await listChatMessages(sql, chat.id, PAGE)).total).toBe(0);
-    // What comes too late is dropped.
+    // Late messages are dropped.
     const turn = { title: null, messages: [message('user', 'late')], now: NOW };
     await inTransaction(sql, (tx) => appendChatTurn(tx, { chat, ...turn }));
     expect((await listChatMessages(sql, chat.id, PAGE)).total).toBe(0);
@@ -87,11 +87,11 @@ onEveryServer('chats', (database) => {
     [79, ['s', '1', '1a', '2', 't', '2a', '3', '3a', '3b']],
     [80, ['s', '0', '1', '1a', '2', 't', '2a', '3', '3a', '3b']],
   ])(
-    'give back whole turns of at most %i tokens, the newest in any case, and as much of the system',
+    'return whole turns up to %i tokens, always the newest, and as much of the system message as fits',
     async (tokens, expected) => {
       const said = ['s', '0', '1', '1a', '2', 't', '2a', '3', '3a', '3b'].map((content) => {
         if (content === 's' || content === 't') return message('system', content);
-        // What the assistant said before anybody asked is a turn of its own.
+        // Messages of the assistant before the first user message form their own turn.
         if (content === '0') return message('assistant', content);
         if (content === '3a') return message('tool', content);
         return message(content.length === 1 ? 'user' : 'assistant', content);
@@ -102,15 +102,15 @@ onEveryServer('chats', (database) => {
     },
   );
 
-  it('are deleted before the first answer in them is stored, by their user alone', async () => {
+  it('can be deleted before their first answer, by their user only', async () => {
     const { sql } = database();
     const { workspace, user } = await seedWorkspace(sql);
     const stranger = await seedWorkspace(sql);
-    const whose = { workspaceId: workspace.id, userId: user.id };
+    const owner = { workspaceId: workspace.id, userId: user.id };
     const what = { operation: 'chat', model: 'tiny-1.0', holdId: null, unitPriceNano: 0n, apiKeyId: null } as const;
-    const row = { ...whose, ...what, id: 'new', chatId: 'chat_new', ownerNode: 'n', ownerBoot: 'b', createdAt: NOW };
+    const row = { ...owner, ...what, id: 'new', chatId: 'chat_new', ownerNode: 'n', ownerBoot: 'b', createdAt: NOW };
     await inTransaction(sql, (tx) => insertCompletion(tx, row));
-    const chat = { ...whose, id: 'chat_new' };
+    const chat = { ...owner, id: 'chat_new' };
     expect(await deleteChat(sql, { ...chat, workspaceId: stranger.workspace.id })).toBe(false);
     expect(await deleteChat(sql, { ...chat, userId: stranger.user.id })).toBe(false);
     expect(await deleteChat(sql, chat)).toBe(true);
@@ -120,13 +120,13 @@ onEveryServer('chats', (database) => {
 });
 
 onEveryServer('completions', (database) => {
-  it('are found again by who generated them, and end once', async () => {
+  it('can be found by their user and end once', async () => {
     const { sql } = database();
     const { workspace, user } = await seedWorkspace(sql);
-    const whose = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
+    const owner = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
     const what = { chatId: 'chat_1', operation: 'chat', model: 'tiny-1.0', unitPriceNano: 20_000n } as const;
-    const { holdId } = await hold(sql, { ...whose, amountNano: 5n, minimumNano: 0n, operationKey: 'h' });
-    const row = { ...whose, ...what, holdId, ownerNode: 'n', createdAt: NOW };
+    const { holdId } = await hold(sql, { ...owner, amountNano: 5n, minimumNano: 0n, operationKey: 'h' });
+    const row = { ...owner, ...what, holdId, ownerNode: 'n', createdAt: NOW };
     await inTransaction(sql, async (tx) => {
       await insertCompletion(tx, { ...row, id: 'lost', ownerBoot: 'b-1' });
       await insertCompletion(tx, { ...row, id: 'alive', ownerBoot: 'b-2', chatId: null });
@@ -134,7 +134,7 @@ onEveryServer('completions', (database) => {
     });
     const lost = () => lostCompletions(sql, { node: 'n', exceptBoot: 'b-2' });
     expect((await lost()).map(({ id }) => id)).toEqual(['lost']);
-    const isBusy = (since: Date) => isChatAnswering(sql, { ...whose, id: 'chat_1' }, { since });
+    const isBusy = (since: Date) => isChatAnswering(sql, { ...owner, id: 'chat_1' }, { since });
     expect([await isBusy(later(-1)), await isBusy(NOW)]).toEqual([true, false]);
     const tokens = { promptTokens: 1, completionTokens: 2 };
     const end = { id: 'lost', model: 'tiny-1.0', error: null, ...tokens, now: later(5) } as const;

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-it('a start empties what a killed process left for the time of a request, and nothing else', async () => {
+it('opening a data folder deletes temporary files of a killed process, and no others', async () => {
   const first = await openDataFolder(root);
   await mkdir(join(first.tempDir, 'upload-1'));
   await writeFile(join(first.tempDir, 'upload-1', 'upload'), 'what a client sent');

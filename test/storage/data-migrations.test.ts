@@ -3,7 +3,7 @@ import { readMigrations } from '../../storage/migrate.ts';
 import { NOW } from './seed.ts';
 import { createTestDatabase } from './test-database.ts';
 
-it('tells in the usage log and among the payments of what was charged and paid in before there were any', async () => {
+it('migrations backfill the usage log and payments from earlier charges and top-ups', async () => {
   await using database = await createTestDatabase({ max: 1 });
   const { sql } = database;
   const texts = new Map((await readMigrations()).map(({ name, text }) => [name, text]));
@@ -38,7 +38,7 @@ it('tells in the usage log and among the payments of what was charged and paid i
       createdAt: NOW,
     },
   ]);
-  // Nobody is charged for the months in which numbers were free.
+  // The free months of numbers are not charged later.
   const due = await sql`
     select e164, rented_at + make_interval(months => rent_months) > now() as later,
       rented_at + make_interval(months => rent_months - 1) <= now() as soon
@@ -46,7 +46,7 @@ it('tells in the usage log and among the payments of what was charged and paid i
   expect(due).toEqual([{ e164: '+911140000001', later: true, soon: true }]);
 });
 
-it('takes unrented numbers of other workspaces as claims, and keeps all others', async () => {
+it('migrations turn unrented numbers of other workspaces into claims and keep all others', async () => {
   await using database = await createTestDatabase({ max: 1 });
   const { sql } = database;
   await sql`create schema earlier`;

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { connect, inTransaction, openDatabase, type Sql, type Tx } from '../../storage/database.ts';
 import { onEveryServer } from './every-server.ts';
 
-onEveryServer('the database', (database) => {
+onEveryServer('database', (database) => {
   const opened: { close(): Promise<void> }[] = [];
   afterEach(async () => {
     for (const one of opened.splice(0)) await one.close();
@@ -12,7 +12,7 @@ onEveryServer('the database', (database) => {
     await sql.unsafe('drop schema public cascade; create schema public');
   }
 
-  it('is migrated once by nodes that start together', async () => {
+  it('migrates once when nodes start together', async () => {
     const { sql, url } = database();
     await emptyDatabase(sql);
     opened.push(...(await Promise.all(Array.from({ length: 4 }, () => openDatabase({ url, max: 2 })))));
@@ -21,7 +21,7 @@ onEveryServer('the database', (database) => {
     expect(new Set(applied.map((row) => row.name)).size).toBe(applied.length);
   });
 
-  it('is refused when a migration was changed or is not known, and nothing is touched', async () => {
+  it('fails for changed or unknown migrations and leaves them untouched', async () => {
     const { sql, url } = database();
     await sql`insert into schema_migrations (name, checksum) values ('9999_from_the_future', 'x')`;
     await expect(openDatabase({ url })).rejects.toMatchObject({
@@ -36,7 +36,7 @@ onEveryServer('the database', (database) => {
     });
   });
 
-  it('rolls a transaction back with everything that joined it', async () => {
+  it('rolls back a transaction with everything that joined it', async () => {
     const { sql } = database();
     const insert = (tx: typeof sql | Parameters<Parameters<typeof inTransaction>[1]>[0], email: string) =>
       inTransaction(tx, async (inner) => {
@@ -61,7 +61,7 @@ onEveryServer('the database', (database) => {
           throw new Error('for another reason');
         }),
     ],
-  ])('rejects a transaction whose connection is cut %s, and nothing else breaks', async (_when, work) => {
+  ])('rejects only the transaction whose connection breaks %s', async (_when, work) => {
     const { sql } = database();
     const transaction = inTransaction(sql, async (tx) => {
       const [backend] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
@@ -73,7 +73,7 @@ onEveryServer('the database', (database) => {
     expect(await inTransaction(sql, (tx) => tx`select 1 from users`)).toHaveLength(0);
   });
 
-  it('rolls back a transaction whose process is frozen, so that its locks are free', async () => {
+  it('rolls back a frozen transaction to release its locks', async () => {
     const { sql, url } = database();
     await sql`insert into users (email, created_at) values ('a@example.com', now())`;
     const frozen = connect({ url, max: 1, idleInTransactionMs: 100 });
@@ -90,7 +90,7 @@ onEveryServer('the database', (database) => {
     await expect(transaction).rejects.toThrow();
   });
 
-  it('answers after every one of many cuts: no connection is left that swallows queries', {
+  it('answers after many broken connections without swallowing queries', {
     timeout: 60_000,
   }, async () => {
     const { sql, url } = database();
@@ -117,9 +117,9 @@ onEveryServer('the database', (database) => {
 });
 
 it.each([
-  ['nobody listens', 'postgres://user:hunter2@127.0.0.1:1/none', /127\.0\.0\.1:1\/none: connect ECONNREFUSED/],
-  ['the URL is none', 'hunter2', /DATABASE_URL/],
-])('a database that cannot be used because %s is named in one line without its password', async (_why, url, line) => {
+  ['closed port', 'postgres://user:hunter2@127.0.0.1:1/none', /127\.0\.0\.1:1\/none: connect ECONNREFUSED/],
+  ['invalid URL', 'hunter2', /DATABASE_URL/],
+])('opening an unusable database (%s) fails with a one-line error without its password', async (_why, url, line) => {
   const error: Error = await openDatabase({ url }).then(
     () => new Error('it opened'),
     (reason) => reason,
@@ -128,14 +128,14 @@ it.each([
   expect(error.message).not.toMatch(/hunter2|\n/);
 });
 
-it('a pool that was never used closes at once', async () => {
+it('an unused pool closes at once', async () => {
   const sql = connect({ url: 'postgres://127.0.0.1:1/none' });
   await expect(sql.end()).resolves.toBeUndefined();
 });
 
-/** Resolves once the server has no such backend any more and this process has had time to hear of it. */
+/** Resolves once the backend ended and this process had time to notice. */
 async function terminate(sql: Sql, pid: number): Promise<void> {
   await sql`select pg_terminate_backend(${pid}, 5000)`;
-  // One round trip on another connection is later than the end of this one.
+  // A round trip on another connection finishes later than the disconnect.
   for (let round = 0; round < 20; round += 1) await sql`select ${round}::int`;
 }

@@ -44,7 +44,7 @@ import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 const FIRST_PAGE = { page: 1, limit: 20 };
 
 onEveryServer('workspaces and keys', (database) => {
-  it('bootstraps one workspace however many nodes start at once', async () => {
+  it('bootstraps one workspace for concurrently starting nodes', async () => {
     const { sql } = database();
     const input = {
       name: 'Main',
@@ -62,7 +62,7 @@ onEveryServer('workspaces and keys', (database) => {
     expect(await findUserByEmail(sql, 'OWNER@example.com')).toMatchObject({ email: 'owner@example.com' });
   });
 
-  it('knows roles by membership and answers garbage ids with nothing', async () => {
+  it('returns roles by membership, and nothing for invalid ids', async () => {
     const { sql } = database();
     const { workspace, user } = await seedWorkspace(sql);
     const other = await seedWorkspace(sql);
@@ -77,7 +77,7 @@ onEveryServer('workspaces and keys', (database) => {
     expect(await getWorkspace(sql, "' or 1=1")).toBeNull();
   });
 
-  it('finds a key by its hash with its bearer, until it is revoked or expired', async () => {
+  it('finds a key by its hash until it is revoked or expired', async () => {
     const { sql } = database();
     const { workspace, user } = await seedWorkspace(sql, { name: 'Keys' });
     const keyHash = createHash('sha256').update('sk_secret').digest();
@@ -135,7 +135,7 @@ onEveryServer('trunks and numbers', (database) => {
     expect(await listTrunks(sql, { workspaceId }, FIRST_PAGE)).toMatchObject({ total: 1, rows: [{ name: 'New' }] });
   });
 
-  it('keeps a trunk of one workspace from another until it is shared, and its settings even then', async () => {
+  it('hides a trunk from other workspaces until it is shared, and its settings even then', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const guest = (await seedWorkspace(sql)).workspace.id;
@@ -150,7 +150,7 @@ onEveryServer('trunks and numbers', (database) => {
     await expect(deleteTrunk(sql, { id, workspaceId: guest, now: NOW })).rejects.toMatchObject({ code: 'FORBIDDEN' });
   });
 
-  it('deletes a trunk only when no live call uses it, and keeps it readable for its calls', async () => {
+  it('deletes a trunk without live calls only, and keeps it readable for its calls', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const { id } = await seedTrunk(sql, { workspaceId });
@@ -162,7 +162,7 @@ onEveryServer('trunks and numbers', (database) => {
     expect(await getTrunkById(sql, id)).toMatchObject({ deletedAt: NOW, numbers: [] });
   });
 
-  it('gives no numbers to a trunk that is deleted at the same moment', async () => {
+  it('assigns no numbers to a trunk that is deleted concurrently', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);
     const { id } = await seedTrunk(sql, { workspaceId: workspace.id });
@@ -184,7 +184,7 @@ onEveryServer('trunks and numbers', (database) => {
     expect(await sql`select 1 from numbers`).toHaveLength(0);
   });
 
-  it('refuses a number that already stands on another trunk, and to drop one that is rented', async () => {
+  it('rejects a number of another trunk, and the removal of a rented one', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const { id } = await seedTrunk(sql, { workspaceId });
@@ -195,7 +195,7 @@ onEveryServer('trunks and numbers', (database) => {
     expect((await getTrunk(sql, { id, workspaceId }))?.numbers).toHaveLength(3);
   });
 
-  it('rents a number to one of many who want it and gives it back when no call uses it', async () => {
+  it('rents a number to one of many concurrent requests and releases it when no call uses it', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const guest = (await seedWorkspace(sql)).workspace.id;
@@ -232,7 +232,7 @@ onEveryServer('trunks and numbers', (database) => {
     expect(owned.rows.map((row) => row.e164)).toContain('+911140000001');
   });
 
-  it('lists available numbers by pattern and takes wildcards of SQL literally', async () => {
+  it('lists available numbers by pattern and escapes SQL wildcards', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const stranger = (await seedWorkspace(sql)).workspace.id;
@@ -254,7 +254,7 @@ onEveryServer('trunks and numbers', (database) => {
 });
 
 onEveryServer('recordings and deliveries', (database) => {
-  it('keeps the status of a recording and of its call in step', async () => {
+  it('keeps the status of a recording and its call consistent', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     await seedTrunk(sql, { workspaceId });
@@ -276,7 +276,7 @@ onEveryServer('recordings and deliveries', (database) => {
     expect(await updateRecording(sql, { id: randomUUID(), now: NOW, patch: {} })).toBeNull();
   });
 
-  it('looks at the receivers in turns, so that the backlog of one hides no other', async () => {
+  it('alternates between receivers, so that a backlog of one hides no other', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const subject = { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' };
@@ -303,7 +303,7 @@ onEveryServer('recordings and deliveries', (database) => {
     ]);
   });
 
-  it('hands a due delivery to one attempt at a time and follows what the attempt decided', async () => {
+  it('assigns a due delivery to one attempt at a time and stores its outcome', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
     const id = randomUUID();

@@ -1,6 +1,6 @@
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 
-// A process that owns an embedded Postgres until it is killed. Writes one JSON line: the URL, or why there is none.
+// Runs an embedded Postgres until killed. Prints one JSON line with the URL or an error.
 process.on('SIGINT', () => undefined);
 const dataDir = process.argv[2];
 if (dataDir === undefined) throw new Error('usage: embedded-owner.ts <dataDir>');

@@ -14,13 +14,13 @@ import { eventually } from '../eventually.ts';
 const isRoot = process.getuid?.() === 0;
 const OWNER = path.join(import.meta.dirname, 'embedded-owner.ts');
 
-describe('the embedded Postgres', () => {
+describe('embedded Postgres', () => {
   let dataDir: string;
   const running: EmbeddedPostgres[] = [];
   const owners: ChildProcess[] = [];
 
   beforeEach(async () => {
-    // mkdtemp makes it 0700: as root this alone is a directory that the server's user cannot enter.
+    // mkdtemp creates mode 0700, which the server's user cannot enter when run as root.
     dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-embedded-'));
   });
   afterEach(async () => {
@@ -36,7 +36,6 @@ describe('the embedded Postgres', () => {
     return server;
   }
 
-  /** Another process that owns the data directory, in a process group of its own. */
   async function startOwner(): Promise<{ owner: ChildProcess; url: string; error?: string }> {
     const owner = spawn(process.execPath, [OWNER, dataDir], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
     owners.push(owner);
@@ -54,7 +53,7 @@ describe('the embedded Postgres', () => {
     await eventually(() => expect(isAlive(pid)).toBe(false));
   }
 
-  it('initialises a cluster, keeps it over restarts and its password to its owner', async () => {
+  it('initialises a cluster, preserves it across restarts and protects its password file', async () => {
     const first = await start();
     await query(first.url, 'create table kept as select 42 as answer');
     await first.stop();
@@ -71,13 +70,13 @@ describe('the embedded Postgres', () => {
     expect(await readdir(dataDir)).not.toContainEqual(expect.stringMatching(/\.new-|\.owner\./));
   });
 
-  it('starts with the settings it is given instead of its own', async () => {
+  it('starts with the given settings', async () => {
     const { url } = await start({ settings: { fsync: 'off', max_connections: 7 } });
     expect(await query(url, 'show max_connections')).toEqual([{ maxConnections: '7' }]);
     expect(await query(url, 'show fsync')).toEqual([{ fsync: 'off' }]);
   });
 
-  it('refuses a second owner in one line, in this process and in another', async () => {
+  it('rejects a second owner with a one-line error, in this process and others', async () => {
     await start();
     const refusal = /^The database in .* is in use by the running process \d+\.$/;
     await expect(startEmbeddedPostgres({ dataDir })).rejects.toMatchObject({
@@ -87,12 +86,12 @@ describe('the embedded Postgres', () => {
     expect((await startOwner()).error).toMatch(refusal);
   });
 
-  it('lets only one of several starts at the same time have the directory', async () => {
+  it('lets one of several concurrent starts have the directory', async () => {
     const attempts = await Promise.allSettled(Array.from({ length: 4 }, () => start()));
     expect(attempts.filter((attempt) => attempt.status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('ends with its owner when that is killed, and recovers what was committed', async () => {
+  it('ends when its owner is killed, and recovers committed data', async () => {
     const { owner, url } = await startOwner();
     await query(url, 'create table kept as select 42 as answer');
     const postmaster = await postmasterPid();
@@ -102,7 +101,7 @@ describe('the embedded Postgres', () => {
     expect(await query(next, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  it('takes over from a server that outlived both its owner and its keeper', async () => {
+  it('replaces a server that outlived its owner and its supervisor', async () => {
     const { owner, url } = await startOwner();
     await query(url, 'create table kept as select 42 as answer');
     const postmaster = await postmasterPid();
@@ -114,14 +113,14 @@ describe('the embedded Postgres', () => {
     expect(await query(next, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  it('is not reached by Ctrl-C in the terminal of its owner', async () => {
+  it('ignores Ctrl-C in the terminal of its owner', async () => {
     const { owner, url } = await startOwner();
     process.kill(-owner.pid!, 'SIGINT');
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
     expect(isAlive(await postmasterPid())).toBe(true);
   });
 
-  it('reports when the server ends by itself, and starts again afterwards', async () => {
+  it('reports an unexpected end of the server, and can start again', async () => {
     const ended = Promise.withResolvers<string>();
     const server = await start({ onExit: ended.resolve });
     await query(server.url, 'create table kept as select 42 as answer');
@@ -141,7 +140,7 @@ describe('the embedded Postgres', () => {
     expect(isAlive(postmaster)).toBe(false);
   });
 
-  it('is not fooled by a stale process id that now belongs to somebody else', async () => {
+  it('ignores a stale process id that another process reused', async () => {
     const first = await start();
     await first.stop();
     const cluster = path.join(dataDir, 'postgres');
@@ -157,7 +156,7 @@ describe('the embedded Postgres', () => {
     expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  it('begins afresh after an initialisation that was killed', async () => {
+  it('starts over after a killed initialisation', async () => {
     await mkdir(path.join(dataDir, 'postgres.new-1234/cluster'), { recursive: true });
     await writeFile(path.join(dataDir, 'postgres.password'), 'of the first attempt');
     const { url } = await start();
@@ -165,7 +164,7 @@ describe('the embedded Postgres', () => {
     expect(await readdir(dataDir)).not.toContain('postgres.new-1234');
   });
 
-  it('refuses a cluster of another major version and one without its password, and says what to do', async () => {
+  it('rejects another major version and a missing password, and names the remedy', async () => {
     const server = await start();
     await server.stop();
     const versionFile = path.join(dataDir, 'postgres/PG_VERSION');
@@ -178,7 +177,7 @@ describe('the embedded Postgres', () => {
   });
 
   describe.skipIf(!isRoot)('started by root', () => {
-    it('lets initdb find the programs beside it below a directory that only root may enter', async () => {
+    it('finds programs in a directory that only root may enter', async () => {
       const { initdb } = await findBinaries();
       const home = path.join(dataDir, 'checkout');
       await mkdir(home, { mode: 0o700 });
@@ -193,14 +192,14 @@ describe('the embedded Postgres', () => {
       expect({ code, output }).toMatchObject({ code: 0, output: expect.not.stringContaining('not found') });
     });
 
-    it('leaves no process of its user behind once it has stopped', async () => {
+    it('leaves no process of its user after stop', async () => {
       const server = await startEmbeddedPostgres({ dataDir });
       await server.stop();
       const { output } = await run({ prefix: [] }, ['ps', '-eo', 'args']);
       expect(output).not.toContain(dataDir);
     });
 
-    it('runs as another user from below directories that only root may enter', async () => {
+    it('runs as another user below directories that only root may enter', async () => {
       const home = path.join(dataDir, 'root-only');
       await mkdir(home, { mode: 0o700 });
       const program = path.join(home, 'id');
@@ -213,7 +212,7 @@ describe('the embedded Postgres', () => {
       expect(user?.uid).not.toBe(0);
     });
 
-    it('keeps the cluster with the user who made it and runs as that one', async () => {
+    it('keeps the owner of the cluster and runs as that user', async () => {
       await start();
       const cluster = path.join(dataDir, 'postgres');
       const { uid } = await stat(cluster);

@@ -1,16 +1,16 @@
 import type { Sql } from '../../storage/database.ts';
 
 /**
- * Deletes all rows that a test added to a database, so that the next test can use it. This spares the server some 600
- * files for each test. It needs a superuser, who may delete what triggers protect.
+ * Deletes all rows of a test, so that the next test can reuse the database, which saves the server 600 files per test.
+ * Requires a superuser, who may bypass protective triggers.
  */
 
-/** Identifies the schema and the rows that migrations added, the same in every clone. Null unless we are a superuser. */
+/** Identifies schema and seed rows, equal in every clone. Null without superuser rights. */
 export async function fingerprintOf(sql: Sql): Promise<string | null> {
   const [role] = await sql`select 1 from pg_roles where rolname = current_user and rolsuper`;
   if (!role) return null;
   const catalogs = ['namespace', 'class', 'attribute', 'attrdef', 'constraint', 'index', 'trigger', 'proc', 'type'];
-  // Altering a catalog row writes a new one, with the id of the transaction that wrote it.
+  // Altering a catalog row writes a new one with the id of that transaction.
   const parts = [...catalogs, 'extension'].map(
     (name) => `select '${name}' as name, count(*)::text, max(xmin::text::bigint)::text as latest from pg_${name}`,
   );

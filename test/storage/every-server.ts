@@ -9,7 +9,7 @@ import {
 
 const externalUp = await externalIsReachable();
 
-/** Runs a suite on the embedded Postgres and on the external one, each test on a database of its own. */
+/** Runs a suite on the embedded Postgres and on the external one, with a database per test. */
 export function onEveryServer(name: string, suite: (database: () => TestDatabase) => void): void {
   describe(`${name}, on the embedded Postgres`, () => withServer(openEmbeddedServer, suite));
   describe.skipIf(!externalUp)(`${name}, on the Postgres server at TANDEM_TEST_DATABASE_URL`, () =>

@@ -1,16 +1,15 @@
 import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 
-/** A server that can be away: clients that know `url` find it gone while the gate is shut. */
+/** A proxy for `url` that simulates outages. */
 export interface Gate {
   url: string;
   open(): Promise<void>;
-  /** Cuts every connection. */
+  /** Closes every connection and rejects new ones. */
   shut(): Promise<void>;
-  /** Keeps connections and takes new ones, but lets nothing through, until `shut`. */
+  /** Accepts connections but forwards nothing, until `shut`. */
   freeze(): void;
 }
 
-/** Stands before a server and can go away, port and all. */
 export async function openGate(serverUrl: string): Promise<Gate> {
   const target = new URL(serverUrl);
   const sockets = new Set<Socket>();

@@ -2,7 +2,7 @@ import { connect } from '../../storage/database.ts';
 import { claimIdempotentRequest, renewIdempotentRequests } from '../../storage/queries/idempotent-requests.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 
-/** A process that claims a request and renews its claim, until it is killed. */
+/** Claims a request and renews the claim until killed. */
 const [url, leaseMs, request] = [process.argv[2]!, Number(process.argv[3]), JSON.parse(process.argv[4]!)];
 const sql = connect({ url });
 const claim = await claimIdempotentRequest(sql, request, { secrets: createSecretBox(Buffer.alloc(32, 9)), leaseMs });

@@ -11,18 +11,17 @@ const REQUEST = { workspaceId: null, owner: 'user 1', operation: 'POST /x', key:
 const LEASE_MS = 1_500;
 const secrets = createSecretBox(Buffer.alloc(32, 9));
 
-onEveryServer('a claimed request', (database) => {
+onEveryServer('claimed request', (database) => {
   const claim = () => claimIdempotentRequest(database().sql, REQUEST, { secrets, leaseMs: LEASE_MS });
 
-  it('belongs to its process for as long as that lives, and after kill -9 to the next', async () => {
+  it('belongs to its process while that lives, and to the next after kill -9', async () => {
     const program = join(import.meta.dirname, 'idempotent-process.ts');
     const child = fork(program, [database().url, String(LEASE_MS), JSON.stringify(REQUEST)]);
     onTestFinished(() => void child.kill('SIGKILL'));
     const [id] = (await once(child, 'message')) as [string];
-    const [{ leasedUntil: first }] = (await database().sql`select leased_until from idempotent_requests`) as never as [
-      { leasedUntil: Date },
-    ];
-    // Renewed past the end of its first lease, which is over then.
+    const [request] = await database().sql<{ leasedUntil: Date }[]>`select leased_until from idempotent_requests`;
+    const first = request!.leasedUntil;
+    // Renewed past the end of its first lease.
     await eventually(async () => {
       const [row] = await database().sql`select now() > ${first} as is_over from idempotent_requests`;
       expect(row?.isOver).toBe(true);
@@ -32,7 +31,7 @@ onEveryServer('a claimed request', (database) => {
     await eventually(async () => expect(await claim()).toMatchObject({ outcome: 'run', id }));
   });
 
-  it('is completed by its latest attempt only', async () => {
+  it('accepts completion by the latest attempt only', async () => {
     const { sql } = database();
     const response = { status: 201, headers: {}, body: 'second', requestId: 'r' };
     const first = await claimIdempotentRequest(sql, REQUEST, { secrets, leaseMs: 0 });

@@ -10,16 +10,16 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-it('goes on handing out jobs after every connection of the queue was terminated, again and again', async () => {
+it('a job queue survives repeated termination of its connections', async () => {
   const killer = connect({ url: database.url, max: 1 });
   const jobs = await openJobs({ databaseUrl: database.url });
   const queue = await jobs.open('deliveries');
   const seen = new Set<string>();
-  let told = Promise.withResolvers<void>();
+  let delivered = Promise.withResolvers<void>();
   await queue.work(
     async (deliveryId) => {
       seen.add(deliveryId);
-      told.resolve();
+      delivered.resolve();
     },
     { concurrency: 4 },
   );
@@ -29,13 +29,13 @@ it('goes on handing out jobs after every connection of the queue was terminated,
       where datname = current_database() and pid <> pg_backend_pid()`;
     expect(count).toBeGreaterThan(0);
     while (!seen.has(`delivery-${round}`)) {
-      told = Promise.withResolvers<void>();
-      // The first try may hit a connection that is just being lost: whoever adds a job has a sweeper for that.
+      delivered = Promise.withResolvers<void>();
+      // The first attempt may hit a dying connection; real producers have a sweeper for that.
       const added = await queue.add(`delivery-${round}`, { delayMs: 0, attempt: round + 1 }).then(
         () => true,
         () => false,
       );
-      if (added) await told.promise;
+      if (added) await delivered.promise;
     }
   }
   expect(seen.size).toBe(3);
@@ -43,7 +43,7 @@ it('goes on handing out jobs after every connection of the queue was terminated,
   await killer.end();
 }, 30_000);
 
-it('goes on after the database server was away altogether, and says so while it is', async () => {
+it('a job queue survives and reports an outage of the database server', async () => {
   const gate = await openGate(database.url);
   const jobs = await openJobs({ databaseUrl: gate.url, namespace: 'outage' });
   const queue = await jobs.open('deliveries');
@@ -63,5 +63,5 @@ it('goes on after the database server was away altogether, and says so while it 
   await gate.shut();
 }, 30_000);
 
-/** Refused, or found out to be gone only now. */
+/** The connection is refused, or its loss is noticed only now. */
 const AWAY = expect.stringMatching(/^ECONNREFUSED|^CONNECTION_CLOSED|^ECONNRESET/);

@@ -3,11 +3,12 @@ import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
 import { onEveryServer } from './every-server.ts';
-import { REDIS_URL, redisIsReachable } from './test-redis.ts';
+import { openGate } from './gate.ts';
+import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
 
 const redisUp = await redisIsReachable();
 
-/** One suite for every backend. `open` gives a queue that nobody else uses. */
+/** Conformance suite of job backends. `open` returns an unshared queue. */
 function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }>): void {
   let jobs: Jobs;
   let queue: JobQueue;
@@ -21,7 +22,6 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     await close();
   });
 
-  /** Works until so many jobs were seen. */
   async function seeing(count: number, then?: (id: string) => void) {
     const seen: string[] = [];
     const enough = Promise.withResolvers<string[]>();
@@ -36,7 +36,7 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     return { worker, seen, enough: enough.promise };
   }
 
-  it('hands over what was queued before and after the worker started', async () => {
+  it('delivers jobs queued before and after the worker started', async () => {
     await queue.add('before', { delayMs: 0, attempt: 1 });
     const { enough } = await seeing(3);
     await queue.add('after', { delayMs: 0, attempt: 1 });
@@ -44,7 +44,7 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     expect((await enough).sort()).toEqual(['after', 'before', 'delayed']);
   });
 
-  it('queues one attempt once, however often it is added, and the next attempt as well', async () => {
+  it('queues an attempt once despite repeats, and the next attempt separately', async () => {
     for (let repeat = 0; repeat < 5; repeat += 1) await queue.add('d', { delayMs: 0, attempt: 1 });
     await queue.add('d', { delayMs: 0, attempt: 2 });
     await queue.add('last', { delayMs: 20, attempt: 1 });
@@ -52,14 +52,14 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     expect(await enough).toEqual(['d', 'd', 'last']);
   });
 
-  it('does not retry by itself, and takes the same attempt again after a failure', async () => {
+  it('never retries by itself, and accepts the same attempt again after a failure', async () => {
     const { worker, seen, enough } = await seeing(2, (id) => {
       if (id === 'fails') throw new Error('the database went away');
     });
     await queue.add('fails', { delayMs: 0, attempt: 1 });
     await queue.add('marker', { delayMs: 0, attempt: 1 });
     await enough;
-    // Closing waits for the running jobs, so the failure is filed by now.
+    // Closing waits for running jobs, so the failure is stored.
     await worker.close();
     expect(seen.sort()).toEqual(['fails', 'marker']);
     await queue.add('fails', { delayMs: 0, attempt: 1 });
@@ -67,7 +67,7 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     expect(await again.enough).toEqual(['fails']);
   });
 
-  it('keeps the jobs of one queue from the workers of another', async () => {
+  it('separates queues', async () => {
     const memories = await jobs.open('memories');
     await memories.add('a memory', { delayMs: 0, attempt: 1 });
     await queue.add('a delivery', { delayMs: 0, attempt: 1 });
@@ -81,7 +81,7 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     expect(await jobs.open('memories')).toBe(memories);
   });
 
-  it('lets a running job finish before it closes', async () => {
+  it('finishes a running job before it closes', async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     let finished = false;
@@ -121,11 +121,38 @@ describe.skipIf(!redisUp)('jobs on Redis at TANDEM_TEST_REDIS_URL', () => {
   });
 });
 
-describe('a job queue without a server', () => {
+describe.skipIf(!redisUp)('jobs during a Redis outage', () => {
+  it('close after the running jobs', async () => {
+    await using namespace = openTestNamespace();
+    const gate = await openGate(REDIS_URL);
+    const jobs = await openJobs({ databaseUrl: '', redisUrl: gate.url, namespace: namespace.name });
+    const queue = await jobs.open('deliveries');
+    const started = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    let isDone = false;
+    await queue.work(
+      async () => {
+        started.resolve();
+        await release.promise;
+        isDone = true;
+      },
+      { concurrency: 1 },
+    );
+    await queue.add('slow', { delayMs: 0, attempt: 1 });
+    await started.promise;
+    await gate.shut();
+    const closed = jobs.close();
+    release.resolve();
+    await closed;
+    expect(isDone).toBe(true);
+  });
+});
+
+describe('job queue without a server', () => {
   it.each([
     ['Postgres', { databaseUrl: 'postgres://nobody@127.0.0.1:1/none' }],
     ['Redis', { databaseUrl: '', redisUrl: 'redis://127.0.0.1:1' }],
-  ])('fails at once on %s and names it', async (server, options) => {
+  ])('fails at once with the address of %s', async (server, options) => {
     await expect(openJobs(options)).rejects.toMatchObject({
       code: 'STORAGE_UNAVAILABLE',
       message: expect.stringMatching(new RegExp(`${server}.*ECONNREFUSED`)),

@@ -39,14 +39,14 @@ import { seedJudge, seedTalks } from '../actors/judge/judged-calls.ts';
 import { onEveryServer } from './every-server.ts';
 import { later, NOW } from './seed.ts';
 
-/** Names that prototypes have, numbers, and an order that is nobody's but the author's. */
+/** Prototype names, numbers, and an order chosen by the author. */
 const QUESTIONS = JSON.parse('{"zz":{"10":"a","9":"b"},"__proto__":{"x":1},"a":{"constructor":[]}}') as Record<
   string,
   unknown
 >;
 
 onEveryServer('rubrics', (database) => {
-  it('come back as they were written, to the order of their keys', async () => {
+  it('preserve their content and key order', async () => {
     const { sql, input, reader } = await seeded(database().sql);
     const rubric = await createRubric(sql, input);
     const found = await findRubric(sql, { id: rubric.id.toUpperCase(), reader });
@@ -55,7 +55,7 @@ onEveryServer('rubrics', (database) => {
     expect(rubric.questionCount).toBe(3);
   });
 
-  it('have names of their own, however many are made, or renamed, at the same time', async () => {
+  it('require unique names, even concurrently', async () => {
     const { sql, input } = await seeded(database().sql);
     const made = await Promise.allSettled(
       Array.from({ length: 8 }, () => createRubric(sql, { ...input, id: randomUUID() })),
@@ -73,7 +73,7 @@ onEveryServer('rubrics', (database) => {
     expect(renamed.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('change field by field, and count their questions', async () => {
+  it('change field by field and count their questions', async () => {
     const { sql, input } = await seeded(database().sql);
     const rubric = await createRubric(sql, input);
     const change = (patch: Parameters<typeof updateRubric>[2]['patch']) =>
@@ -84,7 +84,7 @@ onEveryServer('rubrics', (database) => {
     await createRubric(sql, input);
   });
 
-  it('are seen by their author, by all once they are shared, and by those who may see all', async () => {
+  it('appear to their author, to all once shared, and to privileged readers', async () => {
     const { sql, input, reader } = await seeded(database().sql);
     await createRubric(sql, input);
     await createRubric(sql, { ...input, id: randomUUID(), name: 'shared', shared: true, now: later(1) });
@@ -106,7 +106,7 @@ onEveryServer('rubrics', (database) => {
     expect(await findRubric(sql, { id: 'x', reader })).toBeNull();
   });
 
-  it('are at most so many', async () => {
+  it('respect their maximum number', async () => {
     const { sql, input } = await seeded(database().sql);
     await sql`
       insert into judge_rubrics (id, workspace_id, name, questions, question_count, shared, created_by_user_id, created_at, updated_at)
@@ -117,7 +117,7 @@ onEveryServer('rubrics', (database) => {
 });
 
 onEveryServer('evaluations', (database) => {
-  it('are judged by one attempt at a time, and begun again only when that has failed', async () => {
+  it('run one attempt at a time, and restart only after a failure', async () => {
     const { sql, evaluation } = await seeded(database().sql);
     const open = () => inTransaction(sql, (tx) => openEvaluation(tx, evaluation));
     const opened = await Promise.all([open(), open(), open()]);
@@ -145,7 +145,7 @@ onEveryServer('evaluations', (database) => {
     expect(await findEvaluation(sql, { id: 'x', workspaceId, userId })).toBeNull();
   });
 
-  it('are lost with the boot that judged them', async () => {
+  it('fail with the boot that ran them', async () => {
     const { sql, evaluation } = await seeded(database().sql);
     await inTransaction(sql, (tx) => openEvaluation(tx, evaluation));
     const lost = async (node: string, exceptBoot: string) => (await lostEvaluations(sql, { node, exceptBoot })).length;
@@ -154,7 +154,7 @@ onEveryServer('evaluations', (database) => {
 });
 
 onEveryServer('batches of calls', (database) => {
-  it('are of finished calls of the caller in which something was said, oldest first', async () => {
+  it('contain finished calls of the caller with speech, oldest first', async () => {
     const { sql, caller } = await seeded(database().sql);
     const calls = await seedTalks(sql, caller, ['one', 'two', '']);
     const { workspaceId, userId } = caller;
@@ -170,7 +170,7 @@ onEveryServer('batches of calls', (database) => {
     expect([...owners]).toEqual([[silent, userId]]);
   });
 
-  it('are taken by one at a time, for as long as that one renews', async () => {
+  it('belong to one leaseholder while it renews', async () => {
     const { sql, batch } = await seededBatch(database().sql);
     const { id } = batch;
     const claim = (leaseId: string, now: Date) => claimJudgeBatch(sql, { id, leaseId, now, leaseMs: 1_000 });
@@ -198,7 +198,7 @@ onEveryServer('batches of calls', (database) => {
     expect(await claimJudgeBatch(sql, { id: 'x', leaseId: a, now: NOW, leaseMs: 1 })).toBeNull();
   });
 
-  it('of a workspace are taken one after the other, also by those who come at the same time', async () => {
+  it('run one after the other per workspace, even with concurrent claims', async () => {
     const { sql, batch } = await seededBatch(database().sql);
     const { id, workspaceId, userId, apiKeyId, rubricId, rubricName, questions, model, samples, filter } = batch;
     const like = { workspaceId, userId, apiKeyId, rubricId, rubricName, questions, model, samples, filter };
@@ -215,7 +215,7 @@ onEveryServer('batches of calls', (database) => {
     }
   });
 
-  it('know of each call what became of it, once, and count answers', async () => {
+  it('store the outcome of each call once, and count answers', async () => {
     const { sql, batch, evaluation, calls } = await seededBatch(database().sql);
     const { id, workspaceId, userId } = batch;
     const [first, second] = calls;

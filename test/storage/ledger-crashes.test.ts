@@ -17,22 +17,22 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Few keys and holds, so that operations meet, repeat and contradict one another. */
+/** Few keys and holds, so that operations collide. */
 const operation = fc.record({
   kind: fc.constantFrom('topUp', 'hold', 'growHold', 'settle', 'void', 'charge', 'refund'),
   slot: fc.integer({ min: 0, max: 3 }),
   key: fc.integer({ min: 0, max: 2 }),
   amountNano: fc.bigInt({ min: 1n, max: 900n }),
-  /** The statement after which the connection is cut: before the next one, or before the commit. */
+  /** Cuts the connection after this statement, before the next or the commit. */
   cutAfter: fc.constantFrom(null, 1, 2, 3, 4, 5, 6, 7, 8),
-  /** Asked for again although it was done: the answer was lost. */
+  /** Repeats a completed operation, as if its response was lost. */
   repeated: fc.boolean(),
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
 let cuts = 0;
 
-it('keeps its books whatever happens at once and whichever connections are cut between two statements', async () => {
+it('the ledger stays consistent under concurrency and cut connections', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 30 }), async (operations) => {
       const { sql } = database;
@@ -40,7 +40,7 @@ it('keeps its books whatever happens at once and whichever connections are cut b
       const answers = await Promise.all(operations.map((step) => perform(workspace.id, step)));
       await requireSoundBooks(sql, workspace.id);
 
-      // What was answered is in the book, once, and nothing else is.
+      // Acknowledged operations are in the ledger once, and no others.
       const rows = await sql<{ operationKey: string }[]>`
         select operation_key from entries where workspace_id = ${workspace.id}`;
       const booked = new Set(rows.map((row) => row.operationKey));
@@ -61,7 +61,7 @@ it('keeps its books whatever happens at once and whichever connections are cut b
 
 const EXPECTED_REFUSALS = ['RECHARGE_REQUIRED', 'INSUFFICIENT_CREDITS', 'INTERNAL'];
 
-/** Tries until there is an answer, as a client does. Returns the keys of what has to be in the book now. */
+/** Retries until there is a response, as a client does. Returns the keys that the ledger must contain. */
 async function perform(workspaceId: string, step: Operation): Promise<string[]> {
   let { cutAfter } = step;
   for (;;) {
@@ -79,19 +79,19 @@ async function perform(workspaceId: string, step: Operation): Promise<string[]> 
   }
 }
 
-/** The pool, except that the server ends the connection after the n-th statement of its transactions. */
+/** A pool whose connection ends after the n-th statement of a transaction. */
 function cutting(sql: Sql, cutAfter: number): Sql {
   let statements = 0;
   const cuttingTx = (tx: Tx, pid: number) =>
     new Proxy(tx, {
       apply(target, self, args) {
-        // `tx(row)` only helps to write a statement.
+        // `tx(row)` is not a query.
         const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
         if (isStatement) statements += 1;
         const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
         if (!isStatement || statements !== cutAfter) return query;
         const cutAfterwards = query.then((rows) => cut(pid).then(() => rows));
-        // It is sent already.
+        // Already sent.
         return Object.assign(cutAfterwards, { execute: () => cutAfterwards });
       },
     });
@@ -128,7 +128,7 @@ async function run(sql: SqlOrTx, workspaceId: string, { kind, slot, key, amountN
     case 'refund': {
       const reversed = slot % 2 === 0 ? 'charge' : 'settle';
       const reversesOperationKey = `${workspaceId}:${reversed}:${slot}:${key}`;
-      // Another refund may have been first, and then this one books nothing.
+      // Another refund may have come first; then this one does nothing.
       await refund(sql, { workspaceId, reversesOperationKey, operationKey });
       return [];
     }
@@ -150,7 +150,7 @@ async function runOnHold(
   const holdKey = `${workspaceId}:hold:${slot}`;
   const { holdId } = await hold(sql, { workspaceId, amountNano: 500n, minimumNano: 1n, operationKey: holdKey });
   if (kind === 'hold') return [holdKey];
-  // A hold that is over does not grow.
+  // An ended hold does not grow.
   if (kind === 'growHold') await growHold(sql, { holdId, wantedTotalNano: amountNano, operationKey });
   if (kind === 'growHold') return [holdKey];
   if (kind === 'settle') await settleHold(sql, { holdId, amountNano, operationKey });

@@ -18,14 +18,14 @@ import { onEveryServer } from './every-server.ts';
 import { seedWorkspace } from './seed.ts';
 import { requireSoundBooks } from './sound-books.ts';
 
-onEveryServer('the ledger', (database) => {
+onEveryServer('ledger', (database) => {
   async function funded(balanceNano = 1_000n) {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql, { balanceNano });
     return { sql, workspaceId: workspace.id };
   }
 
-  it('holds what is wanted or what there is, and refuses when that is nothing or below the minimum', async () => {
+  it('holds the wanted or available amount, and rejects zero or less than the minimum', async () => {
     const { sql, workspaceId } = await funded();
     const holdOf = (amountNano: bigint, minimumNano = 0n) =>
       hold(sql, { workspaceId, amountNano, minimumNano, operationKey: randomUUID() });
@@ -36,7 +36,7 @@ onEveryServer('the ledger', (database) => {
     expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 1_000n, heldNano: 1_000n, availableNano: 0n });
   });
 
-  it('grows a hold as far as funds permit', async () => {
+  it('grows a hold up to the available funds', async () => {
     const { sql, workspaceId } = await funded();
     const { holdId } = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' });
     expect(await growHold(sql, { holdId, wantedTotalNano: 500n, operationKey: 'g1' })).toEqual({ amountNano: 500n });
@@ -48,7 +48,7 @@ onEveryServer('the ledger', (database) => {
     expect((await walletOf(sql, workspaceId)).heldNano).toBe(1_000n);
   });
 
-  it('charges beyond the hold out of the wallet, and never beyond both', async () => {
+  it('charges beyond the hold from the wallet, never beyond both', async () => {
     const { sql, workspaceId } = await funded();
     const first = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h1' });
     const second = await hold(sql, { workspaceId, amountNano: 100n, minimumNano: 0n, operationKey: 'h2' });
@@ -62,7 +62,7 @@ onEveryServer('the ledger', (database) => {
     expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 0n, heldNano: 0n, availableNano: 0n });
   });
 
-  it('answers a replay with the first result and refuses the same key for something else', async () => {
+  it('replays the first result and rejects the same key for another operation', async () => {
     const { sql, workspaceId } = await funded();
     const wanted = { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' };
     const first = await hold(sql, wanted);
@@ -86,7 +86,7 @@ onEveryServer('the ledger', (database) => {
     await expect(topUp(sql, { ...money, amountNano: 6n })).rejects.toMatchObject({ code: 'INTERNAL' });
   });
 
-  it('refunds a charge once, whoever asks and how often', async () => {
+  it('refunds a charge once despite repeats and concurrency', async () => {
     const { sql, workspaceId } = await funded();
     const { holdId } = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' });
     await settleHold(sql, { holdId, amountNano: 200n, operationKey: 's' });
@@ -102,7 +102,7 @@ onEveryServer('the ledger', (database) => {
     });
   });
 
-  it('charges the whole amount or nothing, and says what is missing', async () => {
+  it('charges everything or nothing, and reports the missing amount', async () => {
     const { sql, workspaceId } = await funded(1_000_000_000n);
     const wanted = chargeOf(workspaceId, { amountNano: 400_000_000n, operationKey: 'c' });
     const first = await charge(sql, wanted);
@@ -127,7 +127,7 @@ onEveryServer('the ledger', (database) => {
     await requireSoundBooks(sql, workspaceId);
   });
 
-  it('refunds a charge, whole or in part, and lists the refund beside it', async () => {
+  it('refunds a charge fully or partly and lists it with the charge', async () => {
     const { sql, workspaceId } = await funded();
     await charge(sql, chargeOf(workspaceId, { amountNano: 300n, operationKey: 'c' }));
     const back = { workspaceId, reversesOperationKey: 'c' };
@@ -142,7 +142,7 @@ onEveryServer('the ledger', (database) => {
     ]);
   });
 
-  it('lets nobody change or remove what was booked, nor book what does not balance', async () => {
+  it('rejects changes of booked entries and unbalanced entries', async () => {
     const { sql, workspaceId } = await funded();
     await expect(sql`update entries set requested_nano = 0`).rejects.toThrow('entries is append-only');
     await expect(sql`delete from postings`).rejects.toThrow('postings is append-only');
@@ -156,7 +156,7 @@ onEveryServer('the ledger', (database) => {
     await expect(sql`update accounts set balance_nano = -1 where kind = 'held'`).rejects.toThrow('never_overdrawn');
   });
 
-  it('lets nothing but a reversal leave a wallet below zero', async () => {
+  it('allows only a reversal to overdraw a wallet', async () => {
     const { sql, workspaceId } = await funded();
     const entryOf = async (kind: 'settle' | 'reversal') => {
       const [entry] = await sql<{ id: string }[]>`
@@ -174,7 +174,7 @@ onEveryServer('the ledger', (database) => {
     expect((await walletOf(sql, workspaceId)).balanceNano).toBe(-1n);
   });
 
-  it('spends nothing of a wallet that a reversal left below zero, but what was held before', async () => {
+  it('blocks an overdrawn wallet except for earlier holds', async () => {
     const { sql, workspaceId } = await funded();
     const held = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 1n, operationKey: 'h' });
     await reverse(sql, { workspaceId, amountNano: 1_000n, operationKey: 'back' });
@@ -196,12 +196,12 @@ onEveryServer('the ledger', (database) => {
     await requireSoundBooks(sql, workspaceId);
   });
 
-  it('names a workspace that does not exist', async () => {
+  it('names an unknown workspace', async () => {
     const { sql } = database();
     await expect(walletOf(sql, randomUUID())).rejects.toMatchObject({ code: 'WORKSPACE_NOT_FOUND' });
   });
 
-  it('keeps its books whatever happens at the same time', async () => {
+  it('stays consistent under concurrency', async () => {
     const { sql } = database();
     await fc.assert(
       fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 40 }), async (operations) => {
@@ -219,7 +219,7 @@ function chargeOf(workspaceId: string, { amountNano, operationKey }: { amountNan
   return { ...usage, workspaceId, amountNano, operationKey, unitPriceNano: 100n, apiKeyId: null, userId: null };
 }
 
-/** Few keys and holds, so that operations meet, repeat and contradict one another. */
+/** Few keys and holds, so that operations collide. */
 const operation = fc.record({
   kind: fc.constantFrom('topUp', 'reverse', 'hold', 'growHold', 'settle', 'void', 'refund'),
   slot: fc.integer({ min: 0, max: 3 }),
@@ -228,7 +228,6 @@ const operation = fc.record({
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Takes money of the workspace's first payment back. */
 async function reverse(sql: Sql, what: { workspaceId: string; amountNano: bigint; operationKey: string }) {
   const [payment] = await sql<{ id: string }[]>`
     select id from payments where workspace_id = ${what.workspaceId} order by position limit 1`;

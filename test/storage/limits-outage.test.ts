@@ -6,7 +6,6 @@ import { eventually } from '../process/server-process.ts';
 import { openGate } from './gate.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
 
-/** Limits whose Redis may go away, and what they logged. */
 async function openUnder(redisUrl: string, settings: LimitSettings & { namespace?: string } = {}) {
   const logged: string[] = [];
   const log = (_fields: object, message: string) => void logged.push(message);
@@ -24,8 +23,8 @@ const isTaken = (limits: Limits) =>
     () => true,
   );
 
-describe.skipIf(!(await redisIsReachable()))('limits on a Redis that goes away', () => {
-  it('refuse nobody who is within them, warn once, and are shared again when it is back', async () => {
+describe.skipIf(!(await redisIsReachable()))('limits during a Redis outage', () => {
+  it('count locally with one warning, and are shared again afterwards', async () => {
     await using namespace = openTestNamespace();
     const gate = await openGate(REDIS_URL);
     onTestFinished(() => gate.shut());
@@ -37,7 +36,7 @@ describe.skipIf(!(await redisIsReachable()))('limits on a Redis that goes away',
     expect(await isTaken(limits)).toBe(true);
 
     await gate.shut();
-    // Counted here alone: what others have had does not matter, and there is no end of it all the same.
+    // Counted locally: without the counts of others, but still limited.
     for (const exceeded of [false, false, true]) {
       expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ limit: 2, exceeded });
     }
@@ -57,7 +56,7 @@ describe.skipIf(!(await redisIsReachable()))('limits on a Redis that goes away',
     expect(await isTaken(elsewhere)).toBe(false);
   });
 
-  it('do not wait for one that has stopped answering', async () => {
+  it('do not wait for an unresponsive server', async () => {
     await using namespace = openTestNamespace();
     const gate = await openGate(REDIS_URL);
     onTestFinished(() => gate.shut());
@@ -71,15 +70,15 @@ describe.skipIf(!(await redisIsReachable()))('limits on a Redis that goes away',
   });
 });
 
-describe('limits on a Redis that is not there', () => {
-  it('open and count all the same', async () => {
+describe('limits without Redis', () => {
+  it('open and count locally', async () => {
     const { limits, logged } = await openUnder('redis://127.0.0.1:1', { anonymousPerMinute: 1 });
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ exceeded: false });
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ exceeded: true });
     expect(logged).toEqual(['Redis unreachable: limits apply to this process only']);
   });
 
-  it('open when something answers that never says a word', async () => {
+  it('open if the server never responds', async () => {
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void silent.close());

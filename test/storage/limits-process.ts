@@ -2,7 +2,7 @@ import type { LimitSettings, Slot, SlotKind } from '../../storage/limits/limits.
 import type { LoginAttempt } from '../../storage/limits/login-throttle.ts';
 import { openLimits } from '../../storage/limits/open-limits.ts';
 
-/** A process that counts and holds slots as it is told over IPC, until it is killed or let go. */
+/** Counts and holds slots on IPC commands until killed or disconnected. */
 export type LimitsCommand =
   | { acquire: { userId: number; kind: SlotKind } }
   | { releaseOne: true }

@@ -30,8 +30,8 @@ const ACQUIRE = { acquire: { userId: 7, kind: 'stt' } } as const;
 const GRANTED = { granted: true };
 const REFUSED = { refused: 'STT_CONCURRENCY_LIMIT' };
 
-describe.skipIf(!(await redisIsReachable()))('two processes on one Redis', () => {
-  it('share the slots of a user, and a killed one gives its slots back', async () => {
+describe.skipIf(!(await redisIsReachable()))('two processes with one Redis', () => {
+  it('share the slots of a user, and recover those of a killed process', async () => {
     await using namespace = openTestNamespace();
     const settings = { namespace: namespace.name, leaseMs: 1_500 };
     const [first, second] = await Promise.all([startProcess(settings), startProcess(settings)]);
@@ -47,11 +47,11 @@ describe.skipIf(!(await redisIsReachable()))('two processes on one Redis', () =>
     for (let slot = 0; slot < 4; slot += 1) {
       await eventually(async () => 'granted' in (await second.ask(ACQUIRE)), 'a slot of the killed process is free');
     }
-    // The second lived on all the while, so its own were renewed.
+    // The second process lived on and renewed its own.
     expect(await second.ask(ACQUIRE)).toEqual(REFUSED);
   });
 
-  it('count the failed logins of a network together, lock out no other network, and survive a restart', async () => {
+  it('share failed logins by network, spare other networks, and survive a restart', async () => {
     await using namespace = openTestNamespace();
     const settings = { namespace: namespace.name, logins: { failuresPerEmail: 4, failuresPerNetwork: 6 } };
     const [first, second] = await Promise.all([startProcess(settings), startProcess(settings)]);
@@ -61,7 +61,7 @@ describe.skipIf(!(await redisIsReachable()))('two processes on one Redis', () =>
     for (const { ask } of [first, second]) expect(await ask(guess)).toEqual(throttled);
     const owner = { login: { email: 'ada@example.com', address: '198.51.100.7' }, forgive: true } as const;
     for (const { ask } of [first, second]) expect(await ask(owner)).toEqual(GRANTED);
-    // The network has used up its own limit by now.
+    // The network has reached its own limit.
     const other = { login: { email: 'bob@example.com', address: '192.0.2.1' } };
     expect(await first.ask(other)).toEqual(throttled);
     first.child.kill('SIGKILL');
@@ -70,7 +70,7 @@ describe.skipIf(!(await redisIsReachable()))('two processes on one Redis', () =>
     expect(await third.ask(guess)).toEqual(throttled);
   });
 
-  it('count the same window, however their requests fall', async () => {
+  it('count one window for interleaved requests', async () => {
     await using namespace = openTestNamespace();
     const settings = { namespace: namespace.name, anonymousPerMinute: 10 };
     const processes = await Promise.all([startProcess(settings), startProcess(settings)]);

@@ -12,14 +12,13 @@ const LEASE_MS = 30_000;
 
 interface OpenStore {
   store: LimitStore;
-  /** The same counts and leases as another process sees them. */
+  /** The same store as seen by another process. */
   another: LimitStore;
-  /** For the store, and for the timers of this process. */
   passTime(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
-describe('limits in this process', () => {
+describe('in-process limits', () => {
   limitSuite(async () => {
     vi.useFakeTimers();
     const store = createMemoryLimitStore();
@@ -28,9 +27,9 @@ describe('limits in this process', () => {
   });
 });
 
-describe.skipIf(!(await redisIsReachable()))('limits on Redis at TANDEM_TEST_REDIS_URL', () => {
+describe.skipIf(!(await redisIsReachable()))('Redis limits at TANDEM_TEST_REDIS_URL', () => {
   limitSuite(async () => {
-    // The client's own timers go on; those that renew leases are turned by hand.
+    // Client timers keep running; lease renewal timers are fake.
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const namespace = openTestNamespace();
     const onError = (error: Error) => expect.fail(error.message);
@@ -43,7 +42,7 @@ describe.skipIf(!(await redisIsReachable()))('limits on Redis at TANDEM_TEST_RED
       async passTime(ms) {
         await namespace.passTime(ms);
         vi.advanceTimersByTime(ms);
-        // What the timers sent was answered once this is: one connection, in order.
+        // One ordered connection: once this returns, earlier commands of timers have finished.
         await store.read('nothing', 1);
       },
       async close() {
@@ -54,7 +53,7 @@ describe.skipIf(!(await redisIsReachable()))('limits on Redis at TANDEM_TEST_RED
   });
 });
 
-/** One suite for every driver. `open` gives a store that nobody else uses. */
+/** Conformance suite of limit stores. `open` returns an unshared store. */
 function limitSuite(open: () => Promise<OpenStore>): void {
   let opened: OpenStore;
   beforeEach(async () => {
@@ -67,8 +66,8 @@ function limitSuite(open: () => Promise<OpenStore>): void {
   const limitsWith = (settings: LimitSettings = {}, store = opened.store) =>
     createLimits(store, { leaseMs: LEASE_MS, ...settings });
 
-  describe('a window', () => {
-    it('counts from its first request on and starts over when it is over', async () => {
+  describe('window', () => {
+    it('starts with its first request and restarts after its end', async () => {
       const { store, another, passTime } = opened;
       expect(await store.read('k', 60)).toBeNull();
       expect(await store.count('k', 60)).toEqual({ used: 1, msLeft: expect.closeTo(MINUTE_MS, -3) });
@@ -80,14 +79,14 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await store.count('k', 60)).toMatchObject({ used: 1 });
     });
 
-    it('is apart from those of other keys and lengths', async () => {
+    it('separates keys and lengths', async () => {
       const { store } = opened;
       await store.count('k', 60);
       expect(await store.count('k', 86_400)).toMatchObject({ used: 1 });
       expect(await store.count('other', 60)).toMatchObject({ used: 1 });
     });
 
-    it('misses none of many requests at the same time', async () => {
+    it('counts all concurrent requests', async () => {
       const { store, another } = opened;
       const counts = await Promise.all(
         Array.from({ length: 200 }, (_, index) => (index % 2 ? store : another).count('k', 60)),
@@ -96,8 +95,8 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     });
   });
 
-  describe('a window whose counts are taken back', () => {
-    it('has one fewer, and is closed when it is forgotten', async () => {
+  describe('window with reversals', () => {
+    it('decrements, and disappears when forgotten', async () => {
       const { store, another } = opened;
       for (let count = 0; count < 3; count += 1) await store.count('k', 60);
       await another.uncount('k', 60);
@@ -107,7 +106,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await store.count('k', 60)).toMatchObject({ used: 1 });
     });
 
-    it('stays closed when it was', async () => {
+    it('stays absent if it was', async () => {
       const { store } = opened;
       await store.uncount('k', 60);
       await store.forget('k', 60);
@@ -121,7 +120,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     const elsewhere = { email, address: '198.51.100.7' };
     const throttled = { code: 'LOGIN_THROTTLED' };
 
-    it('are refused after too many failures with one e-mail address from one network, until the window is over', async () => {
+    it('fail after too many failures with one e-mail address from one network, until the window ends', async () => {
       const { another, passTime } = opened;
       const [{ logins }, other] = [limitsWith(), limitsWith({}, another)];
       for (let failure = 0; failure < 10; failure += 1) await (failure % 2 ? logins : other.logins).attempt(here);
@@ -133,7 +132,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       await logins.attempt(here);
     });
 
-    it('are refused to a network that fails with many e-mail addresses', async () => {
+    it('fail for a network with failures for many e-mail addresses', async () => {
       const { logins } = limitsWith();
       for (let failure = 0; failure < 50; failure += 1)
         await logins.attempt({ ...here, email: `${failure}@example.com` });
@@ -141,7 +140,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       await logins.attempt(elsewhere);
     });
 
-    it('that succeed cost nothing, and forget the failures before them', async () => {
+    it('reset earlier failures when they succeed, at no cost', async () => {
       const { logins } = limitsWith();
       for (let login = 0; login < 60; login += 1) {
         await logins.attempt(here);
@@ -155,11 +154,11 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     });
   });
 
-  describe('a lease', () => {
+  describe('lease', () => {
     const lease = (leaseId: string = randomUUID()) => ({ key: 'k', leaseId });
     const options = { limit: 3, leaseMs: LEASE_MS };
 
-    it('is one of as many as there may be, however many ask at the same time', async () => {
+    it('respects the limit for concurrent requests', async () => {
       const { store, another } = opened;
       const taken = await Promise.all(
         Array.from({ length: 50 }, (_, index) => (index % 2 ? store : another).takeLease(lease(), options)),
@@ -168,7 +167,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await store.takeLease({ key: 'other', leaseId: 'a' }, options)).toBe(true);
     });
 
-    it('that is given back is free at once, and only once', async () => {
+    it('frees its slot at once and only once when released', async () => {
       const { store, another } = opened;
       for (const id of ['a', 'b', 'c']) await store.takeLease(lease(id), options);
       await another.releaseLease(lease('a'));
@@ -178,7 +177,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await store.takeLease(lease(), options)).toBe(false);
     });
 
-    it('runs out unless it is renewed', async () => {
+    it('expires unless renewed', async () => {
       const { store, another, passTime } = opened;
       for (const id of ['kept', 'a', 'b']) await store.takeLease(lease(id), options);
       await passTime(LEASE_MS - 1_000);
@@ -189,7 +188,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(taken).toEqual([true, true, false]);
     });
 
-    it('that was forgotten is known again with its next renewal', async () => {
+    it('reappears with its next renewal after it was forgotten', async () => {
       const { store, another } = opened;
       await store.renewLeases([lease('a'), lease('b')], LEASE_MS);
       expect(await another.takeLease(lease(), options)).toBe(true);
@@ -197,10 +196,10 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     });
   });
 
-  describe('requests of a workspace', () => {
+  describe('workspace requests', () => {
     const plans = { free: { perMinute: 3, perDay: 4 }, pro: { perMinute: 5, perDay: 100 } };
 
-    it('are refused beyond those of the minute, which the day does not count, and of the day', async () => {
+    it('fail beyond the limit per minute, not counted per day, and beyond that per day', async () => {
       const limits = limitsWith({ plans });
       const ask = () => limits.consumeWorkspace('w', 'free');
       expect(await ask()).toMatchObject({ limit: 3, remaining: 2, exceeded: false });
@@ -220,7 +219,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await ask()).toMatchObject({ limit: 3, remaining: 2, exceeded: false });
     });
 
-    it('are shared by processes and apart from those of other workspaces', async () => {
+    it('count across processes, but separately by workspace', async () => {
       const here = limitsWith({ plans });
       const there = limitsWith({ plans }, opened.another);
       for (const limits of [here, there, here]) await limits.consumeWorkspace('w', 'free');
@@ -228,7 +227,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       expect(await there.consumeWorkspace('v', 'free')).toMatchObject({ exceeded: false, remaining: 2 });
     });
 
-    it('count on when the plan changes', async () => {
+    it('keep their count when the plan changes', async () => {
       const limits = limitsWith({ plans });
       for (let used = 0; used < 3; used += 1) await limits.consumeWorkspace('w', 'free');
       expect(await limits.consumeWorkspace('w', 'pro')).toMatchObject({ limit: 5, remaining: 1 });
@@ -238,13 +237,13 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       ['free', 10],
       ['starter', 60],
       ['pro', 300],
-    ] as const)('on the plan %s may be %i in a minute', async (plan, perMinute) => {
+    ] as const)('allow %s %i per minute', async (plan, perMinute) => {
       expect(await limitsWith().consumeWorkspace('w', plan)).toMatchObject({ limit: perMinute });
     });
   });
 
-  describe('requests of an address', () => {
-    it('are counted by IPv4 address and by IPv6 /64, and looking does not count', async () => {
+  describe('address requests', () => {
+    it('count by IPv4 address and IPv6 /64, and a peek does not count', async () => {
       const limits = limitsWith({ anonymousPerMinute: 2 });
       expect(await limits.peekAddress('2001:db8::1')).toMatchObject({ limit: 2, remaining: 2, exceeded: false });
       await limits.consumeAddress('2001:db8::1');
@@ -258,13 +257,13 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     });
   });
 
-  describe('slots of a user', () => {
+  describe('user slots', () => {
     it.each([
       ['stt', 8, 'STT_CONCURRENCY_LIMIT'],
       ['tts', 5, 'TTS_CONCURRENCY_LIMIT'],
       ['llm', 8, 'CHAT_CONCURRENCY_LIMIT'],
     ] as const)(
-      'of kind %s are %i over all processes, and one is free as soon as it is released',
+      'allow %s requests up to %i over all processes, and become free on release',
       async (kind, limit, code) => {
         const [here, there] = [limitsWith(), limitsWith({}, opened.another)];
         const slots: Slot[] = [];
@@ -288,7 +287,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       },
     );
 
-    it('are held for as long as their process lives, and given back when it ends in order', async () => {
+    it('last as long as their process, and are released on an orderly end', async () => {
       const here = limitsWith({ concurrency: { stt: 1 } });
       const there = limitsWith({ concurrency: { stt: 1 } }, opened.another);
       await here.acquireSlot({ userId: 1, kind: 'stt' });
@@ -300,9 +299,9 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       await there.acquireSlot({ userId: 1, kind: 'stt' });
     });
 
-    it('come back by themselves after a process that ended without giving them back', async () => {
+    it('expire after a process that never released them', async () => {
       const there = limitsWith({ concurrency: { tts: 1 } }, opened.another);
-      // As a process that is killed leaves it: taken, and never renewed.
+      // Like a killed process: taken and never renewed.
       await opened.store.takeLease({ key: 'tts:1', leaseId: 'of the dead' }, { limit: 1, leaseMs: LEASE_MS });
       await opened.passTime(LEASE_MS - 1_000);
       await expect(there.acquireSlot({ userId: 1, kind: 'tts' })).rejects.toThrow('under way');
@@ -310,7 +309,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
       await there.acquireSlot({ userId: 1, kind: 'tts' });
     });
 
-    it('are never more than there may be while many come and go', async () => {
+    it('never exceed the limit under churn', async () => {
       const all = [limitsWith({ concurrency: { stt: 3 } }), limitsWith({ concurrency: { stt: 3 } }, opened.another)];
       let working = 0;
       let most = 0;

@@ -30,7 +30,7 @@ const LEASE_MS = 60_000;
 const POINT = { embedder: 'test-1', bytes: new Uint8Array([1, 2, 255]) };
 
 onEveryServer('memories', (database) => {
-  it('come back as they were, but for what Postgres has no place for', async () => {
+  it('keep their content, except for characters that Postgres rejects', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const metadata = { 'nul\0': 'a\0b', deep: [{ lone: 'x\ud800' }], __proto__x: 1, n: 1.5, none: null };
     const memory = await remember(sql, collection, {
@@ -50,7 +50,7 @@ onEveryServer('memories', (database) => {
     });
   });
 
-  it('are refused when their metadata nests deeper than anybody means it', async () => {
+  it('fail with excessively nested metadata', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const nested = (depth: number) => JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`);
     await expect(remember(sql, collection, { metadata: { a: nested(4_000) } })).rejects.toMatchObject({
@@ -61,7 +61,7 @@ onEveryServer('memories', (database) => {
     });
   });
 
-  it('are not there when the transaction that charges for them fails', async () => {
+  it('disappear when the charging transaction fails', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const memory = newMemory(collection);
     const failing = inTransaction(sql, async (tx) => {
@@ -73,7 +73,7 @@ onEveryServer('memories', (database) => {
     expect(await sql`select 1 from memory_words`).toHaveLength(0);
   });
 
-  it('are listed newest first, by page, collection, type and status', async () => {
+  it('appear newest first, by page, collection, type and status', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const made = [];
     for (const at of [0, 1, 2]) made.push(await remember(sql, collection, { now: later(at) }));
@@ -88,7 +88,7 @@ onEveryServer('memories', (database) => {
     expect((await listMemoryHeads(sql, viewer, { page: 9, limit: 2 })).total).toBe(3);
   });
 
-  it('are processed by one at a time, until its lease runs out', async () => {
+  it('belong to one worker at a time, until its lease expires', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const { id } = await remember(sql, collection);
     const claim = (ms: number) => claimMemory(sql, { id, now: later(ms), leaseMs: LEASE_MS });
@@ -100,7 +100,7 @@ onEveryServer('memories', (database) => {
     expect(await claim(LEASE_MS)).toMatchObject({ status: 'processing', attempts: 2 });
   });
 
-  it('hear no more of an attempt that another has overtaken', async () => {
+  it('ignore an attempt that another one overtook', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const { id } = await remember(sql, collection);
     await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS });
@@ -117,7 +117,7 @@ onEveryServer('memories', (database) => {
     expect(await getMemory(sql, id)).toEqual(second);
   });
 
-  it('say how far they are, wait for another attempt, fail, and are retried on request alone', async () => {
+  it('report progress, wait for another attempt, fail, and retry on request only', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const { id } = await remember(sql, collection);
     await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS });
@@ -140,7 +140,7 @@ onEveryServer('memories', (database) => {
     expect(await inTransaction(sql, (tx) => retryMemory(tx, { id, now: later(600) }))).toBeNull();
   });
 
-  it('count the words of what is found of them, exactly', async () => {
+  it('maintain exact word counts', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const first = await remember(sql, collection, { content: 'Tea and coffee' });
     const second = await remember(sql, collection, { content: 'Coffee' });
@@ -153,7 +153,7 @@ onEveryServer('memories', (database) => {
     expect(await wordsIn(sql)).toEqual([]);
   });
 
-  it('leave nothing of what they said behind when they are deleted', async () => {
+  it('leave no content behind when deleted', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const memory = await remember(sql, collection, {
       title: 'Secret',
@@ -166,12 +166,12 @@ onEveryServer('memories', (database) => {
     const [row] = await sql`
       select title, content, encode(content_hash, 'hex') as hash, metadata, source, next_attempt_at
       from memories where id = ${memory.id}`;
-    // A hash tells what a short text said to who tries them all.
+    // A hash would reveal a short text by brute force.
     expect(row).toEqual({ title: null, content: '', hash: '', metadata: {}, source: null, nextAttemptAt: null });
     expect(await sql`select 1 from memory_units`).toHaveLength(0);
   });
 
-  it('that repeat another come back when that is deleted', async () => {
+  it('reappear when the original of a duplicate is deleted', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const first = await remember(sql, collection);
     await process(sql, first, { units: [chunk('Asha lives in Mumbai.')] });
@@ -186,7 +186,7 @@ onEveryServer('memories', (database) => {
     expect(await countOf(sql, 'mumbai')).toBe(1);
   });
 
-  it('do not wait for each other for ever, in whatever order they are changed', async () => {
+  it('never deadlock, for any order of changes', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const memories = await Promise.all(Array.from({ length: 12 }, () => remember(sql, collection)));
     await Promise.all(
@@ -200,8 +200,8 @@ onEveryServer('memories', (database) => {
   });
 });
 
-onEveryServer('points of memories', (database) => {
-  it('are told with every revision once, also to who asks while others write', async () => {
+onEveryServer('memory points', (database) => {
+  it('appear once with their revision, even for readers concurrent to writers', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const seen = new Set<bigint>();
     let after = 0n;
@@ -231,7 +231,7 @@ onEveryServer('points of memories', (database) => {
     expect(seen.size).toBe(40);
   });
 
-  it('come in pages, and bytes as they were', async () => {
+  it('arrive in pages with unchanged bytes', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const memory = await remember(sql, collection);
     const units = Array.from({ length: 5 }, (_, at) => chunk('x', { ...POINT, bytes: new Uint8Array([at, 128, 255]) }));
@@ -244,7 +244,7 @@ onEveryServer('points of memories', (database) => {
     expect(await addedPoints(sql, { ...span, embedder: 'other', after: -1n, afterUnitId: 0n })).toEqual([]);
   });
 
-  it('that are missing are found, made, and told as changes', async () => {
+  it('get missing embeddings, which appear as changes', async () => {
     const { sql, collection } = await seedMemories(database().sql);
     const memory = await remember(sql, collection);
     await process(sql, memory, {
@@ -260,12 +260,12 @@ onEveryServer('points of memories', (database) => {
       return next;
     });
     const span = { collectionId: collection.id, after: revision - 1n, until: revision, embedder: POINT.embedder };
-    const told = await addedPoints(sql, { ...span, afterUnitId: 2n ** 62n, limit: 9 });
-    expect(told.map(({ unitId }) => unitId)).toEqual(missing.map(({ id }) => id));
+    const reported = await addedPoints(sql, { ...span, afterUnitId: 2n ** 62n, limit: 9 });
+    expect(reported.map(({ unitId }) => unitId)).toEqual(missing.map(({ id }) => id));
     expect(await unitsWithoutPoint(sql, { embedder: POINT.embedder, after: 0n, limit: 9 })).toEqual([]);
   });
 
-  it('that are gone are told, until that is forgotten', async () => {
+  it('report removals until these are forgotten', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const memory = await remember(sql, collection);
     await deleteMemory(sql, viewer, { id: memory.id, now: NOW });
@@ -279,7 +279,7 @@ onEveryServer('points of memories', (database) => {
     expect(await removedUnits(sql, { collectionId: randomUUID(), after: 0n, until: 1n })).toBeNull();
   });
 
-  it('that are gone are forgotten in turn with whoever deletes their collection', async () => {
+  it('forget removals consistently while a collection is deleted', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const { id } = await remember(sql, collection);
     await deleteMemory(sql, viewer, { id, now: NOW });
@@ -298,7 +298,7 @@ onEveryServer('points of memories', (database) => {
   });
 });
 
-it('cuts a long text into units that together are the text', () => {
+it('cuts a long text into units that join to the text', () => {
   const text = `${'word '.repeat(10_000)}${'x'.repeat(30_000)}`;
   const units = wholeUnits(text);
   expect(units.map((unit) => unit.text).join('')).toBe(text);

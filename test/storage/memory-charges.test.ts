@@ -9,7 +9,7 @@ import { onEveryServer } from './every-server.ts';
 import { remember, seedColleague, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';
 
-onEveryServer('charges of memories', (database) => {
+onEveryServer('memory charges', (database) => {
   async function charged(
     workspaceId: string,
     {
@@ -37,7 +37,7 @@ onEveryServer('charges of memories', (database) => {
     await charge(database().sql, { ...cost, ...by, operation, operationKey: key, at });
   }
 
-  it('the last one is found by the attempts there were by now, however many', async () => {
+  it('return the last one by the number of attempts', async () => {
     const { sql } = database();
     const { workspaceId } = await seedMemories(sql);
     const last = (attempts: number) => lastMemoryCharge(sql, { memoryId: 'm', attempts });
@@ -54,7 +54,7 @@ onEveryServer('charges of memories', (database) => {
     expect(await last(24)).toMatchObject({ attempts: 12 });
   });
 
-  it('are summed up by operation, without what was given back, of a month and a user', async () => {
+  it('add up by operation for a month and a user, without refunds', async () => {
     const { sql } = database();
     const { workspaceId, viewer } = await seedMemories(sql);
     const { userId } = viewer;
@@ -75,7 +75,7 @@ onEveryServer('charges of memories', (database) => {
     ]);
   });
 
-  it('the same memory has the same text, title and metadata, in the same collection, and has not failed', async () => {
+  it('consider memories equal by text, title, metadata and collection, unless failed', async () => {
     const { sql } = database();
     const { collection } = await seedMemories(sql);
     const content = 'Caf\u00e9 \u0000opens.';
@@ -92,7 +92,7 @@ onEveryServer('charges of memories', (database) => {
     expect(await same()).toBeNull();
   });
 
-  it('heads of memories are shown to whoever sees them, and have the beginning of the text', async () => {
+  it('show heads with an excerpt to permitted viewers', async () => {
     const { sql } = database();
     const { workspaceId, viewer, collection } = await seedMemories(sql);
     const { id } = await remember(sql, collection, { content: 'Lantern. '.repeat(100) });
@@ -106,13 +106,13 @@ onEveryServer('charges of memories', (database) => {
     expect(await listMemoryHeads(sql, colleague, page)).toEqual({ rows: [], total: 0 });
   });
 
-  it('heads of memories come in one order over all collections, each on one page', async () => {
+  it('list heads of all collections in one order, without gaps or repeats', async () => {
     const { sql } = database();
     const { workspaceId, viewer, collection } = await seedMemories(sql);
     const named = { workspaceId, type: 'hive', name: 'All', createdByUserId: viewer.userId, now: NOW } as const;
     const hive = await createMemoryCollection(sql, named);
     const made = [];
-    // Two of each moment.
+    // Two per timestamp.
     for (let n = 0; n < 10; n += 1) {
       made.push(await remember(sql, n % 3 === 0 ? hive : collection, { content: `${n}`, now: later(n >> 1) }));
     }

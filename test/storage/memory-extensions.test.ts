@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { connect, openDatabase } from '../../storage/database.ts';
 import { externalIsReachable, externalServer } from './test-database.ts';
 
-describe.skipIf(!(await externalIsReachable()))('a database in which the role may not create extensions', () => {
-  it('is refused with one line that says what an administrator has to run', async () => {
+describe.skipIf(!(await externalIsReachable()))('database without permission to create extensions', () => {
+  it('fails with a one-line error that names the commands for an administrator', async () => {
     const server = externalServer();
     const database = await server.createDatabase();
     const { sql } = database;

@@ -7,7 +7,7 @@ import { fact, process, remember, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';
 
 onEveryServer('facts', (database) => {
-  it('that say what is known already are kept as repetitions, and found once', async () => {
+  it('store repetitions of known facts, and find them once', async () => {
     const { sql, viewer, learn } = await learning(database().sql);
     const known = fact('Asha lives in Mumbai');
     const memory = await learn([known]);
@@ -22,7 +22,7 @@ onEveryServer('facts', (database) => {
     expect((await factsOfMemory(sql, viewer, memory.id)).map(({ id }) => id)).toEqual([known.id]);
   });
 
-  it('that are contradicted are found no more, and their history is kept', async () => {
+  it('hide contradicted facts and keep their history', async () => {
     const { sql, viewer, learn } = await learning(database().sql);
     const [delhi, mumbai, pune] = ['Delhi', 'Mumbai', 'Pune'].map((city) => fact(`Asha lives in ${city}`)) as [
       NewFact,
@@ -31,7 +31,7 @@ onEveryServer('facts', (database) => {
     ];
     await learn([delhi]);
     await learn([{ ...mumbai, supersedes: [delhi.id] }]);
-    // What is superseded already stays so.
+    // A superseded fact stays so.
     await learn([{ ...pune, supersedes: [mumbai.id, delhi.id] }]);
     expect(await found(sql)).toEqual(['Asha lives in Pune']);
     for (const { id } of [delhi, mumbai, pune]) {
@@ -42,12 +42,12 @@ onEveryServer('facts', (database) => {
         ['Asha lives in Pune', null, null],
       ]);
     }
-    // To live where one did before is news.
+    // A return to an earlier place is a new fact.
     await learn([fact('Asha lives in Delhi', { supersedes: [pune.id] })]);
     expect(await found(sql)).toEqual(['Asha lives in Delhi']);
   });
 
-  it('are not superseded by facts of another collection', async () => {
+  it('never supersede facts of another collection', async () => {
     const { sql, learn } = await learning(database().sql);
     const other = await learning(sql);
     const mine = fact('Asha lives in Delhi');
@@ -56,7 +56,7 @@ onEveryServer('facts', (database) => {
     expect(await found(sql)).toEqual(['Asha lives in Delhi', 'Asha lives in Pune']);
   });
 
-  it('that were repeated are found by their repetition when their memory is deleted', async () => {
+  it('fall back to a repetition once their own memory is deleted', async () => {
     const { sql, viewer, learn } = await learning(database().sql);
     const known = fact('Asha lives in Mumbai', { point: { embedder: 'test-1', bytes: new Uint8Array([1]) } });
     const first = await learn([known, fact('Asha drinks tea'), fact('asha drinks tea')]);
@@ -72,7 +72,7 @@ onEveryServer('facts', (database) => {
     expect(await sql`select 1 from memory_facts`).toHaveLength(0);
   });
 
-  it('that superseded others take their history with them, and bring nothing back', async () => {
+  it('take their history with them without restoring superseded facts', async () => {
     const { sql, viewer, learn } = await learning(database().sql);
     const delhi = fact('Asha lives in Delhi');
     await learn([delhi]);
@@ -82,7 +82,7 @@ onEveryServer('facts', (database) => {
     expect(await historyOfFact(sql, viewer, delhi.id)).toMatchObject([{ supersededBy: null, supersededAt: later(2) }]);
   });
 
-  it('are looked up by what they are about, and by their letters', async () => {
+  it('match by subject, attribute and similar letters', async () => {
     const { sql, collection, learn } = await learning(database().sql);
     const city = fact('She moved to Pune', { subject: 'Asha', attribute: 'city' });
     const tea = fact('Asha prefers filter coffee', { category: 'preference' });

@@ -12,7 +12,6 @@ import { addUnits, type NewUnit, removeUnitsOf } from '../../storage/queries/mem
 import type { Role } from '../../storage/queries/workspaces.ts';
 import { NOW, seedWorkspace } from './seed.ts';
 
-/** A workspace with its owner and their own collection. */
 export async function seedMemories(sql: Sql) {
   const { workspace, user } = await seedWorkspace(sql);
   const viewer: MemoryViewer = { workspaceId: workspace.id, userId: user.id, role: 'owner' };
@@ -20,7 +19,6 @@ export async function seedMemories(sql: Sql) {
   return { sql, workspaceId: workspace.id, viewer, collection };
 }
 
-/** Somebody else in the workspace. */
 export async function seedColleague(sql: Sql, workspaceId: string, role: Role): Promise<MemoryViewer> {
   const [user] = await sql<{ id: number }[]>`
     insert into users (email, created_at) values (${`${randomUUID()}@example.com`}, ${NOW}) returning id`;
@@ -63,7 +61,7 @@ export interface Made {
   now?: Date;
 }
 
-/** Claims it and replaces what is found of it, as whoever processes memories does. */
+/** Claims a memory and stores its units, as the worker does. */
 export async function process(sql: Sql, { id }: Pick<MemoryRow, 'id'>, made: Made): Promise<boolean> {
   const claimed = await claimMemory(sql, { id, now: NOW, leaseMs: 60_000 });
   if (claimed === null) return false;

@@ -9,8 +9,8 @@ import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
 import { chunk, process, remember, seedMemories } from './memory-fixture.ts';
 
-onEveryServer('the search for words', (database) => {
-  it('finds other forms of a word, without accents and in any order, the rarest words counting most', async () => {
+onEveryServer('keyword search', (database) => {
+  it('matches inflections and accents in any order, weighted by rarity', async () => {
     const { search } = await searching(database().sql, [
       'Émile restarted the pods in Zürich',
       'The pods are green',
@@ -26,7 +26,7 @@ onEveryServer('the search for words', (database) => {
     expect((await search('blue pods'))[0]).toBe('The pods are blue');
   });
 
-  it('finds what is mistyped: left out, added, changed or swapped letters', async () => {
+  it('matches typos: missing, added, changed or swapped letters', async () => {
     const { search } = await searching(database().sql, [
       'Kubernetes restarts pods',
       'Asha likes filter coffee in Mumbai',
@@ -34,7 +34,7 @@ onEveryServer('the search for words', (database) => {
     for (const typed of ['kubernets', 'kuberneets', 'kubernetis', 'kubrenetes']) {
       expect(await search(typed), typed).toEqual(['Kubernetes restarts pods']);
     }
-    // Too few trigrams in common: `fliter` and `filter` have three of eleven.
+    // Too few common trigrams: `fliter` and `filter` share three of eleven.
     for (const typed of ['fliter', 'cofefe', 'lieks']) {
       expect(await search(typed), typed).toEqual(['Asha likes filter coffee in Mumbai']);
     }
@@ -42,7 +42,7 @@ onEveryServer('the search for words', (database) => {
     expect(await search('kube')).toEqual([]);
   });
 
-  it('finds names that are words English leaves out', async () => {
+  it('finds names that are English stop words', async () => {
     const { search } = await searching(database().sql, ['The Who played at night', 'Nobody was there']);
     expect((await search('the who'))[0]).toBe('The Who played at night');
   });
@@ -54,7 +54,7 @@ onEveryServer('the search for words', (database) => {
     expect(await search('КОФЕ')).toEqual(['Кофе по утрам']);
   });
 
-  it('finds words of languages that write no spaces, wherever they stand', async () => {
+  it('finds words anywhere in languages without spaces', async () => {
     const texts = [
       '北京大学位于中国北京市海淀区。',
       '上海的天气很好',
@@ -74,7 +74,7 @@ onEveryServer('the search for words', (database) => {
     expect(await search('的天气 -上海')).toEqual([]);
   });
 
-  it('insists on what is in quotes and leaves out what is after a minus, unless the text is plain', async () => {
+  it('requires quoted phrases and excludes those after a minus, unless plain', async () => {
     const texts = ['filter coffee in the morning', 'coffee without a filter', 'tea'];
     const { search } = await searching(database().sql, texts);
     expect(await search('"filter coffee"')).toEqual([texts[0]]);
@@ -84,7 +84,7 @@ onEveryServer('the search for words', (database) => {
     expect((await search('"coffee filter" -morning', {}, true)).toSorted()).toEqual([texts[1], texts[0]]);
   });
 
-  it('answers hostile queries with what there is, or nothing', async () => {
+  it('handles hostile queries', async () => {
     const { search } = await searching(database().sql, ['Asha likes coffee']);
     const nothing = ['', '   ', '\0', '\ud83d', '😀🎉', '&|!():*<->', "'''", '\\', '"', '-', '-"', '%', '__proto__'];
     for (const query of nothing) expect(await search(query), JSON.stringify(query)).toEqual([]);
@@ -100,7 +100,7 @@ onEveryServer('the search for words', (database) => {
     for (const query of hostile) expect(await search(query), query.slice(0, 40)).toEqual(['Asha likes coffee']);
   });
 
-  it('never fails, whatever is asked', async () => {
+  it('never fails for any query', async () => {
     const { search } = await searching(database().sql, ["Asha's coffee \\ 'quoted' foo-bar@example.com/x?y=1"]);
     const words = fc.oneof(
       fc.string({ unit: 'binary' }),
@@ -114,18 +114,18 @@ onEveryServer('the search for words', (database) => {
     );
   });
 
-  it('is given so much time and no more', async () => {
+  it('respects its timeout', async () => {
     const { sql, collection } = await searching(database().sql, ['coffee']);
     const asked = inTransaction(sql, async (tx) => {
       await keywordHits(tx, { ...scopeOf(collection), query: parseKeywordQuery('x'), limit: 1, timeoutMs: 50 });
       await tx`select pg_sleep(30)`;
     });
     await expect(asked).rejects.toMatchObject({ code: '57014' });
-    // The next query on that connection has its own time.
+    // The timeout must not apply to the next query on the connection.
     expect(await sql`show statement_timeout`).toEqual([{ statementTimeout: '0' }]);
   });
 
-  it('uses its indexes among many', async () => {
+  it('uses its indexes in a large table', async () => {
     const { sql, collection } = await searching(database().sql, ['coffee']);
     await sql`
       insert into memories (id, workspace_id, collection_id, user_id, content, metadata, infer, status, content_hash, characters, created_at, updated_at, processed_as)
@@ -141,8 +141,8 @@ onEveryServer('the search for words', (database) => {
   });
 });
 
-onEveryServer('filters on metadata', (database) => {
-  it('compare by type: equal, in lists, in ranges, deeper inside, and not there', async () => {
+onEveryServer('metadata filters', (database) => {
+  it('compare by type: equality, lists, ranges, nesting and absence', async () => {
     const { meeting } = await filtering(database().sql);
     expect(await meeting({})).toEqual(['a', 'b', 'c', 'd']);
     expect(await meeting({ lang: 'en' })).toEqual(['a', 'c']);
@@ -162,7 +162,7 @@ onEveryServer('filters on metadata', (database) => {
     expect(await meeting({ __proto__: 'x', constructor: 'y' })).toEqual([]);
   });
 
-  it('combine in groups, by the names of MongoDB and of mem0', async () => {
+  it('combine in groups, with the names of MongoDB and mem0', async () => {
     const { meeting } = await filtering(database().sql);
     for (const [or, and, not] of [
       ['$or', '$and', '$not'],
@@ -179,7 +179,7 @@ onEveryServer('filters on metadata', (database) => {
     expect(await meeting({ tags: { in: ['x'], ne: 'y' } })).toEqual(['b']);
   });
 
-  it('reach metadata keys that are called like groups and operators', async () => {
+  it('reach metadata keys named like groups and operators', async () => {
     const { sql, collection, meeting } = await filtering(database().sql);
     const metadata = { OR: ['east', 'west'], range: { gt: 5 } };
     const memory = await remember(sql, collection, { metadata, content: 'e' });
@@ -191,7 +191,7 @@ onEveryServer('filters on metadata', (database) => {
     expect(await meeting({ 'range.gt': { gt: 5 } })).toHaveLength(0);
   });
 
-  it('are the same for what was found already', async () => {
+  it('give the same result for known units', async () => {
     const { sql, collection, nameOf } = await filtering(database().sql);
     const scope = { collectionIds: [collection.id], conditions: [] };
     const all = (await unitsMeeting(sql, scope, { limit: 10 }))!;
@@ -201,7 +201,7 @@ onEveryServer('filters on metadata', (database) => {
     expect(await unitsMeeting(sql, scope, { limit: 3 })).toBeNull();
   });
 
-  it('take any key and value as data', async () => {
+  it('treat any key and value as data', async () => {
     const { meeting } = await filtering(database().sql);
     const key = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 20 }),
@@ -259,7 +259,7 @@ it.each([
   [nestedGroups(5), 'deeper than 4 groups'],
   [nestedGroups(200), 'deeper than 4 groups'],
   [{ a: 'x'.repeat(2_001) }, 'more than 2000 characters'],
-])('refuses the filter %j', (filters, reason) => {
+])('reject %j', (filters, reason) => {
   expect(() => parseMetadataFilter(filters)).toThrow(
     expect.objectContaining({ code: 'VALIDATION_FAILED', message: expect.stringContaining(reason) }),
   );

@@ -22,10 +22,10 @@ import { NOW } from './seed.ts';
 
 const ROLES: readonly Role[] = ['owner', 'admin', 'developer', 'member', 'viewer'];
 
-/** Who is in the team of every role, and who is not. */
+/** Members of the team and others, for every role. */
 const STANDINGS = ['theirs', 'of others'] as const;
 
-/** What each role may do in each kind of collection that is theirs, or somebody else's. */
+/** Permissions of each role, in own collections and those of others. */
 const TABLE: Record<string, { sees: readonly Role[]; writes: readonly Role[] }> = {
   'user, theirs': { sees: ROLES, writes: ['owner', 'admin', 'developer', 'member'] },
   'user, of others': { sees: [], writes: [] },
@@ -37,8 +37,8 @@ const TABLE: Record<string, { sees: readonly Role[]; writes: readonly Role[] }> 
   'hive, of others': { sees: ROLES, writes: ['owner', 'admin'] },
 };
 
-onEveryServer('what members of a workspace see of memories', (database) => {
-  it('follows from role, kind of collection and whose it is, in every read', async () => {
+onEveryServer('memory visibility', (database) => {
+  it('depends on role, collection type and owner in every read', async () => {
     const { sql, workspaceId } = await seedMemories(database().sql);
     const stranger = (await seedMemories(sql)).viewer;
     const other = await seedColleague(sql, workspaceId, 'member');
@@ -62,7 +62,7 @@ onEveryServer('what members of a workspace see of memories', (database) => {
     expect(Object.fromEntries(seen)).toEqual(TABLE);
   });
 
-  it('ends at once for a team that somebody is taken out of', async () => {
+  it('ends at once for a removed team member', async () => {
     const { sql, workspaceId, viewer } = await seedMemories(database().sql);
     const colleague = await seedColleague(sql, workspaceId, 'member');
     const team = await createMemoryCollection(sql, {
@@ -78,7 +78,7 @@ onEveryServer('what members of a workspace see of memories', (database) => {
     expect(await findMemoryCollection(sql, colleague, team.id)).toBeNull();
   });
 
-  it('of a team does not come back with somebody who left the workspace', async () => {
+  it('does not return to a team member who left and rejoined the workspace', async () => {
     const { sql, workspaceId, viewer } = await seedMemories(database().sql);
     const colleague = await seedColleague(sql, workspaceId, 'member');
     const { userId } = colleague;
@@ -90,7 +90,7 @@ onEveryServer('what members of a workspace see of memories', (database) => {
     expect(await findMemoryCollection(sql, viewer, id)).not.toBeNull();
   });
 
-  it('does not let anybody delete what they do not see', async () => {
+  it('covers deletion: members delete only what they see', async () => {
     const { sql, workspaceId, viewer, collection } = await seedMemories(database().sql);
     const memory = await remember(sql, collection);
     const admin = await seedColleague(sql, workspaceId, 'admin');
@@ -103,7 +103,7 @@ onEveryServer('what members of a workspace see of memories', (database) => {
     expect(await findMemory(sql, viewer, memory.id)).toMatchObject({ id: memory.id, type: 'user' });
   });
 
-  it('is nothing, and no error, for ids that are none', async () => {
+  it('returns nothing for invalid ids', async () => {
     const { sql, viewer } = await seedMemories(database().sql);
     for (const id of ["'; drop table memories; --", '', '__proto__', 'ffffffff']) {
       expect(await findMemory(sql, viewer, id)).toBeNull();
@@ -115,8 +115,8 @@ onEveryServer('what members of a workspace see of memories', (database) => {
   });
 });
 
-onEveryServer('collections of memories', (database) => {
-  it('are made once for each person, however many ask at the same time', async () => {
+onEveryServer('memory collections', (database) => {
+  it('exist once per user despite concurrent creation', async () => {
     const { sql, workspaceId } = await seedMemories(database().sql);
     const { userId } = await seedColleague(sql, workspaceId, 'member');
     const made = await Promise.all(
@@ -125,7 +125,7 @@ onEveryServer('collections of memories', (database) => {
     expect(new Set(made.map(({ id }) => id)).size).toBe(1);
   });
 
-  it('have names of their own within their type, whatever the case, until they are deleted', async () => {
+  it('require unique names per type, ignoring case, until deleted', async () => {
     const { sql, workspaceId, viewer } = await seedMemories(database().sql);
     const create = (name: string, type: 'team' | 'hive' = 'team') =>
       createMemoryCollection(sql, { workspaceId, type, name, createdByUserId: viewer.userId, now: NOW });
@@ -137,7 +137,7 @@ onEveryServer('collections of memories', (database) => {
     await expect(create('straße nord')).resolves.toMatchObject({ label: 'straße nord' });
   });
 
-  it('of a team have members of the workspace alone', async () => {
+  it('accept workspace members only', async () => {
     const { sql, workspaceId, viewer } = await seedMemories(database().sql);
     const stranger = (await seedMemories(sql)).viewer;
     const creating = createMemoryCollection(sql, {
@@ -152,7 +152,7 @@ onEveryServer('collections of memories', (database) => {
     expect(await listMemoryCollections(sql, viewer, { type: 'team' })).toEqual([]);
   });
 
-  it('lose all that was in them when they are deleted', async () => {
+  it('lose their content when deleted', async () => {
     const { sql, workspaceId, viewer } = await seedMemories(database().sql);
     const hive = await createMemoryCollection(sql, {
       workspaceId,
@@ -186,7 +186,7 @@ async function collectionOf(
   return await createMemoryCollection(sql, { workspaceId, type, name, createdByUserId: userId, now: NOW });
 }
 
-/** Whether each of the reads shows the collection, or what is in it. */
+/** Whether each read shows the collection or its content. */
 async function everyRead(
   sql: Sql,
   collection: MemoryCollectionRow,

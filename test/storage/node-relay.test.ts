@@ -9,7 +9,7 @@ import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts'
 
 type Open = (boot: string) => ReturnType<typeof openNodeRelay>;
 
-/** One suite for every backend. */
+/** Conformance suite of relay backends. */
 function relaySuite(openOn: () => Promise<Open>): void {
   async function openTwo() {
     const open = await openOn();
@@ -18,7 +18,7 @@ function relaySuite(openOn: () => Promise<Open>): void {
     return relays as [Awaited<ReturnType<Open>>, Awaited<ReturnType<Open>>];
   }
 
-  it('brings a message to the nodes that subscribed to its topic, numbers as they were written', async () => {
+  it('delivers a message to subscribed nodes with unchanged numbers', async () => {
     const [one, two] = await openTwo();
     const received: unknown[] = [];
     await two.subscribe('nodes.two.commands', (message) => void received.push(message));
@@ -29,7 +29,7 @@ function relaySuite(openOn: () => Promise<Open>): void {
     expect(JSON.stringify(received[0])).toBe('{"amount":1.10,"id":12345678901234567890,"name":"Żółć"}');
   });
 
-  it('sends to no node once nothing is subscribed any more, and survives a listener that throws', async () => {
+  it('sends nothing after the last unsubscribe, and survives a listener that throws', async () => {
     const [one, two] = await openTwo();
     let calls = 0;
     const end = await two.subscribe('calls.call_1', () => {
@@ -44,14 +44,14 @@ function relaySuite(openOn: () => Promise<Open>): void {
   });
 }
 
-onEveryServer('the relay between nodes', (database) => {
+onEveryServer('node relay', (database) => {
   relaySuite(async () => {
     const { url: databaseUrl } = database();
     return (boot) => openNodeRelay({ databaseUrl, redisUrl: null, boot, logger: createTestLogger() });
   });
 });
 
-describe.skipIf(!(await redisIsReachable()))('the relay between nodes, on Redis', () => {
+describe.skipIf(!(await redisIsReachable()))('node relay on Redis', () => {
   relaySuite(async () => {
     const namespace = openTestNamespace();
     onTestFinished(() => namespace[Symbol.asyncDispose]());

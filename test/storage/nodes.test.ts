@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { openNodeDirectory } from '../../storage/nodes/node-directory.ts';
-import { type LostNode, markNodeSettled, type NodeReport } from '../../storage/queries/nodes.ts';
+import { type LostNode, markNodeSettled, type NodeReport, nodeStates } from '../../storage/queries/nodes.ts';
 import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
@@ -10,15 +10,21 @@ const LEASE_MS = 400;
 const RENEWAL_MS = 40;
 const IDLE: NodeReport = { isDraining: false, liveCalls: 0, mediaLoad: 0, canPlaceCalls: true };
 
-onEveryServer('the node directory', (database) => {
-  /** `pause` stops its renewals, as SIGSTOP would. */
+onEveryServer('node directory', (database) => {
+  /** `pause` stops renewals, as SIGSTOP would. */
   async function openNode(name: string, { node = `${name}-${randomUUID()}` } = {}) {
     const frozen = { isFrozen: false };
     const settled: LostNode[] = [];
     const expelled: string[] = [];
     const directory = await openNodeDirectory({
       sql: freezable(database().sql, frozen),
-      ...{ node, boot: randomUUID(), recordingsDir: `/recordings/${name}`, logger: createTestLogger() },
+      ...{
+        node,
+        boot: randomUUID(),
+        recordingsDir: `/recordings/${name}`,
+        version: '1.2.3',
+        logger: createTestLogger(),
+      },
       ...{ leaseMs: LEASE_MS, renewalMs: RENEWAL_MS },
       onExpelled: (reason) => void expelled.push(reason),
     });
@@ -27,7 +33,7 @@ onEveryServer('the node directory', (database) => {
     return { directory, frozen, settled, expelled };
   }
 
-  it('shows each node the others and what they report', async () => {
+  it('shows other nodes and their reports to each node', async () => {
     const one = await openNode('one');
     const two = await openNode('two');
     two.directory.reportBy(() => ({ ...IDLE, liveCalls: 7, mediaLoad: 0.5 }));
@@ -37,7 +43,54 @@ onEveryServer('the node directory', (database) => {
     );
   });
 
-  it('has a node whose lease expired taken over by one other, once', async () => {
+  it('reports node states by the database clock, and forgets settled nodes after a day', async () => {
+    const { sql } = database();
+    const { directory } = await openNode('stated');
+    directory.reportBy(() => ({ ...IDLE, liveCalls: 3 }));
+    await directory.start();
+    const { node, boot } = directory;
+    const stateOf = async () => (await nodeStates(sql)).find((state) => state.node === node);
+    const state = await stateOf();
+    expect(state).toMatchObject({ boot, version: '1.2.3', liveCalls: 3, isSettled: false, takenOverBy: null });
+    expect(state!.leaseLeftMs).toBeLessThanOrEqual(LEASE_MS);
+    expect(state!.silentForMs).not.toBeNull();
+    await directory.close();
+    expect((await stateOf())!.leaseLeftMs).toBeLessThanOrEqual(0);
+    await sql`update nodes set settled_at = now() where node = ${node}`;
+    expect(await stateOf()).toMatchObject({ isSettled: true });
+    await sql`update nodes set settled_at = now() - interval '25 hours' where node = ${node}`;
+    expect(await stateOf()).toBeUndefined();
+  });
+
+  it('looks for lost nodes only while there is one', async () => {
+    await database().sql`update nodes set settled_at = now()`;
+    const statements: string[] = [];
+    const sql = new Proxy(database().sql, {
+      apply(target, self, args: [readonly string[]]) {
+        statements.push(args[0].join(''));
+        return Reflect.apply(target, self, args);
+      },
+    });
+    const directory = await openNodeDirectory({
+      ...{ sql, node: `alone-${randomUUID()}`, boot: randomUUID(), recordingsDir: '/recordings' },
+      ...{ leaseMs: LEASE_MS, renewalMs: RENEWAL_MS, logger: createTestLogger(), onExpelled: () => {} },
+    });
+    onTestFinished(() => directory.close());
+    let renewals = 0;
+    directory.onRenewed(() => {
+      renewals += 1;
+    });
+    await directory.start();
+    // It may take over from then on.
+    await eventually(() => expect(renewals).toBeGreaterThan(2 * (LEASE_MS / RENEWAL_MS)));
+    const takeovers = () => statements.filter((text) => text.includes('set taken_over_by'));
+    expect(takeovers()).toEqual([]);
+    const lost = await openNode('lost');
+    await lost.directory.close();
+    await eventually(() => expect(takeovers()).not.toEqual([]));
+  });
+
+  it('lets one other node take over an expired one, once', async () => {
     const lost = await openNode('lost');
     await lost.directory.start();
     const heirs = [await openNode('heir'), await openNode('heir')];
@@ -52,13 +105,12 @@ onEveryServer('the node directory', (database) => {
       const [row] = await database().sql`select settled_at from nodes where node = ${lost.directory.node}`;
       expect(row?.settledAt).toBeInstanceOf(Date);
     });
-    // The frozen node wakes up.
     lost.frozen.isFrozen = false;
     await eventually(() => expect(lost.expelled).toHaveLength(1));
     expect(taken()).toHaveLength(1);
   });
 
-  it('repeats a settlement that failed', async () => {
+  it('repeats a failed settlement', async () => {
     const lost = await openNode('lost');
     const heir = await openNode('heir');
     let failures = 0;
@@ -71,7 +123,7 @@ onEveryServer('the node directory', (database) => {
     await eventually(() => expect(failures).toBe(3));
   });
 
-  it('repeats it also if the lost node has started again meanwhile', async () => {
+  it('repeats a failed settlement even if the lost node restarted', async () => {
     const lost = await openNode('lost');
     const heir = await openNode('heir');
     const settled: string[] = [];
@@ -89,7 +141,7 @@ onEveryServer('the node directory', (database) => {
     await eventually(() => expect(settled).toEqual([lost.directory.boot]));
   });
 
-  it('renews its own lease while it settles what a lost node left', async () => {
+  it('renews its own lease while it settles a lost node', async () => {
     const lost = await openNode('lost');
     const [heir, watcher] = [await openNode('heir'), await openNode('watcher')];
     const isSettling = Promise.withResolvers<void>();
@@ -114,7 +166,7 @@ onEveryServer('the node directory', (database) => {
     expect(watcher.settled).toEqual([]);
   });
 
-  it('does not call settled what it lost to another node itself', async () => {
+  it('does not mark a settlement that another node took over', async () => {
     const { sql } = database();
     const lost = await openNode('lost');
     await lost.directory.close();
@@ -130,7 +182,7 @@ onEveryServer('the node directory', (database) => {
     expect(await settledAt()).toBeInstanceOf(Date);
   });
 
-  it('passes on what a lost node had taken over and not settled', async () => {
+  it('passes on the unsettled takeovers of a lost node', async () => {
     const { sql } = database();
     const [first, taker] = [await openNode('first'), await openNode('taker')];
     await Promise.all([first.directory.start(), taker.directory.start()]);
@@ -142,7 +194,7 @@ onEveryServer('the node directory', (database) => {
     await eventually(() => expect(last.settled.map(({ node }) => node).sort()).toEqual(names));
   });
 
-  it('keeps the last sign of life of a boot until the next one has started', async () => {
+  it('keeps the last sign of life of a boot until the next one starts', async () => {
     const before = await openNode('node');
     await before.directory.start();
     await before.directory.close();
@@ -154,7 +206,7 @@ onEveryServer('the node directory', (database) => {
     expect(again.directory.previousSeenAt).toEqual(after.directory.previousSeenAt);
   });
 
-  it('gives every node the time to renew its lease after a failure of the database', async () => {
+  it('gives every node time to renew after a database failure', async () => {
     const [one, two] = [await openNode('one'), await openNode('two')];
     await Promise.all([one.directory.start(), two.directory.start()]);
     await eventually(() => expect(one.directory.peers()).toHaveLength(1));
@@ -173,7 +225,6 @@ onEveryServer('the node directory', (database) => {
   });
 });
 
-/** A pool whose queries fail while it is frozen. */
 function freezable<T extends object>(sql: T, frozen: { isFrozen: boolean }): T {
   return new Proxy(sql, {
     apply(target, self, args) {

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
-/** `settle` waits until the object is where it stays. */
+/** `settle` waits until the object is in its final place. */
 type OpenStore = (folder: string) => Promise<{ store: ObjectStore; settle: () => Promise<void> }>;
 
 async function openFolder(folder: string) {
@@ -36,7 +36,7 @@ const BACKENDS: { name: string; isThere: boolean; open: OpenStore }[] = [
 ];
 
 for (const { name, isThere, open } of BACKENDS) {
-  describe.skipIf(!isThere)(`objects in ${name}`, () => {
+  describe.skipIf(!isThere)(`object store in ${name}`, () => {
     let folder: string;
     let store: ObjectStore;
     let settle: () => Promise<void>;
@@ -57,7 +57,7 @@ for (const { name, isThere, open } of BACKENDS) {
       return stored;
     }
 
-    it('moves a file into place and reads all of it or a range', async () => {
+    it('moves a file into place and reads it whole or by range', async () => {
       expect(await put('w/2026/call.wav', 'hello world')).toMatchObject({ key: 'w/2026/call.wav', sizeBytes: 11 });
       await expect(stat(path.join(folder, 'source'))).rejects.toMatchObject({ code: 'ENOENT' });
       const read = async (range: object) =>
@@ -68,14 +68,14 @@ for (const { name, isThere, open } of BACKENDS) {
       expect(await store.stat('w/2026/call.wav')).toMatchObject({ sizeBytes: 11 });
     });
 
-    it('replaces an object whole', async () => {
+    it('replaces an object completely', async () => {
       await put('a', 'old and long');
       await put('a', 'new');
       expect((await buffer(await store.read({ key: 'a' }))).toString()).toBe('new');
       expect(await store.stat('a')).toMatchObject({ sizeBytes: 3 });
     });
 
-    it('deletes, also what is not there', async () => {
+    it('deletes existing and missing objects', async () => {
       await put('a', 'x');
       await store.delete('a');
       await store.delete('a');
@@ -85,7 +85,7 @@ for (const { name, isThere, open } of BACKENDS) {
       await expect(store.read({ key: 'a' })).rejects.toMatchObject({ code: 'NOT_FOUND' });
     });
 
-    it('never leaves its folder, whatever the key', async () => {
+    it('stays inside its folder for any key', async () => {
       const outside = path.join(folder, 'outside');
       await writeFile(outside, 'private');
       for (const key of [
@@ -113,12 +113,12 @@ for (const { name, isThere, open } of BACKENDS) {
       );
     });
 
-    it('does not read a folder as an object', async () => {
+    it('never reads a folder as an object', async () => {
       await put('a/b', 'x');
       expect(await store.stat('a')).toBeNull();
     });
 
-    it('keeps an object that is put again after its deletion', async () => {
+    it('keeps an object that is stored again after its deletion', async () => {
       await put('a', 'first');
       await store.delete('a');
       await put('a', 'second');
@@ -145,7 +145,7 @@ for (const { name, isThere, open } of BACKENDS) {
 }
 
 describe('object folder', () => {
-  it('leaves no other file behind when it replaces an object', async () => {
+  it('leaves no temporary file when it replaces an object', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'tandem-objects-'));
     const store = await openObjectStore({ folder: path.join(folder, 'objects') });
     for (const content of ['old and long', 'new']) {
@@ -157,12 +157,12 @@ describe('object folder', () => {
   });
 });
 
-describe('signed object URLs', () => {
+describe('signed object URL', () => {
   const secret = randomBytes(32);
   const expiresAt = new Date('2026-01-01T00:05:00.900Z');
   const now = new Date('2026-01-01T00:00:00Z');
 
-  it('are valid until they expire, for their own key only', () => {
+  it('verifies until its expiry, for its own key only', () => {
     const token = signObjectUrl({ key: 'a/b.wav', expiresAt, secret });
     const verify = (changes: object) => () => verifyObjectUrl({ key: 'a/b.wav', ...token, secret, now, ...changes });
     expect(verify({})).not.toThrow();

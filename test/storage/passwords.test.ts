@@ -18,8 +18,8 @@ function hashOf(password: string, { memory, passes, parallelism = 1, tagLength =
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(tag)}`;
 }
 
-describe('a password', () => {
-  it('matches its hash and no other, and two hashes of it differ', async () => {
+describe('password hash', () => {
+  it('matches its password only, and differs each time', async () => {
     const [first, second] = await Promise.all([hashPassword('green staple'), hashPassword('green staple')]);
     expect(first).not.toBe(second);
     expect(first).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
@@ -29,7 +29,7 @@ describe('a password', () => {
     }
   });
 
-  it('is the same from every keyboard', async () => {
+  it('matches in composed and decomposed Unicode', async () => {
     const composed = await hashPassword('caf\u00e9 au lait');
     expect((await checkPassword('cafe\u0301 au lait', composed)).matches).toBe(true);
   });
@@ -39,20 +39,20 @@ describe('a password', () => {
     { memory: 19_456, passes: 1 },
     { memory: 19_456, passes: 2, parallelism: 2 },
     { memory: 19_456, passes: 2, tagLength: 16 },
-  ])('hashed with %j matches, and is due for a new hash', async (parameters) => {
+  ])('matches in the form %j and needs an upgrade', async (parameters) => {
     const hash = hashOf('green staple', parameters);
     expect(await checkPassword('green staple', hash)).toEqual({ matches: true, isOutdated: true });
     expect(await checkPassword('wrong', hash)).toEqual({ matches: false, isOutdated: false });
   });
 
   it.each([null, '', 'plain text', '$2b$10$abcdefghijklmnopqrstuv', '$argon2id$v=19$m=1,t=1,p=1$x$y'])(
-    'matches nothing where the hash is %j',
+    'matches nothing if it is %j',
     async (hash) => {
       expect(await checkPassword('green staple', hash)).toEqual({ matches: false, isOutdated: false });
     },
   );
 
-  it('is checked for many at once', async () => {
+  it('supports many concurrent checks', async () => {
     const hash = await hashPassword('green staple');
     const checks = Array.from({ length: 12 }, (_, i) => checkPassword(i % 3 === 0 ? 'wrong' : 'green staple', hash));
     expect((await Promise.all(checks)).filter(({ matches }) => matches)).toHaveLength(8);

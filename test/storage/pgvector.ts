@@ -2,7 +2,6 @@ import { connect } from '../../storage/database.ts';
 import { findPgvector } from '../../storage/queries/memory-vectors.ts';
 import { EXTERNAL_URL, externalIsReachable } from './test-database.ts';
 
-/** Whether tests of pgvector have a server that has it. */
 export const hasPgvector: boolean = (await externalIsReachable()) && (await isThere());
 
 async function isThere(): Promise<boolean> {

@@ -24,7 +24,7 @@ async function seedRecording(sql: Sql, workspaceId: string, { node = 'node-1', a
   return id;
 }
 
-onEveryServer('the retention of recordings', (database) => {
+onEveryServer('recording retention', (database) => {
   it('returns expired recordings of workspaces with a limit, oldest first', async () => {
     const { sql } = database();
     const [limited, unlimited] = [await seedWorkspace(sql), await seedWorkspace(sql)];
@@ -49,7 +49,7 @@ onEveryServer('the retention of recordings', (database) => {
     await expect(updateRecordingSettings(sql, limited.workspace.id, { retentionDays: 0 })).rejects.toThrow();
   });
 
-  it('has an upper limit of the operator, below which a workspace can set its own', async () => {
+  it('caps the period of a workspace by that of the operator', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);
     await seedTrunk(sql, { workspaceId: workspace.id });
@@ -63,7 +63,7 @@ onEveryServer('the retention of recordings', (database) => {
     expect(await deleteExpiredRecording(sql, { id, now: later(4 * DAY_MS + 1), mostDays: 4 })).toBe(true);
   });
 
-  it('marks a recording and its call deleted, once, and only while the setting says so', async () => {
+  it('marks a recording and its call deleted once, only while the settings require it', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);
     await seedTrunk(sql, { workspaceId: workspace.id });
@@ -80,7 +80,7 @@ onEveryServer('the retention of recordings', (database) => {
     expect((await getCallById(sql, recording.callId))?.recordingStatus).toBe('deleted');
   });
 
-  it('lists what is to be purged page by page, of one node or of all, until it is forgotten', async () => {
+  it('lists recordings to purge by page and node until forgotten', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);
     await seedTrunk(sql, { workspaceId: workspace.id });

@@ -27,7 +27,7 @@ const old = createSecretBox(OLD_KEY);
 const current = createSecretBox(NEW_KEY, [OLD_KEY, OLDEST_KEY]);
 const afterwards = createSecretBox(NEW_KEY);
 
-it('a box opens what earlier keys sealed, and seals under the current one alone', () => {
+it('a secret box opens secrets of earlier keys and seals with the current one', () => {
   expect(current.open(oldest.seal('a', 'c'), 'c')).toBe('a');
   expect(current.open(old.seal('b', 'c'), 'c')).toBe('b');
   expect(afterwards.open(current.seal('d', 'c'), 'c')).toBe('d');
@@ -36,7 +36,7 @@ it('a box opens what earlier keys sealed, and seals under the current one alone'
   expect(() => createSecretBox(NEW_KEY, [Buffer.alloc(31)])).toThrow(RangeError);
 });
 
-onEveryServer('a change of the master key', (database) => {
+onEveryServer('master key rotation', (database) => {
   const logged: { message: string; fields: object }[] = [];
   const log = (fields: object, message: string) => void logged.push({ message, fields });
   const options = { logger: { info: log, warn: log, error: log } };
@@ -93,7 +93,7 @@ onEveryServer('a change of the master key', (database) => {
     return { sql, workspaceId: workspace.id, trunkId: trunk.id, webhookId, requestId };
   }
 
-  it('leaves every secret readable under the new key alone, in batches, and is told how it goes', async () => {
+  it('re-encrypts every secret in batches and logs progress', async () => {
     const { sql, workspaceId, trunkId, webhookId, requestId } = await seedSecrets();
     logged.length = 0;
     expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 19, unopened: 0 });
@@ -123,7 +123,7 @@ onEveryServer('a change of the master key', (database) => {
     expect(JSON.stringify(logged)).not.toMatch(/secret \d|trunk password/);
   });
 
-  it('changes nothing when it is repeated, nor when there is nothing to do', async () => {
+  it('changes nothing when repeated or without secrets', async () => {
     const { sql } = await seedSecrets();
     await resealSecrets(sql, current, options);
     const before = await sql`select password_encrypted from trunks`;
@@ -131,7 +131,7 @@ onEveryServer('a change of the master key', (database) => {
     expect(await sql`select password_encrypted from trunks`).toEqual(before);
   });
 
-  it('leaves alone what no key opens, says so, and goes on with the rest', async () => {
+  it('skips and reports undecryptable secrets, and continues', async () => {
     const { sql, trunkId } = await seedSecrets();
     const lost = createSecretBox(LOST_KEY).seal('gone', trunkPasswordContext(trunkId));
     await sql`update trunks set password_encrypted = ${lost}`;
@@ -142,7 +142,7 @@ onEveryServer('a change of the master key', (database) => {
     expect(logged.map(({ message }) => message)).toContain('skipped secrets that no key decrypts');
   });
 
-  it('does not undo what a running node stores at the same time', async () => {
+  it('keeps concurrent changes of a running node', async () => {
     const { sql, trunkId } = await seedSecrets();
     const replaced = current.seal('replaced meanwhile', trunkPasswordContext(trunkId));
     let resealing: Promise<unknown> = Promise.resolve();
@@ -161,7 +161,7 @@ onEveryServer('a change of the master key', (database) => {
     expect(afterwards.open(trunk?.sealed, trunkPasswordContext(trunkId))).toBe('replaced meanwhile');
   });
 
-  it('knows every column that is sealed', async () => {
+  it('covers every encrypted column', async () => {
     const { sql } = database();
     const columns = await sql<{ name: string }[]>`
       select table_name || '.' || column_name as name from information_schema.columns

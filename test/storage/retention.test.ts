@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
+import { addQualitySamples, qualitySamplesOf } from '../../storage/queries/call-quality.ts';
 import { type AdmitCallInput, admitCall, type CallRow } from '../../storage/queries/calls.ts';
 import { insertDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
 import { deleteOldRows, type RetainedKind } from '../../storage/queries/retention.ts';
@@ -14,7 +15,7 @@ const OLD = NOW;
 const NEW = later(5 * DAY_MS);
 const BEFORE = later(2 * DAY_MS);
 
-onEveryServer('the retention of rows', (database) => {
+onEveryServer('row retention', (database) => {
   let numbers = 0;
 
   async function seedCall(
@@ -47,7 +48,7 @@ onEveryServer('the retention of rows', (database) => {
 
   const sweep = (sql: Sql, kind: RetainedKind, limit = 100) => deleteOldRows(sql, { kind, before: BEFORE, limit });
 
-  it('deletes finished deliveries with their attempts, also those that were sent again', async () => {
+  it('deletes finished deliveries with their attempts, including replayed ones', async () => {
     const { sql } = database();
     const call = await seedCall(sql, { state: 'completed' });
     const [old, pending] = [
@@ -68,7 +69,7 @@ onEveryServer('the retention of rows', (database) => {
     expect(await sql`select 1 from delivery_attempts`).toHaveLength(1);
   });
 
-  it('deletes events of calls that ended before, in batches, and none of live calls', async () => {
+  it('deletes events of old calls in batches, but not of live calls', async () => {
     const { sql } = database();
     const [old, live, recent] = [
       await seedCall(sql, { state: 'completed', now: OLD }),
@@ -84,7 +85,7 @@ onEveryServer('the retention of rows', (database) => {
     expect(await sql`select 1 from entries where call_id = ${old.callId}`).not.toHaveLength(0);
   });
 
-  it('deletes finished transcripts with what was said, and none that still grow', async () => {
+  it('deletes finished transcripts with their segments, but not growing ones', async () => {
     const { sql } = database();
     const [old, growing] = [await seedCall(sql, { state: 'completed' }), await seedCall(sql, { state: 'completed' })];
     for (const { callId } of [old, growing]) await openTranscript(sql, { callId, now: OLD });
@@ -98,7 +99,7 @@ onEveryServer('the retention of rows', (database) => {
     expect(left.map(({ callId }) => callId)).toEqual([growing.callId]);
   });
 
-  it('deletes SIP messages by their time, those of live calls included', async () => {
+  it('deletes SIP messages by age, including those of live calls', async () => {
     const { sql } = database();
     const { callId } = await seedCall(sql, { state: 'bridged' });
     const message = {
@@ -113,7 +114,21 @@ onEveryServer('the retention of rows', (database) => {
     expect(await sql`select 1 from sip_messages where at = ${NEW}`).toHaveLength(1);
   });
 
-  it('is left to the node that began', async () => {
+  it('deletes quality samples by age', async () => {
+    const { sql } = database();
+    const { callId } = await seedCall(sql, { state: 'bridged' });
+    const sample = { packetsReceived: 250, packetsLost: 0, jitterMs: 0.5, roundTripMs: null, mos: 4.4 };
+    const samples = ['agent', 'customer'].flatMap((leg) => [OLD, NEW].map((at) => ({ callId, leg, at, ...sample })));
+    await addQualitySamples(sql, samples);
+    await addQualitySamples(sql, samples);
+    expect([await sweep(sql, 'quality', 1), await sweep(sql, 'quality', 100)]).toEqual([1, 1]);
+    expect((await qualitySamplesOf(sql, callId)).map(({ leg, at }) => ({ leg, at }))).toEqual([
+      { leg: 'agent', at: NEW },
+      { leg: 'customer', at: NEW },
+    ]);
+  });
+
+  it('leaves a sweep to the node that started it', async () => {
     const { sql } = database();
     const call = await seedCall(sql, { state: 'completed' });
     await seedDelivery(sql, call, { at: OLD, isDone: true });

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { createSecretBox } from '../../storage/secrets.ts';
 import * as fc from '../properties.ts';
 
-describe('the secret box', () => {
+describe('secret box', () => {
   const box = createSecretBox(randomBytes(32));
 
-  it('opens what it sealed, whatever the text and context', () => {
+  it('opens its own secrets for any text and context', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, context) => {
         expect(box.open(box.seal(text, context), context)).toBe(text);
@@ -14,13 +14,13 @@ describe('the secret box', () => {
     );
   });
 
-  it('seals the same text differently every time and never shows it', () => {
+  it('seals the same text differently each time and hides it', () => {
     const text = 'a secret that is long enough';
     expect(box.seal(text, 'c').equals(box.seal(text, 'c'))).toBe(false);
     expect(box.seal(text, 'c').includes(text)).toBe(false);
   });
 
-  it('refuses another context, another key, any changed byte and anything else', () => {
+  it('rejects another context, another key, a changed byte and other data', () => {
     const sealed = box.seal('secret', 'call:1');
     expect(() => box.open(sealed, 'call:2')).toThrow(expect.objectContaining({ code: 'NOT_AUTHENTIC' }));
     const stranger = createSecretBox(randomBytes(32));
@@ -37,7 +37,7 @@ describe('the secret box', () => {
     );
   });
 
-  it('takes a master key of 32 bytes only', () => {
+  it('requires a master key of 32 bytes', () => {
     expect(() => createSecretBox(Buffer.alloc(16))).toThrow(RangeError);
   });
 });

@@ -32,7 +32,7 @@ export async function seedWorkspace(
   return made;
 }
 
-/** A trunk at 0.06 USD a minute, that is 0.001 USD a second, whose first number is rented by the workspace. */
+/** A trunk at 0.06 USD a minute (0.001 USD a second), whose first number the workspace rents. */
 export async function seedTrunk(
   sql: SqlOrTx,
   { workspaceId, ...overrides }: { workspaceId: string } & Partial<CreateTrunkInput>,

@@ -3,9 +3,9 @@ import type { Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 
 /**
- * Debits equal credits, balances are the sums of their entries and hang together, what is held is what open holds say,
- * a hold ends once, a charge is refunded once, every top-up, reversal and charge is listed where users look, and nothing
- * but a reversal leaves a wallet below zero.
+ * Asserts the ledger invariants: debits equal credits; balances equal the sums of their entries; held amounts equal
+ * open holds; a hold ends once; a charge is refunded once; top-ups, reversals and charges appear in the user-visible
+ * lists; only a reversal overdraws a wallet.
  */
 export async function requireSoundBooks(sql: Sql, workspaceId: string): Promise<void> {
   const [books] = await sql<

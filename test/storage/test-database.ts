@@ -7,24 +7,22 @@ import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { readMigrations } from '../../storage/migrate.ts';
 import { deleteRows, fingerprintOf } from './emptied-database.ts';
 
-/** The external server that tests may use; it need not be there. */
+/** URL of the optional external server. */
 export const EXTERNAL_URL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
 
-/** An empty, migrated database of its own. Drop it when the test is over (`await using` does). */
+/** An empty, migrated database. Drop it after the test, for example with `await using`. */
 export interface TestDatabase extends AsyncDisposable {
   readonly sql: Sql;
   readonly url: string;
   drop(): Promise<void>;
 }
 
-/** A server that test databases are cloned on. */
 export interface TestServer {
   readonly kind: 'embedded' | 'external';
   createDatabase(options?: { max?: number }): Promise<TestDatabase>;
   close(): Promise<void>;
 }
 
-/** A database on the embedded Postgres of the run. */
 export async function createTestDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
   const server = await openEmbeddedServer();
   const database = await server.createDatabase(options);
@@ -56,11 +54,11 @@ export function externalServer(): TestServer {
   return serverAt('external', EXTERNAL_URL);
 }
 
-/** The embedded Postgres that all test files share (`test/global-setup.ts`); outside of a test run, one of its own. */
+/** The embedded Postgres shared by all test files (`test/global-setup.ts`), or a new one outside of a run. */
 export async function openEmbeddedServer(): Promise<TestServer> {
-  if (process.env.TANDEM_TEST_POSTGRES !== undefined) {
-    // Its connections end with the process, and its cluster with the run.
-    sharedServer ??= sharedUrl(process.env.TANDEM_TEST_POSTGRES).then((url) => serverAt('embedded', url));
+  if (process.env.TANDEM_TEST_RUN !== undefined) {
+    // Its connections end with the process and its cluster with the run.
+    sharedServer ??= sharedUrl(process.env.TANDEM_TEST_RUN).then((url) => serverAt('embedded', url));
     return { ...(await sharedServer), close: async () => {} };
   }
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-test-'));
@@ -77,7 +75,7 @@ export async function openEmbeddedServer(): Promise<TestServer> {
 let sharedServer: Promise<TestServer> | null = null;
 
 async function sharedUrl(address: string): Promise<string> {
-  const response = await fetch(address);
+  const response = await fetch(`${address}/postgres`);
   const answer = await response.text();
   if (!response.ok) throw new Error(`The Postgres of the test run does not start: ${answer}`);
   return answer;
@@ -85,7 +83,6 @@ async function sharedUrl(address: string): Promise<string> {
 
 function serverAt(kind: TestServer['kind'], url: string): TestServer {
   const admin = connect({ url, max: 2 });
-  /** Databases that a test has used and that are empty again. */
   const emptied: string[] = [];
   let template: Promise<string> | null = null;
   let pristine: Promise<string | null> | null = null;
@@ -93,7 +90,7 @@ function serverAt(kind: TestServer['kind'], url: string): TestServer {
   async function newDatabase(): Promise<string> {
     template ??= migratedTemplate(admin, url);
     const name = `tandem_test_${randomBytes(6).toString('hex')}`;
-    // Copying files takes a third of the CPU time of logging them, but flushes them, where flushing is not switched off.
+    // Copying files takes a third of the CPU time of logging, but flushes unless fsync is disabled.
     const strategy = kind === 'embedded' ? 'file_copy' : 'wal_log';
     await admin.unsafe(`create database ${name} template ${await template} strategy ${strategy}`);
     return name;
@@ -101,7 +98,6 @@ function serverAt(kind: TestServer['kind'], url: string): TestServer {
 
   const dropDatabase = (name: string) => admin.unsafe(`drop database if exists ${name} with (force)`);
 
-  /** Runs `work` on a connection of its own to the database. */
   async function inside<T>(name: string, work: (sql: Sql) => Promise<T>): Promise<T> {
     const sql = connect({ url: withDatabase(url, name), max: 1 });
     try {
@@ -111,7 +107,7 @@ function serverAt(kind: TestServer['kind'], url: string): TestServer {
     }
   }
 
-  /** Empties the database for the next test. A test that changed the schema costs it a new one. */
+  /** Empties the database for reuse, or drops it if a test changed the schema. */
   async function recycle(name: string): Promise<void> {
     await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
     const isSame = await inside(name, async (sql) => {
@@ -144,7 +140,7 @@ function serverAt(kind: TestServer['kind'], url: string): TestServer {
   };
 }
 
-/** One template for each state of the migrations; test processes that need it at the same time wait for the first. */
+/** One template per set of migrations; concurrent test processes wait for the first. */
 async function migratedTemplate(admin: Sql, url: string): Promise<string> {
   const checksums = (await readMigrations()).map((migration) => migration.checksum).join();
   const name = `tandem_template_${createHash('sha256').update(checksums).digest('hex').slice(0, 12)}`;

@@ -16,11 +16,11 @@ import {
 import { onEveryServer } from './every-server.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
 
-onEveryServer('transcripts of calls', (database) => {
-  it('keep what was said, joined to the event that told it, and charge each utterance once', async () => {
+onEveryServer('call transcripts', (database) => {
+  it('store segments with the event that reported them, and charge each utterance once', async () => {
     const { sql, call } = await transcribedCall(database().sql);
     const said = segment(1, { confidence: 0.125, words: [{ word: 'hello', startMs: 1, endMs: 2, confidence: null }] });
-    await tell(sql, call, said);
+    await storeSegment(sql, call, said);
     const events = await listCallEvents(sql, { callId: call.callId });
     expect(events.map((event) => event.segment)).toEqual([
       null,
@@ -32,29 +32,29 @@ onEveryServer('transcripts of calls', (database) => {
     ]);
     // 1.5 s of speech at 0.006 USD a minute.
     expect(await spent(sql, call)).toBe(150_000n);
-    await expect(tell(sql, call, said)).resolves.toBe('stored');
+    await expect(storeSegment(sql, call, said)).resolves.toBe('stored');
     expect(await spent(sql, call)).toBe(150_000n);
   });
 
-  it('cost what the workspace was promised', async () => {
+  it('cost the price of the workspace', async () => {
     const { sql, call } = await transcribedCall(database().sql);
     await setPrice(sql, { scope: { workspaceId: call.workspaceId }, item: 'stt', value: 60_000_000n, now: NOW });
-    await tell(sql, call, segment(1));
+    await storeSegment(sql, call, segment(1));
     expect(await spent(sql, call)).toBe(1_500_000n);
   });
 
-  it('fail where the wallet ends, and take nothing more', async () => {
+  it('fail when the wallet is empty, without a further charge', async () => {
     const { sql, call } = await transcribedCall(database().sql, { leftNano: 150_000n });
-    expect(await tell(sql, call, segment(1))).toBe('stored');
-    expect(await tell(sql, call, segment(2))).toBe('unpaid');
-    expect(await tell(sql, call, segment(3))).toBe('over');
+    expect(await storeSegment(sql, call, segment(1))).toBe('stored');
+    expect(await storeSegment(sql, call, segment(2))).toBe('unpaid');
+    expect(await storeSegment(sql, call, segment(3))).toBe('over');
     expect(await getTranscript(sql, call.callId)).toMatchObject({
       transcript: { status: 'failed', error: 'INSUFFICIENT_FUNDS' },
       segments: [{ text: 'sentence 1' }],
     });
   });
 
-  it('fail once: the first reason stands, and nothing completes them afterwards', async () => {
+  it('fail once with the first reason, and stay failed', async () => {
     const { sql, call } = await transcribedCall(database().sql);
     const fail = (error: string) => failTranscript(sql, { callId: call.callId, error, now: later(1) });
     expect([await fail('OVERLOADED'), await fail('INTERNAL')]).toEqual([true, false]);
@@ -65,13 +65,13 @@ onEveryServer('transcripts of calls', (database) => {
     });
   });
 
-  it('can fail before they began', async () => {
+  it('can fail before they start', async () => {
     const { sql, call } = await transcribedCall(database().sql, { opened: false });
     expect(await failTranscript(sql, { callId: call.callId, error: 'INTERNAL', now: NOW })).toBe(true);
     expect((await getTranscript(sql, call.callId))?.transcript.error).toBe('INTERNAL');
   });
 
-  it('are concluded once, with what was understood late', async () => {
+  it('conclude once, including late segments', async () => {
     const { sql, call } = await transcribedCall(database().sql);
     const conclusion = {
       callId: call.callId,
@@ -87,7 +87,7 @@ onEveryServer('transcripts of calls', (database) => {
     ]);
   });
 
-  it('of ended calls that nobody listens to any more are found by the node that ran them', async () => {
+  it('fail by their own node when abandoned after the call', async () => {
     const { sql, call } = await transcribedCall(database().sql);
     const abandoned = (node: string) =>
       failAbandonedTranscripts(sql, { lost: { node, exceptBoot: 'the next boot' }, callIds: [], now: later(9) });
@@ -102,7 +102,7 @@ onEveryServer('transcripts of calls', (database) => {
     });
   });
 
-  it('let a node of the version before go on with its calls', async () => {
+  it('let a node of the previous version continue its calls', async () => {
     const { sql, call } = await transcribedCall(database().sql, { opened: false });
     const { transcribeRequested: _, ...older } = call;
     const row = { ...older, callId: 'older', referenceId: 'older', holdId: null, metadata: null };
@@ -112,12 +112,12 @@ onEveryServer('transcripts of calls', (database) => {
   });
 });
 
-/** A call that is being transcribed, in a workspace with so much left beside the call's hold. */
+/** A transcribed call in a workspace with `leftNano` beyond the call's hold. */
 async function transcribedCall(
   sql: Sql,
   { leftNano = USD, opened = true }: { leftNano?: bigint; opened?: boolean } = {},
 ) {
-  // 135 s of the call are held, at 0.001 USD each.
+  // The hold covers 135 s at 0.001 USD.
   const { workspace } = await seedWorkspace(sql, { balanceNano: 135_000_000n + leftNano });
   await seedTrunk(sql, { workspaceId: workspace.id });
   const input = admission({ workspaceId: workspace.id, callId: randomUUID(), transcribe: true });
@@ -127,8 +127,8 @@ async function transcribedCall(
   return { sql, call };
 }
 
-/** Stores what was said with an event, as the journal of the call does. */
-async function tell(sql: Sql, call: CallRow, said: CallSegment) {
+/** Stores a segment with an event, as the call journal does. */
+async function storeSegment(sql: Sql, call: CallRow, said: CallSegment) {
   return await inTransaction(sql, async (tx) => {
     const [{ seq } = { seq: 0 }] = await tx<{ seq: number }[]>`
       select seq from calls where call_id = ${call.callId} for no key update`;

@@ -27,12 +27,12 @@ const SIGNAL = new AbortController().signal;
 const SILENT = { warn() {} };
 const EMBEDDER = 'test-1';
 
-describe('points of memories, all compared in a thread', () =>
+describe('memory points in the vector thread', () =>
   conformance(openEmbeddedServer, async (sql, embedder) =>
     createVectorIndex({ source: createPointSource(sql, { embedder }), logger: SILENT }),
   ));
 
-describe.skipIf(!hasPgvector)('points of memories, looked up with pgvector', () =>
+describe.skipIf(!hasPgvector)('memory points in pgvector', () =>
   conformance(
     async () => externalServer(),
     async (sql, embedder) => {
@@ -49,7 +49,7 @@ describe.skipIf(!hasPgvector)('points of memories, looked up with pgvector', () 
   ),
 );
 
-/** Nothing is answered but by what is tested. */
+/** Prevents answers from anything but the tested index. */
 const REFUSING: VectorIndex = {
   async search({ collections }) {
     if (collections.length > 0) throw new Error('compared in the thread');
@@ -84,7 +84,7 @@ function conformance(
     await database.drop();
   });
 
-  it('finds the nearest with their cosines, nearest first', async () => {
+  it('returns the nearest with their cosines in order', async () => {
     const random = numbers(1);
     const truth = new PointCollection(16);
     for (let at = 0; at < 60; at++) {
@@ -102,7 +102,7 @@ function conformance(
     expect(found.sumOfCosines / 60).toBeCloseTo(exact.sumOfCosines / 60, 3);
   });
 
-  it('sees what has committed a moment ago: points that were added, made anew and removed', async () => {
+  it('sees committed additions, replacements and removals', async () => {
     const a = await put(own, [at(0)]);
     expect(await near(at(0))).toEqual([a]);
     const b = await put(own, [at(5)]);
@@ -117,7 +117,7 @@ function conformance(
     expect(await near(at(0))).toEqual([a]);
   });
 
-  it('finds points of a new embedder, one after the other as they replace those of the old one', async () => {
+  it('finds points of a new embedder while they replace the old ones', async () => {
     const [a, b] = [await put(own, [at(0)], 'older-1'), await put(own, [at(5)], 'older-1')];
     const older = await open(sql, 'older-1');
     expect(await near(at(0), { index: older })).toEqual([a, b]);
@@ -137,7 +137,7 @@ function conformance(
     await older.close();
   });
 
-  it('sees nothing of a transaction that was rolled back', async () => {
+  it('ignores a rolled-back transaction', async () => {
     const a = await put(own, [at(0)]);
     const failed = inTransaction(sql, async (tx) => {
       await deleteMemory(tx, viewer, { id: a, now: NOW });
@@ -147,7 +147,7 @@ function conformance(
     expect(await near(at(0))).toEqual([a]);
   });
 
-  it('begins where another one has left off, and is told what neither knows', async () => {
+  it('continues where another index stopped', async () => {
     const a = await put(own, [at(0)]);
     await near(at(0));
     const b = await put(own, [at(1)]);
@@ -160,7 +160,7 @@ function conformance(
     await second.close();
   });
 
-  it('finds everything that is near in few collections of many, and nothing of the others', async () => {
+  it('finds everything near in few of many collections, and nothing of others', async () => {
     const colleague = await seedColleague(sql, viewer.workspaceId, 'member');
     const crowd = await team('crowd');
     await fill(
@@ -177,7 +177,7 @@ function conformance(
     expect(await near(at(0), { by: colleague })).toEqual([]);
   });
 
-  it('finds other memories beside one of which hundreds of units are nearer', async () => {
+  it('finds other memories beside one with hundreds of nearer units', async () => {
     const long = await put(
       own,
       Array.from({ length: 1_500 }, (_, number) => at(number / 1_500)),
@@ -187,7 +187,7 @@ function conformance(
     expect(await near(at(0), { limit: 20 })).toEqual([long, ...others.slice(0, 19)]);
   });
 
-  it('looks among certain units alone', async () => {
+  it('searches only the given units', async () => {
     const a = await put(own, [at(0), at(50)]);
     const b = await put(own, [at(10)]);
     await put(own, [at(1)]);
@@ -201,7 +201,7 @@ function conformance(
     expect((await search(at(0), { among: [] })).nearest).toEqual([]);
   });
 
-  it('compares nothing with points of another embedder, of other dimensions or without a direction', async () => {
+  it('ignores points of another embedder, of other dimensions or of length zero', async () => {
     const a = await put(own, [at(10)]);
     await put(own, [at(0)], 'another-1');
     await put(own, [pointOf(Float32Array.from([1, 0, 0]))]);
@@ -210,7 +210,7 @@ function conformance(
     expect((await search(new Uint8Array(8))).nearest).toEqual([]);
   });
 
-  it('shows whoever puts something what they put, while many do', async () => {
+  it('shows each writer its own changes under concurrency', async () => {
     await Promise.all(
       Array.from({ length: 20 }, async (_, number) => {
         const memoryId = await put(own, [at(number * 2)]);
@@ -220,7 +220,7 @@ function conformance(
     expect(await near(at(0), { limit: 100 })).toHaveLength(20);
   });
 
-  it('is not asked any more by whoever has given up', async () => {
+  it('stops when aborted', async () => {
     await put(own, [at(0)]);
     await expect(near(at(0), { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
   });
@@ -289,7 +289,7 @@ function conformance(
     });
   }
 
-  /** A memory for each point, faster than one by one. */
+  /** Bulk insert of one memory per point. */
   async function fill(collection: MemoryCollectionRow, points: readonly Uint8Array[]): Promise<void> {
     for (let start = 0; start < points.length; start += 1_000) {
       const rows = points.slice(start, start + 1_000).map((bytes) => Buffer.from(bytes).toString('base64'));
@@ -311,10 +311,9 @@ function conformance(
   }
 }
 
-/** A direction that is so many degrees from the first. */
 function at(degrees: number): Uint8Array {
   const radians = (degrees * Math.PI) / 180;
-  // Two of the dimensions, each as many times as needed for steps of a hundredth of a degree.
+  // Two dimensions, repeated for a resolution of 0.01 degrees.
   const fine = [Math.cos(radians), Math.sin(radians)];
   return pointOf(Float32Array.from([fine[0]!, fine[1]!, 0, 0, 0, 0, 0, 0]));
 }
@@ -327,7 +326,6 @@ function numbers(seed: number): () => number {
   };
 }
 
-/** The same for the same number. */
 function word(number: number): string {
   const random = numbers(number * 7_919 + 13);
   random();

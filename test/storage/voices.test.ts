@@ -28,8 +28,8 @@ const RECIPE = { engine: 'espeak-ng', character: { pitchSemitones: 1.5 } };
 const READY = { status: 'ready', recipe: RECIPE, measures: { pitchHz: 190.25 }, approximate: true } as const;
 const FAILED = { status: 'failed', errorCode: 'VOICE_SAMPLE_UNUSABLE', error: 'Nobody speaks in it.' } as const;
 
-onEveryServer('voices of workspaces', (database) => {
-  it('are found by their workspace alone, whatever is asked for', async () => {
+onEveryServer('workspace voices', (database) => {
+  it('appear in their own workspace only', async () => {
     const { sql, voice } = await seeded(database().sql);
     const key = { id: voice.id, workspaceId: voice.workspaceId };
     expect(await findVoice(sql, key)).toEqual(voice);
@@ -40,7 +40,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(voice).toMatchObject({ labels: { gender: 'female', Mood: 'calm' }, status: 'processing', recipe: null });
   });
 
-  it('are concluded once, and their recipes come back as they were', async () => {
+  it('conclude once with an unchanged recipe', async () => {
     const { sql, voice } = await seeded(database().sql);
     const conclude = (conclusion: typeof READY | typeof FAILED, ms: number) =>
       concludeVoice(sql, voice.id, { conclusion, now: later(ms) });
@@ -49,7 +49,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await getUndeletedVoice(sql, voice.id)).toMatchObject({ ...READY, updatedAt: later(1) });
   });
 
-  it('that failed can be processed again, and those that are ready cannot', async () => {
+  it('can be processed again after a failure, but not when ready', async () => {
     const { sql, voice } = await seeded(database().sql);
     expect(await beginProcessing(sql, voice.id, { now: NOW })).toBeNull();
     await concludeVoice(sql, voice.id, { conclusion: FAILED, now: NOW });
@@ -62,7 +62,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await beginProcessing(sql, voice.id, { now: NOW })).toBeNull();
   });
 
-  it('are listed by tier, ready ones first, then in the order in which they were made', async () => {
+  it('appear by tier, ready ones first, then in creation order', async () => {
     const { sql, voice, input } = await seeded(database().sql);
     const second = await createVoice(sql, { ...input, id: randomUUID(), now: later(1) });
     const third = await createVoice(sql, { ...input, id: randomUUID(), now: later(2) });
@@ -74,7 +74,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await list(true)).toEqual([third.id, voice.id, second.id]);
   });
 
-  it('are at most a hundred, however many are made at the same time', async () => {
+  it('respect the maximum of a hundred, even concurrently', async () => {
     const { sql, input } = await seeded(database().sql);
     for (let made = 1; made < MAX_VOICES_PER_WORKSPACE - 1; made++) {
       await createVoice(sql, { ...input, id: randomUUID() });
@@ -87,7 +87,7 @@ onEveryServer('voices of workspaces', (database) => {
     await requireRoomForVoice(sql, input.workspaceId);
   });
 
-  it('change only what is given, and not when they are gone', async () => {
+  it('change only given fields, and not after deletion', async () => {
     const { sql, voice } = await seeded(database().sql);
     const key = { id: voice.id, workspaceId: voice.workspaceId };
     const update = (patch: { name?: string; description?: string | null }) =>
@@ -99,7 +99,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await updateVoice(sql, { ...key, id: 'x' }, { patch: {}, now: NOW })).toBeNull();
   });
 
-  it('keep a sample of the same sound once, the longest first', async () => {
+  it('keep one sample per sound, the longest first', async () => {
     const { sql, voice } = await seeded(database().sql);
     const samples = [sample(voice.id, 'a', 4_000), sample(voice.id, 'b', 9_000)];
     expect(await addVoiceSamples(sql, voice.id, { samples, now: NOW })).toHaveLength(2);
@@ -115,7 +115,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await addVoiceSamples(sql, voice.id, { samples: [], now: NOW })).toEqual([]);
   });
 
-  it('that are deleted lose what was made of the speaker, and are known until their files are gone', async () => {
+  it('lose all speaker data when deleted, and remain until their files are removed', async () => {
     const { sql, voice, consent } = await seeded(database().sql);
     const key = { id: voice.id, workspaceId: voice.workspaceId };
     const added = [sample(voice.id, 'a', 4_000)];
@@ -137,14 +137,14 @@ onEveryServer('voices of workspaces', (database) => {
     expect([...consents]).toEqual([{ userId: consent.userId, address: '192.0.2.7', samples: 1, givenAt: NOW }]);
   });
 
-  it('tell which spoken sentence is not needed any more', async () => {
+  it('report the previous sample key for deletion', async () => {
     const { sql, voice } = await seeded(database().sql);
     await setVoiceSampleKey(sql, voice.id, 'one');
     expect(await setVoiceSampleKey(sql, voice.id, 'one')).toEqual({ isSet: true, previousKey: null });
     expect(await setVoiceSampleKey(sql, voice.id, 'two')).toEqual({ isSet: true, previousKey: 'one' });
   });
 
-  it('that are unfinished are found by the node that has their samples', async () => {
+  it('in progress are found by the node with their samples', async () => {
     const { sql, voice, input } = await seeded(database().sql);
     const pending = await createVoice(sql, { ...input, id: randomUUID(), status: 'pending', now: later(1) });
     const done = await createVoice(sql, { ...input, id: randomUUID(), now: later(2) });
@@ -154,7 +154,7 @@ onEveryServer('voices of workspaces', (database) => {
     expect(await ids('node-2')).toEqual([]);
   });
 
-  it('are not made when the transaction they are made in fails', async () => {
+  it('disappear with a failed transaction', async () => {
     const { sql, input } = await seeded(database().sql);
     const id = randomUUID();
     const failing = inTransaction(sql, async (tx) => {
@@ -186,7 +186,7 @@ async function seeded(sql: Sql) {
   return { sql, voice, input, consent };
 }
 
-/** Of more bytes than 32 bits count. */
+/** More bytes than 32 bits can count. */
 function sample(voiceId: string, sound: string, durationMs: number) {
   const id = randomUUID();
   const objectKey = `voices/w/${voiceId}/${id}.wav`;

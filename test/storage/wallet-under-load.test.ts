@@ -17,7 +17,7 @@ const call = fc.record({
   settles: fc.integer({ min: 1, max: 3 }),
 });
 
-it('keeps every nano-dollar, whatever calls are admitted, grown and settled at once on one wallet', async () => {
+it('a wallet stays exact while calls are admitted, extended and settled concurrently', async () => {
   let number = 0;
   await fc.assert(
     fc.asyncProperty(
@@ -56,7 +56,7 @@ it('keeps every nano-dollar, whatever calls are admitted, grown and settled at o
   );
 });
 
-it('charges a call once, however often its settlement is replayed at once', async () => {
+it('a call is charged once despite concurrent settlements', async () => {
   const { sql } = database;
   const { workspace } = await seedWorkspace(sql, { balanceNano: 1_000_000_000n });
   await seedTrunk(sql, { workspaceId: workspace.id, numbers: ['+912211111111'] });
@@ -66,7 +66,7 @@ it('charges a call once, however often its settlement is replayed at once', asyn
   expect((await walletOf(sql, workspace.id)).balanceNano).toBe(1_000_000_000n - 61_000_000n);
 });
 
-/** One call from admission to settlement; null when it was refused for want of money. */
+/** One call from admission to settlement, or null if rejected for lack of funds. */
 async function live(
   workspaceId: string,
   { talkSeconds, growToNano, settles }: { talkSeconds: number; growToNano: bigint; settles: number },
@@ -80,7 +80,7 @@ async function live(
     return null;
   }
   const grown = growHold(sql, { holdId: row.holdId!, wantedTotalNano: growToNano, operationKey: `${row.callId}:grow` });
-  // What is settled while the hold still grows is settled all the same.
+  // A settlement concurrent to the growing hold must succeed too.
   if (talkSeconds % 2 === 0) await grown;
   const results = await Promise.all(Array.from({ length: settles }, () => settle(row, talkSeconds)));
   await grown;

@@ -5,7 +5,6 @@ import { eventually } from '../eventually.ts';
 import { connectStt, type SttClient, startStt } from '../http/stt-client.ts';
 import { type LiveServer, startLiveServer } from './live-server.ts';
 
-/** A session that was started, on a server of its own. */
 async function session(options: Parameters<typeof startLiveServer>[1] = {}) {
   const speech = createFakeSpeech();
   const server = await startLiveServer(speech, options);
@@ -24,7 +23,7 @@ function lastTypes(client: SttClient, count: number): string[] {
   return client.types().slice(-count);
 }
 
-it('a wallet that runs dry in mid-session ends it with the nested error, and what it did not cover is not told', async () => {
+it('an empty wallet ends the session with an error and without the unpaid transcript', async () => {
   await using opened = await session({ balanceNano: 300_000n });
   const { client, recognition, server } = opened;
   recognition.stream.recognise(1, 'this is covered');
@@ -39,7 +38,7 @@ it('a wallet that runs dry in mid-session ends it with the nested error, and wha
   await expectNothingLeft(server, opened);
 });
 
-it('a key that is deleted ends the session, with an error before the close', async () => {
+it('a deleted key ends the session with an error before the close', async () => {
   await using opened = await session();
   const { client, server } = opened;
   const { owner } = server.fixture;
@@ -50,26 +49,26 @@ it('a key that is deleted ends the session, with an error before the close', asy
   await expectNothingLeft(server, opened);
 });
 
-it('a key that expires ends it too', async () => {
+it('an expired key ends the session', async () => {
   await using opened = await session({ heartbeatMs: 20 });
   const { client, server } = opened;
   const { owner, sql } = server.fixture;
-  // By another process: this one only sees it when it looks again.
+  // Set by another process, so this one notices at its next check.
   await sql`update api_keys set expires_at = now() - interval '1 second' where id = ${owner.keyId}`;
   expect(await client.closed).toBe(1008);
   expect(client.messages.at(-3)).toMatchObject({ code: 'AUTH_FAILED' });
 });
 
-it('a recogniser that cannot keep up ends it with 1013', async () => {
+it('a recogniser that lags too far ends the session with 1013', async () => {
   await using opened = await session();
   const { client, recognition, server } = opened;
-  recognition.stream.tell({ type: 'recognition.overloaded', lagMs: 31_000 });
+  recognition.stream.emit({ type: 'recognition.overloaded', lagMs: 31_000 });
   expect(await client.closed).toBe(1013);
   expect(client.messages.at(-3)).toMatchObject({ type: 'error', code: 'overloaded' });
   await expectNothingLeft(server, opened);
 });
 
-it('a server that closes tells what was said, and then why it closes', async () => {
+it('a closing server reports the last transcript, then the reason', async () => {
   await using opened = await session();
   const { client, listening, recognition, server } = opened;
   const finishing = Promise.withResolvers<void>();
@@ -77,7 +76,7 @@ it('a server that closes tells what was said, and then why it closes', async () 
   const closed = server.fixture.app.close();
   await finishing.promise;
   recognition.stream.recognise(1, 'the last words');
-  recognition.stream.tell({ type: 'recognition.ended' });
+  recognition.stream.emit({ type: 'recognition.ended' });
   await closed;
   expect(await client.closed).toBe(1012);
   expect(lastTypes(client, 4)).toEqual(['transcription', 'error', 'billing_summary', 'connection_closed']);
@@ -86,7 +85,7 @@ it('a server that closes tells what was said, and then why it closes', async () 
   await expectNothingLeft(server, opened);
 });
 
-it('a client that is gone without a word leaves nothing behind', async () => {
+it('a vanished client leaves nothing behind', async () => {
   const speech = createFakeSpeech();
   await using server = await startLiveServer(speech, { sttTimes: { pingEveryMs: 200, pongWithinMs: 100 } });
   const client = connectStt(server.origin, { apiKey: server.fixture.owner.key }, { autoPong: false });

@@ -19,7 +19,7 @@ export interface Speech {
   recognition: SpeechRecognition;
 }
 
-/** The API with the real actors of live transcription behind its socket, and an owner with money. */
+/** The API with real live transcription actors, and an owner with funds. */
 export interface LiveServer extends AsyncDisposable {
   fixture: HttpFixture;
   origin: string;
@@ -58,7 +58,7 @@ export async function startLiveServer(
   };
 }
 
-/** Real ears and the recogniser that comes along. */
+/** Real voice detection and the bundled recogniser. */
 export async function startSpeech(): Promise<Speech & AsyncDisposable> {
   const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-live-'));
   const listening = createListeningPlane({ workers: 1 });

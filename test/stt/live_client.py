@@ -1,7 +1,7 @@
-"""A client of /ws/stt that is not ours: Debian's python3-websockets.
+"""A third-party client of /ws/stt: Debian's python3-websockets.
 
-Plays a file of mu-law octets at the pace of a telephone, then stops the session. Prints each message it is told, as one
-line of JSON, and the code of the close. Arguments: URL, file.
+Sends a file of mu-law octets in real time, then stops the session. Prints each received message as one line of JSON, and
+the close code. Arguments: URL, file.
 """
 
 import asyncio

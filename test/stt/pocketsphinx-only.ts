@@ -1,7 +1,7 @@
 import type { AvailableEngines, EngineSettings } from '../../speech/engines/available-engines.ts';
 import { createPocketsphinxEngine } from '../../speech/engines/pocketsphinx/pocketsphinx-engine.ts';
 
-/** For the speech thread of a test: the recogniser that comes along, whatever else is installed. */
+/** Engines of a test's speech thread: only the bundled one, even if others are installed. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
   return { engines: [createPocketsphinxEngine(settings)], missing: [], embedder: null };
 }

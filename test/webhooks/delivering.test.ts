@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture[Symbol.asyncDispose]());
 
-test('an event arrives signed, and the stock library verifies it with the secret that was minted', async () => {
+test('an event arrives signed, and the standardwebhooks library verifies its generated secret', async () => {
   const { clock, deliverer, sql } = fixture;
   const receiver = await fixture.openReceiver();
   const { webhook, secret } = await fixture.subscribe(receiver.url);
@@ -38,7 +38,7 @@ test('an event arrives signed, and the stock library verifies it with the secret
   expect(request?.headers).not.toHaveProperty('x-qcall-signature');
 });
 
-test('webhooks and callbacks keep the same schedule: 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, and no more', async () => {
+test('webhooks and callbacks share the schedule 0, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h', async () => {
   const { clock, deliverer, sql, secrets, by } = fixture;
   const receiver = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
   await fixture.subscribe(receiver.url);
@@ -86,7 +86,7 @@ test('webhooks and callbacks keep the same schedule: 0, 5 s, 5 min, 30 min, 2 h,
   expect(messages.size).toBe(2);
 });
 
-test('a job attempts a delivery when it is due, without a sweep', async () => {
+test('a job attempts a delivery when due, without a sweep', async () => {
   const { clock, deliverer, jobs, sql } = fixture;
   const receiver = await fixture.openReceiver(
     ({ response }, count) => void response.writeHead(count === 1 ? 503 : 200).end(),
@@ -104,8 +104,8 @@ test('a job attempts a delivery when it is due, without a sweep', async () => {
   expect(await getDelivery(sql, id)).toMatchObject({ status: 'delivered', attempts: 2 });
 });
 
-describe('a rotation of secrets', () => {
-  test('lets old and new verify during the overlap, and the new one alone after it', async () => {
+describe('rotation of webhook secrets', () => {
+  test('signs with old and new secret during the overlap, and with the new one afterwards', async () => {
     const { clock, deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver();
     const { webhook, secret: old } = await fixture.subscribe(receiver.url, { secret: 'brought by the user 1' });
@@ -125,7 +125,7 @@ describe('a rotation of secrets', () => {
     expect(verify(receiver.requests[1]!, fresh)).toMatchObject({ event: 'stt.failed' });
   });
 
-  test('twice in a row keeps the first secret until its own overlap ends', async () => {
+  test('keeps the first secret until its own overlap ends when repeated', async () => {
     const { clock, deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver();
     const { webhook, secret: first } = await fixture.subscribe(receiver.url);
@@ -150,7 +150,7 @@ describe('a rotation of secrets', () => {
     expect(await verifying()).toEqual([false, false, true]);
   });
 
-  test('without overlap forgets the old secret at once, also for what is pending', async () => {
+  test('forgets the old secret at once without overlap, even for pending deliveries', async () => {
     const { deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver();
     const { webhook, secret: old } = await fixture.subscribe(receiver.url);
@@ -163,7 +163,7 @@ describe('a rotation of secrets', () => {
     expect(() => verify(receiver.requests[0]!, old)).toThrow('No matching signature');
   });
 
-  test('ten times signs with five secrets at most', async () => {
+  test('signs with five secrets at most', async () => {
     const { deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver();
     const { webhook } = await fixture.subscribe(receiver.url);
@@ -176,7 +176,7 @@ describe('a rotation of secrets', () => {
   });
 });
 
-test('a new URL is where the pending deliveries go, and its record is clean', async () => {
+test('a changed URL receives the pending deliveries, and starts with a clean record', async () => {
   const { clock, deliverer, desk, by } = fixture;
   const broken = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
   const sound = await fixture.openReceiver();
@@ -191,8 +191,8 @@ test('a new URL is where the pending deliveries go, and its record is clean', as
   expect(sound.requests[0]?.headers['webhook-id']).toBe(broken.requests[0]?.headers['webhook-id']);
 });
 
-describe('a receiver that is slow about everything', () => {
-  test('delays neither another webhook behind the same host nor a call callback', async () => {
+describe('slow webhook receiver', () => {
+  test('delays neither another webhook on the same host nor a call callback', async () => {
     const { deliverer, sql } = fixture;
     const host = await fixture.openReceiver(({ body, response }) => {
       if (JSON.parse(body).data.id === 'quick') response.end();
@@ -217,7 +217,7 @@ describe('a receiver that is slow about everything', () => {
     await slowSweep;
   });
 
-  test('hides nobody else from the sweeper, however much is due for it', async () => {
+  test('leaves room for others in a sweep, whatever its backlog', async () => {
     const host = await fixture.openReceiver();
     await fixture.subscribe(`${host.url}/backlog`);
     for (let i = 0; i < 5; i += 1) await fixture.emit(`backlog ${i}`);
@@ -229,7 +229,7 @@ describe('a receiver that is slow about everything', () => {
   });
 });
 
-test('kill -9 in the middle of an attempt: the next process sends it again, with the same id and body', async () => {
+test('after kill -9 during an attempt, the next process repeats it with the same id and body', async () => {
   const { sql, databaseUrl, masterKey, openDeliverer, clock } = fixture;
   const receiver = await fixture.openReceiver(({ response }, count) => void (count > 1 && response.end()));
   const { secret } = await fixture.subscribe(receiver.url);
@@ -251,7 +251,7 @@ test('kill -9 in the middle of an attempt: the next process sends it again, with
   expect(verify(second!, secret)).toMatchObject({ event: 'stt.failed' });
 });
 
-test('the log of the process says why an attempt failed', async () => {
+test('the log contains the reason of a failed attempt', async () => {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   const deliverer = fixture.openDeliverer({ logger });
@@ -267,7 +267,7 @@ test('the log of the process says why an attempt failed', async () => {
   });
 });
 
-test('logs name neither the path of the URL, nor a secret, nor the data', async () => {
+test("the log contains neither the URL's path, nor a secret, nor the data", async () => {
   const { deliverer, logs } = fixture;
   const receiver = await fixture.openReceiver(
     ({ response }, count) => void response.writeHead(count === 1 ? 500 : 410).end(),

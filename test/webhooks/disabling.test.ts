@@ -13,8 +13,8 @@ afterEach(() => fixture[Symbol.asyncDispose]());
 
 const webhookNow = (id: string) => getWebhook(fixture.sql, { id, workspaceId: fixture.by.workspaceId });
 
-describe('a webhook is disabled', () => {
-  test('by a 410, and what was pending for it has failed', async () => {
+describe('disabling of a webhook', () => {
+  test('follows a 410, and fails its pending deliveries', async () => {
     const { clock, deliverer, sql, logs } = fixture;
     const receiver = await fixture.openReceiver(
       ({ response }, count) => void response.writeHead(count === 1 ? 500 : 410).end(),
@@ -36,7 +36,7 @@ describe('a webhook is disabled', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
-  test('after five days of nothing but failures, counted from the first, and not a moment before', async () => {
+  test('follows exactly five days of failures, counted from the first', async () => {
     const { clock, deliverer, sql } = fixture;
     const receiver = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
     const { webhook } = await fixture.subscribe(receiver.url);
@@ -55,7 +55,7 @@ describe('a webhook is disabled', () => {
     expect(await getDelivery(sql, last)).toMatchObject({ status: 'failed', attempts: 1, nextAttemptAt: null });
   });
 
-  test('not when there was one success on the way: that starts the count anew', async () => {
+  test('restarts the count after a success', async () => {
     const { clock, deliverer } = fixture;
     const receiver = await fixture.openReceiver(
       ({ response }, count) => void response.writeHead(count === 2 ? 200 : 500).end(),
@@ -72,7 +72,7 @@ describe('a webhook is disabled', () => {
     expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: new Date(clock.now()) });
   });
 
-  test('not by failures of our own: what could not be attempted says nothing about the receiver', async () => {
+  test("ignores internal failures, which are not the receiver's fault", async () => {
     const { clock, openDeliverer, sql } = fixture;
     const receiver = await fixture.openReceiver();
     const { webhook } = await fixture.subscribe(receiver.url);
@@ -90,7 +90,7 @@ describe('a webhook is disabled', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test('by a person, while an attempt is under way: its late answer changes nothing', async () => {
+  test('by a user ignores the late response to a running attempt', async () => {
     const { deliverer, desk, by, sql } = fixture;
     const receiver = await fixture.openReceiver(() => {});
     const { webhook } = await fixture.subscribe(receiver.url);
@@ -104,7 +104,7 @@ describe('a webhook is disabled', () => {
     expect(await webhookNow(webhook.id)).toMatchObject({ status: 'disabled', disabledReason: 'by_request' });
   });
 
-  test('and taken into service again with a clean record', async () => {
+  test('can be reverted, with a clean record', async () => {
     const { deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver(
       ({ response }, count) => void response.writeHead(count === 1 ? 410 : 200).end(),

@@ -7,8 +7,8 @@ import { createWebhookFixture, verify, type WebhookFixture } from './webhook-fix
 
 const redisUp = await redisIsReachable();
 
-describe('on BullMQ over Postgres', () => deliversOn());
-describe.skipIf(!redisUp)('on BullMQ over Redis', () => deliversOn(REDIS_URL));
+describe('webhooks on BullMQ over Postgres', () => deliversOn());
+describe.skipIf(!redisUp)('webhooks on BullMQ over Redis', () => deliversOn(REDIS_URL));
 
 function deliversOn(redisUrl?: string): void {
   let fixture: WebhookFixture;
@@ -17,7 +17,7 @@ function deliversOn(redisUrl?: string): void {
   });
   afterEach(() => fixture[Symbol.asyncDispose]());
 
-  test('an event that was emitted and enqueued arrives signed, without a sweep', async () => {
+  test('an emitted and enqueued event arrives signed, without a sweep', async () => {
     const { sql, databaseUrl, desk, by } = fixture;
     await using namespace = redisUrl === undefined ? null : openTestNamespace();
     const queue = redisUrl !== undefined && namespace ? { redisUrl, namespace: namespace.name } : {};

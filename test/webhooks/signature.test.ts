@@ -7,8 +7,8 @@ const rawBody = '{"event":"stt.completed","text":"नमस्ते"}';
 const sign = (...secrets: string[]) =>
   signWebhook({ secrets, webhookId: 'msg_1', timestampS: Math.floor(Date.now() / 1000), rawBody });
 
-describe('the stock standardwebhooks library', () => {
-  test('verifies with a minted secret, and refuses another body, id or secret', () => {
+describe('standardwebhooks library', () => {
+  test('verifies a generated secret, and rejects another body, id or secret', () => {
     const secret = mintWebhookSecret();
     const headers = sign(secret);
     const webhook = new Webhook(secret);
@@ -18,12 +18,12 @@ describe('the stock standardwebhooks library', () => {
     expect(() => new Webhook(mintWebhookSecret()).verify(rawBody, headers)).toThrow('No matching signature');
   });
 
-  test('verifies with text of our user as the raw key', () => {
+  test("verifies a user's text as the raw key", () => {
     const secret = 'correct horse, battery & "staple" ~';
     expect(new Webhook(secret, { format: 'raw' }).verify(rawBody, sign(secret))).toEqual(JSON.parse(rawBody));
   });
 
-  test('verifies with either secret while two of them sign', () => {
+  test('verifies either secret when two sign', () => {
     const [old, fresh] = [mintWebhookSecret(), mintWebhookSecret()];
     const headers = sign(fresh, old);
     expect(headers['webhook-signature']).toMatch(/^v1,[\w+/]{43}= v1,[\w+/]{43}=$/);
@@ -32,7 +32,7 @@ describe('the stock standardwebhooks library', () => {
     }
   });
 
-  test('verifies whatever key of ours is behind whsec_, as it decodes base64 like we do', () => {
+  test('decodes any base64 key after whsec_ as we do', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 16, maxLength: 64 }), (key) => {
         const secret = `whsec_${Buffer.from(key).toString('base64')}`;
@@ -43,7 +43,7 @@ describe('the stock standardwebhooks library', () => {
   });
 });
 
-test('minted secrets are whsec_ and 32 bytes, and no two are the same', () => {
+test('generated secrets consist of whsec_ and 32 random bytes', () => {
   const minted = Array.from({ length: 100 }, mintWebhookSecret);
   expect(new Set(minted).size).toBe(100);
   for (const secret of minted) {
@@ -52,11 +52,11 @@ test('minted secrets are whsec_ and 32 bytes, and no two are the same', () => {
   }
 });
 
-describe('a secret of our user', () => {
+describe('user-supplied webhook secret', () => {
   test.each([
     ['sixteen characters', 'x'.repeat(16)],
     ['sixteen bytes in base64', `whsec_${Buffer.alloc(16).toString('base64')}`],
-  ])('may have %s', (_name, secret) => {
+  ])('accepts %s', (_name, secret) => {
     expect(() => requireWebhookSecret(secret)).not.toThrow();
   });
 
@@ -66,7 +66,7 @@ describe('a secret of our user', () => {
     ['base64url', `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}`],
     ['base64 without its padding', `whsec_${Buffer.alloc(32).toString('base64').replace('=', '')}`],
     ['no base64', 'whsec_not base64 at all, I am afraid'],
-  ])('may not have %s', (_name, secret) => {
+  ])('rejects %s', (_name, secret) => {
     expect(() => requireWebhookSecret(secret)).toThrow(
       expect.objectContaining({
         code: 'VALIDATION_FAILED',

@@ -20,8 +20,7 @@ import {
 import { onEveryServer } from '../storage/every-server.ts';
 import { later, NOW, seedWorkspace } from '../storage/seed.ts';
 
-/** Whether a connection to this database waits for a lock that another one has. */
-async function somebodyWaits(sql: Sql): Promise<boolean> {
+async function isLockAwaited(sql: Sql): Promise<boolean> {
   const rows = await sql`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return rows.length > 0;
@@ -54,7 +53,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     return { sql, workspaceId, subscribe, emit, settle };
   }
 
-  it('tells every active webhook of the workspace that wants the event, under one id, and no other', async () => {
+  it('create a delivery with one event id for each active webhook with the event in the workspace', async () => {
     const { sql, subscribe, emit, workspaceId } = await seed();
     const one = await subscribe(['stt.failed', 'tts.failed'], 'https://one.example.com/');
     const two = await subscribe(['stt.failed'], 'https://two.example.com/');
@@ -73,7 +72,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     expect(await emit(other)).toEqual([]);
   });
 
-  it('has nothing to deliver when what caused the event is rolled back', async () => {
+  it('disappear when the transaction of the event rolls back', async () => {
     const { sql, subscribe, workspaceId } = await seed();
     const webhook = await subscribe(['stt.failed']);
     const data = { id: 'stt_1', error: 'RECOGNITION_FAILED' };
@@ -85,7 +84,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     expect((await listWebhookDeliveries(sql, { webhookId: webhook.id }, { page: 1, limit: 10 })).total).toBe(0);
   });
 
-  it('leaves nothing pending on a webhook that is disabled while an event is emitted', async () => {
+  it('fail when their webhook is disabled while the event is emitted', async () => {
     const { sql, subscribe, workspaceId } = await seed();
     const webhook = await subscribe(['stt.failed']);
     const emitted = Promise.withResolvers<void>();
@@ -106,14 +105,14 @@ onEveryServer('webhooks and their deliveries', (database) => {
     }).finally(() => {
       disabled = true;
     });
-    while (!disabled && !(await somebodyWaits(sql)));
+    while (!disabled && !(await isLockAwaited(sql)));
     mayCommit.resolve();
     await Promise.all([cause, disabling]);
     const { rows } = await listWebhookDeliveries(sql, { webhookId: webhook.id }, { page: 1, limit: 10 });
     expect(rows.map(({ status }) => status)).toEqual(['failed']);
   });
 
-  it('replays a final delivery as one of its own, with the same id and bytes, to where the webhook points now', async () => {
+  it('replay a final delivery as a new one with the same id and bytes, to the current URL', async () => {
     const { sql, subscribe, emit, settle, workspaceId } = await seed();
     const webhook = await subscribe(['stt.failed']);
     const [deliveryId = ''] = await emit();
@@ -135,7 +134,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     expect(await getDelivery(sql, deliveryId)).toEqual(old);
   });
 
-  it('replays a pending delivery by ending its wait', async () => {
+  it('replay a pending delivery by ending its wait', async () => {
     const { sql, subscribe, emit, workspaceId } = await seed();
     await subscribe(['stt.failed']);
     const [deliveryId = ''] = await emit();
@@ -151,7 +150,19 @@ onEveryServer('webhooks and their deliveries', (database) => {
     expect(hastened).toMatchObject({ id: deliveryId, attempts: 1, nextAttemptAt: later(1_000), replayOf: null });
   });
 
-  it('neither tests nor replays to a disabled webhook, nor for another workspace', async () => {
+  it('replay a delivery once while the replay is pending', async () => {
+    const { sql, subscribe, emit, settle, workspaceId } = await seed();
+    await subscribe(['stt.failed']);
+    const [deliveryId = ''] = await emit();
+    await settle(deliveryId);
+    const replay = (now: Date) => replayDelivery(sql, { deliveryId, workspaceId, now });
+    const replays = await Promise.all([1, 2, 3, 4].map((ms) => replay(later(ms))));
+    expect(new Set(replays.map(({ id }) => id)).size).toBe(1);
+    await settle(replays[0]!.id);
+    expect((await replay(later(9))).id).not.toBe(replays[0]!.id);
+  });
+
+  it('reject tests and replays for a disabled webhook and from another workspace', async () => {
     const { sql, subscribe, emit, settle, workspaceId } = await seed();
     const webhook = await subscribe(['stt.failed']);
     const [deliveryId = ''] = await emit();
@@ -171,7 +182,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     });
   });
 
-  it('forgets the secrets of a deleted webhook, and its log is gone with it', async () => {
+  it('delete the secrets and the log with their webhook', async () => {
     const { sql, subscribe, emit, settle, workspaceId } = await seed();
     const webhook = await subscribe(['stt.failed']);
     const [deliveryId = ''] = await emit();
@@ -186,7 +197,7 @@ onEveryServer('webhooks and their deliveries', (database) => {
     });
   });
 
-  it('gives a workspace so many webhooks and no more, also when they are made at the same time', async () => {
+  it('limit webhooks per workspace, even for simultaneous requests', async () => {
     const { sql, subscribe, workspaceId } = await seed();
     const attempts = await Promise.allSettled(
       Array.from({ length: MAX_WEBHOOKS_PER_WORKSPACE + 3 }, () => subscribe(['stt.failed'])),

@@ -11,7 +11,7 @@ const at = new Date('2026-03-01T12:00:00.123Z');
 const transcript = (text: string) => ({ ...WEBHOOK_EXAMPLES['stt.completed'], text });
 const bodyOf = (text: string) => webhookBody({ event: 'stt.completed', data: transcript(text), at });
 
-test('the events are those of the specification', () => {
+test('the webhook events match the specification', () => {
   expect([...WEBHOOK_EVENTS].sort()).toEqual(
     [
       'tts.completed',
@@ -35,7 +35,7 @@ test('the events are those of the specification', () => {
   );
 });
 
-test.each(WEBHOOK_EVENTS)('%s is sent as event, timestamp and data', (event) => {
+test.each(WEBHOOK_EVENTS)('the payload of %s contains event, timestamp and data', (event) => {
   expect(JSON.parse(webhookBody({ event, data: WEBHOOK_EXAMPLES[event], at }))).toEqual({
     event,
     timestamp: '2026-03-01T12:00:00.123Z',
@@ -43,13 +43,13 @@ test.each(WEBHOOK_EVENTS)('%s is sent as event, timestamp and data', (event) => 
   });
 });
 
-test('a test says that it is one', () => {
+test('a test payload is marked as one', () => {
   const data = WEBHOOK_EXAMPLES['stt.failed'];
   expect(JSON.parse(webhookBody({ event: 'stt.failed', data, at, test: true })).data).toEqual({ ...data, test: true });
 });
 
-describe('under 20 kB', () => {
-  test('a text that just fits is whole, and one byte more is cut and marked', () => {
+describe('webhook payload below 20 kB', () => {
+  test('keeps a text that just fits, and truncates and marks one that is a byte longer', () => {
     const room = MAX_WEBHOOK_BODY_BYTES - Buffer.byteLength(bodyOf(''));
     const whole = bodyOf('x'.repeat(room));
     expect(Buffer.byteLength(whole)).toBe(MAX_WEBHOOK_BODY_BYTES);
@@ -60,7 +60,7 @@ describe('under 20 kB', () => {
     expect(text.length).toBeGreaterThan(room - 100);
   });
 
-  test('an hour of speech is cut between characters, in any script', () => {
+  test('truncates an hour of speech between characters, in any script', () => {
     for (const letter of ['a', 'ठ', '😀', '\n', '\u0000', '"', '\\']) {
       const body = bodyOf(letter.repeat(100_000));
       expect(Buffer.byteLength(body)).toBeLessThanOrEqual(MAX_WEBHOOK_BODY_BYTES);
@@ -70,7 +70,7 @@ describe('under 20 kB', () => {
     }
   });
 
-  test('whatever is said, the text is the beginning of what was said', () => {
+  test('contains the start of any text', () => {
     const long = fc.string({ unit: 'binary', maxLength: 200 }).map((text) => text.repeat(200));
     fc.assert(
       fc.property(long, (text) => {
@@ -83,7 +83,7 @@ describe('under 20 kB', () => {
     );
   });
 
-  test('an error or a name that is too long is cut as well', () => {
+  test('truncates long errors and names too', () => {
     const data = { voice_id: 'v1', error: 'e'.repeat(50_000) };
     const body = webhookBody({ event: 'voice.failed', data, at });
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(MAX_WEBHOOK_BODY_BYTES);

@@ -28,11 +28,10 @@ export interface Received {
 export interface Receiver {
   url: string;
   requests: Received[];
-  /** The next request that nobody has read yet. */
   next(): Promise<Received>;
 }
 
-/** Webhooks and their deliverer on a database of its own, under a clock that stands still; loopback is allowed. */
+/** Webhooks and their deliverer on a separate database, with a manual clock; loopback is allowed. */
 export interface WebhookFixture extends AsyncDisposable {
   sql: Sql;
   databaseUrl: string;
@@ -46,9 +45,8 @@ export interface WebhookFixture extends AsyncDisposable {
   logs: { fields: Record<string, unknown>; message: string }[];
   openDeliverer(changes?: Partial<DelivererOptions>): Deliverer;
   openReceiver(respond?: (request: Received, count: number) => void): Promise<Receiver>;
-  /** A webhook for `stt.failed` unless it says otherwise, with its secret. */
+  /** Creates a webhook, by default for `stt.failed`, and returns it with its secret. */
   subscribe(url: string, options?: { events?: WebhookEvent[]; secret?: string }): Promise<Subscribed>;
-  /** Commits one `stt.failed`; the ids of its deliveries. */
   emit(id?: string): Promise<string[]>;
 }
 
@@ -152,7 +150,7 @@ export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = 
   };
 }
 
-/** What the stock library of Standard Webhooks makes of a request. @throws its error when it does not verify. */
+/** Verifies a request with the standardwebhooks library. @throws its error when verification fails. */
 export function verify({ body, headers }: Received, secret: string): unknown {
   return new Webhook(secret, secret.startsWith('whsec_') ? {} : { format: 'raw' }).verify(body, headers);
 }

@@ -1,5 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import { TANDEM_VERSION } from '../../../runtime/version.ts';
 import { backUp } from '../../../storage/backup/back-up.ts';
 import { BackupError } from '../../../storage/backup/backup-error.ts';
 import type { BackupManifest } from '../../../storage/backup/manifest.ts';
@@ -24,7 +25,7 @@ const backup = defineAction({
     const { sizeBytes, manifest } = await refusing(
       backUp({
         ...{ sql, objects, file, node, secretKey: masterKey, withKey, now },
-        tandemVersion: await versionOfTandem(),
+        tandemVersion: TANDEM_VERSION,
         onProgress: (text) => terminal.progress(text),
       }),
     );
@@ -81,7 +82,7 @@ async function fileOf(target: string, now: Date): Promise<string> {
   return isFolder ? join(target, `tandem-${now.toISOString().slice(0, 19).replaceAll(':', '-')}Z.tar`) : target;
 }
 
-/** A refusal is one line for a person. */
+/** Converts a BackupError to a one-line CommandError. */
 async function refusing<T>(work: Promise<T>): Promise<T> {
   return await work.catch((cause: unknown) => {
     if (!(cause instanceof BackupError)) throw cause;
@@ -118,9 +119,4 @@ function keyNote({ secret_key: { included, id } }: Contents): string {
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-async function versionOfTandem(): Promise<string> {
-  const file = new URL('../../../package.json', import.meta.url);
-  return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version;
 }

@@ -134,7 +134,6 @@ const hold = defineAction({
   },
 });
 
-/** An action on one leg of a live call. */
 function controlOf({ path, summary, done }: { path: string; summary: string; done: string }) {
   return defineAction({
     summary,
@@ -374,14 +373,14 @@ export const callCommand: Command = {
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 
-/** A number, `browser` for the browser of the user who asks, or `browser:42` for that of another one. */
+/** A number, `browser` for the browser of the key's user, or `browser:42` for that of user 42. */
 function endpointOf(text: string) {
   const [, , userId] = /^browser(:(\d{1,9}))?$/.exec(text) ?? [];
   if (userId !== undefined) return { type: 'webrtc', user_id: Number(userId) } as const;
   return text === 'browser' ? ({ type: 'webrtc' } as const) : ({ type: 'phone', number: text } as const);
 }
 
-/** The caller's own failure is none of the command line, so it is told as the answer "no". */
+/** A failed call is a negative result, not an error of the command line. */
 function outcomeOfFollowing(call: PublicCall, { events, left }: { events: CallEvent[]; left: boolean }): Outcome {
   const data = { call, events };
   if (left) {

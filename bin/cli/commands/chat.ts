@@ -37,7 +37,7 @@ const chat = defineAction({
     const message = given === undefined || given === '-' ? await readInput() : given;
     if (message.trim() === '') throw new UsageError('MESSAGE is empty (tandem chat --help explains)');
     const answer = await asker.ask(message);
-    // A pipe gets the answer and nothing else.
+    // A pipe receives only the answer.
     if (process.stdout.isTTY) terminal.line(terminal.paint('dim', lastLine(answer)));
     return { data: answer };
   },
@@ -81,7 +81,7 @@ function refuseContradictions(
   }
 }
 
-/** One line after the other, until there is no more. What goes wrong is said, and the conversation goes on. */
+/** Answers line by line until the input ends. Prints errors and goes on. */
 async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
   let hasEnded = false;
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: terminal.paint('bold', '> ') });
@@ -100,7 +100,7 @@ async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
         terminal.line(terminal.paint('red', error.message));
       }
     }
-    // Lines that were typed ahead are answered after the end of the input, too.
+    // After the input ends, lines typed ahead are still answered.
     if (!hasEnded) lines.prompt();
   }
   terminal.line('');
@@ -128,7 +128,7 @@ interface Frame {
   message?: string;
 }
 
-/** Asks in one chat, which is begun with the first answer. */
+/** Asks in one chat, which the first answer creates. */
 class Asker {
   readonly #api: Api;
   readonly #values: Values;
@@ -143,7 +143,7 @@ class Asker {
     this.chatId = values.chat ?? null;
   }
 
-  /** Writes the answer while it comes. @throws CommandError */
+  /** Streams the answer to the terminal. @throws CommandError */
   async ask(message: string): Promise<ChatAnswer> {
     const answer: ChatAnswer = {
       ...{ chat_id: this.chatId, model: '', text: '', reasoning: null },
@@ -171,12 +171,15 @@ class Asker {
     if (values.correct) {
       return { ...common, text: message, dictionary: values.replace?.map(replacementOf), style: { tone: values.tone } };
     }
-    // A chat that goes on has been told how to answer.
-    const isTold = values.system === undefined || (this.chatId !== null && values.chat === undefined);
+    // A continued chat already has its system prompt.
+    const omitsSystemPrompt = values.system === undefined || (this.chatId !== null && values.chat === undefined);
     return {
       ...common,
       chat_id: this.chatId ?? undefined,
-      messages: [...(isTold ? [] : [{ role: 'system', content: values.system }]), { role: 'user', content: message }],
+      messages: [
+        ...(omitsSystemPrompt ? [] : [{ role: 'system', content: values.system }]),
+        { role: 'user', content: message },
+      ],
       max_tokens: numberOf('--max-tokens', values['max-tokens']),
       chat_template_kwargs: values.thinking ? { enable_thinking: true } : undefined,
     };

@@ -27,7 +27,7 @@ export const demoCommand: Command = {
         sentences,
         onResult: (measured) => {
           result = measured;
-          // It goes on, and whoever reads wants the address.
+          // The demo keeps running, so the address is published now.
           if (values.keep) terminal.publish(measured);
         },
       });

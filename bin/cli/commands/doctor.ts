@@ -1,25 +1,25 @@
 import { type Config, ConfigError } from '../../../config.ts';
+import { checkAddresses } from '../../../diagnosis/addresses.ts';
+import { checkClock } from '../../../diagnosis/clock.ts';
+import { checkDataFolder } from '../../../diagnosis/data-folder.ts';
+import { checkDatabase, checkRedis } from '../../../diagnosis/database.ts';
+import { checkDatagrams } from '../../../diagnosis/datagrams.ts';
+import { type Finding, fail, ok } from '../../../diagnosis/finding.ts';
+import { checkLanguage } from '../../../diagnosis/language.ts';
+import { checkMediaEncryption } from '../../../diagnosis/media-encryption.ts';
+import { checkMemoryIndex } from '../../../diagnosis/memory-index.ts';
+import { checkNumberPlan } from '../../../diagnosis/number-plan.ts';
+import { checkObjects } from '../../../diagnosis/objects.ts';
+import { checkRecognition } from '../../../diagnosis/recognition.ts';
+import { checkRuntime, checkTools } from '../../../diagnosis/runtime.ts';
+import { checkSipTls } from '../../../diagnosis/sip-tls.ts';
+import { checkSynthesis } from '../../../diagnosis/synthesis.ts';
+import { checkTrunks } from '../../../diagnosis/trunks.ts';
+import { checkWebRtc } from '../../../diagnosis/webrtc.ts';
 import { type Command, defineAction } from '../command.ts';
-import { checkAddresses } from '../doctor/addresses.ts';
-import { checkClock } from '../doctor/clock.ts';
-import { checkDataFolder } from '../doctor/data-folder.ts';
-import { checkDatabase, checkRedis } from '../doctor/database.ts';
-import { checkDatagrams } from '../doctor/datagrams.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
-import { type Finding, fail, ok } from '../doctor/finding.ts';
-import { checkLanguage } from '../doctor/language.ts';
-import { checkMediaEncryption } from '../doctor/media-encryption.ts';
-import { checkMemoryIndex } from '../doctor/memory-index.ts';
-import { checkNumberPlan } from '../doctor/number-plan.ts';
-import { checkObjects } from '../doctor/objects.ts';
 import { checkPorts } from '../doctor/ports.ts';
-import { checkRecognition } from '../doctor/recognition.ts';
-import { checkRuntime, checkTools } from '../doctor/runtime.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
-import { checkSipTls } from '../doctor/sip-tls.ts';
-import { checkSynthesis } from '../doctor/synthesis.ts';
-import { checkTrunks } from '../doctor/trunks.ts';
-import { checkWebRtc } from '../doctor/webrtc.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -44,7 +44,7 @@ export const doctorCommand: Command = {
   notes: 'Exit code 1 when a check failed. Run it as the user that runs the server, with the same settings.',
 };
 
-/** In the order in which one thing needs the other. */
+/** In dependency order. */
 async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   yield checkRuntime();
   const config = settingsOrFinding();
@@ -73,7 +73,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     yield checkWebRtc();
     yield* await checkAddresses(config, sql);
     if (sql !== null) {
-      yield* await checkTrunks(sql, server);
+      yield* await checkTrunks(sql, { isRunning: server.kind === 'tandem' });
       yield* await checkMediaEncryption(sql);
     }
     yield* present(await checkDrachtio(config));

@@ -146,7 +146,7 @@ async function questionsIn(path: string): Promise<object> {
     const questions: unknown = JSON.parse(text);
     if (typeof questions === 'object' && questions !== null && !Array.isArray(questions)) return questions;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new CommandError(
     'NO_QUESTIONS',

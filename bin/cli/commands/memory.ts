@@ -8,7 +8,6 @@ import { fields, oneLine, table } from '../terminal.ts';
 
 const METADATA_EXAMPLE = '{"customer":"C-1042"}';
 
-/** Of what stores. */
 const STORE_OPTIONS = {
   title: { value: 'TITLE', about: 'title; search finds its words too' },
   type: { value: 'TYPE', about: 'user (default): private; knowledge or hive: readable by the whole workspace' },
@@ -206,7 +205,7 @@ function metadataOf(text: string | undefined): object | undefined {
   return objectOf('--metadata', { text, example: METADATA_EXAMPLE });
 }
 
-/** A long document is several memories. */
+/** A long document becomes several memories. */
 async function stored(api: Api, ingested: Ingested, { waits }: { waits?: true | undefined }): Promise<Outcome> {
   const { results, collection_label } = ingested;
   const [first] = results;

@@ -108,7 +108,7 @@ interface ListedModel {
   name: string;
   kind: ModelKind;
   languages: readonly string[];
-  /** Whether it recognises while somebody speaks; null for what recognises no speech. */
+  /** Whether it supports live recognition; null if it is not a recognition model. */
   live: boolean | null;
   download_mb: number | null;
   status: 'installed' | 'broken' | 'available';
@@ -178,18 +178,18 @@ async function checkModels(
     if (kind === 'stt' && problems.length === 0) problems.push(...(await loadingProblems(engine, name)));
     if (kind === 'tts' && problems.length === 0) problems.push(...(await speakingProblems(synthesis, name)));
     checked.push({ name, kind, problems });
-    tell({ name, kind, problems }, { terminal, isLocked: locked !== undefined });
+    printCheck({ name, kind, problems }, { terminal, isLocked: locked !== undefined });
   }
   for (const key of gone) {
     const [kind, name] = [kindOf(dirname(key)), basename(key)];
     if (only !== null && name !== only) continue;
     checked.push({ name, kind, problems: ['it was fetched, and is gone'] });
-    tell(checked.at(-1)!, { terminal, isLocked: true });
+    printCheck(checked.at(-1)!, { terminal, isLocked: true });
   }
   return checked;
 }
 
-function tell(
+function printCheck(
   { name, problems }: CheckedModel,
   { terminal, isLocked }: { terminal: Terminal; isLocked: boolean },
 ): void {
@@ -203,11 +203,11 @@ const BAR_WIDTH = 30;
 const PROGRESS_EVERY_MS = 100;
 
 function progressLine(terminal: Terminal): (progress: DownloadProgress) => void {
-  let toldAt = 0;
+  let printedAt = 0;
   return ({ bytes, totalBytes }) => {
     const now = Date.now();
-    if (bytes !== totalBytes && now - toldAt < PROGRESS_EVERY_MS) return;
-    toldAt = now;
+    if (bytes !== totalBytes && now - printedAt < PROGRESS_EVERY_MS) return;
+    printedAt = now;
     const megabytes = (count: number) => `${(count / 1e6).toFixed(1)} MB`;
     if (totalBytes === null || totalBytes === 0) return terminal.progress(megabytes(bytes));
     const share = bytes / totalBytes;

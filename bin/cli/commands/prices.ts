@@ -61,7 +61,7 @@ export const pricesCommand: Command = {
   notes: 'A workspace price overrides its plan price; both override the default.',
 };
 
-/** @throws UsageError; null for the default of the wider scope */
+/** Null means the default of the wider scope. @throws UsageError */
 function parsePrice(item: PricedItem, text: string): bigint | null {
   if (text === 'default') return null;
   if (item === 'diarization') {
@@ -82,7 +82,7 @@ async function scopeOf(sql: Sql, { plan, workspace }: { plan: Plan | undefined; 
   return { scope: { workspaceId: id }, whose: { data: { workspace_id: id }, text: name } };
 }
 
-/** The owners of every workspace that pays it find it in their audit logs. */
+/** Owners of all affected workspaces see the change in their audit logs. */
 async function change(
   sql: Sql,
   { scope, item, value }: { scope: { plan: Plan } | { workspaceId: string }; item: PricedItem; value: bigint | null },

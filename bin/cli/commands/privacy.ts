@@ -44,7 +44,6 @@ const status = defineAction({
   },
 });
 
-/** `tandem call delete`. */
 export const deleteCall = defineAction({
   summary: 'Delete a finished call for good, with its recording, transcript and events. Admins and owners only.',
   parameters: [{ name: 'ID', about: 'call_id or reference_id' }],

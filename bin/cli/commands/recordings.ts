@@ -9,7 +9,7 @@ import { type Command, CommandError, defineAction, UsageError } from '../command
 import { switchOf } from '../option-values.ts';
 import { fields, type Terminal } from '../terminal.ts';
 
-/** As `POST /dialer/click2call/:id/recording` returns it. */
+/** Response of `POST /dialer/click2call/:id/recording`. */
 interface Recording {
   recording_id: string;
   recording_format: string;
@@ -98,7 +98,7 @@ interface MintRequest {
   terminal: Terminal;
 }
 
-/** Waits while the recording is encoded. @throws ApiError */
+/** Creates the file and waits for its encoding. @throws ApiError */
 async function mint(api: Api, { id, form, terminal }: MintRequest): Promise<Recording> {
   const query = new URLSearchParams();
   if (form.format !== undefined) query.set('format', form.format);

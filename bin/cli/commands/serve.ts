@@ -12,7 +12,7 @@ export const serveCommand: Command = {
       await serve({
         argv: [],
         ...(terminal.json && {
-          // Standard output is for the one document: where the server is, once it is ready.
+          // Standard output is reserved for the one document, which is printed when the server is ready.
           createLogger: ({ level }) => createLogger({ level, destination: process.stderr }),
           onReady: ({ url, sip, workspaceId, mintedApiKey }) =>
             terminal.publish({ url, sip, workspace_id: workspaceId, api_key: mintedApiKey }),

@@ -88,12 +88,11 @@ interface Complete {
 
 interface FileType {
   encoding: 'LINEAR16' | 'MP3' | 'OGG_OPUS' | 'MULAW' | 'ALAW';
-  /** Undefined: as the server does. */
+  /** Default: the server's. */
   rateHz?: number;
   isWav?: true;
 }
 
-/** By how the name ends. */
 const FILE_TYPES: Readonly<Record<string, FileType>> = {
   '.wav': { encoding: 'LINEAR16', isWav: true },
   '.raw': { encoding: 'LINEAR16' },

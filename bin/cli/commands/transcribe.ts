@@ -63,7 +63,7 @@ function clock(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(2).padStart(5, '0')}`;
 }
 
-/** One line on standard error, for a person only: what is understood goes to standard output. */
+/** A progress line for people on standard error. The transcript goes to standard output. */
 function openProgress(out: NodeJS.WriteStream = process.stderr): { show(text: string): void; clear: () => void } {
   let shown = '';
   return {

@@ -3,7 +3,7 @@ import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Options, UsageError, type ValuesOf } from '../command.ts';
 import { fields, table } from '../terminal.ts';
 
-/** As the API shows it; the password is never shown. */
+/** As the API returns it, without the password. */
 interface Trunk {
   id: string;
   name: string;
@@ -27,7 +27,7 @@ interface Trunk {
   created_at: string;
 }
 
-/** What `add` and `set` have in common. Lists are given with commas. */
+/** Options of both `add` and `set`. Lists are separated by commas. */
 const TRUNK_OPTIONS = {
   transport: { value: 'udp|tcp|tls|auto', about: 'default udp; auto: as the DNS of the carrier says' },
   gateways: {
@@ -143,7 +143,7 @@ const remove = defineAction({
 
 export const trunksCommand: Command = { actions: { list, show, add, set, remove } };
 
-/** The fields of the API that were given. What they may be is for the API to say. */
+/** Request body with the given fields. The API validates them. */
 async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<string, unknown>> {
   const body = {
     transport: values.transport,
@@ -199,7 +199,7 @@ function healthOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Record<string, unknow
   };
 }
 
-/** @throws CommandError with the code of the API; the trunk stays. */
+/** The trunk stays if this fails. @throws CommandError with the code of the API */
 async function rentNumbers(api: Api, { id, numbers }: Trunk): Promise<void> {
   for (const e164 of numbers) {
     await api.post('/dialer/numbers', { e164 }).catch((error: CommandError) => {
@@ -221,7 +221,7 @@ function numberOf(option: string, text: string): number {
   return Number(text);
 }
 
-/** The first line. */
+/** Reads the first line. */
 async function readPassword(): Promise<string> {
   if (process.stdin.isTTY) process.stderr.write('Password: ');
   let text = '';
@@ -291,7 +291,7 @@ function reachabilityOf({ reachability: { state, since, reason } }: Trunk): stri
   return `${state}${since === null ? '' : ` since ${since}`} (${reason.replaceAll('_', ' ')})`;
 }
 
-/** Null: it does not register. */
+/** Null if the trunk does not register. */
 function registrationOf({ registration }: Trunk): string | null {
   if (registration === null) return null;
   const { state, expires_at, last_error } = registration;

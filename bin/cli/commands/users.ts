@@ -1,11 +1,13 @@
 import { readMasterKey } from '../../../storage/data-folder.ts';
-import { inTransaction } from '../../../storage/database.ts';
+import { inTransaction, type Sql, type Tx } from '../../../storage/database.ts';
 import { createInvitation } from '../../../storage/queries/invitations.ts';
-import { PASSWORD_RESET_MS, passwordResetToken, workspacesOf } from '../../../storage/queries/password-resets.ts';
+import { createLoginLink, LOGIN_LINK_MS } from '../../../storage/queries/login-links.ts';
+import { workspacesOf } from '../../../storage/queries/password-changes.ts';
+import { PASSWORD_RESET_MS, passwordResetToken } from '../../../storage/queries/password-resets.ts';
 import { findUserByEmail } from '../../../storage/queries/workspaces.ts';
 import { derivedKey, URL_SIGNING } from '../../../storage/secrets.ts';
 import { localUrl } from '../api-access.ts';
-import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
 import { auditOperator, withDatabase, workspaceOf } from '../operator-database.ts';
 import { readSettings } from '../settings.ts';
 import { fields } from '../terminal.ts';
@@ -15,8 +17,7 @@ const resetPassword = defineAction({
   parameters: [{ name: 'EMAIL', about: 'the user' }],
   run: async ({ arguments: [email = ''] }) =>
     await withDatabase(async (sql) => {
-      const user = await findUserByEmail(sql, email);
-      if (user === null) throw new CommandError('USER_NOT_FOUND', `no user has the e-mail address ${email}.`);
+      const user = await requireUser(sql, email);
       const settings = readSettings();
       const masterKey = settings.secretKey ?? (await readMasterKey(settings.dataDir));
       if (masterKey === null) {
@@ -25,23 +26,58 @@ const resetPassword = defineAction({
       const now = new Date();
       const expiresAt = new Date(now.getTime() + PASSWORD_RESET_MS);
       const token = passwordResetToken(user, { secret: derivedKey(masterKey, URL_SIGNING), expiresAt });
-      await inTransaction(sql, async (tx) => {
-        for (const workspaceId of await workspacesOf(tx, user.id)) {
-          const target = { type: 'user', id: user.id };
-          await auditOperator(tx, { workspaceId, action: 'user.reset_link_created', target, now });
-        }
-      });
-      const origin = settings.publicUrl?.replace(/\/$/, '') ?? localUrl(settings);
-      const url = `${origin}/auth/password/reset?token=${token}`;
-      const text = fields([
-        ['link', url],
-        ['user', user.email],
-        ['expires', expiresAt.toISOString()],
-        ['', 'Send the link over a channel only the user can read. It works once.'],
-      ]);
-      return { data: { email: user.email, url, token, expires_at: expiresAt.toISOString() }, text };
+      await inTransaction(sql, (tx) => auditLink(tx, { userId: user.id, action: 'user.reset_link_created', now }));
+      return linkFor(user, { path: '/auth/password/reset', token, expiresAt });
     }),
 });
+
+const loginLink = defineAction({
+  summary: 'Print a link that logs a user in to the console, once and within 15 minutes.',
+  parameters: [{ name: 'EMAIL', about: 'the user' }],
+  run: async ({ arguments: [email = ''] }) =>
+    await withDatabase(async (sql) => {
+      const user = await requireUser(sql, email);
+      const now = new Date();
+      const { token, expiresAt } = await inTransaction(sql, async (tx) => {
+        await auditLink(tx, { userId: user.id, action: 'user.login_link_created', now });
+        return await createLoginLink(tx, { userId: user.id, lifetimeMs: LOGIN_LINK_MS, now });
+      });
+      return linkFor(user, { path: '/console/login', token, expiresAt });
+    }),
+});
+
+async function requireUser(sql: Sql, email: string) {
+  const user = await findUserByEmail(sql, email);
+  if (user === null) throw new CommandError('USER_NOT_FOUND', `no user has the e-mail address ${email}.`);
+  return user;
+}
+
+/** Writes an entry to the audit log of each of the user's workspaces. */
+async function auditLink(
+  tx: Tx,
+  { userId, action, now }: { userId: number; action: `user.${'reset' | 'login'}_link_created`; now: Date },
+): Promise<void> {
+  const target = { type: 'user', id: userId };
+  for (const workspaceId of await workspacesOf(tx, userId)) {
+    await auditOperator(tx, { workspaceId, action, target, now });
+  }
+}
+
+function linkFor(
+  { email }: { email: string },
+  { path, token, expiresAt }: { path: string; token: string; expiresAt: Date },
+): Outcome {
+  const settings = readSettings();
+  const origin = settings.publicUrl?.replace(/\/$/, '') ?? localUrl(settings);
+  const url = `${origin}${path}?token=${token}`;
+  const text = fields([
+    ['link', url],
+    ['user', email],
+    ['expires', expiresAt.toISOString()],
+    ['', 'Send the link over a channel only the user can read. It works once.'],
+  ]);
+  return { data: { email, url, token, expires_at: expiresAt.toISOString() }, text };
+}
 
 const invite = defineAction({
   summary: 'Invite a person to make an account, or to join a workspace; prints a token that works once.',
@@ -96,4 +132,4 @@ const invite = defineAction({
 
 const ROLES = ['owner', 'admin', 'developer', 'member', 'viewer'] as const;
 
-export const usersCommand: Command = { actions: { invite, 'reset-password': resetPassword } };
+export const usersCommand: Command = { actions: { invite, 'login-link': loginLink, 'reset-password': resetPassword } };

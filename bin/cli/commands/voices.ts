@@ -15,7 +15,7 @@ interface ListedVoice {
   status: string;
 }
 
-/** As `GET /voices/:id` shows it. */
+/** As `GET /voices/:id` returns it. */
 interface Voice {
   id: string;
   name: string;

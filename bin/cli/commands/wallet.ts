@@ -43,7 +43,7 @@ const topUpAction = defineAction({
       const workspace = await workspaceOf(sql, values.workspace);
       const now = new Date();
       const { wallet, isNew } = await inTransaction(sql, async (tx) => {
-        // Those who come at the same time with the same key take turns, so that one of them says that it added money.
+        // Serializes concurrent top-ups with the same key, so that exactly one reports that it added money.
         await tx`select pg_advisory_xact_lock(hashtextextended(${operationKey}, 0))`;
         const isRepeated = await wasDone(tx, operationKey);
         const { entryId, wallet: after } = await topUp(tx, {
@@ -107,7 +107,7 @@ interface BalanceChange {
   createdAt: Date;
 }
 
-/** Setting money aside for a call changes what is available, not the balance, so holds are not among them. */
+/** Excludes holds, which change the available amount but not the balance. */
 async function balanceChanges(
   sql: SqlOrTx,
   { workspaceId, limit }: { workspaceId: string; limit: number },

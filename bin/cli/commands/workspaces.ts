@@ -99,7 +99,7 @@ interface WorkspaceSummary {
   plan: Plan;
   ownerEmail: string;
   members: number;
-  /** What is in the wallet, held money included. */
+  /** Balance of the wallet, including holds. */
   balanceNano: bigint;
   createdAt: Date;
 }

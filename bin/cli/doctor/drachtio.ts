@@ -1,8 +1,8 @@
 import type { Config } from '../../../config.ts';
+import { type Finding, fail, ok, reasonOf } from '../../../diagnosis/finding.ts';
 import { SipError } from '../../../sip/sip-error.ts';
-import { type Finding, fail, ok, reasonOf } from './finding.ts';
 
-/** Null when the embedded SIP server is used. */
+/** Null if the embedded SIP server is used. */
 export async function checkDrachtio(config: Config): Promise<Finding | null> {
   const { drachtioHost: host, drachtioPort: port, drachtioSecret: secret } = config;
   if (host === null || secret === null) return null;

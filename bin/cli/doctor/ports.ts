@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Config } from '../../../config.ts';
-import { isOwnAddress } from './addresses.ts';
-import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import { isOwnAddress } from '../../../diagnosis/addresses.ts';
+import { type Finding, fail, ok, reasonOf, warn } from '../../../diagnosis/finding.ts';
 import type { RunningServer } from './server.ts';
 
-/** Each is free, or held by the Tandem that runs. Ports of a drachtio server are its own business. */
+/** Checks that each port is free or used by the running Tandem. Skips the ports of a drachtio server. */
 export async function checkPorts(config: Config, server: RunningServer): Promise<Finding[]> {
   const findings = [await checkHttpPort(config, server)];
   if (config.drachtioHost === null) findings.push(await checkSipPorts(config, server));
@@ -50,7 +50,7 @@ async function checkSipPorts(config: Config, server: RunningServer): Promise<Fin
 
 const RTP_SAMPLES = 16;
 
-/** Some of the range; all of it would take as many sockets. */
+/** Samples the range; checking all of it would take one socket per port. */
 async function checkRtpPorts(config: Config, server: RunningServer): Promise<Finding> {
   const { rtpPortMin: min, rtpPortMax: max, rtpHost } = config;
   const check = 'RTP ports';
@@ -85,14 +85,14 @@ function sample(min: number, max: number): number[] {
   return Array.from({ length: count }, (_, index) => min + Math.floor((index * (max - min)) / Math.max(1, count - 1)));
 }
 
-/** Linux gives these to sockets that ask for any port. */
+/** Linux assigns these to sockets without a fixed port. */
 async function ephemeralPorts(): Promise<[number, number]> {
   const text = await readFile('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').catch(() => '');
   const [first, last] = text.trim().split(/\s+/).map(Number);
   return first && last ? [first, last] : [65_536, 65_536];
 }
 
-/** Null when it can be had. */
+/** Returns the error code; null if the port is free. */
 async function tryTcp(host: string, port: number): Promise<string | null> {
   const server = createServer();
   try {
@@ -106,7 +106,7 @@ async function tryTcp(host: string, port: number): Promise<string | null> {
   }
 }
 
-/** Null when it can be had. */
+/** Returns the error code; null if the port is free. */
 async function tryUdp(host: string, port: number): Promise<string | null> {
   const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' });
   try {

@@ -1,8 +1,8 @@
 import type { Config } from '../../../config.ts';
+import { type Finding, fail, ok } from '../../../diagnosis/finding.ts';
 import { localUrl } from '../api-access.ts';
-import { type Finding, fail, ok } from './finding.ts';
 
-/** What answers on the HTTP port: a Tandem, ready or not, somebody else, or nobody. */
+/** The listener on the HTTP port: nothing, another program, or a Tandem, ready or not. */
 export type RunningServer =
   | { kind: 'none' }
   | { kind: 'stranger' }
@@ -22,7 +22,7 @@ export async function findRunningServer(config: Config): Promise<RunningServer> 
     if (answer.code === undefined) return { kind: 'stranger' };
     return { kind: 'tandem', url, notReady: answer.message ?? answer.code };
   } catch (error) {
-    // A refused connection is nobody; anything that was taken and not answered as we would is somebody else.
+    // Refused means that nothing listens; any other failure means that another program does.
     const { code } = ((error as Error).cause ?? {}) as { code?: string };
     return code === 'ECONNREFUSED' || code === 'EADDRNOTAVAIL' ? { kind: 'none' } : { kind: 'stranger' };
   }

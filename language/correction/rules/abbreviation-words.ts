@@ -1,17 +1,17 @@
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
-/** A full stop behind one of these is its own and ends no sentence. */
+/** A full stop after one of these belongs to it and ends no sentence. */
 export const NEVER_ENDING = words(
   `mr mrs ms dr prof st rev hon gen col capt lt sgt sen rep gov pres messrs mt ft fig figs vol vols pp eq ref refs ch sec ext
   approx appt vs cf viz ca incl esp resp max min avg est tel nos dept e.g i.e eg ie`,
 );
 
-/** A full stop behind one of these may end a sentence as well. */
+/** A full stop after one of these may also end the sentence. */
 export const ENDING_ABBREVIATIONS = words(
   'etc. a.m. p.m. inc. ltd. co. corp. jr. sr. no. ave. rd. blvd. mon. tue. tues. wed. thu. thurs. fri. sat. sun. jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. min. mins. hr. hrs. sec. secs. yr. yrs. wk. wks.',
 );
 
-/** Clear wherever they stand in an English text. */
+/** Unambiguous anywhere in an English text. */
 export const ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ['asap', 'as soon as possible'],
   ['fyi', 'for your information'],
@@ -52,7 +52,7 @@ export const ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ['i.e', 'that is,'],
 ]);
 
-/** Of messages, but nothing else anywhere. */
+/** Used in messages only. */
 export const SHORTHAND: ReadonlyMap<string, string> = new Map([
   ['btw', 'by the way'],
   ['idk', "I don't know"],
@@ -87,10 +87,10 @@ export const SHORTHAND: ReadonlyMap<string, string> = new Map([
   ['bcoz', 'because'],
 ]);
 
-/** Those that are written in capitals without shouting. */
+/** Written in capitals without shouting. */
 export const ACRONYMS = words('asap fyi eta tbd tba tbc eod btw idk imo imho tbh afaik brb ttyl omw');
 
-/** Behind a number, with their plural. */
+/** After a number, with the plural. */
 export const UNITS_OF_TIME: ReadonlyMap<string, readonly [one: string, more: string]> = new Map<
   string,
   readonly [string, string]
@@ -109,7 +109,6 @@ export const UNITS_OF_TIME: ReadonlyMap<string, readonly [one: string, more: str
   ]),
 );
 
-/** Before a number. */
 export const BEFORE_NUMBERS: ReadonlyMap<string, string> = new Map([
   ['no', 'number'],
   ['nos', 'numbers'],
@@ -122,7 +121,7 @@ export const BEFORE_NUMBERS: ReadonlyMap<string, string> = new Map([
   ['ext', 'extension'],
 ]);
 
-/** Behind the name of a street, with a capital. */
+/** After the name of a street, capitalized. */
 export const STREETS: ReadonlyMap<string, string> = new Map([
   ['Dr', 'Drive'],
   ['St', 'Street'],
@@ -131,7 +130,7 @@ export const STREETS: ReadonlyMap<string, string> = new Map([
   ['Blvd', 'Boulevard'],
 ]);
 
-/** Before a name, with a capital. Mr., Mrs. and Ms. are never written out. */
+/** Before a name, capitalized. Mr., Mrs. and Ms. are never written out. */
 export const TITLES: ReadonlyMap<string, string> = new Map([
   ['Dr', 'Doctor'],
   ['St', 'Saint'],
@@ -144,7 +143,7 @@ export const TITLES: ReadonlyMap<string, string> = new Map([
   ['Sen', 'Senator'],
 ]);
 
-/** With a capital, beside a number. */
+/** Capitalized, beside a number. */
 export const MONTHS: ReadonlyMap<string, string> = new Map([
   ['Jan', 'January'],
   ['Feb', 'February'],
@@ -160,7 +159,7 @@ export const MONTHS: ReadonlyMap<string, string> = new Map([
   ['Dec', 'December'],
 ]);
 
-/** With a capital and a full stop. */
+/** Capitalized, with a full stop. */
 export const DAYS: ReadonlyMap<string, string> = new Map([
   ['Mon', 'Monday'],
   ['Tue', 'Tuesday'],

@@ -16,13 +16,13 @@ import { isWordLike, lookup, type Rule, TOKENS_PER_SLICE, type Token, token, wor
 
 export interface Expanded {
   abbreviations: boolean;
-  /** thx, btw: what only messages have. */
+  /** thx, btw: used in messages only. */
   shorthand: boolean;
-  /** u, r, ur: what may be something else where it is not a message. */
+  /** u, r, ur: ambiguous outside messages. */
   letters: boolean;
 }
 
-/** Writes abbreviations out where it is clear what they stand for. */
+/** Expands abbreviations that are unambiguous. */
 export function expandAbbreviations(expanded: Expanded): Rule {
   return function* (tokens) {
     const out: Token[] = [];
@@ -35,7 +35,7 @@ export function expandAbbreviations(expanded: Expanded): Rule {
       }
       out.push(...tokensOf(found.text));
       at += found.length - 1;
-      // Its own full stop goes, unless it is the sentence's as well.
+      // Drops the abbreviation's full stop, unless it also ends the sentence.
       if (found.hasStop && !mayEnd(tokens, at)) at++;
     }
     return out;
@@ -44,7 +44,7 @@ export function expandAbbreviations(expanded: Expanded): Rule {
 
 interface Found {
   text: string;
-  /** In tokens, without the full stop behind it. */
+  /** In tokens, without the full stop. */
   length: number;
   hasStop: boolean;
 }
@@ -78,7 +78,6 @@ function findIn(table: ReadonlyMap<string, string>, tokens: readonly Token[], at
   };
 }
 
-/** w/ and w/o */
 function findWith(tokens: readonly Token[], at: number): Found | null {
   if (tokens[at]!.text !== 'w' || tokens[at + 1]?.text !== '/') return null;
   if (tokens[at + 2]?.kind === 'space') return { text: 'with', length: 2, hasStop: false };
@@ -152,7 +151,7 @@ function hasStop(tokens: readonly Token[], at: number): boolean {
   return tokens[at + 1]?.kind === 'mark' && tokens[at + 1]!.text === '.';
 }
 
-/** The full stop behind a token ends a line, or a sentence before one that begins with a capital. */
+/** Whether the full stop after a token ends a line, or a sentence because a capital follows. */
 function mayEnd(tokens: readonly Token[], at: number): boolean {
   if (endsLine(tokens, at + 1)) return true;
   const next = tokens[indexAfter(tokens, at + 1)];

@@ -3,7 +3,7 @@ import { isShouted } from './letter-case.ts';
 import { endsLine, indexAfter, wordAfter, wordBefore } from './neighbours.ts';
 import { lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
-/** Apostrophes that contractions lack: dont, Im, and by context its, lets, ill, id. Never one in "its" of a possession. */
+/** Adds missing apostrophes: dont, Im, and by context its, lets, ill, id. Leaves a possessive "its" alone. */
 export const addApostrophes: Rule = function* (tokens) {
   const isCurly = tokens.some(({ kind, text }) => kind === 'word' && text.includes('’'));
   const out: Token[] = [];
@@ -63,7 +63,7 @@ function isByContext(tokens: readonly Token[], at: number, lower: string): boole
   switch (lower) {
     case 'its':
       if (BEHIND_IT_IS.has(next)) return tokens[indexAfter(tokens, at) + 1]?.text !== '-';
-      // "Its cold." cannot be about what belongs to it.
+      // "Its cold." cannot be possessive.
       return next !== '' && isSentenceStart(tokens, at) && endsSentence(tokens, indexAfter(tokens, at));
     case 'lets':
       return VERBS.has(next) && mayBegin(tokens, at);

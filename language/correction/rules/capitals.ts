@@ -7,13 +7,13 @@ import { sentencesOf } from './sentences.ts';
 import { fixed, lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
 interface Capitals {
-  /** What line of a mail a token is in. */
+  /** Returns the mail line that contains a token. */
   mailLineAt: FindMailLine;
 }
 
 /**
- * Capitals of sentences, I, days, months, languages, places and titles. Only what is all in lower case is changed, and nothing is
- * ever made small: who shouts or writes iPhone means it.
+ * Capitalizes sentences, I, days, months, languages, places and titles. Changes only words all in lower case and never
+ * lowers a letter: SHOUTING and iPhone are deliberate.
  */
 export function addCapitals({ mailLineAt }: Capitals): Rule {
   return function* (tokens) {
@@ -51,7 +51,7 @@ function properName(tokens: readonly Token[], at: number, lower: string): string
   return followsTitle(tokens, at) && lower.length > 1 && !COMMON_ENGLISH.has(lower) ? capitalized(text) : null;
 }
 
-/** Not i/o, (i), i = 0. */
+/** Excludes i/o, (i), i = 0. */
 function isPronoun(tokens: readonly Token[], at: number): boolean {
   const next = tokens[at + 1];
   if (isOperator(tokens[indexAfter(tokens, at)]) || (tokens[at - 1]?.kind === 'space' && isOperator(tokens[at - 2]))) {
@@ -65,7 +65,7 @@ function isOperator(at: Token | undefined): boolean {
   return at?.kind === 'mark' && /^(?:[=+<>*/%&|^~]|\*+)$/.test(at.text);
 }
 
-/** Parts of names of another kind: english-course, path/india. */
+/** Parts of other names: english-course, path/india. */
 function isJoined(tokens: readonly Token[], at: number): boolean {
   return /[/\\=&@_]$/.test(tokens[at - 1]?.text ?? '') || /^[/\\=@_]/.test(tokens[at + 1]?.text ?? '');
 }
@@ -82,7 +82,7 @@ function followsTitle(tokens: readonly Token[], at: number): boolean {
   return TITLES.has(lookup(before));
 }
 
-/** May, March, August and short names, where they stand beside a number or behind "in". */
+/** May, March, August and short names, beside a number or after "in". */
 function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
   const next = tokens[indexAfter(tokens, tokens[at + 1]?.text === '.' ? at + 1 : at)];

@@ -2,7 +2,7 @@ import { isSentenceStart } from './abbreviations.ts';
 import { endsLine, indexAfter, wordAfter } from './neighbours.ts';
 import { lookup, mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
 
-/** Commas behind words that introduce a sentence, where they can be nothing else; and before "sir" and "ma'am". */
+/** Adds commas after unambiguous introductory words, and before "sir" and "ma'am". */
 export const addCommas: Rule = function* (tokens) {
   const out: Token[] = [];
   let commaBehind = -1;
@@ -18,7 +18,7 @@ export const addCommas: Rule = function* (tokens) {
   return out;
 };
 
-/** Index of the last word of what introduces the sentence; -1 where no comma belongs behind it. */
+/** Index of the last introductory word; -1 if no comma belongs after it. */
 function lastIntroducing(tokens: readonly Token[], at: number, word: string): number {
   for (const { words, isBefore } of INTRODUCING.get(word)!) {
     let last = at;
@@ -41,7 +41,7 @@ function isAddressed(tokens: readonly Token[], at: number): boolean {
 
 const set = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 const GREETED = set('yes no thanks you hello hi sorry');
-/** What begins a clause of its own. */
+/** Words that begin a clause. */
 const SUBJECTS = set(
   `i we he she they it this that these those there the a an my our his her their your
   i'm i've i'll i'd we're we've we'll he's she's it's they're that's there's`,

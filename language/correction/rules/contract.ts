@@ -5,8 +5,8 @@ import { HAS_PARTICIPLES, isParticiple } from './participles.ts';
 import { lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
 /**
- * Contracts: do not, I am, we will, let us. Only pronouns and the like are contracted with a verb, never nouns; and only
- * before another word, because nobody says "yes, it's." or "than he's."
+ * Contracts: do not, I am, we will, let us. Contracts a verb only with pronouns and the like, never with nouns, and
+ * only before another word: "yes, it's." and "than he's." are wrong.
  */
 export const contract: Rule = function* (tokens) {
   const out: Token[] = [];
@@ -38,7 +38,7 @@ function endingOf(tokens: readonly Token[], at: number, first: string, second: s
   if (third === '' || RELATIVE.has(wordBefore(tokens, at))) return null;
   if (second === 'us') return isSentenceStart(tokens, at) && !LET_US_ALONE.has(third) ? "'s" : null;
   if (third === 'not') {
-    // "it is not" is "it isn't", but there is no "I amn't".
+    // "it is not" becomes "it isn't", but "I amn't" does not exist.
     return second === 'am' ? ending : null;
   }
   if (second === 'have' || second === 'has') {
@@ -58,7 +58,7 @@ function joined(first: string, ending: string, second: string): string {
   return negated + (isCapital ? "N'T" : "n't");
 }
 
-/** Of these so many letters stay: ca(n)n't, wo(will)n't. */
+/** How many letters stay: ca(n)n't, wo(will)n't. */
 const IRREGULAR = new Map([
   ['can', 2],
   ['will', 1],
@@ -79,7 +79,7 @@ const CONTRACTED: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ['us', table('let', "'s")],
 ]);
 
-/** Behind these the verb bears the stress: what it is today, than he is now, where we are going. */
+/** After these the verb is stressed and cannot contract: what it is today, than he is now, where we are going. */
 const RELATIVE = set('what who where how when why which than as whatever wherever however');
 const ASKING = set('who what where how');
 const PERSONS = set('he she it they we you i');

@@ -5,7 +5,7 @@ import { rulesFor } from './rules-for.ts';
 import { TOKENS_PER_SLICE, type Token } from './token.ts';
 import { type Spans, tokenize } from './tokenize.ts';
 
-/** What corrected a text where it was these rules. Another number when they answer otherwise. */
+/** Version of these rules, reported as the model. Increase it whenever their output changes. */
 export const RULES_MODEL = 'tandem-rules-1';
 
 export interface RulesRequest {
@@ -16,9 +16,8 @@ export interface RulesRequest {
 }
 
 /**
- * Corrects a text by rules: the same text the same way each time, any text without failing. What is corrected already
- * stays as it is: rules are applied until nothing changes. It works in slices of well below a millisecond, between
- * which it yields; `runInSlices` lets others run meanwhile.
+ * Corrects a text by rules. Deterministic, and never fails. Idempotent: rules are applied until nothing changes. Yields
+ * after slices well below a millisecond; `runInSlices` lets other work run between them.
  */
 export function* correctByRules(
   { text, dictionary, style, appContext }: RulesRequest,
@@ -40,7 +39,7 @@ export function* correctByRules(
   return corrected;
 }
 
-/** The dictionary alone, with the words that it put there or found to stand there already. */
+/** Applies only the dictionary. Also returns the words that it inserted or found in place. */
 export function* applyDictionary(
   text: string,
   putWords: ApplyDictionary,
@@ -49,10 +48,10 @@ export function* applyDictionary(
   return { text: put, words: fixed.map(([start, end]) => put.slice(start, end)) };
 }
 
-/** Nearly always the second finds nothing more to do; a rule whose result calls for another may take one more. */
+/** The second pass nearly always changes nothing; a rule that triggers another may take one more. */
 const MOST_PASSES = 6;
 
-/** The text, and where the dictionary's words stand in it. Joined in slices as well: there may be 100,000 tokens. */
+/** Joins the text and locates the dictionary's words in it. In slices, because there may be 100,000 tokens. */
 function* rendered(tokens: readonly Token[]): Generator<void, { text: string; fixed: Spans }> {
   const pieces: string[] = [];
   const fixed: [number, number][] = [];

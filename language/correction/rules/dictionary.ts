@@ -3,15 +3,14 @@ import { inCaseOf } from './letter-case.ts';
 import { fixed, TOKENS_PER_SLICE, type Token, textOf } from './token.ts';
 import { tokenize } from './tokenize.ts';
 
-/** Puts the dictionary's words into a text; what it put there, or found to stand there already, is `isFixed`. */
+/** Applies the dictionary to tokens. Marks words that it inserted or found in place as `isFixed`. */
 export type ApplyDictionary = (tokens: Token[]) => Generator<void, Token[]>;
 
 /**
- * A term is matched as whole words, whatever white space there is between them, and the longest first. Case is of no
- * account unless the term has a capital behind the first letter of a word (iPhone, IT): then it has to stand there
- * exactly so. A replacement keeps its capitals; one that is all in lower case takes those of what
- * it replaces, unless that had to be written just so. Where a
- * replacement stands in the text already it is left alone, so that "Tandem" becomes "Tandem Inc" once.
+ * Compiles a dictionary. A term matches whole words with any white space between them; the longest term wins. Case is
+ * ignored, unless the term has a capital after the first letter of a word (iPhone, IT): then it must match exactly. A
+ * replacement keeps its own capitals; one all in lower case takes the capitals of the words it replaces, unless those
+ * had to match exactly. An existing replacement is left alone, so that "Tandem" becomes "Tandem Inc" only once.
  */
 export function* createDictionary(entries: readonly DictionaryEntry[]): Generator<void, ApplyDictionary> {
   const loose = createTrie((written) => written.toLowerCase());
@@ -24,10 +23,10 @@ export function* createDictionary(entries: readonly DictionaryEntry[]): Generato
     yield;
     if (replacement.trim() !== '') add(loose, tokensOf(replacement), null);
   }
-  /** So many tokens were looked at since others had their turn. */
+  /** Tokens examined since the last yield. */
   let looked = 0;
 
-  /** The longest that begins at a token; of two the whole word, then the one that had to be written just so. */
+  /** The longest match that starts at a token. Ties: the whole word first, then the exact match. */
   function find(tokens: readonly Token[], keys: readonly [Keys, Keys], at: number): Found | null {
     let nodes: [Node | undefined, Node | undefined] = [loose.root, exact.root];
     let best: { end: End; to: number; isBare: boolean; isExact: boolean } | null = null;
@@ -56,7 +55,7 @@ export function* createDictionary(entries: readonly DictionaryEntry[]): Generato
     const out: Token[] = [];
     for (let at = 0; at < tokens.length; ) {
       looked++;
-      // A term may have as many tokens as it has characters.
+      // A term may have as many tokens as characters.
       if (looked > TOKENS_PER_SLICE) {
         yield;
         looked = 0;
@@ -79,7 +78,10 @@ export function* createDictionary(entries: readonly DictionaryEntry[]): Generato
   };
 }
 
-/** Where a word was taken out one of the spaces beside it goes too, and one of its commas. @returns where the text goes on */
+/**
+ * After a deletion, removes one of the spaces beside the gap and one of its commas. @returns the index where the text
+ * continues
+ */
 function closeGap(out: Token[], tokens: readonly Token[], at: number): number {
   const isSpace = (token: Token | undefined) => token?.kind === 'space';
   const last = out.at(-1);
@@ -94,7 +96,7 @@ function closeGap(out: Token[], tokens: readonly Token[], at: number): number {
   return next;
 }
 
-/** Terms by what is compared of their tokens, each of which has a number. */
+/** Terms as a trie over numbered token keys. */
 interface Trie {
   ids: Map<string, number>;
   root: Node;
@@ -105,7 +107,7 @@ function createTrie(keyOf: Trie['keyOf']): Trie {
   return { ids: new Map(), root: { next: new Map() }, keyOf };
 }
 
-/** The first of two alike stays; a term goes before what stands there already. */
+/** The first of two equal terms wins; a term takes precedence over an existing replacement. */
 function add({ ids, root, keyOf }: Trie, term: readonly Token[], replacement: string | null): void {
   let node = root;
   for (const key of term.map((token) => keyOf(writtenAs(token)))) {
@@ -134,10 +136,10 @@ function* keysOfAll({ ids, keyOf }: Trie, tokens: readonly Token[]): Generator<v
   return { whole, bare };
 }
 
-/** Of a token that is in no term. */
+/** Key of a token that occurs in no term. */
 const NONE = -1;
 
-/** For each token the number of its key, and of the one without the 's behind it. */
+/** For each token, the number of its key, and of its key without a trailing 's. */
 interface Keys {
   whole: Int32Array;
   bare: Int32Array;
@@ -145,26 +147,26 @@ interface Keys {
 
 interface Node {
   next: Map<number, Node>;
-  /** A term ends here. */
+  /** Set if a term ends here. */
   end?: End;
 }
 
 interface End {
-  /** Null: it stands there already. */
+  /** Null: an existing replacement, left alone. */
   replacement: string | null;
 }
 
 interface Found {
   matched: Token[];
   replacement: string | null;
-  /** The 's that stood behind it, and stays. */
+  /** The trailing 's, which stays. */
   ending: string;
 }
 
-/** Terms are found among these; never in addresses, code, handles, or lines that are kept, nor in a part of a number. */
+/** Kinds of tokens in which terms are found: not addresses, code, handles, block lines or parts of numbers. */
 const MATCHED: ReadonlySet<Token['kind']> = new Set(['word', 'number', 'mark', 'space', 'picture']);
 
-/** Node.js and snake_case are names as well as files and variables; a term may be all of one. */
+/** Node.js and snake_case can be names or files and variables; such a token matches only as a whole term. */
 function isNameLike({ kind, text }: Token): boolean {
   return kind === 'kept' && /^[\p{L}\p{M}\p{N}_.-]+$/u.test(text);
 }
@@ -173,11 +175,11 @@ function tokensOf(text: string): Token[] {
   const steps = tokenize(`\0 ${text.trim()}`);
   let step = steps.next();
   while (!step.done) step = steps.next();
-  // Behind something else nothing is the start of a line.
+  // Tokenized after other text, so that it is not taken for the start of a line.
   return step.value.slice(2);
 }
 
-/** Inside words they only say how letters are joined. */
+/** Joiners and soft hyphens inside words. */
 const INVISIBLE = /[\u00ad\u200b-\u200d\ufeff]/g;
 
 function writtenAs({ kind, text }: Token): string {
@@ -194,7 +196,7 @@ function hasInnerCapital(term: string): boolean {
 }
 
 const POSSESSIVE = /['’]s$/i;
-/** Behind these 's is "is". */
+/** After these, 's means "is". */
 const CONTRACTED = new Set([
   'it',
   'he',
@@ -211,7 +213,7 @@ const CONTRACTED = new Set([
   'why',
 ]);
 
-/** "self" of "self-service" is a word; "C" of "C++" and "R" of "R&D" are none by themselves. */
+/** "self" in "self-service" is a word; "C" in "C++" and "R" in "R&D" are not. */
 function isInWord(beside: Token | undefined, edge: Token): boolean {
   if (beside === undefined || beside.kind === 'space' || beside.kind === 'break') return false;
   if (edge.kind === 'mark') return beside.text === edge.text && beside.kind === 'mark';

@@ -5,8 +5,8 @@ import { HAS_PARTICIPLES, isParticiple } from './participles.ts';
 import { lookup, type Rule, TOKENS_PER_SLICE, type Token, token, word } from './token.ts';
 
 /**
- * Writes contractions out. 's is "has" before some participles, else "is", and behind nouns a possession that stays; 'd is
- * "had" before participles and "better", else "would". In questions "not" goes behind the person.
+ * Expands contractions. 's becomes "has" before some participles, else "is"; after nouns it is possessive and stays. 'd
+ * becomes "had" before participles and "better", else "would". In questions "not" moves behind the person.
  */
 export const expandContractions: Rule = function* (tokens) {
   const out: Token[] = [];
@@ -39,7 +39,7 @@ export const expandContractions: Rule = function* (tokens) {
 };
 
 interface Parts {
-  /** Of the written word: what is before the contraction. */
+  /** The written word before the contraction. */
   stem: string;
   ending: string;
   isQuestion: boolean;
@@ -84,7 +84,7 @@ function partsOf(tokens: readonly Token[], at: number, written: string): Parts |
   }
 }
 
-/** Null where it could only be written out by turning the sentence round: isn't the car nice. */
+/** Null if expanding would need another word order: isn't the car nice. */
 function isAsking(tokens: readonly Token[], at: number, next: string): boolean | null {
   const isOpening = isSentenceStart(tokens, at) || ASKING.has(wordBefore(tokens, at));
   const isTag = tokens[at - 1]?.kind === 'space' && tokens[at - 2]?.text === ',';
@@ -93,13 +93,13 @@ function isAsking(tokens: readonly Token[], at: number, next: string): boolean |
   if (PERSONS.has(next)) {
     const afterPerson = wordAfter(tokens, indexAfter(tokens, at));
     if (isTag && !isOpening) return endsLine(tokens, at + 2) || tokens[at + 3]?.kind === 'mark';
-    // "Don't you dare" asks nobody.
+    // "Don't you dare" is not a question.
     return verb === "don't" && ['dare', 'ever', 'worry', 'forget'].includes(afterPerson) ? null : true;
   }
   return isOpening && verb !== "don't" && next !== '' && !/^(?:going|been|be|it)$/.test(next) ? null : false;
 }
 
-/** "What's he got" asks for the word behind the person. */
+/** In "What's he got" the relevant word follows the person. */
 function verbAfter(tokens: readonly Token[], at: number, next: string): string {
   return PERSONS.has(next) ? wordAfter(tokens, indexAfter(tokens, at)) : skipAdverb(tokens, at, next);
 }
@@ -116,7 +116,7 @@ function fullStem(text: string, stem: string): string {
   return bare[0]! + full.slice(1);
 }
 
-/** Of won't, shan't, can't in questions, y'all. */
+/** In won't, shan't, can't in questions, y'all. */
 const IRREGULAR = new Map([
   ['wo', 'will'],
   ['sha', 'shall'],

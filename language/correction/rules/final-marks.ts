@@ -5,15 +5,15 @@ import { mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 interface FinalMarks {
   isEnglish: boolean;
-  /** A message may end without a full stop; a question never without its mark. */
+  /** A message may omit the final full stop, but not the question mark. */
   isMessage: boolean;
-  /** Of a mail: lines that are no sentences. */
+  /** Finds lines of a mail that are not sentences. */
   mailLineAt: FindMailLine;
 }
 
 /**
- * The mark at the end of a line's last sentence, where there is none; and a question mark for the full stop behind what is
- * clearly asked, in English. None behind items of lists, headings, web addresses, emoji, and what ends in another mark.
+ * Adds a missing final mark to a line's last sentence. In English, replaces the full stop after a clear question by a
+ * question mark. Skips list items, headings, web addresses, emoji, and lines that end in another mark.
  */
 export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks): Rule {
   return function* (tokens) {
@@ -45,7 +45,7 @@ export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks):
   };
 }
 
-/** Index of the token behind which the mark goes; -1 where none does. Inside a quotation, outside brackets. */
+/** Index of the token before the mark; -1 for no mark. The mark goes inside quotation marks and outside brackets. */
 function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence): number {
   const { kind, text } = tokens[last]!;
   if (kind === 'kept' && /:\/\/|^www\.|^!\[/i.test(text)) return -1;
@@ -54,7 +54,7 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
     const here = tokens[at]!;
     if (here.kind === 'space') continue;
     if (here.kind !== 'mark') return -1;
-    // Inside "quotes", as Americans do; 'these' may be code.
+    // Inside "quotes", as in American English; 'these' may be code.
     if (BLOCK_END.test(here.text)) return -1;
     if (/^[)\]%*_~'’]+$|^<\/|^\]\(/.test(here.text)) place = at;
     else if (!/^["”]$/.test(here.text)) return -1;
@@ -64,7 +64,7 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
   return isBracketed ? last : place;
 }
 
-/** Of an element of HTML that has its lines for itself. */
+/** Closing tag of an HTML block element. */
 const BLOCK_END = /^<\/(?:p|div|li|h[1-6]|t[dh]|title|button|label|option|blockquote|body|html)>$/i;
 
 function fullStopOf(tokens: readonly Token[], { last, to }: Sentence): number {
@@ -85,7 +85,7 @@ function markFor(
   return '.';
 }
 
-/** Nobody knows here whether a sentence of another language asks; one with such a word might. */
+/** Whether a sentence in another language may be a question: it contains such a word. */
 function mayAsk(tokens: readonly Token[], { first, last }: Sentence): boolean {
   for (let at = first; at <= last; at++) {
     const { kind, text } = tokens[at]!;
@@ -107,7 +107,7 @@ const ASKING = new Set(
   что как где когда кто почему сколько ли কি কেন কোথায় কবে என்ன எப்படி எங்கே ఏమి ఎలా ఎక్కడ`.split(/\s+/),
 );
 const INVERTED = new Set('du ihr er sie es wir ich tú usted você je jij u ni ty on'.split(' '));
-/** Verbs that ask where they stand first. */
+/** Verbs that make a question at the start of a sentence. */
 const ASKING_FIRST = new Set(
   'ist sind hast haben kann kannst können hat avez-vous as-tu est-ce es son está tienes puedes is heb kun'.split(' '),
 );
@@ -121,10 +121,10 @@ const FINAL_MARKS: readonly (readonly [RegExp, string])[] = [
   [/[ٹڈڑںےہ]/u, '۔'],
 ];
 
-/** Thai, Lao, Khmer, Burmese and Tibetan end sentences otherwise. */
+/** Thai, Lao, Khmer, Burmese and Tibetan end sentences without a mark. */
 const HAS_NO_FULL_STOP = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}]/u;
 
-/** "!!!" is one in a professional tone, "?!?!" one of each. */
+/** Reduces "!!!" to one mark in a professional tone, and "?!?!" to one of each. */
 export const calmMarks: Rule = function* (tokens) {
   for (const [at, here] of tokens.entries()) {
     if (at % TOKENS_PER_SLICE === 0) yield;

@@ -2,8 +2,8 @@ import { COMMON_ELSEWHERE, COMMON_ENGLISH } from './language-words.ts';
 import { TOKENS_PER_SLICE, type Token } from './token.ts';
 
 /**
- * Whether a text is English, by its script and its commonest words. Short ones in plain Latin letters are. What is
- * not English is only given the dictionary's words, and spaces and marks that are the same everywhere.
+ * Detects whether a text is English, by its script and its most common words. Short texts in plain Latin letters count
+ * as English. Other languages only get the dictionary, and spaces and marks that are the same everywhere.
  */
 export function* languageOf(tokens: readonly Token[]): Generator<void, { isEnglish: boolean; isFrench: boolean }> {
   let french = 0;
@@ -14,7 +14,7 @@ export function* languageOf(tokens: readonly Token[]): Generator<void, { isEngli
   for (let index = 0; index < tokens.length; index++) {
     if (index % TOKENS_PER_SLICE === 0) yield;
     const { kind, text, isFixed } = tokens[index]!;
-    // Of the dictionary's words nobody knows.
+    // Dictionary words say nothing about the language.
     if (kind !== 'word' || isFixed) continue;
     if (!/^[\x20-\x7e’]+$/.test(text)) {
       if (ACCENTED_LATIN.test(text)) elsewhere += BORROWED.has(text.toLowerCase()) ? 0 : 0.5;
@@ -49,7 +49,7 @@ const BORROWED = new Set([
   'crème',
 ]);
 
-/** In French a space stands before ; : ! ?, which nobody may take away. */
+/** French has a space before ; : ! ?, which must stay. */
 const FRENCH = new Set(
   'le la les une des du et est sont dans pour avec que qui pas je tu elle nous vous ce cette mais ou au aux sur mon ma mes votre notre bonjour merci ça où moi toi'.split(
     ' ',

@@ -1,6 +1,6 @@
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
 
-/** What hardly an English text of some length is without. None of them is as common in another language below. */
+/** Words that nearly every longer English text contains. None is as common in a language below. */
 export const COMMON_ENGLISH = words(
   `the and is are was were be been being have has had do does did will would can could should shall may might must
   i you he she it we they my your his her its our their this that these those what which who when where why how
@@ -10,7 +10,7 @@ export const COMMON_ENGLISH = words(
   dont doesnt didnt cant wont isnt arent im ive youre theyre thats whats lets`,
 );
 
-/** What hardly a text of another language in Latin letters is without, and no English one is full of. */
+/** Words that nearly every text in another Latin-script language contains, and that are rare in English. */
 export const COMMON_ELSEWHERE = words(
   `le la les un une des du et est sont dans pour avec que qui ne pas je tu il elle nous vous ils ce cette mais ou au aux
   ma mes votre notre bonjour merci der das und ist sind nicht ein eine einen dem den mit für auf ich du sie

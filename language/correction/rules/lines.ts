@@ -1,6 +1,6 @@
 /**
- * Lines of Markdown and mail that are no sentences: code, tables, quotations of others, rulers.
- * @returns how many characters from `at`, the start of a line, to the end of the last of them, its break not counted
+ * Measures Markdown and mail lines that are not sentences: code, tables, quotations, rulers.
+ * @returns characters from `at`, the start of a line, to the end of the last such line, without its line break
  */
 export function keptLines(text: string, at: number): number {
   const fence = match(FENCE, text, at);
@@ -11,25 +11,24 @@ export function keptLines(text: string, at: number): number {
   return code === null ? 0 : endOfBody(text, at + code.length, code) - at;
 }
 
-/** How many characters of a line's start are indentation and the marker of a list or heading. */
+/** Length of the indentation and list or heading marker at the start of a line. */
 export function lineLead(text: string, at: number): number {
   return match(LEAD, text, at)?.length ?? 0;
 }
 
 const FENCE = /[^\S\r\n]{0,20}(?:`{3,}|~{3,})/y;
-/** A table's row, a quotation, a ruler, a reference of a link. Without a line break in it, so that it is linear. */
+/** Table row, quotation, ruler or link reference. Never crosses a line break, which keeps it linear. */
 const KEPT_LINE =
   /[^\S\r\n]{0,20}(?:\||>)[^\r\n]*|[^\S\r\n]{0,20}(?:([-*_=])(?:[^\S\r\n]{0,3}\1){2,200})[^\S\r\n]*(?=[\r\n]|$)|\[[^\]\r\n]{1,100}\]:[^\r\n]*/y;
-/** Programs that nobody put a fence around. */
+/** Code without a fence. */
 const CODE_LINE =
   /(?=[^\r\n]*[(){}=<>])[^\r\n]*[;{}][^\S\r\n]*(?=[\r\n]|$)|(?:\$|>>>|SELECT(?=[^\r\n]* FROM )|INSERT INTO|UPDATE(?=[^\r\n]* SET )|DELETE FROM|CREATE TABLE)[^\S\r\n][^\r\n]*|[\w.]{1,40} ?[-+*]?= ?[^\r\n]*(?<![.!?])(?=[\r\n]|$)|[^\S\r\n]{0,40}(?:(?:async )?def \w{1,100}\([^\r\n]{0,500}|class \w{1,100}(?:\([^\r\n]{0,500}\))?):(?=[\r\n]|$)|[^\S\r\n]{0,40}(?:if|elif|while)(?=[^\r\n]{0,500}[=!<>]=)[^\r\n]{0,500}:(?=[\r\n]|$)/y;
-/** Opens what is indented below it. */
 const OPENS_BODY = /[{([:]\s*$/;
 const NEXT_LINE = /(?:\r\n|[\r\n])([^\S\r\n]*)([^\r\n]*)/y;
 const LEAD =
   /[^\S\r\n]{0,200}(?:(?:[-*+•◦‣]|#{1,6}|\d{1,4}[.)]|\(?[A-Za-z\d]\))[^\S\r\n]+(?:\[[ xX]\][^\S\r\n]+)?)(?=\S)|[^\S\r\n]+/y;
 
-/** The lines behind one of a program that are indented further belong to it, whatever stands there. */
+/** Lines after a code line that are indented further belong to it. */
 function endOfBody(text: string, from: number, line: string): number {
   if (!OPENS_BODY.test(line)) return from;
   const indent = line.length - line.trimStart().length;

@@ -3,14 +3,14 @@ import { isWordLike, lookup, mark, type Rule, TOKENS_PER_SLICE, type Token } fro
 
 export type MailLine = 'header' | 'greeting' | 'closing' | 'signature';
 
-/** What line of a mail a token is in, if it is none of its text. */
+/** Returns the kind of mail line that contains a token; null for the mail's text. */
 export type FindMailLine = (at: number) => MailLine | null;
 
 export const noMail: FindMailLine = () => null;
 
 /**
- * "Subject: ...", a greeting as the first line of its own, and near the end a closing with a name or two below it. Anything
- * else of a mail is text, a greeting within a line included.
+ * Finds "Subject: ...", a greeting alone on the first line, and near the end a closing with a name or two below it.
+ * Anything else is text, including a greeting within a line.
  */
 export function* mailLinesOf(tokens: readonly Token[]): Generator<void, FindMailLine> {
   const lines = yield* nonEmptyLines(tokens);
@@ -27,14 +27,14 @@ export function* mailLinesOf(tokens: readonly Token[]): Generator<void, FindMail
     break;
   }
   const last = lines.at(-1);
-  // With nobody below it.
+  // Without a name below it.
   if (last !== undefined && lines.length > 1 && LAST_CLOSINGS.test(last.words.join(' ')))
     kinds.set(last.from, 'header');
   const starts = lines.map(({ from }) => from);
   return (at) => kinds.get(startOf(starts, at)) ?? null;
 }
 
-/** A comma behind greeting and closing. */
+/** Adds a comma after greeting and closing. */
 export const commasOfMail: Rule = function* (tokens) {
   const find = yield* mailLinesOf(tokens);
   const out: Token[] = [];
@@ -90,7 +90,7 @@ function isGreeting({ words, text }: Line): boolean {
   );
 }
 
-/** Of the greatest start that is not behind a token. */
+/** The greatest start at or before a token. */
 function startOf(starts: readonly number[], at: number): number {
   let low = 0;
   let high = starts.length;
@@ -107,7 +107,7 @@ function endsHere(tokens: readonly Token[], at: number): boolean {
   return next === undefined || next.kind === 'break';
 }
 
-/** The names of a greeting and below a closing: words of them that are in lower case. */
+/** Whether a word in a greeting or below a closing is a lower-case name. */
 export function isName(tokens: readonly Token[], at: number, line: MailLine | null): boolean {
   const word = lookup(tokens[at]);
   if (line === 'signature') return word.length > 1 && !NO_NAMES.has(word);

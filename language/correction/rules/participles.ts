@@ -1,9 +1,9 @@
-/** Behind "has" rather than "is": nobody is been. */
+/** Participles that take "has" after 's: "is been" is impossible. */
 export const HAS_PARTICIPLES: ReadonlySet<string> = new Set(
   'been got gotten had become happened begun gone grown fallen forgotten arrived'.split(' '),
 );
 
-/** Behind "have" and "had", where another word would be what somebody has. */
+/** Participles after "have" and "had". Another word would be the object. */
 export function isParticiple(word: string): boolean {
   return IRREGULAR.has(word) || HAS_PARTICIPLES.has(word) || (/[a-z]{2}ed$/.test(word) && !ENDING_SO.has(word));
 }

@@ -1,4 +1,4 @@
-/** Of two words, by the first. */
+/** Two-word names, by the first word. */
 export const PROPER_PAIRS: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['new', new Set(['york', 'delhi', 'zealand', 'jersey', 'orleans', 'mexico'])],
   ['los', new Set(['angeles'])],
@@ -36,7 +36,7 @@ const CAPITALIZED = `
 const WITH_OTHER_CAPITALS =
   'usa:USA uk:UK u.s.:U.S. u.s.a.:U.S.A. u.k.:U.K. ph.d.:Ph.D. nasa:NASA fbi:FBI youtube:YouTube whatsapp:WhatsApp linkedin:LinkedIn github:GitHub gmail:Gmail';
 
-/** Words that are written with a capital wherever they stand, by how they are in lower case. Polish, turkey, march and may are not. */
+/** Words always written with a capital, by their lower case. Without ambiguous ones: polish, turkey, march, may. */
 export const PROPER_NAMES: ReadonlyMap<string, string> = new Map([
   ...CAPITALIZED.trim()
     .split(/\s+/)

@@ -1,14 +1,16 @@
 import type { Sentence } from './sentences.ts';
 import { lookup, type Token } from './token.ts';
 
-/** Whether an English sentence asks, by how it begins: "is it", "what do you", "who"; or ends: ", isn't it". */
+/**
+ * Whether an English sentence is a question, by its beginning: "is it", "what do you", "who"; or its end: ", isn't it".
+ */
 export function isQuestion(tokens: readonly Token[], { first, last }: Sentence): boolean {
   const words: string[] = [];
   let commaBefore = -1;
   for (let at = first; at <= last && words.length <= MOST_WORDS; at++) {
     const { kind, text } = tokens[at]!;
     if (kind === 'mark' && text === ',') commaBefore = words.length;
-    // Whoever quotes a question tells of it.
+    // A sentence that quotes a question is a statement.
     if (kind === 'mark' && /^["”]$/.test(text)) return false;
     if (kind === 'mark' && text === ':') words.length = 0;
     if (kind === 'word' || kind === 'number' || kind === 'kept')
@@ -16,7 +18,7 @@ export function isQuestion(tokens: readonly Token[], { first, last }: Sentence):
   }
   if (words.length > MOST_WORDS) return false;
   if (commaBefore > 0 && isTag(words.slice(commaBefore))) return true;
-  // "It's late, isn't it", however it is written.
+  // "It's late, isn't it", in any spelling.
   if (words.length > 3 && words.at(-2)!.endsWith("n't") && isTag(words.slice(-2))) return true;
   if (words.length === 1 && ALONE.has(words[0]!)) return true;
   let start = words.slice(0, 3).join(' ') === 'by the way' ? 3 : 0;
@@ -25,14 +27,14 @@ export function isQuestion(tokens: readonly Token[], { first, last }: Sentence):
 }
 
 const MOST_WORDS = 30;
-/** Of messages. */
+/** In messages. */
 const LETTERS = new Map([
   ['u', 'you'],
   ['r', 'are'],
 ]);
 
 function asks([first = '', second = '', third = '', ...rest]: readonly string[]): boolean {
-  // What is more, it tells.
+  // "What is more, ..." is a statement.
   if (second === 'more' || (second === 'is' && third === 'more')) return false;
   if (WHOSE.has(first)) return second !== '' && !(rest.length > 6);
   if (ASKING.has(first)) return asksWith(first, [second, third, ...rest]);
@@ -45,18 +47,18 @@ function asks([first = '', second = '', third = '', ...rest]: readonly string[])
 
 function asksWith(first: string, after: readonly string[]): boolean {
   const [second = '', third = ''] = after;
-  // "What happened was this" tells.
+  // "What happened was this" is a statement.
   if (second === 'happened' && (third === 'was' || third === 'is')) return false;
   if (first === 'which' && ((second === 'of' && third !== 'course') || second === 'one')) return after.length > 2;
   if (first === 'how' && COUNTED.has(second)) return asksHowMany(after);
   if (PHRASES.has(`${first} ${second}`)) return third !== '' || second === 'else' || second === 'happened';
   if (second === 'is' || second === 'are' || second === 'was' || second === 'were') {
-    // "What is important is rest", "which is nice" and "when is" alone tell.
+    // "What is important is rest", "which is nice" and "when is" alone are not questions.
     return third !== '' && first !== 'which' && !after.slice(2).some((word) => word === 'is' || word === 'are');
   }
   if (AUXILIARIES.has(second)) return SUBJECTS.has(third) || (third !== '' && first !== 'when');
   if (first !== 'what' && first !== 'how' && first !== 'which') return false;
-  // What time is it, how many people are there, which of these do you want
+  // Such as: "What time is it", "how many people are there", "which of these do you want"
   for (let at = 1; at <= 3 && at < after.length; at++) {
     if (SUBJECTS.has(after[at - 1]!) && !OF_THINGS.has(after[at - 1]!)) return false;
     if (AUXILIARIES.has(after[at]!)) return SUBJECTS.has(after[at + 1] ?? '');
@@ -64,7 +66,7 @@ function asksWith(first: string, after: readonly string[]): boolean {
   return false;
 }
 
-/** How many people are coming, how long will it; not how long it will. */
+/** "How many people are coming", "how long will it"; not "how long it will". */
 function asksHowMany(after: readonly string[]): boolean {
   const verb = after.findIndex((word, index) => index > 0 && AUXILIARIES.has(word));
   const between = after.slice(1, Math.max(1, verb));
@@ -100,7 +102,9 @@ const SUBJECTS = set(
   anyone anybody everyone everybody someone somebody people`,
 );
 const PHRASES = new Set(['what about', 'how about', 'how come', 'what if', 'why not', 'what happened', 'what else']);
-/** What follows each when it asks: "do the dishes", "have a nice day" and "should you need" do not. */
+/**
+ * Words that make a question of each verb: "do the dishes", "have a nice day" and "should you need" are not questions.
+ */
 const SUBJECTS_OF: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ...['is', 'was', 'are', 'does', 'did', 'can', 'could', 'will', 'would', 'ca', 'wo'].map(
     (verb) => [verb, SUBJECTS] as const,

@@ -1,6 +1,6 @@
 import { mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
 
-/** Closes a quotation at the end of its line, where a paragraph of one line has opened one and nothing else of the kind. */
+/** Closes a quotation at the end of a one-line paragraph that contains a single opening quote. */
 export const closeQuotes: Rule = function* (tokens) {
   const out: Token[] = [];
   let opened: string | null = null;

@@ -19,9 +19,9 @@ interface Corrected {
 }
 
 /**
- * The rules a text is corrected by, in their order: each may rely on what those before it have done. A professional tone
- * expands contractions and shorthand and calms exclamation marks, a document expands contractions; what the style says
- * of contractions comes first.
+ * Returns the rules for a text, in order: each may rely on the results of those before it. A professional tone expands
+ * contractions and shorthand and calms exclamation marks; a document expands contractions. An explicit style setting
+ * for contractions takes precedence.
  */
 export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected): Rule[] {
   const isProfessional = isProfessionalTone(style);
@@ -59,7 +59,9 @@ export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected):
   return rules;
 }
 
-/** True: contracted, false: expanded, null: as they are. A professional tone and a document expand what nobody spoke of. */
+/**
+ * True contracts, false expands, null changes nothing. Without a setting, a professional tone and a document expand.
+ */
 export function contractionsFor(style: CorrectionStyle, appContext: AppContext | null): boolean | null {
   return style.useContractions ?? (isProfessionalTone(style) || appContext === 'document' ? false : null);
 }

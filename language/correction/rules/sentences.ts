@@ -2,27 +2,27 @@ import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
 import { type FindMailLine, noMail } from './mail-lines.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
-/** Of tokens, [from, to): what opens its line is not in it, its closing marks and quotes are. */
+/** A range of tokens, [from, to). Excludes what opens its line, includes closing marks and quotes. */
 export interface Sentence {
   from: number;
   to: number;
-  /** Of the first and the last word-like token; -1 where there is none. */
+  /** Index of the first and last word-like token; -1 if there is none. */
   first: number;
   last: number;
-  /** It has a final mark, be it that of an abbreviation. */
+  /** Ends with a final mark, which may belong to an abbreviation. */
   isEnded: boolean;
-  /** Nothing follows it in its line. */
+  /** The last sentence of its line. */
   endsLine: boolean;
   opens: 'line' | 'item' | 'heading' | 'inside';
 }
 
 /**
- * Finds sentences. Abbreviations, initials, decimals and three dots before a small letter are no ends; a line break is,
- * unless the line is long, has no final mark, and goes on with a small letter: then it was only wrapped.
+ * Finds sentences. Abbreviations, initials, decimals and three dots before a small letter do not end one. A line break
+ * does, unless the line was wrapped: it is long, has no final mark, and the next line starts with a small letter.
  */
 export function* sentencesOf(
   tokens: readonly Token[],
-  /** Lines of a mail are never wrapped ones. */
+  /** Lines of a mail are never wrapped. */
   mailLineAt: FindMailLine = noMail,
 ): Generator<void, Sentence[]> {
   const sentences: Sentence[] = [];
@@ -97,7 +97,7 @@ function hasWords(tokens: readonly Token[], from: number, to: number): boolean {
   return false;
 }
 
-/** A shorter line was ended by whoever wrote it. */
+/** A shorter line was broken on purpose. */
 const WRAPPED_LENGTH = 50;
 
 function isWrapped(tokens: readonly Token[], at: number, lineLength: number): boolean {
@@ -106,7 +106,7 @@ function isWrapped(tokens: readonly Token[], at: number, lineLength: number): bo
   return lineLength >= WRAPPED_LENGTH && isWordLike(before) && next?.kind === 'word' && /^\p{Ll}/u.test(next.text);
 }
 
-/** An indented line below an item goes on with it. */
+/** An indented line below an item continues it. */
 function isContinued(tokens: readonly Token[], at: number): boolean {
   const next = tokens[at + 1];
   const word = tokens[at + 2];

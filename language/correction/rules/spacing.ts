@@ -1,8 +1,8 @@
 import { isWordLike, mark, type Rule, TOKENS_PER_SLICE, type Token, token } from './token.ts';
 
 /**
- * Spaces around marks, and marks that stand twice: none before a comma or inside brackets, one behind, three dots for two
- * or four. In French a space before ; : ! ? stays.
+ * Fixes spaces around marks and doubled marks: no space before a comma or inside brackets, one after, and three dots
+ * for two or four. In French a space before ; : ! ? stays.
  */
 export function spaceMarks({ isFrench }: { isFrench: boolean }): Rule {
   return function* (tokens) {
@@ -41,7 +41,7 @@ function isNeedless(tokens: readonly Token[], at: number, before: Token | undefi
   return then === undefined || then.kind === 'space' || then.kind === 'break' || /^["”’)\]]$/.test(then.text);
 }
 
-/** ". . ." behind a full stop: how many tokens there are besides it; 0 for none. */
+/** Further tokens of ". . ." after a full stop; 0 for none. */
 function spacedDots(tokens: readonly Token[], at: number, before: Token | undefined): number {
   const dot = (index: number) => tokens[index]?.kind === 'mark' && tokens[index].text === '.';
   const space = (index: number) => tokens[index]?.kind === 'space';
@@ -71,6 +71,6 @@ function lacksSpaceBehind(tokens: readonly Token[], at: number, before: Token | 
   return /^[!?]+$/.test(text) && before?.kind === 'word';
 }
 
-/** Scripts whose words stand apart. */
+/** Scripts with spaces between words. */
 const SPACED =
   /^(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}])\p{L}/u;

@@ -1,37 +1,35 @@
-/** A stretch of a text. All tokens of a text, joined, are the text. */
+/** A stretch of a text. All tokens joined are the text. */
 export interface Token {
   kind: TokenKind;
   text: string;
-  /** The dictionary put it there or wants it so: no other rule changes it, but for the capital of a sentence. */
+  /** Inserted or matched by the dictionary. Rules only capitalize it at the start of a sentence. */
   isFixed: boolean;
-  /** What `lookup` found; null before it is asked. */
+  /** Cached result of `lookup`; null before the first call. */
   found: string | null;
 }
 
 export type TokenKind =
-  /** Letters, with the apostrophes and digits inside; also "e.g." and "U.S.". */
+  /** Letters, with apostrophes and digits inside; also "e.g." and "U.S.". */
   | 'word'
   /** Begins with a digit: 5, 1,000.50, 10:30, 5km, 2moro. */
   | 'number'
   /** One punctuation mark, a run of the same one, or any other character. */
   | 'mark'
   | 'space'
-  /** One line break. */
   | 'break'
-  /** Stands in a sentence as a word does and is nobody's to change: addresses, code, names of files, handles. */
+  /** Acts as a word in a sentence but must not change: addresses, code, file names, handles. */
   | 'kept'
   /** Emoji and emoticons. */
   | 'picture'
-  /** What opens a line: indentation, marker of a list or heading. */
+  /** Start of a line: indentation, marker of a list or heading. */
   | 'lead'
-  /** Whole lines that are no sentences: fenced code, tables, quotations, rulers. */
+  /** Whole lines that are not sentences: fenced code, tables, quotations, rulers. */
   | 'block';
 
 export function token(kind: TokenKind, text: string): Token {
   return { kind, text, isFixed: false, found: null };
 }
 
-/** What the dictionary wants to stand there. */
 export function fixed(text: string): Token {
   return { kind: 'word', text, isFixed: true, found: '' };
 }
@@ -45,20 +43,19 @@ export function textOf(tokens: readonly Token[]): string {
   return text;
 }
 
-/** A part of a sentence that is no punctuation. */
 export function isWordLike(at: Token | undefined): boolean {
   return at !== undefined && (at.kind === 'word' || at.kind === 'number' || at.kind === 'kept');
 }
 
-/** A word in lower case, its apostrophes straight, for looking it up; '' for anything else and for what is fixed. */
+/** A word for look-up, in lower case with straight apostrophes; '' for other tokens and fixed ones. */
 export function lookup(at: Token | undefined): string {
   if (at === undefined || at.kind !== 'word') return '';
   at.found ??= at.isFixed || at.text.length > 30 ? '' : at.text.toLowerCase().replaceAll('’', "'");
   return at.found;
 }
 
-/** Of a text, of which a rule changes tokens: yields now and then, so that nobody waits for a long text. */
+/** Changes the tokens of a text. Yields now and then, so that a long text does not block the thread. */
 export type Rule = (tokens: Token[]) => Generator<void, Token[]>;
 
-/** So many tokens between two chances to let others run. */
+/** Tokens processed between two yields. */
 export const TOKENS_PER_SLICE = 256;

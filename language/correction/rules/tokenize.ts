@@ -2,10 +2,10 @@ import { COMMON_ENGLISH } from './language-words.ts';
 import { keptLines, lineLead } from './lines.ts';
 import { fixed, TOKENS_PER_SLICE, type Token, token } from './token.ts';
 
-/** Where the dictionary's words stand in a text, in order: [start, end) each. */
+/** Ranges of the dictionary's words in a text, in order: [start, end). */
 export type Spans = readonly (readonly [number, number])[];
 
-/** Takes a text apart, whatever it is; joined again it is the same. Linear: no expression looks further than is bounded. */
+/** Splits any text into tokens; joined they equal the text. Linear, because every expression has bounded look-ahead. */
 export function* tokenize(text: string, fixedSpans: Spans = []): Generator<void, Token[]> {
   const tokens: Token[] = [];
   let at = 0;
@@ -51,7 +51,7 @@ function inlineToken(text: string, at: number): Token {
 
 const SPACE = /[^\S\r\n\u2028\u2029]/;
 const SPACES = /[^\S\r\n\u2028\u2029]+/y;
-/** Most words: nothing but letters, and nothing behind that could make an address of it. */
+/** Fast path for most words: only letters, and nothing after them that could form an address. */
 const SIMPLE_WORD = /[A-Za-z]{1,40}(?=[\s,;!?)"]|$)/y;
 const WORD_START = /[\p{L}\p{M}\p{N}_]/u;
 
@@ -89,14 +89,14 @@ function isTwoSentences(dotted: string, behind: string): boolean {
   return COMMON_ENGLISH.has(first.toLowerCase()) && COMMON_ENGLISH.has(second) && !NAME_ENDINGS.has(second);
 }
 
-/** What begins sentences, and is no ending of a file, no property and no domain. */
+/** Words that begin sentences, and are not file extensions, properties or domains. */
 const STARTING = new Set(
   'the that they theyre we weve he she you youre if but there theres where what how did maybe please however ive unfortunately'.split(
     ' ',
   ),
 );
 
-/** Top-level domains and endings of files that are words as well. */
+/** Top-level domains and file extensions that are also words. */
 const NAME_ENDINGS = new Set([
   'in',
   'it',
@@ -134,7 +134,7 @@ function kept(text: string, at: number, first: string): Token | null {
     }
     case '<': {
       const tag = match(TAG, text, at);
-      // A tag is no word: "<b>hello</b>" begins a sentence with hello.
+      // Tags are not words: "<b>hello</b>" begins a sentence with hello.
       return tag === null ? null : token(/^<[a-z][a-z\d+.-]*:/i.test(tag) ? 'kept' : 'mark', tag);
     }
     case ']': {
@@ -174,12 +174,12 @@ function markToken(text: string, at: number): Token {
   return emoji === null ? token('mark', match(MARKS, text, at)!) : token('picture', emoji);
 }
 
-/** Nothing that could belong to it stands right before it. */
+/** Whether a token can start here: nothing before it could belong to it. */
 function isOpen(text: string, at: number): boolean {
   return at === 0 || /[\s([{"'“‘*_~,;:!?…—–|>]/.test(text[at - 1]!);
 }
 
-/** Punctuation behind an address is the sentence's. */
+/** Removes punctuation after an address, which belongs to the sentence. */
 function trimmed(address: string): string {
   let end = address.length;
   const closes = !address.includes('(');

@@ -1,6 +1,6 @@
 import type { FromChild } from './protocol.ts';
 
-/** Why a model's process has no answer. */
+/** The model's process cannot answer. */
 export class AnswerError extends Error {
   override readonly name = 'AnswerError';
   readonly code: Extract<FromChild, { type: 'failed' }>['code'];

@@ -4,7 +4,7 @@ import { type GrammarSchema, grammarSchemaOf } from './grammar-schema.ts';
 import type { ModelFunctions } from './node-llama-cpp.ts';
 import type { AnswerRequest } from './protocol.ts';
 
-/** How a model is made to answer: freely, with functions it may call, or in JSON that a grammar holds it to. */
+/** The form of a model's answer: free text, with callable functions, or JSON enforced by a grammar. */
 export type AnswerForm =
   | { kind: 'free'; functions: ModelFunctions | null; instruction: null }
   | {
@@ -20,9 +20,9 @@ export type ReadAnswer = { text: string } | { call: { name: string; arguments: s
 const NAME = /^[\w.-]{1,128}$/;
 
 /**
- * Models differ in how they call functions, and the library knows; but whether they do is theirs to decide. Where a call
- * is asked for, or an answer of a schema beside it, the model writes `{"tool": name, "arguments": {...}}` or
- * `{"answer": ...}` instead, which a grammar can ask for. @throws AnswerError `refused`
+ * Chooses the form of an answer. The library supports each model's own format of function calls, but cannot force a
+ * call. Where the request demands a call, or a schema beside tools, a grammar makes the model write `{"tool": name,
+ * "arguments": {...}}` or `{"answer": ...}` instead. @throws AnswerError `refused`
  */
 export function answerFormOf({
   tools,
@@ -102,7 +102,7 @@ function readCallOrAnswer(json: unknown, tools: readonly Tool[]): ReadAnswer {
   return { call: { name: tool.name, arguments: argumentsText(params, tool.parameters) } };
 }
 
-/** What was optional, and was left out by writing null, is left out. */
+/** Removes optional properties that the model wrote as null. */
 export function argumentsText(params: unknown, schema: JsonSchema | null): string {
   return JSON.stringify(withoutNulls(params, schema) ?? {});
 }

@@ -46,18 +46,18 @@ export interface Answering {
   chat: LlamaChat;
   sequence: LlamaSequence;
   contextTokens: number;
-  /** Of the form; null when it has none. */
+  /** Grammar of the form; null for free answers. */
   grammar: LlamaGrammar | null;
   signal: AbortSignal;
-  tell: (part: AnswerPart) => void;
+  emit: (part: AnswerPart) => void;
 }
 
-/** The library gives up one token before the context is full. */
+/** The library stops one token before the context is full. */
 const KEPT_FREE_TOKENS = 2;
-/** Read at once: whoever stops an answer waits for so many at most. */
+/** Tokens evaluated in one step. A stop waits for at most one step. */
 const PROMPT_PIECE_TOKENS = 256;
 
-/** What llama.cpp's own programs do. */
+/** Defaults of llama.cpp's own programs. */
 const USUAL_TEMPERATURE = 0.8;
 const USUAL_TOP_P = 0.95;
 const USUAL_TOP_K = 40;
@@ -75,7 +75,7 @@ export async function answer(prompt: Prompt, answering: Answering): Promise<Answ
   };
 }
 
-/** What the sequence holds of an earlier answer is not read again. The library reads the last token. */
+/** Reuses what the sequence holds of an earlier answer. The library evaluates the last token itself. */
 async function readPrompt(tokens: readonly Token[], { sequence, signal }: Answering): Promise<void> {
   const toRead = tokens.slice(0, -1);
   await sequence.adaptStateToTokens(toRead, false);
@@ -90,9 +90,9 @@ async function generate(
   { request, form, history, tokens }: Prompt,
   answering: Answering,
 ): Promise<AnswerEnd['reason']> {
-  const { chat, contextTokens, grammar, signal, tell } = answering;
+  const { chat, contextTokens, grammar, signal, emit } = answering;
   const full = new AbortController();
-  const parts = new Parts(form, request, tell);
+  const parts = new Parts(form, request, emit);
   const functions = functionsOf(form);
   try {
     const { metadata } = await chat.generateResponse(history, {
@@ -108,7 +108,7 @@ async function generate(
       repeatPenalty: false,
       customStopTriggers: request.stop,
       budgets: request.enableThinking ? undefined : { thoughtTokens: 0 },
-      // An answer is of the whole conversation, or it ends: nothing is forgotten to make room.
+      // Never drops the start of the conversation to make room: the answer ends instead.
       contextShift: {
         strategy: ({ chatHistory }) => {
           full.abort();
@@ -133,49 +133,49 @@ function functionsOf(form: AnswerForm): Extract<AnswerForm, { kind: 'free' }>['f
   return form.kind === 'free' ? form.functions : null;
 }
 
-/** What of a generation is told, and when. */
+/** Decides which parts of a generation are emitted, and when. */
 class Parts {
   readonly #form: AnswerForm;
   readonly #request: AnswerRequest;
-  readonly #tell: (part: AnswerPart) => void;
+  readonly #emit: (part: AnswerPart) => void;
   #calls = 0;
-  /** JSON that is looked at before it is told. */
+  /** JSON that is checked before it is emitted. */
   #kept = '';
 
-  constructor(form: AnswerForm, request: AnswerRequest, tell: (part: AnswerPart) => void) {
+  constructor(form: AnswerForm, request: AnswerRequest, emit: (part: AnswerPart) => void) {
     this.#form = form;
     this.#request = request;
-    this.#tell = tell;
+    this.#emit = emit;
   }
 
   write(segment: string | null, text: string): void {
     if (text === '') return;
     if (segment !== null) {
-      if (this.#request.enableThinking) this.#tell({ type: 'reasoning', text });
+      if (this.#request.enableThinking) this.#emit({ type: 'reasoning', text });
     } else if (this.#form.kind === 'json' && this.#form.read !== null) {
       this.#kept += text;
     } else {
-      this.#tell({ type: 'text', text });
+      this.#emit({ type: 'text', text });
     }
   }
 
   call(name: string, params: unknown): void {
     const tool = this.#request.tools.find((one) => one.name === name);
-    this.#tellCall(name, argumentsText(params, tool?.parameters ?? null));
+    this.#emitCall(name, argumentsText(params, tool?.parameters ?? null));
   }
 
   end(stopReason: string): AnswerEnd['reason'] {
     if (stopReason === 'maxTokens') return 'length';
     if (this.#form.kind === 'json' && this.#form.read !== null) {
       const read = this.#form.read(JSON.parse(this.#kept));
-      if ('call' in read) this.#tellCall(read.call.name, read.call.arguments);
-      else this.#tell({ type: 'text', text: read.text });
+      if ('call' in read) this.#emitCall(read.call.name, read.call.arguments);
+      else this.#emit({ type: 'text', text: read.text });
     }
     return this.#calls > 0 ? 'tool_calls' : 'stop';
   }
 
-  #tellCall(name: string, text: string): void {
+  #emitCall(name: string, text: string): void {
     const id = `call_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`;
-    this.#tell({ type: 'toolCall', index: this.#calls++, id, name, arguments: text });
+    this.#emit({ type: 'toolCall', index: this.#calls++, id, name, arguments: text });
   }
 }

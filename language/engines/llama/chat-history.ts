@@ -3,8 +3,8 @@ import type { FunctionCallItem, HistoryItem } from './node-llama-cpp.ts';
 import type { AnswerRequest } from './protocol.ts';
 
 /**
- * Messages as the library has them: what an assistant said and called, and what came of it, is one item. `instruction`
- * joins what the system says. @throws AnswerError `refused`
+ * Converts messages to the library's history, where an assistant's text, calls and their results are one item.
+ * `instruction` is appended to the system message. @throws AnswerError `refused`
  */
 export function historyOf(messages: AnswerRequest['messages'], instruction: string | null): HistoryItem[] {
   const history: HistoryItem[] = [];
@@ -29,7 +29,7 @@ export function historyOf(messages: AnswerRequest['messages'], instruction: stri
   return instruction === null ? history : withInstruction(history, instruction);
 }
 
-/** Of the turn of the assistant that goes on, or begins. */
+/** The assistant's current turn, or a new one. */
 function lastResponse(history: HistoryItem[]): Extract<HistoryItem, { type: 'model' }>['response'] {
   const last = history.at(-1);
   if (last?.type === 'model') return last.response;
@@ -38,7 +38,7 @@ function lastResponse(history: HistoryItem[]): Extract<HistoryItem, { type: 'mod
   return item.response;
 }
 
-/** Arguments of a call as the model wrote them, which may be no JSON. */
+/** Parses a call's arguments, which the model may have written as invalid JSON. */
 function jsonOr(text: string): unknown {
   try {
     return JSON.parse(text);

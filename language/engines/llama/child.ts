@@ -4,7 +4,7 @@ import { AnswerError } from './answer-error.ts';
 import { LoadedModel } from './loaded-model.ts';
 import { type AnswerRequest, type FromChild, LLAMA_LIMITS, type Load, ToChild } from './protocol.ts';
 
-/** Entry of the process that a model file is run in. */
+/** Entry of the process that runs a model file. */
 
 const stops = new Map<number, AbortController>();
 let model: LoadedModel | null = null;
@@ -19,7 +19,7 @@ serveProcess(
       else void answer(message, send);
     }
   },
-  // At once: a thread of the library that computes would keep the process.
+  // SIGKILL, because a computing thread of the library would keep the process alive.
   { limits: LLAMA_LIMITS, leave: () => process.kill(process.pid, 'SIGKILL') },
 );
 
@@ -40,7 +40,7 @@ async function answer(
   stops.set(id, stop);
   try {
     if (model === null) throw new AnswerError('unavailable', 'no model is loaded');
-    const end = await model.answer(request, { signal: stop.signal, tell: (part) => send({ type: 'part', id, part }) });
+    const end = await model.answer(request, { signal: stop.signal, emit: (part) => send({ type: 'part', id, part }) });
     send({ type: 'finished', id, end });
   } catch (error) {
     send({ type: 'failed', id, ...failureOf(error, stop.signal) });
@@ -49,7 +49,7 @@ async function answer(
   }
 }
 
-/** What the library says may quote the conversation, so its kind of error is all that crosses. */
+/** The library's messages may quote the conversation, so only the error's name leaves the process. */
 function failureOf(error: unknown, { aborted }: AbortSignal): Pick<AnswerError, 'code' | 'message'> {
   if (aborted) return { code: 'stopped', message: 'it was stopped' };
   if (error instanceof AnswerError) return { code: error.code, message: error.message };

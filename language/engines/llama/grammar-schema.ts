@@ -2,9 +2,9 @@ import type { JsonSchema } from '../../llm.ts';
 import { AnswerError } from './answer-error.ts';
 
 /**
- * A JSON Schema as the library makes grammars of: every property of an object is written, in the order of the schema,
- * and no other. What a grammar cannot hold is left to whoever reads the answer: patterns, bounds of numbers, conditions.
- * Its size is bounded, for it may be anybody's: a grammar that grows without end takes the process with it.
+ * Converts a JSON Schema to the library's grammar schema: the model writes every property of an object, in the order of
+ * the schema, and no other. The caller must check what a grammar cannot express: patterns, numeric bounds, conditions.
+ * The size is bounded, because an untrusted schema could make a grammar so large that the process crashes.
  * @throws AnswerError `refused`
  */
 export function grammarSchemaOf(schema: JsonSchema, { optionalMayBeNull = false } = {}): GrammarSchema {
@@ -15,7 +15,7 @@ export type GrammarSchema = Readonly<Record<string, unknown>>;
 
 const MOST_NODES = 2000;
 const DEEPEST = 48;
-/** Of characters and items: a grammar repeats its rule that often. */
+/** Limit of characters and items: a grammar repeats its rule that often. */
 const MOST_REPETITIONS = 1000;
 
 const SCALARS = new Set<unknown>(['string', 'number', 'integer', 'boolean', 'null']);
@@ -27,7 +27,7 @@ const ANYTHING: GrammarSchema = {
     { type: 'array' },
   ],
 };
-/** The library writes tabs and ends of lines as JSON does, and others as they are. */
+/** The library escapes only tabs and line ends as JSON requires. */
 const UNWRITABLE = /[^\P{Cc}\t\r\n]|\p{Cs}/u;
 const REFERENCE = /^#\/(?:\$defs|definitions)\/([^/]+)$/;
 
@@ -153,7 +153,7 @@ class Conversion {
   }
 }
 
-/** What a grammar does not repeat that often it does not bound, if the answer is right without. */
+/** Omits a maximum that is too large for a grammar, because the answer stays valid without it. */
 function repetitions(schema: JsonSchema, { least, most }: { least: string; most: string }): GrammarSchema {
   const atLeast = countOf(schema[least]) ?? 0;
   const atMost = countOf(schema[most]);

@@ -6,7 +6,7 @@ import { LlamaProcess, type LlamaProcessOptions, NotLoadedError } from './llama-
 
 export interface KeptLlamaOptions {
   process: LlamaProcessOptions;
-  /** Doubles with each end that no answer came between. */
+  /** Pause before the first restart. Doubles with each exit that no answer preceded. */
   firstPauseMs: number;
   onTrouble: (message: string) => void;
 }
@@ -14,15 +14,15 @@ export interface KeptLlamaOptions {
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Keeps the process of a model: started when it is first asked for, and again when it crashed, after a pause. A model
- * that cannot be loaded is tried again when it is asked for, not before the pause is over: the file may be mended.
+ * Keeps the process of a model: starts it on the first request, and again after a crash and a pause. A model that
+ * failed to load is retried on the next request after the pause, because the file may have been replaced.
  */
 export class KeptLlama {
   readonly #options: KeptLlamaOptions;
   readonly #closed = new AbortController();
   #process: LlamaProcess | null = null;
   readonly #backOff: BackOff;
-  /** Until then whoever asks is told `trouble`. */
+  /** Until then, requests fail with `trouble`. */
   #pauseUntil = 0;
   #trouble: Error | null = null;
 
@@ -35,7 +35,7 @@ export class KeptLlama {
     return this.#process?.pid;
   }
 
-  /** One that has loaded its model. @throws LanguageEngineError `unavailable`; the signal's reason */
+  /** Resolves once a process has loaded its model. @throws LanguageEngineError `unavailable`; the signal's reason */
   async process(signal: AbortSignal): Promise<LlamaProcess> {
     signal.throwIfAborted();
     const process = this.#process ?? this.#start();
@@ -48,7 +48,7 @@ export class KeptLlama {
     }
   }
 
-  /** The process does what it is for: the next pause is short again. */
+  /** Call after an answer. Resets the pause. */
   answered(): void {
     this.#backOff.reset();
   }
@@ -77,13 +77,13 @@ export class KeptLlama {
     if (!(failure instanceof NotLoadedError)) void this.#startAgain(pauseMs);
   }
 
-  /** Nobody has to wait for it to load when it is asked for next. */
+  /** Restarts the process ahead of the next request. */
   async #startAgain(pauseMs: number): Promise<void> {
     try {
       await wait(pauseMs, undefined, { signal: this.#closed.signal, ref: false });
       if (this.#process === null) this.#start();
     } catch {
-      // Closed; or whoever asks next is told why it does not start.
+      // Closed, or the next request reports why it does not start.
     }
   }
 

@@ -6,34 +6,34 @@ import { type ModelFile, readModelFile } from './model-file.ts';
 import type { AnswerRequest, Loaded } from './protocol.ts';
 
 export interface LlamaEngineOptions {
-  /** Of a GGUF file. */
+  /** Path of a GGUF file. */
   modelPath: string;
-  /** Answers it produces side by side; more wait their turn. At most 64. Default 2. */
+  /** Concurrent answers; further requests queue. At most 64. Default 2. */
   concurrency?: number;
-  /** Of prompt and answer together, for each answer. Default: what the model was trained with, at most 8192. */
+  /** Limit of prompt and answer together, per answer. Default: as the model was trained, at most 8192. */
   contextTokens?: number;
-  /** Told when the process of the model ends or does not start, and why: for a log, and nothing in it is anybody's. */
+  /** Called with the reason when the model's process exits or fails to start. Safe to log. */
   onTrouble?: (message: string) => void;
-  /** What the process runs. Default: llama.cpp. */
+  /** Module that the process runs. Default: llama.cpp. */
   entry?: URL;
-  /** Before the process is started again; doubles up to a minute with each end that no answer came between. Default 1 s. */
+  /** Pause before a restart; doubles up to a minute with each exit that no answer preceded. Default 1 s. */
   firstPauseMs?: number;
 }
 
 export interface LlamaEngine extends LanguageEngine {
-  /** Of the process of the model; undefined while there is none. */
+  /** Process id; undefined while no process runs. */
   readonly pid: number | undefined;
 }
 
 /**
- * A model file on this machine, run by llama.cpp in a process of its own, which is started when somebody asks for it. A
- * crash costs the answers under way.
+ * Runs a model file on this machine with llama.cpp, in a separate process that starts on the first request. A crash
+ * only fails the answers in progress.
  */
 export function createLlamaEngine(options: LlamaEngineOptions): LlamaEngine {
   return new LocalEngine(options);
 }
 
-/** No tokenizer makes fewer tokens of a text that anybody wrote: so much is refused before it is looked at. */
+/** No tokenizer has longer tokens for natural text. A longer prompt is rejected without tokenizing it. */
 const MOST_BYTES_PER_TOKEN = 64;
 
 class LocalEngine implements LlamaEngine {
@@ -42,7 +42,7 @@ class LocalEngine implements LlamaEngine {
   readonly #kept: KeptLlama;
   readonly #closed = new AbortController();
   readonly #answers: Gate;
-  /** What was loaded first: known while the process is being started again. */
+  /** The first model loaded. Kept so that it stays known during a restart. */
   #model: { file: ModelFile; loaded: Loaded } | null = null;
 
   constructor({
@@ -109,7 +109,7 @@ class LocalEngine implements LlamaEngine {
         idle = process.idle();
       }
     } finally {
-      // A process that still stops an answer has no room for another.
+      // The slot is busy until the process has stopped the answer.
       void idle.then(leave);
     }
   }

@@ -16,34 +16,34 @@ export interface LlamaProcessOptions {
   /** A module that speaks the protocol. */
   entry: URL;
   load: Load;
-  /** Longer than this, and the process is ended. Default 10 min: tens of gigabytes from a slow disk. */
+  /** Load timeout, after which the process is killed. Default 10 min: tens of gigabytes from a slow disk. */
   loadWithinMs?: number;
-  /** After an answer was told to stop. Longer, and the process is taken for stuck. Default 2 min: a piece of a prompt. */
+  /** Timeout after a stop request, after which the process counts as stuck. Default 2 min: one piece of a prompt. */
   stopWithinMs?: number;
 }
 
-/** The model was not loaded: the file is not what it should be, or the library is not there. */
+/** The model did not load: the file is invalid, or the library is missing. */
 export class NotLoadedError extends Error {
   override readonly name = 'NotLoadedError';
 }
 
-/** Which processors the library may use. */
+/** Control which processors the library uses. */
 const ENVIRONMENT = ['CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES', 'GGML_VK_VISIBLE_DEVICES', 'VK_ICD_FILENAMES'];
 
 const LOAD_WITHIN_MS = 600_000;
 const STOP_WITHIN_MS = 120_000;
 
 interface PendingAnswer {
-  /** Not taken yet. */
+  /** Not consumed yet. */
   parts: AnswerPart[];
   end: AnswerEnd | null;
   failure: LanguageEngineError | null;
   changed: PromiseWithResolvers<void>;
-  /** Resolves when the child has no more to do with it. */
+  /** Resolves when the child has finished with the answer. */
   over: PromiseWithResolvers<void>;
 }
 
-/** One life of the process that a model is run in. */
+/** One life of the process that runs a model. */
 export class LlamaProcess {
   readonly #process: SupervisedProcess;
   readonly #stopWithinMs: number;
@@ -53,7 +53,7 @@ export class LlamaProcess {
   #isLoaded = false;
   #failure: Error | null = null;
 
-  /** @throws LanguageEngineError when the process cannot be started */
+  /** @throws LanguageEngineError if the process cannot be started */
   constructor({ entry, load, loadWithinMs = LOAD_WITHIN_MS, stopWithinMs = STOP_WITHIN_MS }: LlamaProcessOptions) {
     this.#stopWithinMs = stopWithinMs;
     try {
@@ -69,12 +69,12 @@ export class LlamaProcess {
       throw error instanceof ProcessError ? unavailable(error) : error;
     }
     const stopWaiting = this.#process.breakOffAfter(loadWithinMs, 'did not load the model in time');
-    // Its failure is also thrown to everyone who waits for it.
+    // Avoids an unhandled rejection. Waiters see the failure themselves.
     this.#loading.promise.then(stopWaiting, stopWaiting);
     this.#send(load);
   }
 
-  /** Undefined when it could not be started. */
+  /** Undefined if it could not be started. */
   get pid(): number | undefined {
     return this.#process.pid;
   }
@@ -84,12 +84,12 @@ export class LlamaProcess {
     return this.#loading.promise;
   }
 
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   get ended(): Promise<void> {
     return this.#process.ended;
   }
 
-  /** How it ended, for logs; null while it runs. */
+  /** Reason of the exit, for logs; null while it runs. */
   get failure(): Error | null {
     return this.#failure;
   }
@@ -118,12 +118,12 @@ export class LlamaProcess {
     }
   }
 
-  /** Resolves when the child produces none of the answers it was asked for until now. */
+  /** Resolves when the child has finished all answers requested so far. */
   async idle(): Promise<void> {
     await Promise.all([...this.#answers.values()].map(({ over }) => over.promise));
   }
 
-  /** Idempotent. Answers on their way fail. */
+  /** Idempotent. Answers in progress fail. */
   close(): Promise<void> {
     return this.#process.close();
   }
@@ -149,7 +149,7 @@ export class LlamaProcess {
     return { id, answer };
   }
 
-  /** Nothing to do when it is over. What does not stop is stuck, and stands in the way of others. */
+  /** Kills the process if the answer does not stop in time, because a stuck one blocks the others. */
   #stop(id: number): void {
     const answer = this.#answers.get(id);
     if (answer === undefined) return;
@@ -188,7 +188,7 @@ export class LlamaProcess {
     answer.changed.resolve();
   }
 
-  /** The first reason counts; what is asked from now on fails for it too. */
+  /** Keeps the first reason. Later requests fail with it too. */
   #fail(error: NotLoadedError | ProcessError): void {
     this.#failure ??= error instanceof ProcessError ? new Error(this.#withLastWords(error), { cause: error }) : error;
     this.#loading.reject(this.#failure);
@@ -200,7 +200,7 @@ export class LlamaProcess {
     this.#answers.clear();
   }
 
-  /** Its last words are told while it loads: later they may quote a conversation. */
+  /** Adds the process's last line while it loads. Later lines may quote a conversation. */
   #withLastWords({ message, output }: ProcessError): string {
     const lastLine = this.#isLoaded ? '' : (output.trimEnd().split('\n').at(-1)?.slice(0, 300) ?? '');
     return lastLine === '' ? message : `${message}: ${lastLine}`;

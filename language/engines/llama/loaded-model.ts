@@ -15,16 +15,16 @@ import {
 } from './node-llama-cpp.ts';
 import type { AnswerEnd, AnswerRequest, Load, Loaded } from './protocol.ts';
 
-/** As much context as a model may have without being asked to: it takes memory for each answer side by side. */
+/** Default limit of the context: each concurrent answer takes memory for its own. */
 const USUAL_MOST_CONTEXT_TOKENS = 8192;
 
 /**
- * Threads of a computation wait for each other at every step, so more than there are cores for them make it many times
- * slower; one core is left to telephony.
+ * Threads of a computation synchronise at every step, so more threads than cores make it many times slower. One core
+ * stays free for telephony.
  */
 const MOST_THREADS = Math.max(1, availableParallelism() - 1);
 
-/** A model in memory. It belongs to this process, which ends with it. */
+/** A model in memory. It is never unloaded; the process ends with it. */
 export class LoadedModel {
   readonly loaded: Loaded;
   readonly #library: LlamaLibrary;
@@ -33,7 +33,7 @@ export class LoadedModel {
   readonly #free: LlamaSequence[];
   readonly #wrappers = new Map<boolean, ChatWrapper>();
 
-  /** @throws Error with a message for whoever runs this */
+  /** @throws Error with a message for the operator */
   static async load({ modelPath, sequences, contextTokens }: Load): Promise<LoadedModel> {
     const library = await importLibrary();
     const complaints: string[] = [];
@@ -57,7 +57,7 @@ export class LoadedModel {
         llama,
         model,
         free: Array.from({ length: sequences }, () => context.getSequence()),
-        // Padded to what suits the hardware, where the model was trained for as much.
+        // The context may be padded for the hardware, up to what the model was trained for.
         loaded: { contextTokens: Math.min(context.contextSize, trained), description: describe(llama, model) },
       });
     } catch (error) {
@@ -77,12 +77,12 @@ export class LoadedModel {
     this.#llama = parts.llama;
     this.#model = parts.model;
     this.#free = parts.free;
-    // Comparing the model's template with those the library knows takes a second: not of the first answer.
+    // Selects the template now, because comparing it with those of the library takes a second.
     this.#wrapper(false);
   }
 
   /** @throws AnswerError; the signal's reason */
-  async answer(request: AnswerRequest, { signal, tell }: Pick<Answering, 'signal' | 'tell'>): Promise<AnswerEnd> {
+  async answer(request: AnswerRequest, { signal, emit }: Pick<Answering, 'signal' | 'emit'>): Promise<AnswerEnd> {
     const { contextTokens } = this.loaded;
     const wrapper = this.#wrapper(request.enableThinking);
     const prompt = promptOf(request, { model: this.#model, wrapper, contextTokens });
@@ -90,14 +90,14 @@ export class LoadedModel {
     const sequence = this.#take(prompt.tokens);
     const chat = new this.#library.LlamaChat({ contextSequence: sequence, chatWrapper: wrapper });
     try {
-      return await answer(prompt, { chat, sequence, contextTokens, grammar, signal, tell });
+      return await answer(prompt, { chat, sequence, contextTokens, grammar, signal, emit });
     } finally {
       chat.dispose({ disposeSequence: false });
       this.#free.push(sequence);
     }
   }
 
-  /** The one that holds most of the prompt already, of an earlier turn of the conversation. */
+  /** Takes the free sequence that shares the longest prefix with the prompt, such as the previous turn. */
   #take(tokens: readonly Token[]): LlamaSequence {
     const [first, ...others] = this.#free;
     if (first === undefined)
@@ -131,7 +131,7 @@ export class LoadedModel {
   }
 }
 
-/** How each family of models is asked to answer at once. */
+/** Option of each model family that disables reasoning. */
 const WITHOUT_THINKING = {
   qwen: { thoughts: 'discourage' },
   gemma4: { reasoning: false },
@@ -162,7 +162,7 @@ function describe(llama: Llama, { typeDescription }: LlamaModel): string {
   return `${typeDescription}, on this machine (${llama.gpu === false ? 'CPU' : llama.gpu})`.slice(0, 200);
 }
 
-/** One line, without the folders of this machine: it is told to whoever asked the model. */
+/** One line without paths of this machine, because API clients see it. */
 function complaintOf(modelPath: string, complaints: readonly string[]): string {
   const name = basename(modelPath);
   const reasons = complaints.slice(0, 3).join('; ').replaceAll(modelPath, name).replace(/\s+/g, ' ');

@@ -4,16 +4,16 @@ import { basename } from 'node:path';
 import { LanguageEngineError } from '../../engine.ts';
 
 export interface ModelFile {
-  /** Its name and a digest of its size and beginning, which holds the metadata: another file has another id. */
+  /** The name and a digest of the file's size and beginning, which holds the metadata: another file gets another id. */
   id: string;
-  /** Seconds since 1970. */
+  /** Unix time in seconds. */
   created: number;
 }
 
 const HEADER_BYTES = 1024 * 1024;
 const MAGIC = 'GGUF';
 
-/** Looks at a model file without loading it. @throws LanguageEngineError `unavailable` */
+/** Inspects a model file without loading it. @throws LanguageEngineError `unavailable` */
 export async function readModelFile(path: string): Promise<ModelFile> {
   const { header, bytes, changedMs } = await readHeader(path);
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
@@ -41,7 +41,7 @@ async function readHeader(path: string): Promise<{ header: Buffer; bytes: number
   }
 }
 
-/** Fit for a JSON field, a URL and a command line. */
+/** Safe for JSON, URLs and command lines. */
 function nameOf(path: string): string {
   return (
     basename(path)

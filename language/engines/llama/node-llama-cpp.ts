@@ -1,6 +1,6 @@
 /**
- * The part of `node-llama-cpp` that we use. Typed here, because the package is not installed with the others: it takes
- * hundreds of megabytes, which only whoever runs a model file wants.
+ * The part of `node-llama-cpp` that we use. Typed here, because the package takes hundreds of megabytes and is
+ * installed only to run a model file.
  */
 export const LIBRARY = 'node-llama-cpp';
 export const LIBRARY_VERSION = '3.22.1';
@@ -24,7 +24,7 @@ export interface Llama {
   createGrammarForJsonSchema(schema: object): Promise<LlamaGrammar>;
 }
 
-/** Opaque: `LlamaChat` takes it. */
+/** Opaque value for `LlamaChat`. */
 export type LlamaGrammar = object;
 
 export interface LlamaModel {
@@ -74,7 +74,7 @@ export interface FunctionCallItem {
   result: unknown;
 }
 
-/** A null-prototype table. */
+/** Null-prototype object. */
 export type ModelFunctions = Record<string, { description?: string; params?: object }>;
 
 export interface LlamaChat {
@@ -100,7 +100,7 @@ interface GenerateOptions {
 }
 
 interface ResponseChunk {
-  /** Undefined: of the answer itself. */
+  /** Undefined: the answer itself. */
   segmentType?: 'thought' | 'comment' | undefined;
   text: string;
 }

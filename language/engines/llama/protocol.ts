@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import type { FrameLimits } from '../../../runtime/frames.ts';
 import { schemaCheck } from '../../../runtime/schema-check.ts';
 
-/** What the owner of a model's process and that process say to each other. */
+/** Messages between a model's process and its owner. */
 
 export const LLAMA_LIMITS: FrameLimits = { headBytes: 16 * 1024 * 1024, bodyBytes: 0 };
 
@@ -87,7 +87,7 @@ const AnswerRequestSchema = {
   },
 } as const;
 
-/** A `CompletionRequest` without what is the owner's business. */
+/** A `CompletionRequest` without the fields that only the owner needs. */
 export type AnswerRequest = Static<typeof AnswerRequestSchema>;
 
 const LoadSchema = {
@@ -97,7 +97,7 @@ const LoadSchema = {
     type: { const: 'load' },
     modelPath: { type: 'string', minLength: 1 },
     sequences: { type: 'integer', minimum: 1, maximum: 64 },
-    /** Null: as it was trained, within reason. */
+    /** Null: as the model was trained, up to a limit. */
     contextTokens: { type: ['integer', 'null'], minimum: 16 },
   },
 } as const;
@@ -148,7 +148,7 @@ const LoadedSchema = {
   required: ['contextTokens', 'description'],
   properties: {
     contextTokens: { type: 'integer', minimum: 1 },
-    /** Of the model, for a person. */
+    /** Shown to people. */
     description: { type: 'string', maxLength: 200 },
   },
 } as const;
@@ -161,7 +161,6 @@ const EndSchema = {
   properties: { reason: { enum: ['stop', 'length', 'tool_calls'] }, promptTokens: Tokens, completionTokens: Tokens },
 } as const;
 
-/** How an answer ended. */
 export type AnswerEnd = Static<typeof EndSchema>;
 
 const FromChildSchema = {
@@ -188,7 +187,7 @@ const FromChildSchema = {
       properties: {
         type: { const: 'failed' },
         id: AnswerId,
-        /** `stopped`: as it was told. */
+        /** `stopped` follows a stop message. */
         code: { enum: ['stopped', 'context_too_long', 'refused', 'unavailable'] },
         message: { type: 'string' },
       },

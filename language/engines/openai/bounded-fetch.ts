@@ -1,9 +1,8 @@
 import { Slice } from '../../../runtime/slices.ts';
 
 /**
- * A `fetch` for servers that may be anything: it follows no redirect with the key, and reads so much of an answer and no
- * more. Answers to a chat request come out as server-sent events, event by event, also when the server sent the whole
- * answer as JSON.
+ * A `fetch` for untrusted servers. It follows no redirects, which would leak the key, and limits the length of a
+ * response. A chat response becomes one server-sent event per chunk, even if the server sent it as one JSON document.
  */
 export const boundedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'error' });
@@ -21,13 +20,13 @@ export const boundedFetch: typeof fetch = async (input, init) => {
   return eventStream(wholeEvents(response));
 };
 
-/** The answer breaks off, never ends or is no answer. What it says is for the operator. */
+/** The response breaks off, never ends or is invalid. The message is for the operator. */
 export class UnusableAnswer extends Error {
   override readonly name = 'UnusableAnswer';
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/;
-/** Some servers say nothing, or that it is text. */
+/** Some servers send no type or a wrong one. */
 const EVENT_TYPES = new Set([
   'text/event-stream',
   'text/plain',
@@ -36,10 +35,10 @@ const EVENT_TYPES = new Set([
   '',
 ]);
 const MOST_REFUSAL_BYTES = 65_536;
-/** Embeddings of 32 texts and lists of hundreds of models are less. It is parsed in one go, as the next. */
+/** More than embeddings of 32 texts or a list of hundreds of models. Parsed in one go, as is a whole answer. */
 const MOST_DOCUMENT_BYTES = 8 * 2 ** 20;
 const MOST_WHOLE_ANSWER_BYTES = 2 ** 20;
-/** A chunk of an answer is some hundred bytes; a whole answer in one may be more. */
+/** A chunk has some hundred bytes; a whole answer in one event may have more. */
 const MOST_EVENT_BYTES = 2 ** 19;
 const MOST_STREAM_BYTES = 128 * 2 ** 20;
 const BYTES_AT_A_TIME = 4_096;
@@ -59,19 +58,19 @@ function eventStream(events: AsyncGenerator<Uint8Array, void>): Response {
         await events.return();
       },
     },
-    // Nothing is read ahead: an error behind the last event must not overtake it.
+    // No read-ahead: an error after the last event must not overtake it.
     { highWaterMark: 0 },
   );
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
 }
 
 async function* asEvents(json: Buffer): AsyncGenerator<Uint8Array, void> {
-  // An event is one line. Inside strings JSON has no line ends as they are.
+  // Makes the document one line, as an event requires. JSON strings contain no raw line ends.
   for (let at = 0; at < json.length; at++) if (json[at] === NEWLINE || json[at] === RETURN) json[at] = SPACE;
   yield Buffer.concat([Buffer.from('data: '), json, Buffer.from('\n\ndata: [DONE]\n\n')]);
 }
 
-/** Cuts the stream where events end: who decodes it never holds more than one that is incomplete. */
+/** Cuts the stream at event ends, so that the decoder holds at most one incomplete event. */
 async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void> {
   const events = new EventCutter();
   let bytes = 0;
@@ -80,7 +79,7 @@ async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void
     bytes += chunk.byteLength;
     if (bytes > MOST_STREAM_BYTES) throw new UnusableAnswer('its answer does not end');
     for (let start = 0; start < chunk.byteLength; start += BYTES_AT_A_TIME) {
-      // A fast server is read from one promise to the next, and nothing else would have its turn.
+      // A fast server would otherwise starve the event loop with resolved promises.
       if (slice.isOver) await slice.rest();
       const whole = events.push(chunk.subarray(start, start + BYTES_AT_A_TIME));
       if (whole !== null) yield whole;
@@ -88,14 +87,14 @@ async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void
   }
   const rest = events.rest();
   if (rest !== null) yield rest;
-  // Whoever has read `[DONE]` has stopped reading.
+  // Unreachable after `[DONE]`: the reader stops there.
   throw new UnusableAnswer('its answer broke off');
 }
 
 class EventCutter {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
-  /** Whether the line that is being read has anything in it. */
+  /** Whether the current line is empty. */
   #isBlank = false;
 
   push(chunk: Uint8Array): Uint8Array | null {
@@ -122,7 +121,7 @@ class EventCutter {
     this.#pending.push(bytes);
   }
 
-  /** Behind its blank line; 0 when none ends here. */
+  /** Index after the blank line; 0 if no event ends in this chunk. */
   #endOfLastEvent(chunk: Uint8Array): number {
     let end = 0;
     let lineStart = 0;
@@ -143,7 +142,7 @@ async function readAtMost({ body }: Response, mostBytes: number): Promise<Buffer
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
-    // Leaving the loop lets go of the connection.
+    // Leaving the loop closes the connection.
     if (bytes > mostBytes) throw new UnusableAnswer('its answer is too long');
     chunks.push(chunk);
   }

@@ -4,22 +4,22 @@ import type { CompletionPart, FinishReason } from '../../llm.ts';
 import { logprobsOf } from './logprobs.ts';
 import { ThinkSplitter } from './think-splitter.ts';
 
-/** What the server counted; null where it did not, or not in numbers. */
+/** The server's counts; null if missing or not numbers. */
 export interface CountedUsage {
   promptTokens: number;
   completionTokens: number;
 }
 
-/** Reads chunks of whatever shape: what is not as OpenAI has it is left out. */
+/** Reads chunks of any shape and ignores what does not conform to OpenAI's API. */
 export class ChatAnswer {
-  /** Null until the server said so. */
+  /** Null until the server sends it. */
   finishReason: FinishReason | null = null;
   usage: CountedUsage | null = null;
-  /** Everything that was produced: of text, reasoning and calls. */
+  /** All text, reasoning and calls produced. */
   readonly produced: string[] = [];
   producedCharacters = 0;
   readonly #splitter = new ThinkSplitter();
-  /** The server's index of each call; ours are dense. */
+  /** Maps the server's call indices to dense ones. */
   readonly #calls = new Map<string, number>();
   readonly #wantsLogprobs: boolean;
   #hasBegun = false;
@@ -28,7 +28,7 @@ export class ChatAnswer {
     this.#wantsLogprobs = wantsLogprobs;
   }
 
-  /** Whether the server said anything that belongs to an answer. */
+  /** Whether the server sent any part of an answer. */
   get hasBegun(): boolean {
     return this.#hasBegun;
   }
@@ -46,12 +46,12 @@ export class ChatAnswer {
     return parts;
   }
 
-  /** What was held back, once the server has no more. */
+  /** Returns text held back, after the server's last chunk. */
   end(): CompletionPart[] {
     return this.#counted(this.#splitter.end());
   }
 
-  /** A server may say `stop` although it calls. */
+  /** Servers may report `stop` in spite of tool calls. */
   get reason(): FinishReason {
     const reason = this.finishReason ?? 'stop';
     return reason === 'stop' && this.#calls.size > 0 ? 'tool_calls' : reason;
@@ -65,7 +65,7 @@ export class ChatAnswer {
   #text({ content }: Record<string, unknown>): CompletionPart[] {
     if (typeof content === 'string') return this.#counted(this.#splitter.push(content));
     if (!Array.isArray(content)) return [];
-    // In parts, as some servers have it.
+    // Some servers send the content in parts.
     return content.flatMap((part) => this.#text({ content: recordOf(part).text ?? null }));
   }
 
@@ -79,7 +79,7 @@ export class ChatAnswer {
   #toolCall(call: Record<string, unknown>, position: number): CompletionPart[] {
     const { name, arguments: written } = recordOf(call.function);
     const id = typeof call.id === 'string' && call.id !== '' ? call.id.slice(0, MOST_NAME) : null;
-    // Some servers number nothing, and send every call in one piece.
+    // Some servers send no indices, and each call in one piece.
     const key = Number.isSafeInteger(call.index) ? `#${call.index}` : (id ?? `at ${position}`);
     const known = this.#calls.get(key);
     const text = typeof written === 'string' ? written : written == null ? '' : JSON.stringify(written);

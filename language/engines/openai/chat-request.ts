@@ -1,7 +1,7 @@
 import type OpenAI from 'openai';
 import type { ChatMessage, CompletionRequest, JsonSchema, ToolDefinition } from '../../llm.ts';
 
-/** What not every server takes. One that refuses it is asked without. */
+/** Fields that some servers reject. The request is repeated without a rejected field. */
 export const OPTIONAL_FIELDS = [
   'stream_options',
   'chat_template_kwargs',
@@ -11,11 +11,11 @@ export const OPTIONAL_FIELDS = [
   'seed',
   'logprobs',
   'parallel_tool_calls',
-  /** Newer models of OpenAI call it `max_completion_tokens`. */
+  /** Newer OpenAI models name it `max_completion_tokens`. */
   'max_tokens',
-  /** Without it, `json_object` and the schema in the prompt. */
+  /** Without it, `json_object` plus the schema in the prompt. */
   'json_schema',
-  /** Without it, the schema in the prompt alone. */
+  /** Without it, only the schema in the prompt. */
   'response_format',
 ] as const;
 
@@ -23,7 +23,7 @@ export type OptionalField = (typeof OPTIONAL_FIELDS)[number];
 
 export type ChatBody = OpenAI.ChatCompletionCreateParamsStreaming & Record<string, unknown>;
 
-/** As it goes to the server, without the fields that it does not take. */
+/** Builds the request body without the fields that the server rejects. */
 export function chatBody(
   request: CompletionRequest & { model: string },
   without: ReadonlySet<OptionalField>,
@@ -47,7 +47,7 @@ export function chatBody(
     ...(tools.length > 0 && { tools: tools.map(toolOf), ...toolChoice(request), ...parallelism(request) }),
     ...(format !== null && { response_format: format }),
     stream_options: { include_usage: true },
-    // Models that think do so unless they are told otherwise.
+    // Reasoning models think by default.
     chat_template_kwargs: { enable_thinking: request.enableThinking ?? false },
   };
   for (const field of without) if (field !== 'response_format') delete body[field];
@@ -55,7 +55,6 @@ export function chatBody(
   return body;
 }
 
-/** Those of the request that the server may do without. */
 export function optionalFieldsOf(body: ChatBody): OptionalField[] {
   return OPTIONAL_FIELDS.filter((field) => {
     if (field === 'json_schema') return body.response_format?.type === 'json_schema';
@@ -72,7 +71,9 @@ function responseFormat({ responseSchema }: CompletionRequest, without: Readonly
   return { type: 'json_schema' as const, json_schema: { name, schema, strict: isStrict(schema, 0) } };
 }
 
-/** Whether OpenAI would hold the model to it: every object lists all its properties as required, and allows no other. */
+/**
+ * Whether the schema qualifies for OpenAI's strict mode: every object requires all its properties and allows no other.
+ */
 function isStrict(schema: unknown, depth: number): boolean {
   if (typeof schema !== 'object' || schema === null) return true;
   if (depth > 16) return false;
@@ -86,7 +87,7 @@ function isStrict(schema: unknown, depth: number): boolean {
   return Object.values(schema).every((item) => isStrict(item, depth + 1));
 }
 
-/** In the first system message: some models know no other. */
+/** Appends to the first system message, because some models accept only one. */
 function withSchema(messages: readonly ChatMessage[], schema: JsonSchema): ChatMessage[] {
   const instruction = `Answer with one JSON value of this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
   const [first, ...rest] = messages;
@@ -119,13 +120,13 @@ function toolOf({ name, description, parameters }: ToolDefinition): OpenAI.ChatC
     function: {
       name,
       ...(description !== null && { description }),
-      // Some servers fall over a tool without.
+      // Some servers crash on a tool without parameters.
       parameters: { ...(parameters ?? { type: 'object', properties: {} }) },
     },
   };
 }
 
-/** Sent only if it differs from the default, as not all servers know it. */
+/** Sent only if it differs from the default, because some servers do not know it. */
 function parallelism({ parallelToolCalls = true }: CompletionRequest) {
   return parallelToolCalls ? {} : { parallel_tool_calls: false };
 }

@@ -3,10 +3,10 @@ import type { CompletionPart, Logprob, TokenLogprob } from '../../llm.ts';
 /** OpenAI's limit. */
 const MOST_ALTERNATIVES = 20;
 const LONGEST_TOKEN = 256;
-/** Of one chunk; a server that does not stream sends those of the whole answer. */
+/** Per chunk. A server that does not stream sends the whole answer in one. */
 const MOST_TOKENS = 131_072;
 
-/** Reads `choices[0].logprobs` of any shape. What is not as OpenAI has it is left out. */
+/** Reads `choices[0].logprobs` of any shape and ignores what does not conform to OpenAI's API. */
 export function logprobsOf(value: unknown): CompletionPart[] {
   const { content } = recordOf(value);
   if (!Array.isArray(content)) return [];

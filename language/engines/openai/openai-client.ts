@@ -2,17 +2,17 @@ import OpenAI from 'openai';
 import { boundedFetch } from './bounded-fetch.ts';
 
 export interface ModelServerAddress {
-  /** With its version, such as `http://127.0.0.1:11434/v1`. */
+  /** Includes the version, such as `http://127.0.0.1:11434/v1`. */
   baseUrl: string;
-  /** Null for servers that ask for none. */
+  /** Null for servers without authentication. */
   apiKey: string | null;
 }
 
-/** Asks once: whether something is tried again is for its caller to say, as is how long it may take. */
+/** Creates a client without retries or timeouts, which are the caller's task. */
 export function createOpenAiClient({ baseUrl, apiKey }: ModelServerAddress): OpenAI {
   return new OpenAI({
     baseURL: baseUrl.replace(/\/+$/, ''),
-    // Given in full, since the package would take what is left out from the environment.
+    // Every option is set, because the package reads omitted ones from the environment.
     apiKey: apiKey ?? 'none',
     organization: null,
     project: null,

@@ -8,13 +8,16 @@ import type { ModelServerAddress } from './openai-client.ts';
 import { serverRefusal, wordsOfRefusal } from './server-refusal.ts';
 
 export interface OpenAiLanguageEngineOptions extends ModelServerAddress {
-  /** For the list of models. Default 10 000. */
+  /** Timeout of listing models. Default 10 000. */
   listWithinMs?: number;
 }
 
 type EngineRequest = CompletionRequest & { model: string };
 
-/** Any server with OpenAI's `/chat/completions` and `/models`. What it refuses of a request is left out. */
+/**
+ * An engine for any server with OpenAI's `/chat/completions` and `/models`. Omits optional fields that the server
+ * rejects.
+ */
 export function createOpenAiLanguageEngine(options: OpenAiLanguageEngineOptions): LanguageEngine {
   return new OpenAiEngine(options);
 }
@@ -24,15 +27,15 @@ class OpenAiEngine implements LanguageEngine {
   readonly #address: ModelServerAddress;
   readonly #listWithinMs: number;
   readonly #client: Promise<OpenAI>;
-  /** By model: what the server does not take. */
+  /** Fields that the server rejects, by model. */
   readonly #refused = new Map<string, ReadonlySet<OptionalField>>();
 
   constructor({ listWithinMs = LIST_WITHIN_MS, ...address }: OpenAiLanguageEngineOptions) {
     this.#listWithinMs = listWithinMs;
     this.#address = address;
-    // Loading the package holds the thread up for a while: at the start, and not when somebody waits for an answer.
+    // Loads the package at start-up, because loading blocks the thread for a while.
     this.#client = import('./openai-client.ts').then(({ createOpenAiClient }) => createOpenAiClient(address));
-    // Whoever asks hears of it.
+    // Avoids an unhandled rejection. Requests see the failure.
     this.#client.catch(() => {});
   }
 
@@ -63,7 +66,7 @@ class OpenAiEngine implements LanguageEngine {
           }
         }
       } catch (error) {
-        // Once it said that it is finished, only the usage was missing.
+        // After the finish reason, only the usage can be missing.
         if (answer.finishReason === null) throw error;
       }
       signal.throwIfAborted();
@@ -79,7 +82,10 @@ class OpenAiEngine implements LanguageEngine {
 
   async close(): Promise<void> {}
 
-  /** Resolves with the headers of an answer. What the server refuses is left out, and remembered once it helped. */
+  /**
+   * Resolves with the headers of a response. Repeats the request without rejected fields, and remembers them if that
+   * helped.
+   */
   async #ask(request: EngineRequest) {
     const client = await this.#client;
     const { signal } = request;
@@ -100,8 +106,8 @@ class OpenAiEngine implements LanguageEngine {
   }
 
   /**
-   * Only what is sent with every request, and only where nothing else was left out: otherwise it may have been the value
-   * that one client chose, and all others would pay for it.
+   * Remembers only fields that every request has, and only if no others were omitted. Otherwise one client's bad value
+   * would disable a field for all clients.
    */
   #remember(model: string, without: ReadonlySet<OptionalField>): void {
     if (without.size === 0 || ![...without].every((field) => OF_EVERY_REQUEST.has(field))) return;
@@ -115,21 +121,21 @@ class OpenAiEngine implements LanguageEngine {
 }
 
 const LIST_WITHIN_MS = 10_000;
-/** Of an answer that nobody limited. */
+/** Limit of an answer without a token limit. */
 const MOST_CHARACTERS = 1_000_000;
 const MOST_MODELS = 1_000;
 
-/** More than so many tokens can be: what goes on behind them comes from a server that knows no limit. */
+/** More characters than this many tokens can have. A longer answer comes from a server that ignores the limit. */
 function charactersOf(tokens: number): number {
   return Math.min(MOST_CHARACTERS, 1_000 + 16 * tokens);
 }
 
-/** Those that the server names; when it names none, all that OpenAI itself does not know, at once. */
+/** The fields that the server names; if it names none, all that are not part of OpenAI's API. */
 function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
   const words = wordsOfRefusal(error);
   if (words === '') return [];
   const sent = optionalFieldsOf(body);
-  // The limit may be refused for its value; for its name only where the other name is told.
+  // The server may reject the value of `max_tokens`. Only a mention of the other name means that it rejects the name.
   const wordOf = (field: string) => (field === 'max_tokens' ? 'max_completion_tokens' : field);
   const isNamed = (field: string) => new RegExp(`\\b${wordOf(field)}\\b`).test(words);
   const named = sent.filter((field) => isNamed(field) || (isNamed('response_format') && IS_FORMAT.has(field)));
@@ -139,7 +145,6 @@ function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
 }
 
 const IS_FORMAT: ReadonlySet<OptionalField> = new Set(['json_schema', 'response_format']);
-/** Whoever asks, and whatever for. */
 const OF_EVERY_REQUEST: ReadonlySet<OptionalField> = new Set(['stream_options', 'chat_template_kwargs', 'max_tokens']);
 const STANDARD: ReadonlySet<OptionalField> = new Set([
   'temperature',
@@ -150,7 +155,7 @@ const STANDARD: ReadonlySet<OptionalField> = new Set([
   'parallel_tool_calls',
 ]);
 
-/** What the server counted, unless it cannot be: money follows from it. */
+/** Returns the server's token counts, or null if they are impossible, because clients are charged for them. */
 function plausible(body: ChatBody, { usage, producedCharacters }: ChatAnswer): TokenUsage | null {
   if (usage === null) return null;
   const shown = usage.promptTokens - MOST_HIDDEN_TOKENS;
@@ -170,9 +175,8 @@ function estimated(body: ChatBody, answer: ChatAnswer): TokenUsage {
   };
 }
 
-/** Templates, and thoughts that are counted and not shown. */
+/** Allowance for templates, and for reasoning that is counted but not returned. */
 const MOST_HIDDEN_TOKENS = 262_144;
-/** What templates put around each. */
 const TOKENS_PER_MESSAGE = 3;
 
 function modelsOf(listed: unknown): LanguageModel[] {
@@ -197,7 +201,7 @@ function modelOf(entry: unknown): LanguageModel | null {
   };
 }
 
-/** vLLM, OpenRouter and llama-server each have their own name for it. */
+/** vLLM, OpenRouter and llama-server use different names. */
 function contextTokensOf({
   max_model_len,
   context_length,
@@ -205,12 +209,14 @@ function contextTokensOf({
   meta,
 }: Record<string, unknown>): number | null {
   const { n_ctx } = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
-  const told = [max_model_len, context_length, context_window, n_ctx];
-  const tokens = told.find((value) => Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 1e9);
+  const candidates = [max_model_len, context_length, context_window, n_ctx];
+  const tokens = candidates.find(
+    (value) => Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 1e9,
+  );
   return (tokens as number | undefined) ?? null;
 }
 
-/** One line of what can be read: it stands in lists and messages. */
+/** One printable line, because ids appear in lists and messages. */
 const MODEL_ID = /^[\p{L}\p{N}\p{P}\p{S} ]{1,256}$/u;
-/** Servers list whatever they have. */
+/** Models on the server's list that are not for chat. */
 const NO_CHAT = /embed|whisper|\btts\b|dall-e|moderation|transcribe|rerank/i;

@@ -4,8 +4,8 @@ import { LanguageEngineError, type LanguageEngineErrorCode } from '../../engine.
 import { UnusableAnswer } from './bounded-fetch.ts';
 
 /**
- * What a failed request means to whoever asked. What the server writes is left out but for names of codes and fields, as
- * servers repeat prompts and keys; for the same reason the package's error is not kept as the cause.
+ * Converts a failed request into an engine error. Keeps only names of codes and fields from the server's response,
+ * because servers repeat prompts and keys. For the same reason the package's error is not the cause.
  */
 export function serverRefusal(error: unknown, { apiKey }: { apiKey: string | null }): LanguageEngineError {
   if (error instanceof LanguageEngineError) return error;
@@ -19,17 +19,17 @@ export function serverRefusal(error: unknown, { apiKey }: { apiKey: string | nul
   const retryAfterS = retryAfterSeconds(error.headers);
   const code = codeOf(refusal);
   const message = `${MEANINGS[code]} (${refusal.names.join(' ')})`;
-  // A template that a message breaks is a 500 of llama-server.
+  // llama-server answers 500 when a message breaks the template.
   return new LanguageEngineError(code, message, { retryAfterS, ofRequest: refusal.status === 500 });
 }
 
-/** The words of a refusal, which are looked at and not repeated. '' when it is none that sending less would mend. */
+/** The text of a rejection, for inspection only. '' if omitting fields cannot help. */
 export function wordsOfRefusal(error: unknown): string {
   if (!(error instanceof OpenAI.APIError) || (error.status !== 400 && error.status !== 422)) return '';
   return textOf(error.error, 0).slice(0, MOST_WORDS) || 'it does not say why';
 }
 
-/** Codes of Node, and what we say ourselves; `fetch` says that it failed, and what lies below says why. */
+/** Codes of Node and our own reasons. `fetch` only says that it failed; its innermost cause says why. */
 function reasonOf(error: unknown): string {
   let deepest = error;
   for (let depth = 0; depth < 8 && deepest instanceof Error && deepest.cause instanceof Error; depth++) {
@@ -44,7 +44,7 @@ function reasonOf(error: unknown): string {
 
 interface Refusal {
   status: number;
-  /** Status, code, type and field, where they are names and nothing else. */
+  /** Status, code, type and field, if they look like names. */
   names: string[];
   words: string;
 }
@@ -57,18 +57,18 @@ const MEANINGS: Record<LanguageEngineErrorCode, string> = {
   context_too_long: 'the messages are longer than the model can take',
   refused: 'the model server refuses the request',
 };
-/** Beyond a day a server does not mean it. */
+/** A server that says more than a day does not mean it. */
 const LONGEST_WAIT_S = 86_400;
 const MOST_WORDS = 4_000;
-/** There is no code for it that all servers know. */
+/** Servers share no error code for it. */
 const TOO_LONG =
   /context[_ ](?:length|size|window)|maximum (?:context|input|prompt)|(?:prompt|input|request)[^.]{0,40} too (?:long|large|many)|too many (?:input )?tokens/i;
 
 function readRefusal(error: InstanceType<typeof OpenAI.APIError>, apiKey: string | null): Refusal {
   const body = (error.error ?? {}) as Record<string, unknown>;
-  // Inside a stream there is no status, and some servers put it there.
-  const told = Number(body.code ?? body.status ?? 0);
-  const status = error.status ?? (told >= 400 && told < 600 ? told : 500);
+  // Errors inside a stream have no status, but some servers put it into the body.
+  const statusInBody = Number(body.code ?? body.status ?? 0);
+  const status = error.status ?? (statusInBody >= 400 && statusInBody < 600 ? statusInBody : 500);
   return { status, names: [`${status}`, ...refusalNames(body, apiKey)], words: textOf(body, 0).slice(0, MOST_WORDS) };
 }
 
@@ -80,12 +80,12 @@ function codeOf({ status, names, words }: Refusal): LanguageEngineErrorCode {
     return names.includes('model_not_found') || /model/i.test(words) ? 'model_not_found' : 'unavailable';
   if (status === 429) return 'rate_limited';
   if (status === 408 || status === 504) return 'timeout';
-  // It is our key that it does not take, which whoever asked cannot change; nor that there is nothing at the address.
+  // The server rejects our key or the address is wrong, which the client cannot change.
   if (status === 401 || status === 403 || status === 405 || status >= 500) return 'unavailable';
   return 'refused';
 }
 
-/** All strings of the body: the message is not always where it belongs. */
+/** All strings of the body, because servers put the message in different places. */
 function textOf(value: unknown, depth: number): string {
   if (typeof value === 'string') return value.slice(0, MOST_WORDS);
   if (typeof value !== 'object' || value === null || depth > 4) return '';

@@ -4,13 +4,13 @@ export interface SplitPart {
 }
 
 /**
- * Takes the `<think>` block at the start of an answer out of its text, wherever the pieces that it comes in are cut. The
- * white space before and behind the block belongs to neither. An answer that does not begin with one is text, tags and
- * all; of one that is never closed everything is reasoning.
+ * Separates the `<think>` block at the start of an answer from its text, wherever chunks are cut. White space around
+ * the block is dropped. An answer that does not start with the block is all text, tags included. If the block is never
+ * closed, everything is reasoning.
  */
 export class ThinkSplitter {
   #state: 'start' | 'thinking' | 'after' | 'text' = 'start';
-  /** What may become a tag, or is white space at the start. */
+  /** A possible tag, or white space at the start. */
   #held = '';
 
   push(piece: string): SplitPart[] {
@@ -19,7 +19,7 @@ export class ThinkSplitter {
     return this.#take(text).filter((part) => part.text !== '');
   }
 
-  /** What was held back, once nothing follows. */
+  /** Returns what was held back, after the last chunk. */
   end(): SplitPart[] {
     const held = this.#held;
     this.#held = '';
@@ -70,10 +70,9 @@ export class ThinkSplitter {
 
 const OPENED = '<think>';
 const CLOSED = '</think>';
-/** White space without end is no start of anything. */
+/** Endless white space is not the start of a tag. */
 const MOST_HELD = 256;
 
-/** Of the beginning of the closing tag that the text ends with. */
 function lengthOfTagAtEnd(text: string): number {
   for (let length = Math.min(CLOSED.length - 1, text.length); length > 0; length--) {
     if (CLOSED.startsWith(text.slice(text.length - length))) return length;

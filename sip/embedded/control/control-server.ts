@@ -5,7 +5,7 @@ import type { LocalAddress } from '../core/outgoing.ts';
 import type { SipCore } from '../core/sip-core.ts';
 import { ControlSession } from './control-session.ts';
 
-/** Who asked for which requests. The newest session that asked for a verb gets it, as it is the one alive for sure. */
+/** Subscriptions to requests. The newest session for a verb gets it, because it is certainly alive. */
 export class Routes {
   readonly #byVerb = new Map<string, ControlSession[]>();
 
@@ -23,7 +23,7 @@ export class Routes {
     }
   }
 
-  /** Verbs that somebody takes. */
+  /** Verbs with a subscriber. */
   dump(): string[] {
     return [...this.#byVerb].filter(([, sessions]) => sessions.length > 0).map(([verb]) => verb);
   }
@@ -39,7 +39,7 @@ export interface ControlServer {
   dump(): unknown;
 }
 
-/** The port that drachtio-srf connects to. Loopback only: the secret crosses it in the clear. */
+/** Opens the port for drachtio-srf. Loopback only, because the secret is not encrypted. */
 export async function openControlServer(options: {
   secret: string;
   core: SipCore;
@@ -76,11 +76,11 @@ export async function openControlServer(options: {
         session.close();
         return session.closed;
       });
-      // A client that has stopped reading is not waited for.
+      // Do not wait for a client that stopped reading.
       const timer = setTimeout(() => {
         for (const session of sessions) session.destroy();
       }, CLOSE_GRACE_MS);
-      // The server counts a connection as closed before its session has heard of it.
+      // The server counts a connection as closed before its session is notified.
       await Promise.all([closed, ...ended]);
       clearTimeout(timer);
     },

@@ -13,17 +13,17 @@ export interface ControlSessionOptions {
   secret: string;
   core: SipCore;
   local: LocalAddress;
-  /** `tcp/ip:port,udp/ip:port`, as the answer to `authenticate` lists them. */
+  /** `tcp/ip:port,udp/ip:port`, for the answer to `authenticate`. */
   hostPorts: string;
   onRoute: (session: ControlSession, verb: string, isWanted: boolean) => void;
   onClosed: (session: ControlSession) => void;
-  /** A command made us throw: a fault of ours. It stays unanswered, and the others go on. */
+  /** Called when a command made us throw. It stays unanswered, and others continue. */
   onFault: (error: unknown) => void;
 }
 
 /**
- * One client of the control port: a stock drachtio-srf. Nothing but `authenticate` is obeyed before the secret was
- * given; anything else is answered NOK and the connection closed.
+ * One client of the control port: a stock drachtio-srf. Before the secret, any command but `authenticate` is answered
+ * NOK and closes the connection.
  */
 export class ControlSession implements Application {
   readonly #options: ControlSessionOptions;
@@ -51,7 +51,7 @@ export class ControlSession implements Application {
     this.#stopDeadline = () => clearTimeout(deadline);
   }
 
-  /** The connection is closed, and the calls that hung on it were ended. */
+  /** Resolves when the connection is closed and its calls were ended. */
   readonly closed: Promise<void>;
   readonly #stopDeadline: () => void;
 
@@ -59,7 +59,7 @@ export class ControlSession implements Application {
     return !this.#isClosed && this.#isAuthenticated;
   }
 
-  /** Once what was written is sent. */
+  /** Closes after pending data is sent. */
   close(): void {
     this.#socket.destroySoon();
   }
@@ -163,19 +163,18 @@ export class ControlSession implements Application {
 
   #write(head: string, message: Buffer | null): void {
     if (this.#isClosed || this.#socket.writableEnded) return;
-    // A client that stopped reading must not fill our memory; its calls end as when it dies.
+    // A client that stopped reading must not fill our memory; its calls end as if it died.
     if (this.#socket.writableLength > MAX_UNREAD_BYTES) this.#socket.destroy();
     else this.#socket.write(encodeFrame(head, message));
   }
 }
 
-/** Hashed first, so that neither the content nor the length of the secret shows in the time taken. */
+/** Hashing hides the content and length of the secret from timing. */
 function sameSecret(given: string, expected: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }
 
-/** `HH:MM:SS.uuuuuu` */
 function timeOfDay(): string {
   return `${new Date().toISOString().slice(11, 23)}000`;
 }

@@ -1,4 +1,4 @@
-/** Why a control connection cannot be understood any more; it is closed. */
+/** Invalid framing, after which the control connection is closed. */
 export class ControlFrameError extends Error {
   override readonly name = 'ControlFrameError';
   readonly code: 'BAD_LENGTH' | 'TOO_LARGE';
@@ -15,9 +15,9 @@ export function encodeFrame(head: string, message: Buffer | null): Buffer {
   return Buffer.concat([Buffer.from(`${length}#`, 'latin1'), headBytes, message ?? Buffer.alloc(0)]);
 }
 
-/** Cuts drachtio's `<decimal byte length>#<payload>` frames out of a stream. After a throw, close the connection. */
+/** Splits a stream into drachtio's `<decimal byte length>#<payload>` frames. After a throw, close the connection. */
 export class FrameReader {
-  /** Longest payload taken; raised once the peer has authenticated. */
+  /** Longest accepted payload; raised once the peer has authenticated. */
   maxPayloadBytes: number;
   #chunks: Buffer[] = [];
   #length = 0;
@@ -27,7 +27,7 @@ export class FrameReader {
   }
 
   /**
-   * Hands over whole payloads one by one, so that what one of them does (authenticate) holds for the next.
+   * Passes on complete payloads one by one, so that the effect of one (authenticate) applies to the next.
    * @throws ControlFrameError, and whatever `onPayload` throws.
    */
   push(chunk: Buffer, onPayload: (payload: Buffer) => void): void {
@@ -48,7 +48,7 @@ export class FrameReader {
 
   #payloadSize(): { start: number; length: number } | null {
     if (this.#length === 0) return null;
-    // The digits may be spread over chunks, but then the chunks are few and small.
+    // The digits may span chunks, but then the chunks are few and small.
     const first = this.#chunks[0] ?? Buffer.alloc(0);
     const bytes = first.length > MAX_DIGITS ? first : this.#joined();
     const hash = bytes.subarray(0, MAX_DIGITS + 1).indexOf(HASH);

@@ -6,7 +6,9 @@ import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
 import { type Dialog, type EndDialog, type EndReason, keepDescription } from './dialogs.ts';
 import { dialogNextHop, inDialogRequest, sequenceOf } from './outgoing.ts';
 
-/** ACKs of the 2xx responses to our INVITEs (RFC 3261 §13.2.2.4): made on the application's word, repeated by us. */
+/**
+ * ACKs of 2xx responses to our INVITEs (RFC 3261 §13.2.2.4), sent at the application's request and retransmitted by us.
+ */
 export class Acknowledgements {
   readonly #context: CoreContext;
   readonly #endDialog: EndDialog;
@@ -16,7 +18,7 @@ export class Acknowledgements {
     this.#endDialog = endDialog;
   }
 
-  /** From now on the application owes an ACK. Without one, the peer is acknowledged and hung up. */
+  /** Starts waiting for the application's ACK. On timeout, acknowledges and hangs up the peer. */
   expect(dialog: Dialog, invite: SipRequest, transactionId: string): void {
     dialog.unacknowledged?.stopTimer();
     const stopTimer = this.#context.clock.after(giveUpMs(this.#context.timers), () => {
@@ -25,35 +27,35 @@ export class Acknowledgements {
     dialog.unacknowledged = { invite, transactionId, endAfterAck: null, stopTimer };
   }
 
-  /** The application's ACK, or a bare one without `asked`. */
-  send(dialog: Dialog, asked: SipRequest | null, done: (result: SendResult) => void): void {
+  /** Sends the application's ACK, or a bare one without `draft`. */
+  send(dialog: Dialog, draft: SipRequest | null, done: (result: SendResult) => void): void {
     const pending = dialog.unacknowledged;
     if (!pending) {
       done({ ok: false, reason: AUTOMATIC_ACK });
       return;
     }
-    this.#send(dialog, pending.invite, asked, (result) => {
+    this.#send(dialog, pending.invite, draft, (result) => {
       done(result.ok ? { ...result, transactionId: pending.transactionId } : result);
-      // Nobody would hear of a call that cannot even be acknowledged.
+      // A call that cannot be acknowledged would never end.
       if (!result.ok) this.#endDialog(dialog, { cause: 503, text: 'The remote target cannot be reached' });
       else if (pending.endAfterAck) this.#endDialog(dialog, pending.endAfterAck);
     });
   }
 
-  /** For answers that nobody wants. */
+  /** For unwanted answers. */
   sendAndEnd(dialog: Dialog, invite: SipRequest, reason: EndReason): void {
     this.#send(dialog, invite, null, () => this.#endDialog(dialog, reason));
   }
 
-  /** The 2xx came again: our ACK was lost (RFC 3261 §13.2.2.4). */
+  /** Handles a repeated 2xx: our ACK was lost (RFC 3261 §13.2.2.4). */
   repeat(dialog: Dialog, invite: SipRequest): void {
     const { lastAck } = dialog;
     if (lastAck?.sequence === sequenceOf(invite)) this.#context.layer.send(lastAck.request, lastAck.remote);
-    // A BYE overtook the application's ACK, for which it was too late then.
+    // A BYE overtook the application's ACK, which then came too late.
     else if (dialog.state === 'ended') this.#send(dialog, invite, null, () => {});
   }
 
-  #send(dialog: Dialog, invite: SipRequest, asked: SipRequest | null, done: (result: SendResult) => void): void {
+  #send(dialog: Dialog, invite: SipRequest, draft: SipRequest | null, done: (result: SendResult) => void): void {
     const { layer } = this.#context;
     dialog.unacknowledged?.stopTimer();
     dialog.unacknowledged = null;
@@ -62,7 +64,7 @@ export class Acknowledgements {
       done({ ok: false, reason: 'the remote target cannot be reached' });
       return;
     }
-    const request = this.#make(dialog, invite, asked, hop.transport);
+    const request = this.#make(dialog, invite, draft, hop.transport);
     resolveWithin(this.#context, dialog, hop, (remote) => {
       if (remote) {
         dialog.lastAck = { sequence: sequenceOf(invite), request, remote };
@@ -73,14 +75,14 @@ export class Acknowledgements {
     });
   }
 
-  /** An ACK goes out in any case, without what the application wrote when that cannot be sent. */
-  #make(dialog: Dialog, invite: SipRequest, asked: SipRequest | null, transport: TransportName): SipRequest {
+  /** If the application's headers cannot be sent, sends the ACK without them. */
+  #make(dialog: Dialog, invite: SipRequest, draft: SipRequest | null, transport: TransportName): SipRequest {
     const options = { dialog, method: 'ACK', invite, local: this.#context.local, transport };
     try {
-      return inDialogRequest({ ...options, asked });
+      return inDialogRequest({ ...options, draft });
     } catch (error) {
       if (!(error instanceof SipParseError)) throw error;
-      return inDialogRequest({ ...options, asked: null });
+      return inDialogRequest({ ...options, draft: null });
     }
   }
 }

@@ -10,7 +10,7 @@ import type { Dialog, DialogTable } from './dialogs.ts';
 import type { LocalAddress } from './outgoing.ts';
 import type { SessionTimers } from './session-timers.ts';
 
-/** What the client and the server side of the user agent share. */
+/** Shared by the client and server sides of the user agent. */
 export interface CoreContext {
   readonly layer: TransactionLayer;
   readonly dialogs: DialogTable;
@@ -23,9 +23,9 @@ export interface CoreContext {
 }
 
 /**
- * Where a request within a dialog goes. Contacts mostly hold an address, which no certificate proves: over TLS such a
- * request takes the connection of the INVITE, or a new one to a peer that proves the same name. So does one to a private
- * address behind a public one.
+ * Resolves the destination of an in-dialog request. Contacts mostly hold an address, which no certificate proves. So
+ * over TLS the request takes the INVITE's connection, or a new one to a peer that proves the same name. So does a
+ * request to a private address behind a public one.
  */
 export function resolveWithin(
   { resolve }: CoreContext,
@@ -38,7 +38,7 @@ export function resolveWithin(
   } else done({ ...remoteAt(hop, hop.host), connectionId: flow.connectionId, name: flow.name ?? flow.host });
 }
 
-/** As `nextHopOf`, with null for whatever cannot be reached at all. */
+/** As `nextHopOf`, but null if unreachable. */
 export function reachableHop(context: CoreContext, uri: string): NextHop | null {
   try {
     return nextHopOf(uri, context.transports);

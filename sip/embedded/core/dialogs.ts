@@ -14,7 +14,7 @@ import type { Application } from './application.ts';
 
 /** RFC 3261 §12. */
 export interface Dialog {
-  /** As the application knows it: `Call-ID;from-tag=<From tag of the INVITE>`, whoever sent that INVITE. */
+  /** Id for the application: `Call-ID;from-tag=<From tag of the INVITE>`, in either direction. */
   readonly id: string;
   readonly role: 'uac' | 'uas';
   readonly application: Application;
@@ -22,7 +22,7 @@ export interface Dialog {
   readonly localTag: string;
   /** Empty for RFC 2543 peers. */
   readonly remoteTag: string;
-  /** Whole From or To values, tags included. */
+  /** Whole From or To values, including tags. */
   readonly localAddress: string;
   readonly remoteAddress: string;
   state: 'early' | 'confirmed' | 'ended';
@@ -34,47 +34,46 @@ export interface Dialog {
   unacknowledged: {
     invite: SipRequest;
     transactionId: string;
-    /** Hang up after that ACK, and why. */
+    /** If set, hang up after that ACK, with this reason. */
     endAfterAck: EndReason | null;
     stopTimer: () => void;
   } | null;
-  /** The ACK we sent last, to be repeated when its 2xx is. */
+  /** Our last ACK, repeated for a repeated 2xx. */
   lastAck: { sequence: number; request: SipRequest; remote: Remote } | null;
-  /** True from our re-INVITE to its final response. */
   isInviting: boolean;
-  /** The peer's INVITE that has no final response yet, or whose 2xx has no ACK yet. */
+  /** The peer's INVITE without a final response, or without an ACK of its 2xx. */
   incomingInvite: IncomingTransaction | null;
   stopSessionTimers: () => void;
-  /** Our SDP in force, for a re-INVITE that changes nothing. Null until it is known. */
+  /** Our current SDP, for a re-INVITE that changes nothing. Null until known. */
   localDescription: Buffer | null;
-  /** By the Allow header that the peer sent last; true until then. */
+  /** From the peer's last Allow header; true without one. */
   peerTakesUpdate: boolean;
   /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
   reliableSequence: number;
-  /** Where its INVITE came from or went to. Over TLS its requests go there if their target is only an address. */
+  /** Source or destination of its INVITE. Over TLS, requests to a bare address use it. */
   readonly flow: Remote;
 }
 
-/** Written into the Reason header (RFC 3326). */
+/** For the Reason header (RFC 3326). */
 export interface EndReason {
   cause: number;
   text: string;
 }
 
-/** Ends a dialog that its application cannot or will not end: BYE to the peer, and the same BYE to the application. */
+/** Ends a dialog that its application cannot end: sends BYE to the peer, and the same BYE to the application. */
 export type EndDialog = (dialog: Dialog, reason: EndReason) => void;
 
 export class DialogTable {
   readonly #byId = new Map<string, Dialog>();
   readonly #byTags = new Map<string, Dialog>();
-  /** Ids of INVITEs on their way, which will have dialogs when they are answered. */
+  /** Ids of pending INVITEs, which become dialogs when answered. */
   readonly #reserved = new Map<string, number>();
 
   get size(): number {
     return this.#byTags.size;
   }
 
-  /** The newest fork that was added under an id is the one the id stands for. */
+  /** An id refers to the newest fork added under it. */
   add(dialog: Dialog): void {
     this.#byId.set(dialog.id, dialog);
     this.#byTags.set(tagsKey(dialog.callId, dialog.localTag, dialog.remoteTag), dialog);
@@ -82,7 +81,7 @@ export class DialogTable {
 
   remove(dialog: Dialog): void {
     dialog.state = 'ended';
-    // With the dialog goes the ACK that would end the repetitions of a 2xx.
+    // Without the dialog, no ACK can stop the retransmissions of a 2xx.
     const server = dialog.incomingInvite?.server;
     if (server instanceof InviteServerTransaction) server.acknowledged();
     dialog.unacknowledged?.stopTimer();
@@ -101,7 +100,7 @@ export class DialogTable {
     return this.#byTags.get(tagsKey(callId, localTag, remoteTag)) ?? null;
   }
 
-  /** Until `release`, which must be called as often: the second INVITE after a challenge has the id of the first. */
+  /** Reserves an id until `release`. Nested, because the INVITE after a challenge reuses the id. */
   reserve(id: string): void {
     this.#reserved.set(id, (this.#reserved.get(id) ?? 0) + 1);
   }
@@ -112,10 +111,7 @@ export class DialogTable {
     else this.#reserved.delete(id);
   }
 
-  /**
-   * The id of a dialog that we answer. When the application called itself through us, its other end has the usual id
-   * already.
-   */
+  /** Id for a dialog that we answer. If the application calls itself through us, the other end has the usual id. */
   freeId(callId: string, fromTag: string): string {
     const id = dialogId(callId, fromTag);
     if (!this.#byId.has(id) && !this.#reserved.has(id)) return id;
@@ -130,33 +126,33 @@ export class DialogTable {
 }
 
 export function dialogId(callId: string, fromTag: string): string {
-  // The id stands in a line that is cut at `|`.
+  // The id is part of a line that is split at `|`.
   return `${callId};from-tag=${fromTag}`.replaceAll('|', '%7C');
 }
 
-/** Keeps the SDP of an accepted request or response of ours. A message without SDP changes nothing. */
+/** Stores the SDP of our accepted request or response. A message without SDP changes nothing. */
 export function keepDescription(dialog: Dialog, ours: SipMessage): void {
   const type = (header(ours, 'content-type') ?? 'application/sdp').toLowerCase();
   if (ours.body.length > 0 && type.startsWith('application/sdp')) dialog.localDescription = ours.body;
 }
 
-/** Keeps whether the peer takes UPDATE (RFC 3311 §5.1). A message without Allow changes nothing. */
+/** Stores whether the peer supports UPDATE (RFC 3311 §5.1). A message without Allow changes nothing. */
 export function keepAllowed(dialog: Dialog, theirs: SipMessage): void {
   const allowed = headers(theirs, 'allow');
   if (allowed.length > 0) dialog.peerTakesUpdate = allowed.some((method) => method.trim().toUpperCase() === 'UPDATE');
 }
 
-/** URI of the Contact, or null when there is none that a request could be sent to. */
+/** URI of the Contact; null if it is unusable. */
 export function contactUri(message: SipMessage): string | null {
   return addressUri(header(message, 'contact') ?? '');
 }
 
-/** Where requests to a caller go. Callers of RFC 2543, which need no Contact, are reached by their From (§6.13 there). */
+/** Target of requests to a caller. RFC 2543 callers may lack a Contact and are reached by their From (§6.13 there). */
 export function callerUri(invite: SipRequest): string | null {
   return contactUri(invite) ?? (isOldCaller(invite) ? addressUri(header(invite, 'from') ?? '') : null);
 }
 
-/** Callers of RFC 3261 have a tag. */
+/** RFC 3261 callers have a tag. */
 export function isOldCaller(invite: SipRequest): boolean {
   return tagOf(header(invite, 'from')) === null;
 }
@@ -171,10 +167,7 @@ function addressUri(address: string): string | null {
   }
 }
 
-/**
- * Record-Route as seen by the caller's side, or by the side that answers (RFC 3261 §12.1). What no request could be
- * routed by is left out.
- */
+/** Record-Route from the caller's or the callee's view (RFC 3261 §12.1). Skips invalid routes. */
 export function routeSetOf(message: SipMessage, role: 'uac' | 'uas'): string[] {
   const routes = headers(message, 'record-route').filter(isRoute);
   return role === 'uac' ? routes.reverse() : routes;

@@ -9,7 +9,7 @@ import { contactUri, type Dialog, type EndReason, keepAllowed, keepDescription, 
 import { sequenceOf } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
 
-/** An INVITE of ours, from its start to the end of its transaction. */
+/** An INVITE of ours, until its transaction ends. */
 interface OutgoingInvite {
   readonly id: string;
   readonly application: Application;
@@ -17,10 +17,10 @@ interface OutgoingInvite {
   readonly request: SipRequest;
   readonly remote: Remote;
   readonly transaction: InviteClientTransaction;
-  /** By To tag. A re-INVITE has its own dialog there and no other. */
+  /** By To tag. A re-INVITE has only its own dialog. */
   readonly forks: Map<string, Dialog>;
   readonly reinvited: Dialog | null;
-  /** The fork whose 2xx came first: the application's. */
+  /** The fork with the first 2xx, which belongs to the application. */
   winner: Dialog | null;
   cancel: SipRequest | null;
 }
@@ -32,7 +32,7 @@ interface Answer {
 
 /**
  * INVITEs that we send (RFC 3261 §13.2, §14.1): early and forked dialogs, CANCEL held until the first 1xx, ACK and BYE
- * for forks that nobody wants.
+ * for unwanted forks.
  */
 export class Invites {
   readonly #context: CoreContext;
@@ -72,8 +72,8 @@ export class Invites {
     transaction.start();
   }
 
-  /** Held until the peer has sent a 1xx. After an answer it means ACK, then BYE (RFC 3261 §9.1). */
-  cancel(application: Application, id: string, asked: SipRequest | null): SendResult {
+  /** Held until the first 1xx. After an answer, it becomes ACK and BYE (RFC 3261 §9.1). */
+  cancel(application: Application, id: string, draft: SipRequest | null): SendResult {
     const invite = this.#invites.get(id);
     if (!invite || invite.application !== application) {
       return { ok: false, reason: 'unable to find transaction to cancel' };
@@ -84,14 +84,14 @@ export class Invites {
       return { ok: false, reason: 'the request to cancel has been answered' };
     }
     const isFirst = invite.cancel === null;
-    const cancel = invite.cancel ?? cancelWith(invite.request, asked);
+    const cancel = invite.cancel ?? cancelWith(invite.request, draft);
     invite.cancel = cancel;
     if (pending) pending.endAfterAck ??= CROSSED_CANCEL;
     else if (isFirst && state === 'proceeding') this.#sendCancel(invite);
     return { ok: true, message: cancel, remote: invite.remote, transactionId: id, dialogId: null };
   }
 
-  /** The application is gone: nobody is left to take an answer. */
+  /** Cancels the INVITEs of an application that is gone. */
   abandon(application: Application): void {
     for (const invite of [...this.#invites.values()]) {
       if (invite.application === application) this.cancel(application, invite.id, null);
@@ -99,7 +99,7 @@ export class Invites {
   }
 
   #receive(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
-    // No user is asked to accept a re-INVITE, so a 1xx does not buy more time.
+    // A re-INVITE needs no user, so a 1xx does not extend the timeout.
     if (invite.reinvited && response.statusCode < 200) invite.transaction.expectEnd();
     if (response.statusCode === 100) return;
     if (response.statusCode >= 300) this.#refused(invite, response, source);
@@ -111,7 +111,7 @@ export class Invites {
     }
   }
 
-  /** A 1xx makes or refreshes an early dialog (RFC 3261 §12.1.2). */
+  /** A 1xx creates or refreshes an early dialog (RFC 3261 §12.1.2). */
   #progress(invite: OutgoingInvite, tag: string, answer: Answer): Dialog | null {
     const known = invite.forks.get(tag);
     if (known === undefined) return invite.forks.size < MAX_FORKS ? this.#fork(invite, tag, answer) : null;
@@ -134,7 +134,7 @@ export class Invites {
     }
     invite.winner = dialog;
     if (invite.reinvited && dialog.state === 'ended') {
-      // It crossed a BYE: the application has no dialog left to acknowledge it in.
+      // It crossed a BYE: the application has no dialog for its ACK.
       this.#acknowledgements.repeat(dialog, invite.request);
       this.#deliver(invite, response, source);
       return;
@@ -144,7 +144,7 @@ export class Invites {
       dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
     } else {
       confirm(dialog, response);
-      // Other forks may have rung since: the id now stands for this one.
+      // Other forks may have rung since; the id now refers to this one.
       this.#context.dialogs.add(dialog);
     }
     keepDescription(dialog, invite.request);
@@ -218,15 +218,15 @@ export class Invites {
 }
 
 /**
- * drachtio-srf acknowledges an answer without a usable Contact, rejects it and never hangs up. The BYE has to come after
- * that ACK: together with the answer it would arrive before the application can listen for it.
+ * drachtio-srf acknowledges an answer without a usable Contact, rejects it and never hangs up. The BYE must follow that
+ * ACK: together with the answer it would arrive before the application listens.
  */
 function reasonToEnd(invite: OutgoingInvite, answer: SipResponse): EndReason | null {
   if (contactUri(answer) === null) return NO_CONTACT;
   return invite.cancel ? CROSSED_CANCEL : null;
 }
 
-/** False for a reliable response that came before, or ahead of one that was lost and will be repeated (RFC 3262 §4). */
+/** False for a reliable response that is repeated, or ahead of a lost one that will be repeated (RFC 3262 §4). */
 function isNews(dialog: Dialog, response: SipResponse): boolean {
   const sequence = Number.parseInt(header(response, 'rseq') ?? '', 10);
   if (Number.isNaN(sequence)) return true;
@@ -235,22 +235,22 @@ function isNews(dialog: Dialog, response: SipResponse): boolean {
   return true;
 }
 
-/** The 2xx, not the 1xx before it, says what the route is (RFC 3261 §13.2.2.4). */
+/** The 2xx, not an earlier 1xx, defines the route (RFC 3261 §13.2.2.4). */
 function confirm(dialog: Dialog, response: SipResponse): void {
   dialog.state = 'confirmed';
   dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
   dialog.routeSet = routeSetOf(response, 'uac');
 }
 
-function cancelWith(invite: SipRequest, asked: SipRequest | null): SipRequest {
+function cancelWith(invite: SipRequest, draft: SipRequest | null): SipRequest {
   const cancel = cancelOf(invite);
-  for (const each of asked?.headers ?? []) {
+  for (const each of draft?.headers ?? []) {
     if (each.key === 'reason' || each.key.startsWith('x-')) cancel.headers.push(each);
   }
   return cancel;
 }
 
-/** More phones than anybody lets ring at once; each one that answers too late costs an ACK and a BYE. */
+/** More phones than ring at once in practice. Each late answer costs an ACK and a BYE. */
 const MAX_FORKS = 32;
 const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
 const CROSSED_CANCEL = { cause: 487, text: 'The answer crossed a CANCEL' };

@@ -18,15 +18,15 @@ import {
 import type { TransportName } from '../transport/remote.ts';
 import type { Dialog } from './dialogs.ts';
 
-/** Our own address as peers see it. */
+/** Our own address for peers. */
 export interface LocalAddress {
   host: string;
   port: number;
-  /** Null: nobody can connect over TLS. Via and Contact then name the standard port, and peers reuse our connections. */
+  /** Null: no TLS port. Via and Contact then name the standard port, and peers reuse our connections. */
   tlsPort: number | null;
 }
 
-/** What the application may not set: the server's own business, or read elsewhere. */
+/** Headers that the server sets itself or handles elsewhere. */
 const NOT_TAKEN: ReadonlySet<string> = new Set([
   'via',
   'route',
@@ -43,70 +43,68 @@ const NOT_TAKEN: ReadonlySet<string> = new Set([
 const TARGET_REFRESH: ReadonlySet<string> = new Set(['INVITE', 'SUBSCRIBE', 'REFER', 'UPDATE', 'NOTIFY']);
 
 /**
- * A request outside any dialog, or inside one that the server does not know because an earlier process had it: then To has
- * a tag, and the application gives the Route headers. From tag, Call-ID and CSeq are the application's when it gave them: the second attempt
- * after a 401 or 407 depends on it.
- * @throws SipParseError when From, To or Contact cannot be read.
+ * Builds a request outside any dialog, or in a dialog of an earlier process: then To has a tag, and the application
+ * gives the Route headers. Keeps From tag, Call-ID and CSeq of the application, which a retry after 401 or 407 needs.
+ * @throws SipParseError if From, To or Contact is invalid.
  */
-export function newRequest(asked: SipRequest, local: LocalAddress, transport: TransportName): SipRequest {
-  const contact = header(asked, 'contact');
-  const from = parseNameAddr(header(asked, 'from') ?? contact ?? `<sip:${uriHost(local.host)}>`);
-  const to = parseNameAddr(header(asked, 'to') ?? `<${asked.uri}>`);
-  if (header(asked, 'from') === undefined) from.params.clear();
+export function newRequest(draft: SipRequest, local: LocalAddress, transport: TransportName): SipRequest {
+  const contact = header(draft, 'contact');
+  const from = parseNameAddr(header(draft, 'from') ?? contact ?? `<sip:${uriHost(local.host)}>`);
+  const to = parseNameAddr(header(draft, 'to') ?? `<${draft.uri}>`);
+  if (header(draft, 'from') === undefined) from.params.clear();
   if (!from.params.get('tag')) from.params.set('tag', newTag());
   from.uri = withoutLocalhost(from.uri, local, null);
   to.uri = withoutLocalhost(to.uri, local, null);
 
   const request = createRequest({
-    method: asked.method,
-    uri: asked.uri,
+    method: draft.method,
+    uri: draft.uri,
     headers: [
       ['Via', newVia(local, transport)],
-      ['Max-Forwards', maxForwards(asked)],
+      ['Max-Forwards', maxForwards(draft)],
       ['From', formatNameAddr(from)],
       ['To', formatNameAddr(to)],
-      ['Call-ID', header(asked, 'call-id') || newCallId()],
-      ['CSeq', `${askedSequence(asked) ?? firstSequence()} ${asked.method}`],
+      ['Call-ID', header(draft, 'call-id') || newCallId()],
+      ['CSeq', `${draftSequence(draft) ?? firstSequence()} ${draft.method}`],
     ],
-    body: asked.body,
+    body: draft.body,
   });
-  if (to.params.get('tag')) request.headers.push(...asked.headers.filter(({ key }) => key === 'route'));
-  addApplicationHeaders(request, asked, local, transport);
+  if (to.params.get('tag')) request.headers.push(...draft.headers.filter(({ key }) => key === 'route'));
+  addApplicationHeaders(request, draft, local, transport);
   return request;
 }
 
 /**
- * A request inside a dialog, routed as RFC 3261 §12.2.1.1 wants it. ACK takes the number and credentials of `invite`.
- * @throws SipParseError when the application's Contact cannot be read.
+ * Builds an in-dialog request, routed by RFC 3261 §12.2.1.1. ACK takes the number and credentials of `invite`.
+ * @throws SipParseError if the application's Contact is invalid.
  */
 export function inDialogRequest(options: {
   dialog: Dialog;
   method: string;
-  asked: SipRequest | null;
-  /** For ACK: what it acknowledges. */
+  draft: SipRequest | null;
   invite?: SipRequest;
   local: LocalAddress;
   transport: TransportName;
 }): SipRequest {
-  const { dialog, method, asked, invite, local, transport } = options;
+  const { dialog, method, draft, invite, local, transport } = options;
   const { uri, routes } = routing(dialog);
-  const sequence = invite ? sequenceOf(invite) : nextSequence(dialog, asked);
+  const sequence = invite ? sequenceOf(invite) : nextSequence(dialog, draft);
   const request = createRequest({
     method,
     uri,
     headers: [
       ['Via', newVia(local, transport)],
-      ['Max-Forwards', asked ? maxForwards(asked) : '70'],
+      ['Max-Forwards', draft ? maxForwards(draft) : '70'],
       ...routes.map((route) => ['Route', route] as const),
       ['From', dialog.localAddress],
       ['To', dialog.remoteAddress],
       ['Call-ID', dialog.callId],
       ['CSeq', `${sequence} ${method}`],
     ],
-    body: asked?.body ?? Buffer.alloc(0),
+    body: draft?.body ?? Buffer.alloc(0),
   });
-  if (asked) addApplicationHeaders(request, asked, local, transport);
-  // RFC 3261 §13.2.2.4: an ACK must pass where the INVITE did.
+  if (draft) addApplicationHeaders(request, draft, local, transport);
+  // RFC 3261 §13.2.2.4: an ACK needs the credentials of the INVITE.
   for (const credentials of ['authorization', 'proxy-authorization']) {
     if (!invite || hasHeader(request, credentials)) continue;
     request.headers.push(...invite.headers.filter(({ key }) => key === credentials));
@@ -114,21 +112,20 @@ export function inDialogRequest(options: {
   return request;
 }
 
-/** The URI whose host a dialog's requests are sent to. */
 export function dialogNextHop(dialog: Dialog): string {
   const first = dialog.routeSet[0];
   return first === undefined ? dialog.remoteTarget : parseNameAddr(first).uri;
 }
 
-/** Copies what the application may set, and completes Contact and Content-Type. @throws SipParseError. */
+/** Copies the headers that the application may set, and completes Contact and Content-Type. @throws SipParseError. */
 export function addApplicationHeaders(
   message: SipMessage,
-  asked: SipMessage,
+  draft: SipMessage,
   local: LocalAddress,
   transport: TransportName,
   isSecure = message.kind === 'request' && isSips(message.uri),
 ): void {
-  for (const each of asked.headers) {
+  for (const each of draft.headers) {
     if (NOT_TAKEN.has(each.key)) continue;
     message.headers.push(localized(each, local, { transport, isSecure }));
   }
@@ -143,7 +140,7 @@ export function addApplicationHeaders(
   }
 }
 
-/** `isSecure`: the request URI is `sips`, and so must the Contact be (RFC 3261 §8.1.1.8, §12.1.1). */
+/** `isSecure`: the request URI is `sips`, which the Contact must be too (RFC 3261 §8.1.1.8, §12.1.1). */
 export function defaultContact(local: LocalAddress, transport: TransportName, isSecure: boolean): string {
   const scheme = isSecure ? 'sips' : 'sip';
   return `<${scheme}:${uriHost(local.host)}:${portOf(local, transport)}${transportParameter(transport, isSecure)}>`;
@@ -177,7 +174,7 @@ export function sequenceOf(message: SipMessage): number {
 
 function newVia(local: LocalAddress, transport: TransportName): string {
   const branch = `z9hG4bK${randomBytes(16).toString('hex')}`;
-  // `alias`: requests of the peer may come back on this connection (RFC 5923 §5).
+  // `alias`: requests of the peer may reuse this connection (RFC 5923 §5).
   const alias = transport === 'tls' ? ';alias' : '';
   const sentBy = `${uriHost(local.host)}:${portOf(local, transport)}`;
   return `SIP/2.0/${transport.toUpperCase()} ${sentBy};branch=${branch};rport${alias}`;
@@ -192,23 +189,23 @@ function firstSequence(): number {
   return 1 + (randomBytes(3).readUIntBE(0, 3) & 0xf_ffff);
 }
 
-function askedSequence(asked: SipRequest): number | null {
-  const match = /^\s*(\d{1,10})/.exec(header(asked, 'cseq') ?? '');
+function draftSequence(draft: SipRequest): number | null {
+  const match = /^\s*(\d{1,10})/.exec(header(draft, 'cseq') ?? '');
   const sequence = match ? Number(match[1]) : Number.NaN;
   return sequence <= 0x7fff_ffff ? sequence : null;
 }
 
-function nextSequence(dialog: Dialog, asked: SipRequest | null): number {
-  dialog.localSequence = Math.max(dialog.localSequence + 1, (asked && askedSequence(asked)) ?? 0);
+function nextSequence(dialog: Dialog, draft: SipRequest | null): number {
+  dialog.localSequence = Math.max(dialog.localSequence + 1, (draft && draftSequence(draft)) ?? 0);
   return dialog.localSequence;
 }
 
-function maxForwards(asked: SipRequest): string {
-  const value = header(asked, 'max-forwards') ?? '';
+function maxForwards(draft: SipRequest): string {
+  const value = header(draft, 'max-forwards') ?? '';
   return /^\d{1,2}$/.test(value) ? value : '70';
 }
 
-/** Loose routing, or the older strict one when the first route has no `lr`. */
+/** Loose routing, or strict routing if the first route lacks `lr`. */
 function routing(dialog: Dialog): { uri: string; routes: readonly string[] } {
   const [first, ...rest] = dialog.routeSet;
   if (first === undefined) return { uri: dialog.remoteTarget, routes: [] };
@@ -218,7 +215,7 @@ function routing(dialog: Dialog): { uri: string; routes: readonly string[] } {
   return { uri: formatUri(firstUri), routes: [...rest, `<${dialog.remoteTarget}>`] };
 }
 
-/** `localhost` in what the application wrote stands for the address it cannot know; bare URIs gain brackets. */
+/** Replaces the application's `localhost` by our address, and adds brackets to bare URIs. */
 function localized(line: SipHeader, local: LocalAddress, contact: ContactKind): SipHeader {
   if (line.key !== 'contact' && line.key !== 'p-asserted-identity') return line;
   const values = headers({ kind: 'request', method: '', uri: '', headers: [line], body: Buffer.alloc(0) }, line.key);
@@ -231,7 +228,7 @@ function localized(line: SipHeader, local: LocalAddress, contact: ContactKind): 
   return { ...line, value: written.join(', ') };
 }
 
-/** A Contact must be reachable, so it gets port and transport too. */
+/** A Contact must be reachable, so it also gets port and transport. */
 function withoutLocalhost(uriText: string, local: LocalAddress, contact: ContactKind | null): string {
   if (!/^sips?:(?:[^@]*@)?localhost(?![\w.-])/i.test(uriText)) return uriText;
   const uri = parseUri(uriText);

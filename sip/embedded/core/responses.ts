@@ -7,7 +7,7 @@ import {
   type SipResponse,
 } from '../../message/index.ts';
 
-/** A response with what every response copies from its request (RFC 3261 §8.2.6.2), `toTag` added if To has none. */
+/** A response with the headers copied from its request (RFC 3261 §8.2.6.2). Adds `toTag` if To has no tag. */
 export function responseTo(
   request: SipRequest,
   statusCode: number,
@@ -31,19 +31,19 @@ export function responseTo(
   return response;
 }
 
-/** The response that an unanswered request of ours is said to have got (RFC 3261 §8.1.3.1). */
+/** The generated response to a request without a response (RFC 3261 §8.1.3.1). */
 export function synthesizedResponse(request: SipRequest, why: 'timeout' | 'transport'): SipResponse {
   return why === 'timeout'
     ? responseTo(request, 408, 'Request Timeout', null)
     : responseTo(request, 503, 'Service Unavailable', null);
 }
 
-/** Otherwise as it came: its sender may compare. */
+/** Keeps the rest unchanged, because its sender may compare it. */
 export function withTag(to: string, tag: string): string {
   try {
     return parseNameAddr(to).params.has('tag') ? to : `${to};tag=${tag}`;
   } catch {
-    // A 400 for a To that cannot be read returns it as it came.
+    // A 400 for an invalid To returns it unchanged.
     return to;
   }
 }

@@ -5,11 +5,11 @@ import type { Dialog, EndDialog } from './dialogs.ts';
 interface SessionTimersOptions {
   clock: Clock;
   endDialog: EndDialog;
-  /** Asks the peer to agree to so many further seconds; a refusal comes to `refused`. */
+  /** Requests this number of further seconds from the peer. A rejection is passed to `refused`. */
   refresh: (dialog: Dialog, seconds: number) => void;
 }
 
-/** RFC 4028: refreshes the sessions that we are to refresh, and ends every session that was not refreshed in time. */
+/** RFC 4028: refreshes sessions when that is our role, and ends sessions that were not refreshed in time. */
 export class SessionTimers {
   readonly #options: SessionTimersOptions;
 
@@ -18,7 +18,7 @@ export class SessionTimers {
   }
 
   /**
-   * Takes what a 2xx to an INVITE or UPDATE agrees on, in place of what was agreed before; without an interval the session
+   * Applies the agreement of a 2xx to an INVITE or UPDATE, replacing an earlier one. Without an interval the session
    * does not expire (§7.2).
    * @param isOurRequest whether we are the UAC of that request
    */
@@ -29,7 +29,7 @@ export class SessionTimers {
     const { clock, endDialog } = this.#options;
     const seconds = Math.max(LEAST_SESSION_S, agreed.seconds);
     const isOurs = ((agreed.refresher ?? 'uac') === 'uac') === isOurRequest;
-    // The BYE of the side that waits comes first (§10).
+    // The waiting side sends its BYE first (§10).
     const graceS = isOurs ? 0 : Math.min(MOST_GRACE_S, seconds / 3);
     const stopExpiry = clock.after((seconds - graceS) * 1000, () => endDialog(dialog, EXPIRED));
     let stopRefresh = (): void => {};
@@ -46,7 +46,7 @@ export class SessionTimers {
     };
   }
 
-  /** A refresh of ours was refused. Unless the peer has lost the dialog, the next attempt follows. */
+  /** Handles a rejected refresh. If the peer still has the dialog, another attempt follows. */
   refused(dialog: Dialog, response: SipResponse): void {
     const { statusCode } = response;
     if (statusCode === 408 || statusCode === 481) this.#options.endDialog(dialog, EXPIRED);

@@ -25,19 +25,18 @@ export interface SipCoreOptions {
   transports: readonly TransportName[];
   timers: SipTimers;
   resolve: Resolver;
-  /** Which application takes new requests of that method. */
   route: (method: string) => Application | null;
   clock?: Clock;
 }
 
-/** What an application asks to be sent: the four forms of drachtio's `sip` command. */
+/** A message to send: the four forms of drachtio's `sip` command. */
 export type SipCommand =
   | { type: 'response'; transactionId: string; message: SipResponse }
   | { type: 'in-dialog'; dialogId: string; message: SipRequest }
   | { type: 'cancel'; transactionId: string; message: SipRequest }
   | { type: 'new'; proxyUri: string | null; message: SipRequest };
 
-/** The user agent: transactions, dialogs, and the two sides that work on them. Free of sockets and real time. */
+/** The user agent: transactions, dialogs, and its client and server sides. Free of sockets and real time. */
 export class SipCore implements NetworkListener {
   readonly #layer: TransactionLayer;
   readonly #dialogs = new DialogTable();
@@ -96,7 +95,7 @@ export class SipCore implements NetworkListener {
     this.#layer.unreachable(remote);
   }
 
-  /** A request that cannot be read, but answered. */
+  /** Handles a malformed request that can still be answered. */
   onBroken(error: SipParseError, source: Remote): void {
     if (!error.request) return;
     if (error.code === 'BAD_VERSION') this.#refuseStatelessly(error.request, source, 505, 'Version Not Supported');
@@ -120,7 +119,7 @@ export class SipCore implements NetworkListener {
     }
   }
 
-  /** The application is gone: its calls end, what it has not answered is refused. */
+  /** Handles the loss of an application: ends its calls and rejects its pending requests. */
   abandon(application: Application): void {
     this.#server.abandon(application);
     this.#client.abandon(application);
@@ -144,7 +143,7 @@ export class SipCore implements NetworkListener {
   }
 }
 
-/** Without a readable CSeq a request cannot be told from its repetitions. */
+/** Without a valid CSeq, retransmissions cannot be recognised. */
 function isAddressable(request: SipRequest): boolean {
   try {
     parseCSeq(header(request, 'cseq') ?? '');

@@ -34,7 +34,7 @@ interface Routing {
   receive: (response: SipResponse, source: null) => void;
 }
 
-/** Requests that leave us: what `sip` commands ask for, and the BYEs that the server makes of its own accord. */
+/** Outgoing requests: those of `sip` commands, and the server's own BYEs and refreshes. */
 export class UserAgentClient {
   readonly #context: CoreContext;
   readonly #invites: Invites;
@@ -50,9 +50,9 @@ export class UserAgentClient {
     return this.#invites.size;
   }
 
-  /** A request outside any dialog. `proxyUri` is the next hop, and no Route header is made of it. */
-  sendNew(application: Application, asked: SipRequest, proxyUri: string | null, done: Done): void {
-    const ready = this.#prepareNew(asked, proxyUri);
+  /** Sends a request outside any dialog. `proxyUri` is the next hop, without a Route header. */
+  sendNew(application: Application, draft: SipRequest, proxyUri: string | null, done: Done): void {
+    const ready = this.#prepareNew(draft, proxyUri);
     if (!ready.ok) {
       done(ready);
       return;
@@ -77,17 +77,17 @@ export class UserAgentClient {
     });
   }
 
-  /** ACK, BYE, re-INVITE, INFO, PRACK and the like. */
-  sendInDialog(application: Application, asked: SipRequest, id: string, done: Done): void {
+  /** Sends ACK, BYE, re-INVITE, INFO, PRACK and the like. */
+  sendInDialog(application: Application, draft: SipRequest, id: string, done: Done): void {
     const known = this.#context.dialogs.withId(id);
     const dialog = known?.application === application ? known : null;
-    if (asked.method === 'ACK') {
-      // drachtio-srf acknowledges refusals too, whose dialog never was.
-      if (dialog) this.#acknowledgements.send(dialog, asked, done);
+    if (draft.method === 'ACK') {
+      // drachtio-srf also acknowledges rejections, which have no dialog.
+      if (dialog) this.#acknowledgements.send(dialog, draft, done);
       else done({ ok: false, reason: AUTOMATIC_ACK });
       return;
     }
-    const ready = dialog ? this.#prepareInDialog(asked, dialog) : refusal(NO_DIALOG);
+    const ready = dialog ? this.#prepareInDialog(draft, dialog) : refusal(NO_DIALOG);
     if (!ready.ok || !dialog) {
       done(ready.ok ? refusal(NO_DIALOG) : ready);
       return;
@@ -107,11 +107,11 @@ export class UserAgentClient {
     });
   }
 
-  cancel(application: Application, transactionId: string, asked: SipRequest, done: Done): void {
-    done(this.#invites.cancel(application, transactionId, asked));
+  cancel(application: Application, transactionId: string, draft: SipRequest, done: Done): void {
+    done(this.#invites.cancel(application, transactionId, draft));
   }
 
-  /** BYE from us, and the same BYE to the application. */
+  /** Sends BYE, and delivers the same BYE to the application. */
   endDialog(dialog: Dialog, reason: EndReason): void {
     if (dialog.state === 'ended') return;
     const isApplications = this.#context.dialogs.withId(dialog.id) === dialog;
@@ -121,7 +121,7 @@ export class UserAgentClient {
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
     const { local } = this.#context;
     const transport = hop?.transport ?? 'udp';
-    const bye = inDialogRequest({ dialog, method: 'BYE', asked: null, local, transport });
+    const bye = inDialogRequest({ dialog, method: 'BYE', draft: null, local, transport });
     bye.headers.push({ key: 'reason', name: 'Reason', value: `SIP;cause=${reason.cause};text="${reason.text}"` });
     if (hop) {
       resolveWithin(this.#context, dialog, hop, (remote) => {
@@ -132,13 +132,13 @@ export class UserAgentClient {
   }
 
   /**
-   * Asks the peer to let the session last for so many further seconds (RFC 4028 §7.4): by an UPDATE without an offer, or
-   * by a re-INVITE that repeats our SDP if the peer does not take UPDATE.
+   * Requests this number of further seconds for the session (RFC 4028 §7.4): by an UPDATE without an offer, or a
+   * re-INVITE that repeats our SDP if the peer lacks UPDATE.
    */
   refreshSession(dialog: Dialog, seconds: number): void {
     const description = dialog.peerTakesUpdate ? null : unencrypted(dialog.localDescription);
     const method = description ? 'INVITE' : 'UPDATE';
-    // The next attempt follows in time.
+    // Another attempt follows in time.
     const isBusy = () => method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite !== null);
     if (isBusy()) return;
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
@@ -147,9 +147,9 @@ export class UserAgentClient {
       ['Supported', 'timer'],
       ['Session-Expires', `${seconds};refresher=uac`],
     ] as const;
-    const asked = createRequest({ method, uri: 'sip:placeholder', headers, body: description ?? '' });
+    const draft = createRequest({ method, uri: 'sip:placeholder', headers, body: description ?? '' });
     const { local } = this.#context;
-    const request = inDialogRequest({ dialog, method, asked, local, transport: hop.transport });
+    const request = inDialogRequest({ dialog, method, draft, local, transport: hop.transport });
     resolveWithin(this.#context, dialog, hop, (remote) => {
       if (!remote || dialog.state === 'ended' || isBusy()) return;
       if (method === 'INVITE') this.#reinviteToRefresh(dialog, request, remote);
@@ -168,7 +168,7 @@ export class UserAgentClient {
     } else this.#context.sessionTimers.refused(dialog, response);
   }
 
-  /** The application hears nothing of it, and the ACK is ours. */
+  /** Without the application, so we send the ACK. */
   #reinviteToRefresh(dialog: Dialog, request: SipRequest, remote: Remote): void {
     const application: Application = {
       isOpen: true,
@@ -189,7 +189,6 @@ export class UserAgentClient {
     });
   }
 
-  /** The application is gone: its calls, which nobody controls any more, end. */
   abandon(application: Application): void {
     this.#invites.abandon(application);
     for (const dialog of this.#context.dialogs.of(application)) {
@@ -200,26 +199,26 @@ export class UserAgentClient {
     }
   }
 
-  #prepareNew(asked: SipRequest, proxyUri: string | null): Ready | Refused {
-    if (asked.method === 'ACK') return refusal(AUTOMATIC_ACK);
-    if (asked.method === 'CANCEL') return refusal('a CANCEL needs the id of its transaction');
-    const hop = reachableHop(this.#context, proxyUri === null ? asked.uri : asUri(proxyUri));
+  #prepareNew(draft: SipRequest, proxyUri: string | null): Ready | Refused {
+    if (draft.method === 'ACK') return refusal(AUTOMATIC_ACK);
+    if (draft.method === 'CANCEL') return refusal('a CANCEL needs the id of its transaction');
+    const hop = reachableHop(this.#context, proxyUri === null ? draft.uri : asUri(proxyUri));
     if (!hop) return refusal(UNREACHABLE);
-    return prepared(hop, () => newRequest(asked, this.#context.local, hop.transport));
+    return prepared(hop, () => newRequest(draft, this.#context.local, hop.transport));
   }
 
-  #prepareInDialog(asked: SipRequest, dialog: Dialog): Ready | Refused {
-    const { method } = asked;
+  #prepareInDialog(draft: SipRequest, dialog: Dialog): Ready | Refused {
+    const { method } = draft;
     if (method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite)) {
       return refusal('another INVITE is in progress within the dialog');
     }
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
     if (!hop) return refusal(UNREACHABLE);
     const { local } = this.#context;
-    return prepared(hop, () => inDialogRequest({ dialog, method, asked, local, transport: hop.transport }));
+    return prepared(hop, () => inDialogRequest({ dialog, method, draft, local, transport: hop.transport }));
   }
 
-  /** A name that does not resolve is a 503 for the application, after the echo of the request it never sent. */
+  /** A name that does not resolve becomes a 503 for the application, after the echo of the unsent request. */
   #route(
     { application, ready: { request, hop }, dialog, receive }: Routing,
     go: (remote: Remote, isResolved: boolean) => void,
@@ -254,18 +253,18 @@ export class UserAgentClient {
       keepDescription(dialog, request);
       this.#context.sessionTimers.agree(dialog, response, true);
     }
-    // After a challenge the application sends the BYE again, with credentials, in the same dialog.
+    // After a challenge the application repeats the BYE with credentials in the same dialog.
     const isChallenge = statusCode === 401 || statusCode === 407;
     if (request.method === 'BYE' && statusCode >= 200 && !isChallenge) this.#context.dialogs.remove(dialog);
   }
 }
 
-/** Null for encrypted media: the answer may bring another key, which the application would not learn. */
+/** Null for encrypted media: the answer may carry another key, which the application would not see. */
 function unencrypted(description: Buffer | null): Buffer | null {
   return description?.includes('a=crypto:') ? null : description;
 }
 
-/** drachtio-srf also takes `address[:port]` for a proxy. */
+/** drachtio-srf also allows `address[:port]` as a proxy. */
 function asUri(proxy: string): string {
   const bare = proxy.trim().replace(/^<([^>]*)>$/, '$1');
   return /^sips?:/i.test(bare) ? bare : `sip:${bare}`;

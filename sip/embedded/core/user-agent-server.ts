@@ -25,29 +25,27 @@ import { addApplicationHeaders, defaultContact, isSips, newTag, sequenceOf } fro
 import { responseTo } from './responses.ts';
 import { type Refusal, refusalOf } from './validation.ts';
 
-/** A request that an application is to answer. */
+/** A request that waits for the application's response. */
 interface Pending {
   readonly incoming: IncomingTransaction;
   readonly application: Application;
-  /** Tag for the To of every response to it. */
   toTag: string;
-  /** Of an in-dialog request, or the one that the first response to an INVITE made. */
+  /** Dialog of an in-dialog request, or the one created by the first response to an INVITE. */
   dialog: Dialog | null;
 }
 
 export interface UserAgentServerOptions {
   context: CoreContext;
   endDialog: EndDialog;
-  /** Who asked for requests of that method. */
   route: (method: string) => Application | null;
 }
 
-/** Requests that reach us (RFC 3261 §8.2, §12.2.2, §13.3, §14.2, §15.1.2), and the answers of the applications. */
+/** Incoming requests (RFC 3261 §8.2, §12.2.2, §13.3, §14.2, §15.1.2), and the applications' responses. */
 export class UserAgentServer {
   readonly #context: CoreContext;
   readonly #options: UserAgentServerOptions;
   readonly #pending = new Map<string, Pending>();
-  /** Dialogs whose 2xx waits for its ACK, by the INVITE's transaction. */
+  /** Dialogs whose 2xx waits for its ACK, by transaction of the INVITE. */
   readonly #answered = new Map<string, Dialog>();
 
   constructor(options: UserAgentServerOptions) {
@@ -59,7 +57,6 @@ export class UserAgentServer {
     return this.#pending.size;
   }
 
-  /** The request belongs to a dialog of ours. */
   isExpected(request: SipRequest): boolean {
     return this.#dialogOf(request) !== null;
   }
@@ -73,7 +70,7 @@ export class UserAgentServer {
     else this.#receiveNew(incoming);
   }
 
-  /** The ACK of a 2xx. The first one goes to the application. */
+  /** Handles the ACK of a 2xx. The first one goes to the application. */
   receiveAck(request: SipRequest, source: Remote): void {
     if (refusalOf(request)) return;
     const dialog = this.#dialogOf(request);
@@ -86,26 +83,25 @@ export class UserAgentServer {
     dialog.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: dialog.id });
   }
 
-  /** An application's response. */
-  respond(application: Application, transactionId: string, asked: SipResponse): SendResult {
+  respond(application: Application, transactionId: string, draft: SipResponse): SendResult {
     const pending = this.#pending.get(transactionId);
     if (!pending || pending.application !== application) {
       return { ok: false, reason: 'unable to find transaction for transaction id provided' };
     }
     const { incoming } = pending;
-    // A tag may be the application's choice until the first response has named one.
-    if (!pending.dialog) pending.toTag = tagOf(header(asked, 'to')) ?? pending.toTag;
-    const response = this.#response(pending, asked);
+    // Until the first response, the application may choose the tag.
+    if (!pending.dialog) pending.toTag = tagOf(header(draft, 'to')) ?? pending.toTag;
+    const response = this.#response(pending, draft);
     if (!response) return { ok: false, reason: 'a header cannot be read, or the body has no Content-Type' };
     const isBye = incoming.request.method === 'BYE';
-    if (incoming.request.method === 'INVITE' && asked.statusCode > 100) this.#followInvite(pending, response);
-    if (incoming.request.method === 'UPDATE' && isSuccess(asked) && pending.dialog) {
-      // A target refresh like a re-INVITE (RFC 3311 §5.2).
+    if (incoming.request.method === 'INVITE' && draft.statusCode > 100) this.#followInvite(pending, response);
+    if (incoming.request.method === 'UPDATE' && isSuccess(draft) && pending.dialog) {
+      // A target refresh, as in a re-INVITE (RFC 3311 §5.2).
       pending.dialog.remoteTarget = contactUri(incoming.request) ?? pending.dialog.remoteTarget;
       keepDescription(pending.dialog, response);
       this.#context.sessionTimers.agree(pending.dialog, response, false);
     }
-    if (asked.statusCode >= 200) this.#pending.delete(transactionId);
+    if (draft.statusCode >= 200) this.#pending.delete(transactionId);
     incoming.server.respond(response);
     const dialogId = isBye ? null : (pending.dialog?.id ?? null);
     return { ok: true, message: response, remote: incoming.remote, transactionId, dialogId };
@@ -123,7 +119,7 @@ export class UserAgentServer {
     this.#answered.delete(incoming.id);
   }
 
-  /** The application is gone: what it has not answered is refused. */
+  /** Rejects the pending requests of an application that is gone. */
   abandon(application: Application): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.application === application) this.#refusePending(pending, UNAVAILABLE);
@@ -142,7 +138,7 @@ export class UserAgentServer {
     }
   }
 
-  /** For a method without application: 503 until one takes calls (RFC 3261 §8.2.1, §21.4.6, §21.5.2). */
+  /** Rejection of a method without application: 503 until one handles calls (RFC 3261 §8.2.1, §21.4.6, §21.5.2). */
   #refusalOfMethod(method: string): Refusal {
     const { route } = this.#options;
     const isKnown = KNOWN_METHODS.has(method);
@@ -178,7 +174,7 @@ export class UserAgentServer {
     this.#hand(incoming, dialog.application, dialog);
   }
 
-  /** Answers the CANCEL and, unless it comes too late, the INVITE (RFC 3261 §9.2). */
+  /** Answers the CANCEL and, if it is not too late, the INVITE (RFC 3261 §9.2). */
   #receiveCancel(incoming: IncomingTransaction): void {
     const { request, source } = incoming;
     const invite = this.#context.layer.cancelledBy(request);
@@ -196,12 +192,12 @@ export class UserAgentServer {
   #hand(incoming: IncomingTransaction, application: Application, dialog: Dialog | null): void {
     const { request, source, id } = incoming;
     this.#pending.set(id, { incoming, application, toTag: newTag(), dialog });
-    // At once, so that a busy application does not make the peer repeat its INVITE (RFC 3261 §17.2.1).
+    // Immediately, so that the peer does not retransmit its INVITE to a busy application (RFC 3261 §17.2.1).
     if (request.method === 'INVITE') incoming.server.respond(responseTo(request, 100, 'Trying', null));
     application.deliverRequest({ request, source, transactionId: id, dialogId: dialog?.id ?? null });
   }
 
-  /** Requests that the peer has in flight within the dialog are ended with it (RFC 3261 §15.1.2). */
+  /** Ends a dialog, and rejects the peer's pending requests in it (RFC 3261 §15.1.2). */
   #endByPeer(dialog: Dialog): void {
     const pending = dialog.incomingInvite ? this.#pending.get(dialog.incomingInvite.id) : null;
     if (pending) this.#refusePending(pending, { statusCode: 487, reasonPhrase: 'Request Terminated' });
@@ -215,7 +211,7 @@ export class UserAgentServer {
     pending.incoming.server.respond(response);
   }
 
-  /** What a response to an INVITE does to its dialog. */
+  /** Applies a response to an INVITE to its dialog. */
   #followInvite(pending: Pending, response: SipResponse): void {
     const { incoming, dialog: existing } = pending;
     const { statusCode } = response;
@@ -269,20 +265,20 @@ export class UserAgentServer {
     return dialog;
   }
 
-  #response(pending: Pending, asked: SipResponse): SipResponse | null {
+  #response(pending: Pending, draft: SipResponse): SipResponse | null {
     const { request, remote } = pending.incoming;
-    const { statusCode } = asked;
-    const response = responseTo(request, statusCode, asked.reasonPhrase, statusCode === 100 ? null : pending.toTag);
-    response.body = asked.body;
+    const { statusCode } = draft;
+    const response = responseTo(request, statusCode, draft.reasonPhrase, statusCode === 100 ? null : pending.toTag);
+    response.body = draft.body;
     const makesDialog = statusCode > 100 && statusCode < 300 && DIALOG_FORMING.has(request.method);
     if (makesDialog) response.headers.push(...request.headers.filter(({ key }) => key === 'record-route'));
     try {
-      addApplicationHeaders(response, asked, this.#context.local, remote.transport, isSips(request.uri));
+      addApplicationHeaders(response, draft, this.#context.local, remote.transport, isSips(request.uri));
     } catch (error) {
       if (error instanceof SipParseError) return null;
       throw error;
     }
-    const needsContact = makesDialog || (request.method === 'UPDATE' && isSuccess(asked));
+    const needsContact = makesDialog || (request.method === 'UPDATE' && isSuccess(draft));
     if (needsContact && !hasHeader(response, 'contact')) {
       appendHeader(response, 'Contact', defaultContact(this.#context.local, remote.transport, isSips(request.uri)));
     }
@@ -316,12 +312,12 @@ function refusalOfReinvite(dialog: Dialog): Refusal | null {
 
 const DIALOG_FORMING: ReadonlySet<string> = new Set(['INVITE', 'SUBSCRIBE']);
 const IN_DIALOG_ONLY: ReadonlySet<string> = new Set(['BYE', 'PRACK', 'UPDATE']);
-/** Those of RFC 3261 and of its registered extensions (IANA "SIP Methods"). */
+/** Methods of RFC 3261 and its registered extensions (IANA "SIP Methods"). */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([
   ...['INVITE', 'ACK', 'BYE', 'CANCEL', 'OPTIONS', 'REGISTER', 'PRACK'],
   ...['SUBSCRIBE', 'NOTIFY', 'PUBLISH', 'INFO', 'REFER', 'MESSAGE', 'UPDATE'],
 ]);
-/** Within dialogs, without anybody asking for them. */
+/** Always allowed within dialogs. */
 const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(['ACK', 'BYE', 'CANCEL', 'PRACK', 'UPDATE']);
 const NO_SUCH_CALL: Refusal = { statusCode: 481, reasonPhrase: 'Call/Transaction Does Not Exist' };
 const UNAVAILABLE: Refusal = { statusCode: 503, reasonPhrase: 'Service Unavailable' };

@@ -16,10 +16,7 @@ export interface Refusal {
   headers?: readonly (readonly [string, string])[];
 }
 
-/**
- * What is wrong with a request that could be read (RFC 3261 §8.2, RFC 4475), or null.
- * Whether the method is served is not judged here.
- */
+/** Error of a parsed request (RFC 3261 §8.2, RFC 4475), or null. Does not check whether the method is supported. */
 export function refusalOf(request: SipRequest): Refusal | null {
   for (const name of ['to', 'from', 'cseq', 'call-id']) {
     const lines = request.headers.filter(({ key }) => key === name);
@@ -55,7 +52,7 @@ function refusalOfSyntax(request: SipRequest): Refusal | null {
   return null;
 }
 
-/** RFC 3261 §8.2.2.3. ACK and CANCEL are never refused so. */
+/** RFC 3261 §8.2.2.3. ACK and CANCEL are exempt. */
 function refusalOfExtensions(request: SipRequest): Refusal | null {
   if (request.method === 'ACK' || request.method === 'CANCEL') return null;
   const unsupported = headers(request, 'require').filter((option) => !SUPPORTED.has(option.toLowerCase()));
@@ -64,8 +61,8 @@ function refusalOfExtensions(request: SipRequest): Refusal | null {
 }
 
 /**
- * RFC 3261 §8.2.3: the body of an INVITE must be SDP, alone or in a multipart body, unless its sender calls it optional;
- * §21.4.7: the sender must accept SDP in return.
+ * RFC 3261 §8.2.3: the body of an INVITE must be SDP, alone or in a multipart body, unless marked as optional. §21.4.7:
+ * the sender must accept SDP in return.
  */
 function refusalOfContent(request: SipRequest): Refusal | null {
   if (request.method !== 'INVITE') return null;
@@ -93,5 +90,5 @@ function badRequest(why: string): Refusal {
 
 const SDP = 'application/sdp';
 const TAKES_SDP: ReadonlySet<string> = new Set([SDP, 'application/*', '*/*']);
-/** Extensions that need nothing from this server; what the application does with them is its own affair. */
+/** Extensions that only concern the application. */
 const SUPPORTED: ReadonlySet<string> = new Set(['replaces', 'norefersub', 'tdialog', 'histinfo', 'eventlist']);

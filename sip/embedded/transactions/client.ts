@@ -8,15 +8,15 @@ export interface ClientOptions {
   send: (request: SipRequest) => void;
   clock: Clock;
   timers: SipTimers;
-  /** Provisional responses, then one final one. */
+  /** Receives provisional responses, then one final one. */
   onResponse: (response: SipResponse) => void;
   onFailure: (why: 'timeout' | 'transport') => void;
   onTerminated: () => void;
 }
 
 /**
- * Client transaction of everything but INVITE and ACK (RFC 3261 §17.1.2). `trying` and `proceeding` repeat the request
- * (Timer E) until a final response or Timer F; `completed` absorbs repeated responses for Timer K.
+ * Client transaction of everything but INVITE and ACK (RFC 3261 §17.1.2). `trying` and `proceeding` retransmit the
+ * request (Timer E) until a final response or Timer F; `completed` absorbs retransmitted responses for Timer K.
  */
 export class ClientTransaction {
   readonly request: SipRequest;

@@ -1,11 +1,14 @@
 import { createRequest, header, parseCSeq, type SipRequest, type SipResponse } from '../../message/index.ts';
 
-/** The ACK of a refusal belongs to the INVITE's transaction: same branch, the refusal's To (RFC 3261 §17.1.1.3). */
+/**
+ * The ACK of a rejection, which belongs to the INVITE's transaction: same branch, the rejection's To (RFC 3261
+ * §17.1.1.3).
+ */
 export function acknowledgeFailure(invite: SipRequest, response: SipResponse): SipRequest {
   return sameHop(invite, 'ACK', header(response, 'to') ?? header(invite, 'to') ?? '');
 }
 
-/** A CANCEL copies what identifies the request it cancels (RFC 3261 §9.1). */
+/** The CANCEL of a request, with the headers that identify it (RFC 3261 §9.1). */
 export function cancelOf(invite: SipRequest): SipRequest {
   return sameHop(invite, 'CANCEL', header(invite, 'to') ?? '');
 }

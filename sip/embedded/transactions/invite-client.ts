@@ -7,24 +7,27 @@ export type InviteClientState = 'calling' | 'proceeding' | 'accepted' | 'complet
 
 export interface InviteClientOptions {
   request: SipRequest;
-  /** True over TCP: nothing is retransmitted. */
+  /** True over TCP: no retransmission. */
   reliable: boolean;
   send: (request: SipRequest) => void;
   clock: Clock;
   timers: SipTimers;
-  /** 100 included. Every 2xx, repeated ones too (RFC 6026): the owner acknowledges. Any other final one only once. */
+  /**
+   * Receives 100 too, and every 2xx, including retransmitted ones (RFC 6026), which the owner acknowledges. Any other
+   * final response only once.
+   */
   onResponse: (response: SipResponse) => void;
-  /** No final response: Timer B, or a transport that failed. Nothing follows. */
+  /** Called last, without a final response: Timer B, or a failed transport. */
   onFailure: (why: 'timeout' | 'transport') => void;
-  /** The first 1xx has come: from here on a CANCEL may be sent (RFC 3261 §9.1). */
+  /** The first 1xx arrived, so a CANCEL may be sent (RFC 3261 §9.1). */
   onCancellable: () => void;
   onTerminated: () => void;
 }
 
 /**
- * INVITE client transaction (RFC 3261 §17.1.1 with RFC 6026). `calling` repeats the INVITE (Timer A) until a response
- * or Timer B; `proceeding` waits for as long as it rings; `accepted` takes 2xx responses for Timer M; `completed`
- * acknowledges repeated refusals for Timer D.
+ * INVITE client transaction (RFC 3261 §17.1.1 with RFC 6026). `calling` retransmits the INVITE (Timer A) until a
+ * response or Timer B; `proceeding` waits without limit; `accepted` takes 2xx responses for Timer M; `completed`
+ * acknowledges retransmitted rejections for Timer D.
  */
 export class InviteClientTransaction {
   readonly request: SipRequest;
@@ -58,13 +61,13 @@ export class InviteClientTransaction {
     else this.#receiveRefusal(response);
   }
 
-  /** The request could not be handed to the network, or the network returned it. */
+  /** The request could not be sent, or was returned by the network. */
   transportFailed(): void {
     if (this.#state === 'calling' || this.#state === 'proceeding') this.#fail('transport');
     else if (this.#state === 'completed') this.#terminate();
   }
 
-  /** After a CANCEL the peer owes a 487; gives up on it after 64 * T1 (RFC 3261 §9.1). */
+  /** After a CANCEL, waits 64 * T1 for the 487 (RFC 3261 §9.1). */
   expectEnd(): void {
     if (this.#state !== 'proceeding') return;
     this.#cancelTimeout();

@@ -8,15 +8,16 @@ export interface InviteServerOptions {
   send: (response: SipResponse) => void;
   clock: Clock;
   timers: SipTimers;
-  /** A 2xx was repeated for 64 * T1 and never acknowledged: the dialog must end (RFC 3261 §13.3.1.4). */
+  /** A 2xx was retransmitted for 64 * T1 without an ACK: the dialog must end (RFC 3261 §13.3.1.4). */
   onNotAcknowledged: () => void;
   onTerminated: () => void;
 }
 
 /**
- * INVITE server transaction (RFC 3261 §17.2.1 with RFC 6026). `proceeding` repeats its last response when the INVITE is
- * repeated; `completed` repeats a refusal (Timer G) until its ACK or Timer H; `confirmed` absorbs ACKs for Timer I;
- * `accepted` absorbs INVITEs for Timer L and repeats the 2xx until `acknowledged()`, over TCP too.
+ * INVITE server transaction (RFC 3261 §17.2.1 with RFC 6026). `proceeding` repeats its last response for a
+ * retransmitted INVITE; `completed` retransmits a rejection (Timer G) until its ACK or Timer H; `confirmed` absorbs
+ * ACKs for Timer I; `accepted` absorbs INVITEs for Timer L and retransmits the 2xx until `acknowledged()`, over TCP
+ * too.
  */
 export class InviteServerTransaction {
   readonly request: SipRequest;
@@ -36,7 +37,7 @@ export class InviteServerTransaction {
     return this.#state;
   }
 
-  /** @returns false when a final response was given before: the new one is not sent. */
+  /** @returns false, without sending, after an earlier final response. */
   respond(response: SipResponse): boolean {
     if (this.#state !== 'proceeding') return false;
     this.#lastResponse = response;
@@ -46,21 +47,20 @@ export class InviteServerTransaction {
     return true;
   }
 
-  /** A repeated INVITE. */
   receiveAgain(): void {
-    // In `accepted` the 2xx is repeated by its own timer, not by the INVITE's (RFC 6026 §7.1).
+    // In `accepted` only the timer retransmits the 2xx (RFC 6026 §7.1).
     const repeats = this.#state === 'proceeding' || this.#state === 'completed';
     if (repeats && this.#lastResponse) this.#options.send(this.#lastResponse);
   }
 
-  /** An ACK with this INVITE's branch, which is the ACK of a refusal. */
+  /** Handles an ACK with this INVITE's branch, which acknowledges a rejection. */
   receiveAck(): void {
     if (this.#state !== 'completed') return;
     this.#state = 'confirmed';
     this.#endAfter(this.#options.reliable ? 0 : this.#options.timers.t4Ms, () => this.#terminate());
   }
 
-  /** The ACK of a 2xx, which is a transaction of its own and is matched by its dialog. */
+  /** Call for the ACK of a 2xx, which is its own transaction, matched by dialog. */
   acknowledged(): void {
     this.#acknowledged = true;
     if (this.#state === 'accepted') this.#cancelRetransmission();

@@ -18,7 +18,7 @@ import { type InviteClientOptions, InviteClientTransaction } from './invite-clie
 import { InviteServerTransaction } from './invite-server.ts';
 import { ServerTransaction } from './server.ts';
 
-/** A request from the network with its transaction, which the core answers. */
+/** A request from the network with its transaction, for the core to answer. */
 export interface IncomingTransaction {
   readonly id: string;
   readonly request: SipRequest;
@@ -32,13 +32,12 @@ export interface TransactionLayerOptions {
   clock: Clock;
   timers: SipTimers;
   onRequest: (incoming: IncomingTransaction) => void;
-  /** An ACK of a 2xx: it belongs to no transaction. */
+  /** An ACK of a 2xx, which belongs to no transaction. */
   onAck: (request: SipRequest, source: Remote) => void;
   onNotAcknowledged: (incoming: IncomingTransaction) => void;
   onServerTerminated: (incoming: IncomingTransaction) => void;
-  /** True for a request of a call that we know: it is taken, however many others are held. */
+  /** Whether a request belongs to a known call. It is accepted despite overload. */
   isExpected: (request: SipRequest) => boolean;
-  /** More requests at once than the server is ready to hold. */
   onOverload: (request: SipRequest, source: Remote) => void;
 }
 
@@ -55,22 +54,20 @@ interface Outgoing {
   remote: Remote;
 }
 
-/** Matches messages to transactions (RFC 3261 §17.1.3, §17.2.3) and owns them all. */
+/** Owns all transactions and matches messages to them (RFC 3261 §17.1.3, §17.2.3). */
 export class TransactionLayer {
   readonly #options: TransactionLayerOptions;
   readonly #outgoing = new Map<string, Outgoing>();
   readonly #incoming = new Map<string, IncomingTransaction>();
   readonly #identities = new Map<string, IncomingTransaction>();
-  /** Of the requests in `#incoming`. */
   #incomingBytes = 0;
-  /** Where the response that is being handled came from. */
   #responseSource: Remote | null = null;
 
   constructor(options: TransactionLayerOptions) {
     this.#options = options;
   }
 
-  /** The top Via must carry a branch of our own. Call `start()` on the result. */
+  /** The top Via must carry a branch of ours. Call `start()` on the result. */
   createInvite(request: SipRequest, remote: Remote, handlers: InviteHandlers): InviteClientTransaction {
     const key = outgoingKey(request);
     const transaction: InviteClientTransaction = new InviteClientTransaction({
@@ -103,17 +100,16 @@ export class TransactionLayer {
     return transaction;
   }
 
-  /** Sends outside any transaction: the ACK of a 2xx, the refusal of a request that could not be read. */
+  /** Sends outside any transaction: the ACK of a 2xx, or the rejection of a malformed request. */
   send(message: SipMessage, remote: Remote, onFailure: () => void = () => {}): void {
     this.#options.network.send(serializeMessage(message), remote, onFailure);
   }
 
-  /** The response is for a request of ours. */
   isAwaited(response: SipResponse): boolean {
     return this.#outgoing.has(outgoingKey(response));
   }
 
-  /** The request is a retransmission, an ACK or a CANCEL of one that we have. */
+  /** Whether the request is a retransmission, ACK or CANCEL of a known one. */
   isRunning(request: SipRequest): boolean {
     try {
       const method = request.method === 'ACK' || request.method === 'CANCEL' ? 'INVITE' : request.method;
@@ -124,7 +120,7 @@ export class TransactionLayer {
   }
 
   receiveResponse(response: SipResponse, source: Remote): void {
-    // Via of another element on top, or below ours: not for a user agent (RFC 3261 §8.1.3.3).
+    // A second Via means that the response is not for a user agent (RFC 3261 §8.1.3.3).
     if (headers(response, 'via').length !== 1) return;
     const outgoing = this.#outgoing.get(outgoingKey(response));
     if (!outgoing) return;
@@ -146,12 +142,12 @@ export class TransactionLayer {
     return this.#incoming.size >= MAX_INCOMING || this.#incomingBytes >= MAX_INCOMING_BYTES;
   }
 
-  /** The INVITE that a CANCEL is about (RFC 3261 §9.2). */
+  /** The INVITE that a CANCEL refers to (RFC 3261 §9.2). */
   cancelledBy(cancel: SipRequest): IncomingTransaction | null {
     return this.#incoming.get(incomingKey(cancel, 'INVITE')) ?? null;
   }
 
-  /** The same request over another path, seen as a transaction of its own (RFC 3261 §8.2.2.2). */
+  /** Whether the same request arrived over another path as its own transaction (RFC 3261 §8.2.2.2). */
   isMerged(incoming: IncomingTransaction): boolean {
     const first = this.#identities.get(requestIdentity(incoming.request));
     return first !== undefined && first !== incoming;
@@ -234,13 +230,13 @@ function outgoingKey(message: SipMessage): string {
   }
 }
 
-/** Callers have checked that Via and CSeq can be parsed. */
+/** Callers have checked that Via and CSeq are valid. */
 function incomingKey(request: SipRequest, method: string): string {
   const via = parseVia(header(request, 'via') ?? '');
   const branch = via.params.get('branch') ?? '';
   const sentBy = `${via.host}:${via.port ?? ''}`;
   if (branch.length > MAGIC_COOKIE.length && branch.startsWith(MAGIC_COOKIE)) return `${branch}|${sentBy}|${method}`;
-  // RFC 2543 peers, whose branch identifies nothing. The To tag is left out, as an ACK has one and its INVITE has not.
+  // An RFC 2543 branch identifies nothing. Omit the To tag, which an ACK has and its INVITE lacks.
   return `2543|${requestIdentity(request, method)}|${sentBy}|${branch}`;
 }
 
@@ -249,7 +245,7 @@ function requestIdentity(request: SipRequest, method = request.method): string {
   return `${method}|${header(request, 'call-id')}|${tagOf(header(request, 'from')) ?? ''}|${sequence}`;
 }
 
-/** What a held request costs, roughly. */
+/** Approximate memory of a stored request. */
 function sizeOf(request: SipRequest): number {
   let bytes = 1000 + request.uri.length + request.body.length;
   for (const { name, value } of request.headers) bytes += name.length + value.length;
@@ -257,7 +253,7 @@ function sizeOf(request: SipRequest): number {
 }
 
 const MAGIC_COOKIE = 'z9hG4bK';
-/** Each lives for 32 s over UDP: enough for some 450 calls a second, at a few kilobytes each. */
+/** Each lives for 32 s over UDP: enough for about 450 calls a second, at a few kilobytes each. */
 const MAX_INCOMING = 30_000;
 /** 30 000 of the largest requests would be two gigabytes. */
 const MAX_INCOMING_BYTES = 128 * 1024 * 1024;

@@ -12,8 +12,8 @@ export interface ServerOptions {
 }
 
 /**
- * Server transaction of everything but INVITE and ACK (RFC 3261 §17.2.2). Repeated requests get the last response
- * again; `completed` lasts for Timer J. A request that nobody answers is forgotten when its client must have given up.
+ * Server transaction of everything but INVITE and ACK (RFC 3261 §17.2.2). Retransmitted requests get the last response
+ * again; `completed` lasts for Timer J. An unanswered request is dropped when its client must have timed out.
  */
 export class ServerTransaction {
   readonly request: SipRequest;
@@ -32,7 +32,7 @@ export class ServerTransaction {
     return this.#state;
   }
 
-  /** @returns false when a final response was given before: the new one is not sent. */
+  /** @returns false, without sending, after an earlier final response. */
   respond(response: SipResponse): boolean {
     if (this.#state === 'completed' || this.#state === 'terminated') return false;
     this.#lastResponse = response;

@@ -2,8 +2,8 @@ import { lookup } from 'node:dns';
 import { isIP } from 'node:net';
 
 /**
- * The `lookup` of a socket that sends to addresses. Node's own answers a tick later even then, so that what is sent
- * over a connected socket would overtake what was sent over an unconnected one before it.
+ * Synchronous `lookup` for sockets that send to IP addresses. Node's own answers a tick later even then, so a connected
+ * socket would overtake an earlier message of an unconnected one.
  */
 export function addressLookup(
   host: string,

@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 
 /**
- * Whether a certificate proves a SIP domain (RFC 5922 §7.2): by a `sip:` URI or a DNS name among its alternative names,
- * or, if it has neither, by its common name. Unlike in HTTPS, wildcards prove nothing. Addresses need an IP name.
+ * Checks that a certificate proves a SIP domain (RFC 5922 §7.2): by a `sip:` URI or DNS name among its alternative
+ * names or, without either, by its common name. Unlike in HTTPS, wildcards prove nothing. Addresses need an IP name.
  */
 export function certificateError(name: string, certificate: PeerCertificate): Error | undefined {
   if (isIP(name) !== 0) return checkServerIdentity(name, certificate);
@@ -15,7 +15,7 @@ export function certificateError(name: string, certificate: PeerCertificate): Er
   return Object.assign(error, { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
 }
 
-/** As Node writes them: `DNS:a.example, URI:sip:b.example`. Values that Node had to quote hold no plain name. */
+/** Node's format is `DNS:a.example, URI:sip:b.example`. Quoted values contain no plain name. */
 function alternativeNames(text: string): string[] {
   return text.split(', ').flatMap((each) => {
     const [, kind, value] = /^(DNS|URI):([^"]*)$/.exec(each) ?? [];

@@ -7,26 +7,23 @@ import { openTcpTransport, type TcpTransport } from './tcp-transport.ts';
 import { createTlsSecurity, type TlsSettings } from './tls-security.ts';
 import { openUdpTransport, type UdpTransport } from './udp-transport.ts';
 
+/** `onUntrusted`, `onLimited` and `messagesPerSecond` are described at `EmbeddedSipServerOptions`. */
 export interface NetworkOptions {
   host: string;
   port: number;
   transports: readonly ('udp' | 'tcp')[];
   /** Null: no TLS. */
   tls: TlsSettings | null;
-  /** A TLS peer did not prove its name; `reason` is a code of Node or OpenSSL. */
   onUntrusted: (name: string, reason: string) => void;
   listener: NetworkListener;
-  /** A request that cannot be read, but can be answered. Its Via is stamped. */
+  /** Receives a malformed request that can be answered. Its Via is stamped. */
   onBroken: (error: SipParseError, source: Remote) => void;
-  /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
+  /** A message made us throw. It is dropped, so that it cannot end every call. */
   onFault: (error: unknown) => void;
-  /** That each source may send for long; twice as many at once. */
   messagesPerSecond: number;
-  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
   onLimited: (dropped: DroppedMessages) => void;
-  /** Sees each message that is sent, and each that is taken. Never throws. */
+  /** Receives each sent and each accepted message. Must not throw. */
   onSeen?: (direction: 'sent' | 'received', bytes: Buffer, remote: Remote) => void;
-  /** For deadlines. */
   clock: Clock;
 }
 
@@ -40,7 +37,7 @@ export interface OpenNetwork extends Network {
 
 /**
  * Opens the SIP sockets, UDP and TCP on the same port, TLS on its own.
- * @throws the error of `bind` or `listen`, or of a certificate or key that cannot be used.
+ * @throws the error of `bind` or `listen`, or of an unusable certificate or key.
  */
 export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork> {
   const { listener, onBroken, onFault, onSeen, clock, messagesPerSecond } = options;
@@ -58,7 +55,7 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
   });
   const { receive } = reception;
 
-  /** What sockets call back, where a throw would end the thread. */
+  /** Catches errors in socket callbacks, which would end the thread. */
   const contained = (act: () => void): void => {
     try {
       act();
@@ -103,7 +100,7 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       onSeen?.('sent', bytes, remote);
       const onFailure = (): void => contained(whenFailed);
       if (remote.transport === 'udp' && udp) {
-        // Responses go wherever requests claim to come from, which must not cost a socket each.
+        // Responses to forged sources must not cost a socket each.
         const wantsErrors = bytes.toString('latin1', 0, 4) !== 'SIP/';
         udp.send({ bytes, host: remote.host, port: remote.port, wantsErrors, onFailure });
       } else {
@@ -129,7 +126,7 @@ async function closeAndThrow(opened: ({ close(): Promise<void> } | null)[], erro
   throw error;
 }
 
-/** With "any port", the one that UDP was given may be taken for TCP: then another is tried. */
+/** With "any port", UDP's port may be in use for TCP, so another one is tried. */
 async function openSamePort(
   openUdp: (() => Promise<UdpTransport>) | null,
   openTcp: ((port: number) => Promise<TcpTransport>) | null,

@@ -8,14 +8,14 @@ export interface NextHop {
   transport: TransportName;
   /** Name or address, without brackets. */
   host: string;
-  /** What the URI names, which a certificate must prove (RFC 5922 §4): `host`, unless `maddr` leads elsewhere. */
+  /** Name in the URI, which a certificate must prove (RFC 5922 §4). It differs from `host` only with `maddr`. */
   name: string;
   port: number;
 }
 
 /**
- * @returns null when the URI asks for a transport that is not enabled.
- * @throws SipParseError when it is not a SIP URI.
+ * @returns null if the URI's transport is not enabled.
+ * @throws SipParseError if it is not a SIP URI.
  */
 export function nextHopOf(uriText: string, enabled: readonly TransportName[]): NextHop | null {
   const uri = parseUri(uriText);
@@ -29,8 +29,8 @@ export function nextHopOf(uriText: string, enabled: readonly TransportName[]): N
 export type Resolver = (hop: NextHop, done: (remote: Remote | null) => void) => void;
 
 /**
- * Resolves names with the system's resolver, to an address of our own family; addresses need none. Concurrent requests for a
- * name share one answer in their order, so that an ACK stays ahead of the BYE that follows it.
+ * Resolves names with the system's resolver to an address of our own family. Concurrent requests for a name share one
+ * lookup and keep their order, so that an ACK stays ahead of the BYE that follows it.
  * @param localHost address that the server is bound to
  */
 export function createResolver(localHost: string): Resolver {
@@ -63,7 +63,7 @@ export function remoteAt(hop: NextHop, address: string): Remote {
 
 function transportOf(uri: SipUri, enabled: readonly TransportName[]): TransportName | null {
   const wanted = uri.params.get('transport')?.toLowerCase();
-  // `sips` means TLS over whatever stream is named (RFC 3261 §26.2.2).
+  // `sips` means TLS over the named stream transport (RFC 3261 §26.2.2).
   if (uri.scheme === 'sips') return wanted === undefined || wanted === 'tcp' || wanted === 'tls' ? 'tls' : null;
   if (wanted === undefined) return enabled.includes('udp') ? 'udp' : 'tcp';
   return wanted === 'udp' || wanted === 'tcp' || wanted === 'tls' ? wanted : null;

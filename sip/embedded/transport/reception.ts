@@ -2,27 +2,26 @@ import { header, headers, parseMessage, parseVia, type SipMessage, SipParseError
 import { type NetworkListener, type Remote, stampSource } from './remote.ts';
 import type { SourceLimits } from './source-limits.ts';
 
+/** `onBroken` and `onFault` are described at `NetworkOptions`. */
 export interface ReceptionOptions {
   listener: Pick<NetworkListener, 'onMessage' | 'isExpected'>;
-  /** A request that cannot be read, but can be answered. Its Via is stamped. */
   onBroken: (error: SipParseError, source: Remote) => void;
-  /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
   onFault: (error: unknown) => void;
   limits: SourceLimits;
-  /** Sees the bytes of what is handed on or refused. Never throws. */
+  /** Receives the bytes of accepted and rejected messages. Must not throw. */
   onSeen?: (bytes: Buffer, source: Remote) => void;
-  /** A message was dropped because its source is beyond its limit. Never throws. */
+  /** A message was dropped because its source exceeded its limit. Must not throw. */
   onLimited?: () => void;
 }
 
 export interface Reception {
   /** Never throws. */
   receive(bytes: Buffer, source: Remote): void;
-  /** Messages that were not handed on: noise, broken ones, and those of sources beyond their limit. */
+  /** Dropped messages: noise, malformed ones, and those beyond a limit. */
   dump(): { noise: number; broken: number; limited: number; sources: number };
 }
 
-/** Reads what the sockets received, and hands on what is SIP. */
+/** Filters and parses received bytes, and passes on SIP messages. */
 export function createReception({
   listener,
   onBroken,
@@ -53,7 +52,7 @@ export function createReception({
 
   return {
     receive(bytes, source) {
-      // Keepalives (CRLF, zeros), STUN and RTP start with no letter (RFC 5626 §4.4, RFC 5389 §6).
+      // Keepalives (CRLF, zeros), STUN and RTP do not start with a letter (RFC 5626 §4.4, RFC 5389 §6).
       if (bytes.length < SHORTEST_MESSAGE || !startsMethod(bytes[0])) {
         counts.noise++;
         return;
@@ -84,7 +83,7 @@ function stampTopVia(request: SipMessage & { kind: 'request' }, source: Remote):
   stampSource(request, parseVia(via), source);
 }
 
-/** Without a Via there is no way back, and an ACK is never answered. */
+/** A request without a Via, and an ACK, cannot be answered. */
 function canAnswer(request: SipMessage & { kind: 'request' }, source: Remote): boolean {
   if (request.method === 'ACK' || headers(request, 'via').length === 0) return false;
   try {
@@ -95,7 +94,7 @@ function canAnswer(request: SipMessage & { kind: 'request' }, source: Remote): b
   }
 }
 
-/** Methods are tokens (RFC 3261 §25.1), which RFC 4475 §3.1.1.2 takes at its word. */
+/** Methods are tokens (RFC 3261 §25.1), with all the characters that RFC 4475 §3.1.1.2 uses. */
 function startsMethod(byte: number | undefined): boolean {
   return byte !== undefined && TOKEN_BYTES.has(byte);
 }

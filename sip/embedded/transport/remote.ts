@@ -10,31 +10,31 @@ import {
 
 export type TransportName = 'udp' | 'tcp' | 'tls';
 
-/** Where a message came from or goes to. */
+/** Source or destination of a message. */
 export interface Remote {
   transport: TransportName;
   /** An IP address, without brackets. */
   host: string;
   port: number;
-  /** TCP and TLS: the connection a request came on, which its responses use while it is open (RFC 3261 §18.2.2). */
+  /** TCP and TLS: the connection of a request, which its responses use while it is open (RFC 3261 §18.2.2). */
   connectionId: number | null;
   /** TLS: the name or address that the peer's certificate must prove. Default: `host`. */
   name?: string;
 }
 
-/** What the SIP core needs from the network. */
+/** The network port of the SIP core. */
 export interface Network {
-  /** `onFailure` is called at most once, and never before `send` has returned. */
+  /** Calls `onFailure` at most once, always asynchronously. */
   send(bytes: Buffer, remote: Remote, onFailure: () => void): void;
-  /** A peer that owed an answer gave none: its connection may be dead, so the next request opens another one. */
+  /** A peer did not respond: its connection may be dead, so the next request opens another one. */
   distrust(remote: Remote): void;
 }
 
 export interface NetworkListener {
   onMessage(message: SipMessage, source: Remote): void;
-  /** True if a message belongs to a call or a request of ours. */
+  /** Whether a message belongs to a call or a request of ours. */
   isExpected(message: SipMessage): boolean;
-  /** Nobody listens there (ICMP), or the connection was closed: requests in flight to it are lost. */
+  /** The port is closed (ICMP), or the connection was: pending requests to it are lost. */
   onUnreachable(remote: Remote): void;
 }
 
@@ -47,7 +47,7 @@ export function remoteKey(remote: Remote): string {
   return `${remote.transport}:${remote.host}:${remote.port}`;
 }
 
-/** Notes the real source in the top Via, which later tells where responses go (RFC 3261 §18.2.1, RFC 3581 §4). */
+/** Writes the actual source into the top Via, for routing responses (RFC 3261 §18.2.1, RFC 3581 §4). */
 export function stampSource(request: SipRequest, via: Via, source: Remote): void {
   const wantsPort = via.params.has('rport');
   if (wantsPort) via.params.set('rport', String(source.port));
@@ -55,12 +55,12 @@ export function stampSource(request: SipRequest, via: Via, source: Remote): void
   replaceTopVia(request, via);
 }
 
-/** Where the response to a request goes whose Via was stamped (RFC 3261 §18.2.2). */
+/** Destination of the response to a request with a stamped Via (RFC 3261 §18.2.2). */
 export function responseRemote(request: SipRequest, source: Remote): Remote {
   const via = parseVia(header(request, 'via') ?? '');
-  // Should its connection be closed by then, the peer listens where its Via says.
+  // If its connection has closed by then, the peer listens at the port in its Via.
   if (source.transport !== 'udp') return { ...source, port: via.port ?? defaultPort(source.transport) };
-  // `maddr` is not followed: it would let anybody aim our responses at a third party.
+  // Ignores `maddr`, which could direct our responses at a third party.
   if (via.params.has('rport')) return source;
   return { ...source, port: via.port ?? 5060 };
 }
@@ -73,7 +73,7 @@ function replaceTopVia(request: SipRequest, via: Via): void {
   request.headers[index] = { ...line, value: formatVia(via) + line.value.slice(comma) };
 }
 
-/** Length of the first element of a Via line; Via values hold no quoted commas worth the name. */
+/** Length of the first element of a Via line. Quoted commas do not occur in Via. */
 function topValueLength(line: string): number {
   const comma = line.indexOf(',');
   return comma === -1 ? line.length : comma;

@@ -1,9 +1,9 @@
 import { networkOf } from '../../../runtime/network-address.ts';
 
 export interface SourceLimitOptions {
-  /** Messages per second that one source may send for long. */
+  /** Sustained messages per second of one source. */
   perSecond: number;
-  /** Messages that it may send at once after a pause. */
+  /** Burst after a pause. */
   burst: number;
   /** Monotonic time; tests replace it. */
   nowMs?: () => number;
@@ -12,9 +12,9 @@ export interface SourceLimitOptions {
 export type Verdict = 'accepted' | 'expected-only' | 'rejected';
 
 /**
- * A token bucket for each source address, /64 for IPv6. A source that has emptied its bucket may only send what belongs
- * to calls that we know, which costs a twentieth: a carrier sends some five messages for each call of ours. At ten times the bucket,
- * its messages are not even read.
+ * A token bucket per source address, /64 for IPv6. With an empty bucket, only messages of known calls pass. These cost
+ * a twentieth, because a carrier sends about five messages for each call of ours. At ten times the bucket, messages are
+ * not even parsed.
  */
 export class SourceLimits {
   /** Ordered by last use. */
@@ -31,14 +31,13 @@ export class SourceLimits {
     return this.#buckets.size;
   }
 
-  /** Counts one message. */
   take(host: string): Verdict {
     const { perSecond, burst, nowMs } = this.#options;
     const source = networkOf(host);
     const now = nowMs();
     const bucket = this.#buckets.get(source) ?? { tokens: burst, atMs: now };
     const refilled = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond);
-    // The bucket goes below zero, so that expected messages are counted too.
+    // The bucket may be negative, so that expected messages count too.
     bucket.tokens = Math.max(refilled - 1, -READ_AT_MOST * burst);
     bucket.atMs = now;
     this.#buckets.delete(source);
@@ -48,13 +47,12 @@ export class SourceLimits {
     return bucket.tokens > -READ_AT_MOST * burst ? 'expected-only' : 'rejected';
   }
 
-  /** The message that was counted last belongs to a call that we know. */
+  /** Call if the last counted message belongs to a known call. */
   refund(host: string): void {
     const bucket = this.#buckets.get(networkOf(host));
     if (bucket !== undefined) bucket.tokens = Math.min(this.#options.burst, bucket.tokens + EXPECTED_REFUND);
   }
 
-  /** A message of this source was dropped. */
   drop(host: string): void {
     this.#droppedInAll++;
     const source = networkOf(host);
@@ -62,7 +60,6 @@ export class SourceLimits {
     if (count > 0 || this.#dropped.size < MAX_SOURCES) this.#dropped.set(source, count + 1);
   }
 
-  /** What was dropped since the last call. */
   takeDropped(): DroppedMessages {
     const most = [...this.#dropped].sort(([, one], [, other]) => other - one).slice(0, SHOWN_SOURCES);
     const taken = { total: this.#droppedInAll, sources: most.map(([host, dropped]) => ({ host, dropped })) };
@@ -71,7 +68,7 @@ export class SourceLimits {
     return taken;
   }
 
-  /** A forgotten source starts with a full bucket, so forged sources can only make room, not take it. */
+  /** A forgotten source starts with a full bucket, so forged sources cannot lock others out. */
   #forgetOldest(): void {
     if (this.#buckets.size <= MAX_SOURCES) return;
     const oldest = this.#buckets.keys().next().value;
@@ -79,10 +76,9 @@ export class SourceLimits {
   }
 }
 
-/** Messages that were dropped because their source was beyond its limit. */
 export interface DroppedMessages {
   total: number;
-  /** Those that lost most, at most five. */
+  /** The most affected sources, at most five. */
   sources: { host: string; dropped: number }[];
 }
 

@@ -10,11 +10,10 @@ export interface TcpTransportOptions {
   host: string;
   port: number;
   clock?: Clock;
-  /** Makes the streams TLS. */
   security?: TlsSecurity;
-  /** TLS: a peer did not prove its name, or broke off the handshake. */
+  /** TLS: a peer did not prove its name, or aborted the handshake. */
   onUntrusted?: (name: string, reason: string) => void;
-  /** A connection was closed, and none to its peer is left: requests sent over it are lost unless they were answered. */
+  /** The last connection to a peer was closed: pending requests over it are lost. */
   onClosed?: (host: string, port: number) => void;
   onFrame: (bytes: Buffer, host: string, port: number, connectionId: number) => void;
 }
@@ -22,9 +21,9 @@ export interface TcpTransportOptions {
 export interface TcpTransport {
   /** 0: it does not listen. */
   readonly port: number;
-  /** New requests to that address get another connection; the old one is left to its calls. */
+  /** New requests to that address use another connection; the old one stays for its calls. */
   distrust(remote: Pick<Remote, 'host' | 'port'>): void;
-  /** Uses the connection with that id while it is open, else one to that address and name, else a new one. */
+  /** Uses the connection with that id if open, else one to that address and name, else a new one. */
   send(bytes: Buffer, remote: Omit<Remote, 'transport'>, onFailure: () => void): void;
   close(): Promise<void>;
   dump(): unknown;
@@ -34,16 +33,15 @@ interface Connection {
   id: number;
   host: string;
   port: number;
-  /** Under which requests find it; null for connections that a peer opened over TLS, whose name is not proven. */
+  /** Lookup key for requests; null for inbound TLS connections, whose name is not proven. */
   key: string | null;
   socket: net.Socket;
-  /** Of the message that has begun, or of a stranger's first one. */
+  /** Deadline of the current message, or of a stranger's first one. */
   deadline: (() => void) | null;
-  /** Of what was written while connecting: called when it fails. */
   failures: Set<() => void>;
 }
 
-/** @throws the `listen` error, `EADDRINUSE` included. */
+/** @throws the `listen` error, such as `EADDRINUSE`. */
 export async function openTcpTransport(options: TcpTransportOptions): Promise<TcpTransport> {
   const connections = new Map<number, Connection>();
   const byAddress = new Map<string, Connection>();
@@ -72,7 +70,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     server.on('error', () => {});
   }
 
-  /** Whoever only holds connections open must not keep others out, one byte at a time or none. */
+  /** Closes connections that are idle or send byte by byte, which would keep others out. */
   function expectMessage(connection: Connection): void {
     connection.deadline ??= clock.after(MESSAGE_WITHIN_MS, () => {
       counts.tooSlow++;
@@ -90,7 +88,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     connections.set(connection.id, connection);
     if (connection.key !== null) byAddress.set(connection.key, connection);
     const framer = new StreamFramer();
-    // A peer that vanished without a word is noticed within a minute, not with the next call.
+    // Detects a vanished peer within a minute instead of at the next call.
     socket.setKeepAlive(true, KEEPALIVE_AFTER_MS);
     socket.setTimeout(IDLE_MS, () => socket.destroy());
     socket.on('data', (chunk) => readChunk(framer, chunk, connection));
@@ -121,12 +119,12 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     } catch (error) {
       if (!(error instanceof SipParseError)) throw error;
       counts.unreadable++;
-      // Where the next message starts is no longer known.
+      // The start of the next message is unknown.
       connection.socket.destroy();
     }
   }
 
-  /** A peer that sends pings and reads no answers is dropped, like any that does not read. */
+  /** Drops a peer that pings without reading, like any that does not read. */
   function answerPing(socket: net.Socket): void {
     if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy();
     else socket.write('\r\n');
@@ -150,7 +148,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     return adopt(socket, { host, port, key });
   }
 
-  /** Over TLS a connection is good for the name that it was opened for (RFC 5922 §7.5). */
+  /** A TLS connection is valid only for the name that it was opened for (RFC 5922 §7.5). */
   function keyOf({ host, port, name }: Pick<Remote, 'host' | 'port' | 'name'>): string {
     return security ? `${name ?? host}@${host}:${port}` : `${host}:${port}`;
   }
@@ -168,7 +166,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
         return;
       }
       failures.add(onFailure);
-      // The callback may come before `close` does: whoever is first takes the failure away.
+      // The callback may come before `close`: the first one reports the failure.
       socket.write(bytes, (error) => {
         if (failures.delete(onFailure) && error) onFailure();
       });
@@ -185,7 +183,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
         if (socket.connecting) socket.destroy();
         else socket.destroySoon();
       }
-      // Whoever does not read would keep us open for as long as he likes.
+      // A peer that does not read would delay the close indefinitely.
       const timer = setTimeout(() => {
         for (const { socket } of connections.values()) socket.destroy();
       }, CLOSE_GRACE_MS);
@@ -210,9 +208,9 @@ function reasonOf(error: Error): string {
 }
 
 const MAX_CONNECTIONS = 2048;
-/** Beyond what the kernel holds already: only a peer that does not read at all gets there. */
+/** On top of the kernel's buffers. Only a peer that reads nothing reaches it. */
 const MAX_UNSENT_BYTES = 256 * 1024;
-/** For a stranger's first message, and for the rest of each message that has begun: 64 * T1. */
+/** For a stranger's first message, and for the rest of each started message: 64 * T1. */
 const MESSAGE_WITHIN_MS = 32_000;
 const CLOSE_GRACE_MS = 500;
 const KEEPALIVE_AFTER_MS = 30_000;

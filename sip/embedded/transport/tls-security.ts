@@ -2,34 +2,34 @@ import { isIP } from 'node:net';
 import tls from 'node:tls';
 import { certificateError } from './certificate-name.ts';
 
-/** PEM texts, so that they can be handed to a thread. */
+/** PEM texts, so that they can be passed to a thread. */
 export interface TlsSettings {
   /** Port of the listener, which is opened only with a certificate; 0 for any. */
   port: number;
-  /** Ours: the listener shows it, and so do connections to peers that ask for one. */
+  /** Our certificate, for the listener and for peers that request one. */
   certificate: { cert: string; key: string } | null;
-  /** Authorities whose certificates are believed; null: those of the system and of Node. */
+  /** Trusted authorities; null: those of the system and of Node. */
   ca: string | null;
   /** The listener accepts only peers with a certificate of these authorities. */
   demandsClientCertificate: boolean;
 }
 
-/** How connections over TLS are opened and accepted (RFC 3261 §26.3.1, RFC 5922). */
+/** TLS parameters of connections (RFC 3261 §26.3.1, RFC 5922). */
 export interface TlsSecurity {
-  /** Null: nobody may connect. */
+  /** Null: no listener. */
   readonly server: tls.TlsOptions | null;
   /** The socket reports a certificate that does not prove `name` as an error. */
   connect(host: string, port: number, name: string): tls.TLSSocket;
 }
 
-/** @throws the error of OpenSSL when a certificate or key cannot be read, or do not belong together. */
+/** @throws the error of OpenSSL if a certificate or key is invalid, or they do not match. */
 export function createTlsSecurity(settings: TlsSettings): TlsSecurity {
   const contextOptions = (): tls.SecureContextOptions => ({
     ca: settings.ca ?? [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])],
     minVersion: 'TLSv1.2',
     ...settings.certificate,
   });
-  // Reading the authorities takes 20 ms. All connections share them, and without TLS trunks they are never read.
+  // Loading the authorities takes 20 ms. All connections share them; without TLS trunks they are not loaded.
   let secureContext: tls.SecureContext | null = null;
   const sharedContext = (): tls.SecureContext => {
     secureContext ??= tls.createSecureContext(contextOptions());

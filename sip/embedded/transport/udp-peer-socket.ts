@@ -2,20 +2,20 @@ import dgram from 'node:dgram';
 
 export interface PeerSocketOptions {
   type: dgram.SocketType;
-  /** Shared with the socket that hears everybody. */
+  /** Shared with the unconnected socket. */
   localHost: string;
   localPort: number;
   peerHost: string;
   peerPort: number;
   onDatagram: (bytes: Buffer, host: string, port: number) => void;
-  /** An ICMP error: nobody listens there. */
+  /** An ICMP error: the port is closed. */
   onUnreachable: () => void;
-  /** Takes what this socket could not send because it never was connected. */
+  /** Takes over datagrams that this socket could not send because it never connected. */
   onUnsent: (bytes: Buffer, onFailure: () => void) => void;
   onClosed: () => void;
 }
 
-/** A socket connected to one peer. Datagrams wait while it connects; it closes when unused for a minute. */
+/** A socket connected to one peer. It queues datagrams while it connects, and closes after a minute without use. */
 export class PeerSocket {
   readonly #options: PeerSocketOptions;
   readonly #socket: dgram.Socket;
@@ -29,7 +29,7 @@ export class PeerSocket {
     const { type, localHost, localPort, peerHost, peerPort } = options;
     const socket = dgram.createSocket({ type, reusePort: true });
     this.#socket = socket;
-    // Until it is connected this socket may be handed anybody's datagrams, so it reads them like the main one.
+    // Until it is connected this socket may receive datagrams of any peer, so it handles them like the main one.
     socket.on('message', (bytes, source) => options.onDatagram(bytes, source.address, source.port));
     socket.on('error', (error) => this.#failed(error));
     socket.on('connect', () => this.#connected());
@@ -64,7 +64,7 @@ export class PeerSocket {
   #write(bytes: Buffer, onFailure: () => void): void {
     this.#socket.send(bytes, (error) => {
       if (!error) return;
-      // A pending ICMP error is reported to whatever is sent next; other errors say nothing about the peer.
+      // A pending ICMP error is reported on the next send; other errors say nothing about the peer.
       if (isUnreachable(error)) this.#options.onUnreachable();
       onFailure();
     });
@@ -76,7 +76,7 @@ export class PeerSocket {
     for (const { bytes, onFailure } of waiting) this.#write(bytes, onFailure);
   }
 
-  /** Without descriptors or a route to the peer there is no connection; what waits is then tried without one. */
+  /** Connecting fails without descriptors or a route. Queued datagrams are then sent unconnected. */
   #failed(error: Error): void {
     if (this.#waiting !== null) void this.close();
     else if (isUnreachable(error)) this.#options.onUnreachable();

@@ -9,7 +9,7 @@ export interface UdpTransportOptions {
   /** 0 for any. */
   port: number;
   onDatagram: (bytes: Buffer, host: string, port: number) => void;
-  /** An ICMP error: nobody listens at that address. */
+  /** An ICMP error: the port is closed. */
   onUnreachable: (host: string, port: number) => void;
 }
 
@@ -24,21 +24,21 @@ export interface UdpDatagram {
   bytes: Buffer;
   host: string;
   port: number;
-  /** True to be told of a closed port, at the price of a socket for that peer. */
+  /** Reports a closed port, at the cost of a socket for that peer. */
   wantsErrors: boolean;
   onFailure: () => void;
 }
 
 /**
- * One unconnected socket that hears everybody, and beside it, bound to the same port, a connected socket for each peer
- * that was sent something lately: the kernel reports ICMP errors to connected sockets only, and without them a closed
- * port looks like a slow one for 32 seconds. Where ports cannot be shared, there is just the one socket.
+ * One unconnected socket for all peers and, on the same port, a connected socket for each recent destination. Only
+ * connected sockets receive ICMP errors, without which a closed port looks like a slow one for 32 seconds. Where ports
+ * cannot be shared, there is only the one socket.
  *
- * @throws the `bind` error, `EADDRINUSE` included.
+ * @throws the `bind` error, such as `EADDRINUSE`.
  */
 export async function openUdpTransport(options: UdpTransportOptions): Promise<UdpTransport> {
   const type = isIPv6(options.host) ? 'udp6' : 'udp4';
-  // Sharing a port would let a second server start unnoticed beside the first, so the port is first taken alone.
+  // Bind exclusively first, because sharing would let a second server start unnoticed on the same port.
   const exclusive = await bind(dgram.createSocket({ type, lookup: addressLookup }), options.host, options.port);
   const { port } = exclusive.address();
   let main = exclusive;
@@ -87,21 +87,21 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
     port,
     send({ bytes, host: peerHost, port: peerPort, wantsErrors, onFailure }) {
       if (closed) return;
-      // Whoever sends from port 0 cannot be answered, nor connected to.
+      // Port 0 cannot be answered or connected to.
       if (!canShare || !wantsErrors || closing || peerPort === 0) {
         sendUnconnected(bytes, peerHost, peerPort, onFailure);
         return;
       }
       const key = `${peerHost}:${peerPort}`;
       const peer = peers.get(key) ?? openPeer(key, peerHost, peerPort);
-      // The one used last stands last.
+      // Ordered by last use.
       peers.delete(key);
       peers.set(key, peer);
       peer.send(bytes, onFailure);
       evictOldest(peers);
     },
     async close() {
-      // What waits for a peer's socket, such as its BYE, leaves through the main one.
+      // Queued datagrams of a peer's socket, such as its BYE, are sent by the main one.
       closing = true;
       await Promise.all([...peers.values()].map((peer) => peer.close()));
       closed = true;
@@ -128,13 +128,11 @@ function closeSocket(socket: dgram.Socket): Promise<void> {
   return new Promise((resolve) => socket.close(() => resolve()));
 }
 
-/** Bursts of calls must not be lost while JavaScript is busy; a kernel that allows less is no reason to fail. */
+/** Larger buffers survive bursts of calls while JavaScript is busy. A kernel that allows less is not an error. */
 function trySetBuffers(socket: dgram.Socket): void {
   try {
     socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES);
-  } catch {
-    // The default stays.
-  }
+  } catch {}
 }
 
 const MAX_PEERS = 256;

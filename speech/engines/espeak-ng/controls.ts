@@ -1,7 +1,7 @@
 /**
- * What eSpeak NG makes of its controls, measured on Article 1 of the Universal Declaration of Human Rights in American
- * English, German, Hindi and Spanish, with a male and a female variant; between the points a straight line is near
- * enough. Its numbers mean nothing by themselves: a nominal 300 words per minute is 1.6 times the pace of 175.
+ * The effect of eSpeak NG's controls, measured on Article 1 of the Universal Declaration of Human Rights in American
+ * English, German, Hindi and Spanish, with a male and a female variant. Linear between the points. The nominal numbers
+ * are not to scale: 300 words per minute is 1.6 times the pace of 175.
  */
 type Curve = readonly (readonly [asked: number, control: number])[];
 
@@ -48,7 +48,7 @@ const RANGE_OF_FACTOR: Curve = [
   [1.65, 99],
 ];
 
-/** A wider range goes up from the same bottom, so it lifts the median, in semitones. */
+/** In semitones. A wider range starts at the same bottom, so it raises the median. */
 const LIFT_OF_RANGE: Curve = [
   [0, -2.5],
   [10, -2.05],
@@ -62,11 +62,11 @@ export interface EspeakControls {
   rate: number;
   pitch: number;
   range: number;
-  /** How many times as long what it says has to become: it cannot speak slower than its lowest rate. */
+  /** Factor for stretching the output, because eSpeak NG cannot go below its lowest rate. */
   stretch: number;
 }
 
-/** What lies beyond what eSpeak NG can do is brought to the nearest that it can. */
+/** Values beyond eSpeak NG's range become the nearest possible. */
 export function controlsFor(asked: { speed: number; pitchSemitones: number; pitchRange: number }): EspeakControls {
   const range = interpolate(RANGE_OF_FACTOR, asked.pitchRange);
   const lift = interpolate(LIFT_OF_RANGE, range);

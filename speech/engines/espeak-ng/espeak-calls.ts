@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { schemaCheck } from '../../../runtime/schema-check.ts';
 
-/** What the child is asked: `speak` answers with parts of the samples and where words begin. */
+/** Calls to the child: `speak` returns chunks of samples and the starts of words. */
 
 const ClauseSchema = {
   type: 'object',
@@ -40,5 +40,5 @@ export const SpokenPartHead = schemaCheck({
   },
 });
 
-/** What eSpeak NG makes, whatever the voice. */
+/** eSpeak NG's rate for all voices. */
 export const SAMPLE_RATE_HZ = 22_050;

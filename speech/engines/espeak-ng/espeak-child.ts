@@ -8,11 +8,11 @@ import { IpaReader } from './ipa.ts';
 import { mnemonicsOfTable } from './phoneme-table.ts';
 import { spokenText } from './spoken-text.ts';
 
-/** eSpeak NG in a process of its own: its licence (GPL-3) stays there, a program spoken to over a pipe. */
+/** Runs eSpeak NG in a process of its own, reached over a pipe, because of its licence (GPL-3). */
 
-/** A clause that takes longer is no clause: its caller asks for parts of it. */
+/** Limit of a clause. Its caller then splits it. */
 const MOST_SAMPLES = 120 * SAMPLE_RATE_HZ;
-/** After the first block, which somebody waits for. */
+/** After the first block, which a listener waits for. */
 const PART_SAMPLES = 8192;
 const DATA = '/usr/share/espeak-ng-data';
 
@@ -25,7 +25,7 @@ serveEngine(async () => {
     espeak.list_voices().map(({ identifier }) => [identifier.split('/').at(-1)!.toLowerCase(), identifier]),
   );
 
-  function useVoice(voice: string): void {
+  function selectVoice(voice: string): void {
     const isName = /^[a-z0-9-]{2,40}(\+[\w -]{1,40})?$/i.test(voice) && !voice.startsWith('mb');
     const variant = voice.split('+')[1];
     const exists = isName && (variant === undefined || FS.analyzePath(`${DATA}/voices/!v/${variant}`).exists);
@@ -34,7 +34,7 @@ serveEngine(async () => {
     }
   }
 
-  /** Made when it is first needed: the engine is asked for every sound of the language. */
+  /** Created on first use, because the engine must be queried for every sound of the language. */
   function readerFor(voice: string): IpaReader {
     const name = voice.split('+')[0]!.toLowerCase();
     let reader = readers.get(name);
@@ -63,8 +63,8 @@ serveEngine(async () => {
     return ipa;
   }
 
-  function speak({ words, voice, ...asked }: AskedClause, tell: (part: AnswerWithBytes) => void): void {
-    useVoice(voice);
+  function speak({ words, voice, ...asked }: AskedClause, emit: (part: AnswerWithBytes) => void): void {
+    selectVoice(voice);
     const { text, starts } = spokenText(
       words.map((word) => ({ ...word, written: '' })),
       (ipa) => readerFor(voice).read(ipa),
@@ -80,11 +80,11 @@ serveEngine(async () => {
     let samples = 0;
     let lastWord = -1;
 
-    function tellPart(): void {
+    function emitPart(): void {
       const bytes = Buffer.concat(
         blocks.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength)),
       );
-      tell(new AnswerWithBytes({ marks }, bytes));
+      emit(new AnswerWithBytes({ marks }, bytes));
       blocks = [];
       marks = [];
       held = 0;
@@ -99,28 +99,27 @@ serveEngine(async () => {
     espeak.synthesize(text, (block, events) => {
       for (const { type, text_position: position, audio_position: atMs } of events) {
         if (type !== 'word') continue;
-        // Several marks for a number, and out of order for what the engine turns round: the first counts.
+        // A number has several marks, and reordered words have them out of order: the first counts.
         const word = starts.findLastIndex((start) => start <= position - 1);
         if (word <= lastWord) continue;
         lastWord = word;
         marks.push({ word, atMs: atMs * stretch });
       }
       take(stretcher === null ? block : stretcher.push(block));
-      if (held > 0 && (samples === held || held >= PART_SAMPLES)) tellPart();
+      if (held > 0 && (samples === held || held >= PART_SAMPLES)) emitPart();
       return samples > MOST_SAMPLES;
     });
     if (stretcher !== null) take(stretcher.end());
     if (samples > MOST_SAMPLES) throw new SynthesizerError('too_long', 'a clause that takes minutes');
-    if (held > 0 || marks.length > 0) tellPart();
+    if (held > 0 || marks.length > 0) emitPart();
   }
 
   return {
-    speak(argument, _, tell) {
+    speak(argument, _, emit) {
       if (!ClauseArgument.matches(argument)) throw new TypeError('not a clause');
-      speak(argument, tell);
+      speak(argument, emit);
       return null;
     },
-    /** The names and languages of its voices. */
     voices: () =>
       espeak.list_voices().map(({ identifier, languages }) => ({
         name: identifier.split('/').at(-1)!.toLowerCase(),

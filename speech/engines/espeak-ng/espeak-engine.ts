@@ -14,8 +14,8 @@ import { ESPEAK_VOICES } from './espeak-voices.ts';
 const MODEL = 'espeak-ng';
 
 /**
- * eSpeak NG: every language it has. Besides the voices that it lists it speaks their variants, such as `en-us+f3`, which
- * sound like other people.
+ * Creates the eSpeak NG engine with all its languages. Besides the listed voices it accepts their variants, such as
+ * `en-us+f3`, which sound like other people.
  */
 export function createEspeakEngine({ processes }: { processes: number }): SynthesisEngine {
   const voices: readonly EngineVoice[] = ESPEAK_VOICES.map(([name, language]) => ({
@@ -84,7 +84,7 @@ class EspeakSynthesizer implements Synthesizer {
   }
 }
 
-/** For a clause of which nothing can be said. */
+/** For a clause without speakable text. */
 const SILENT_SAMPLES = SAMPLE_RATE_HZ / 100;
 
 function toSynthesizerError(error: unknown): SynthesizerError {

@@ -1,4 +1,7 @@
-/** The voices of eSpeak NG 1.52 as its WebAssembly package brings them: name, and language in BCP 47. A test asks the engine. */
+/**
+ * Voices of eSpeak NG 1.52 in its WebAssembly package: name, and language in BCP 47. A test compares them with the
+ * engine.
+ */
 export const ESPEAK_VOICES: readonly (readonly [name: string, language: string])[] = [
   ['af', 'af'],
   ['am', 'am'],

@@ -1,15 +1,15 @@
-/** Turns IPA into eSpeak NG's mnemonics for a voice: it takes none itself. */
+/** Converts IPA to a voice's eSpeak NG mnemonics, because eSpeak NG does not accept IPA. */
 export class IpaReader {
   readonly #mnemonics = new Map<string, string>();
   readonly #longest: number;
 
-  /** `soundOf` answers with the IPA that the engine says it speaks for a mnemonic, '' for none. */
+  /** `soundOf` returns the IPA that the engine speaks for a mnemonic, '' for none. */
   constructor(mnemonics: readonly string[], soundOf: (mnemonic: string) => string) {
     for (const [ipa, mnemonic] of USUAL) this.#mnemonics.set(ipa, mnemonic);
     const known = new Set<string>();
     for (const mnemonic of mnemonics) {
       const ipa = normalise(soundOf(mnemonic)).replace(/[ˈˌ]/g, '');
-      // A language has several for a sound, as it comes about; the first is as good as any.
+      // A language has several mnemonics for a sound, by origin; the first will do.
       if (ipa === '' || known.has(ipa)) continue;
       known.add(ipa);
       this.#mnemonics.set(ipa, mnemonic);
@@ -17,7 +17,7 @@ export class IpaReader {
     this.#longest = Math.max(...[...this.#mnemonics.keys()].map((ipa) => [...ipa].length));
   }
 
-  /** Null when it has a sound that the language has not. */
+  /** Null if the language lacks one of the sounds. */
   read(ipa: string): string | null {
     const symbols = [...normalise(ipa)];
     let read = '';
@@ -42,11 +42,11 @@ export class IpaReader {
   }
 }
 
-/** Keeps mnemonics apart that would read as one. */
+/** Separates mnemonics that would otherwise read as one. */
 const SEPARATOR = '|';
 const STRESS = new Set(['ˈ', 'ˌ']);
 
-/** The same whatever alphabet of a language, unless its table says otherwise; syllable marks and ties say nothing to it. */
+/** Common to all languages, unless their tables differ; syllable marks and ties have no effect. */
 const USUAL: readonly [ipa: string, mnemonic: string][] = [
   ['ˈ', "'"],
   ['ˌ', ','],

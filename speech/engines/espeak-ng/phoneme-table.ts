@@ -1,7 +1,6 @@
 /**
- * The mnemonics of the phonemes that a voice may use, from eSpeak NG's own `phontab`: a count of tables, and of each the
- * count of its phonemes, the table that it builds on, its name, and the phonemes, 16 bytes each, which begin with the
- * mnemonic.
+ * Reads the mnemonics of a voice's phonemes from eSpeak NG's `phontab`: the number of tables, and for each the number
+ * of its phonemes, its base table, its name, and the phonemes, 16 bytes each, which begin with the mnemonic.
  */
 export function mnemonicsOfTable(phontab: Buffer, name: string): string[] {
   const tables: { name: string; base: number; mnemonics: string[] }[] = [];
@@ -16,7 +15,7 @@ export function mnemonicsOfTable(phontab: Buffer, name: string): string[] {
     tables.push({ name: tableName, base, mnemonics });
   }
   const mnemonics = new Set<string>();
-  // Those of the language before those that it builds on; tables count from 1, and 0 ends the chain.
+  // The language's own phonemes precede those of its base tables. Tables count from 1, and 0 ends the chain.
   for (let index = tables.findIndex((table) => table.name === name); index >= 0; index = tables[index]!.base - 1) {
     for (const mnemonic of tables[index]!.mnemonics) mnemonics.add(mnemonic);
   }

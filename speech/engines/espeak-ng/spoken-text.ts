@@ -1,21 +1,20 @@
 import type { ScriptWord } from '../../text/script.ts';
 
-/** The words of a clause as eSpeak NG is given them. */
+/** A clause as text for eSpeak NG. */
 export interface SpokenText {
   text: string;
-  /** Where each word begins in it, in code points. Words that are not said begin where the next does. */
+  /** Start of each word in code points. A silent word starts where the next does. */
   starts: readonly number[];
 }
 
 /**
- * What would be more than text to eSpeak NG: it reads SSML and entities whether one wants it or not, takes a control
- * character for the start of a command, which would hold for whoever is spoken for next, and stops at NUL. Half a
- * surrogate pair cannot be encoded.
+ * Characters with special meaning to eSpeak NG: it always reads SSML and entities, takes a control character as a
+ * command, which would affect later clauses too, and stops at NUL. A lone surrogate cannot be encoded.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
 const MORE_THAN_TEXT = /[<>\u0000-\u001f\u007f-\u009f]|&(?=[#\w])|\p{Surrogate}/gu;
 
-/** `mnemonicsOf` answers null for sounds that the voice's language has not: such words are spoken as spelt. */
+/** `mnemonicsOf` returns null for sounds that the voice's language lacks: such words are read as spelt. */
 export function spokenText(words: readonly ScriptWord[], mnemonicsOf: (ipa: string) => string | null): SpokenText {
   const starts: number[] = [];
   const parts: string[] = [];
@@ -27,13 +26,13 @@ export function spokenText(words: readonly ScriptWord[], mnemonicsOf: (ipa: stri
     if (part.trim() === '') continue;
     parts.push(part);
     for (const _ of part) codePoints += 1;
-    // The space that joins it to the next.
+    // The space before the next word.
     codePoints += 1;
   }
   return { text: parts.join(' '), starts };
 }
 
-/** Punctuation after a word still says how the sentence goes. */
+/** Punctuation after a word with phonemes still affects intonation. */
 const CLOSING = /[.,;:!?…]+$/u;
 
 /** Two brackets would begin phonemes. */

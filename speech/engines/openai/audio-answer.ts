@@ -2,20 +2,20 @@ import { endianness } from 'node:os';
 import { SynthesizerError } from '../../synthesizer.ts';
 
 /**
- * Samples of an answer as its bytes arrive: bare 16-bit PCM, or a WAV file of it (RIFF, "Multimedia Programming
- * Interface" 1991), whichever the server chose to send. Several channels become one.
+ * Decodes a streamed response: bare 16-bit PCM, or a WAV file with it (RIFF, "Multimedia Programming Interface" 1991),
+ * whichever the server sends. Mixes channels down to one.
  */
 export class AudioAnswer {
   #sampleRateHz: number;
   #channels = 1;
-  /** Null until it is known whether there is a header and all of it is there. */
+  /** Null until the header is complete or known to be absent. */
   #isWav: boolean | null = null;
-  /** Bytes that make no header, or no sample of all channels, yet. */
+  /** Bytes of an incomplete header or sample. */
   #rest: Buffer = Buffer.alloc(0);
-  /** Of the WAV file's samples; Infinity where it does not say. */
+  /** Remaining bytes of the WAV file's samples; Infinity if unknown. */
   #missingBytes = Number.POSITIVE_INFINITY;
 
-  /** @throws SynthesizerError when it is of another kind */
+  /** @throws SynthesizerError for an unsupported type */
   constructor({ contentType, usualRateHz }: { contentType: string | null; usualRateHz: number }) {
     const type = (contentType ?? '')
       .replace(/;[\s\S]*$/, '')
@@ -26,21 +26,21 @@ export class AudioAnswer {
     this.#sampleRateHz = told === undefined ? usualRateHz : requireRate(Number(told));
   }
 
-  /** Of the samples that `push` gave, or is about to give. */
+  /** Rate of the samples that `push` returns. */
   get sampleRateHz(): number {
     return this.#sampleRateHz;
   }
 
-  /** What is whole by now; may be empty. @throws SynthesizerError when it is no audio */
+  /** Returns the complete samples; may be empty. @throws SynthesizerError if it is not audio */
   push(bytes: Uint8Array): Int16Array<ArrayBuffer> {
     this.#rest = this.#rest.byteLength === 0 ? Buffer.from(bytes) : Buffer.concat([this.#rest, bytes]);
     if (this.#isWav === null && !this.#readStart()) return new Int16Array(0);
     return this.#takeSamples();
   }
 
-  /** What is left when there is no more. @throws SynthesizerError when some is missing */
+  /** Returns the rest at the end. @throws SynthesizerError if the response is incomplete */
   end(): Int16Array<ArrayBuffer> {
-    // Too short to begin as a WAV file does.
+    // Too short for a WAV header.
     if (this.#isWav === null && this.#rest.byteLength < START_BYTES) this.#isWav = false;
     if (this.#isWav === null) throw notAudio('ends in the middle of its header');
     const samples = this.#takeSamples();
@@ -93,7 +93,7 @@ export class AudioAnswer {
 
   #takeSamples(): Int16Array<ArrayBuffer> {
     const blockBytes = 2 * this.#channels;
-    // Behind the samples of a WAV file other things may follow.
+    // Other chunks may follow the samples of a WAV file.
     const usable = Math.min(this.#rest.byteLength, this.#missingBytes);
     const count = Math.floor(usable / blockBytes);
     const interleaved = new Int16Array(count * this.#channels);
@@ -106,21 +106,21 @@ export class AudioAnswer {
   }
 }
 
-/** Those of PCM and WAV, and those of servers that do not know what they send. */
+/** Types of PCM and WAV, and of servers that set no proper type. */
 const CONTENT_TYPES: ReadonlySet<string> = new Set([
   ...['audio/pcm', 'audio/x-pcm', 'audio/raw', 'audio/x-raw'],
   ...['audio/wav', 'audio/x-wav', 'audio/wave', 'audio/vnd.wave'],
   ...['application/octet-stream', 'binary/octet-stream', ''],
 ]);
-/** Of RIFF, its length and WAVE. */
+/** `RIFF`, its length and `WAVE`. */
 const START_BYTES = 12;
-/** MP3 with a tag, Ogg and FLAC; and what begins like a page or JSON. */
+/** MP3 with a tag, Ogg, FLAC, HTML and JSON. */
 const OTHER_FORMATS = /^(?:ID3|OggS|fLaC|<!doctype|<html|\{"error)/i;
 /** PCM, and the extensible format, which is PCM unless it has other sample sizes. */
 const PCM_FORMATS: ReadonlySet<number> = new Set([1, 0xfffe]);
 const MOST_HEADER_BYTES = 65_536;
 
-/** What servers write that do not know yet how long it will be. */
+/** Servers write these when the length is not known yet. */
 function isUnknownLength(length: number): boolean {
   return length === 0 || length >= 0x7fff_0000;
 }

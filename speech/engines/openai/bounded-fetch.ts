@@ -1,4 +1,4 @@
-/** A `fetch` that reads so many bytes of an answer and no more, and follows no redirect with the key and the audio. */
+/** A `fetch` that limits the length of a response, and follows no redirects, which would leak the key and the audio. */
 export function fetchAtMost(mostBytes: number): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, { ...init, redirect: 'error' });
@@ -17,7 +17,7 @@ async function readAtMost({ body }: Response, mostBytes: number): Promise<Buffer
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
-    // Leaving the loop lets go of the connection.
+    // Leaving the loop closes the connection.
     if (bytes > mostBytes) throw new LongAnswerError(`its answer is longer than ${mostBytes} bytes`);
     chunks.push(chunk);
   }

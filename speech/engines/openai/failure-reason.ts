@@ -1,6 +1,6 @@
 import { LongAnswerError } from './bounded-fetch.ts';
 
-/** Why a request failed. The package says `Connection error.` and `fetch` that it failed; the deepest cause says why. */
+/** Why a request failed. The package and `fetch` only report a connection error; the innermost cause says why. */
 export function reasonOf(error: unknown): string {
   let deepest = error;
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause;
@@ -9,7 +9,7 @@ export function reasonOf(error: unknown): string {
   return deepest.message || code || deepest.name;
 }
 
-/** The same for clients: a code of Node, and no words of the server. */
+/** The same for clients: an error code of Node, without the server's text. */
 export function faultOf(error: unknown): string {
   let deepest = error;
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause;

@@ -5,32 +5,32 @@ import { fetchAtMost } from './bounded-fetch.ts';
 import { OpenAiRecognizer } from './openai-recognizer.ts';
 
 export interface OpenAiEngineOptions {
-  /** With its version, such as `http://gpu:8000/v1`. */
+  /** Includes the version, such as `http://gpu:8000/v1`. */
   baseUrl: string;
-  /** Null for servers that ask for none. */
+  /** Null for servers without authentication. */
   apiKey: string | null;
   model: string;
-  /** How many utterances may be on their way at a time. */
+  /** Limit of concurrent utterances. */
   maxRequests: number;
-  /** ISO 639-1; default those of Whisper. */
+  /** ISO 639-1; default: Whisper's languages. */
   languages?: readonly string[];
-  /** Until the whole answer is there. Default 60 s. */
+  /** Timeout of the whole response. Default 60 s. */
   answerWithinMs?: number;
 }
 
-/** Any server with OpenAI's `/audio/transcriptions`. */
+/** An engine for any server with OpenAI's `/audio/transcriptions`. */
 export function createOpenAiEngine(options: OpenAiEngineOptions): RecognitionEngine {
   const { apiKey, model, maxRequests, languages = WHISPER_LANGUAGES } = options;
   const client = new OpenAI({
     baseURL: options.baseUrl.replace(/\/+$/, ''),
-    // Given in full, since the package would take what is left out from the environment.
+    // Every option is set, because the package reads omitted ones from the environment.
     apiKey: apiKey ?? 'none',
     organization: null,
     project: null,
     logLevel: 'off',
     ...(apiKey === null && { defaultHeaders: { Authorization: null } }),
     timeout: options.answerWithinMs ?? 60_000,
-    // Whether something is tried again is for the host to decide.
+    // Retries are the caller's task.
     maxRetries: 0,
     fetch: fetchAtMost(MOST_ANSWER_BYTES),
   });
@@ -43,8 +43,8 @@ export function createOpenAiEngine(options: OpenAiEngineOptions): RecognitionEng
     boostsKeywords: true,
     hasConfidence: true,
   };
-  // Learned once for all instances.
-  const server = { client, secret: apiKey, tellsWords: true };
+  // Shared by all instances.
+  const server = { client, secret: apiKey, supportsVerboseJson: true };
   return {
     name: 'openai',
     maxInstances: maxRequests,
@@ -53,5 +53,5 @@ export function createOpenAiEngine(options: OpenAiEngineOptions): RecognitionEng
   };
 }
 
-/** The words of an utterance of ten minutes are 300 kB at most. */
+/** The words of an utterance of ten minutes have at most 300 kB. */
 const MOST_ANSWER_BYTES = 4_000_000;

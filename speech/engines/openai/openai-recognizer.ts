@@ -12,16 +12,16 @@ import { serverRefusal } from './server-refusal.ts';
 import { type TranscriptionContext, toRecognition } from './transcription.ts';
 import { encodeWav } from './utterance-wav.ts';
 
-/** What all recognizers of a server share. */
+/** State shared by all recognizers of a server. */
 export interface TranscriptionServer {
   client: OpenAI;
-  /** The key, which no error may tell. */
+  /** The key, which must not appear in errors. */
   secret: string | null;
-  /** Whether it answers in `verbose_json`, with words and times: found out by trying. */
-  tellsWords: boolean;
+  /** Whether the server supports `verbose_json`, with words and times. Detected by trying. */
+  supportsVerboseJson: boolean;
 }
 
-/** Gathers an utterance and has it transcribed when it is over. */
+/** Buffers an utterance and sends it to the server at its end. */
 export class OpenAiRecognizer implements Recognizer {
   readonly description: RecognizerDescription;
   readonly #server: TranscriptionServer;
@@ -65,7 +65,7 @@ export class OpenAiRecognizer implements Recognizer {
       durationMs: (samples * 1000) / RECOGNITION_RATE_HZ,
     };
     try {
-      // Servers refuse what is shorter.
+      // Servers reject shorter audio.
       if (samples < LEAST_SAMPLES) return toRecognition({ text: '' }, context);
       const prompt = promptOf(options.keywords);
       const { signal } = utterance.abort;
@@ -95,7 +95,7 @@ export class OpenAiRecognizer implements Recognizer {
     return this.#utterance;
   }
 
-  /** With the words marked that the server writes only because of the prompt, if it answers in time. */
+  /** Marks the words that result only from the prompt, if the server answers in time. */
   async #marked(
     recognition: Recognition,
     utterance: OpenUtterance,
@@ -118,14 +118,14 @@ export class OpenAiRecognizer implements Recognizer {
     { options, blocks }: OpenUtterance,
     { prompt, signal }: { prompt: string; signal: AbortSignal },
   ): Promise<unknown> {
-    const { client, tellsWords } = this.#server;
+    const { client, supportsVerboseJson } = this.#server;
     const request = {
       file: new File([encodeWav(blocks)], 'utterance.wav', { type: 'audio/wav' }),
       model: this.description.model,
       ...(options.language !== null && { language: options.language }),
       ...(prompt !== '' && { prompt }),
     };
-    if (tellsWords) {
+    if (supportsVerboseJson) {
       try {
         const verbose = { ...request, response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'] };
         return await client.audio.transcriptions.create(verbose as VerboseRequest, { signal });
@@ -134,8 +134,8 @@ export class OpenAiRecognizer implements Recognizer {
       }
     }
     const answer = await client.audio.transcriptions.create({ ...request, response_format: 'json' }, { signal });
-    // Had it been refused for another reason, this would have been refused as well.
-    this.#server.tellsWords = false;
+    // The same request works in the other format, so the format was the reason.
+    this.#server.supportsVerboseJson = false;
     return answer;
   }
 }
@@ -149,7 +149,7 @@ interface OpenUtterance {
 
 type VerboseRequest = OpenAI.Audio.TranscriptionCreateParamsNonStreaming<'verbose_json'>;
 
-/** Servers take files of 25 MB. */
+/** Servers accept files of 25 MB. */
 const MOST_SAMPLES = 24_000_000 / Int16Array.BYTES_PER_ELEMENT;
 const LEAST_SAMPLES = RECOGNITION_RATE_HZ / 10;
 /** The text waits for its marks as long as two requests took, and at least this long. */
@@ -157,7 +157,7 @@ const LEAST_MARKING_MS = 1_000;
 /** Whisper reads the last 224 tokens of it. */
 const MOST_PROMPT_CHARACTERS = 800;
 
-/** The weightiest last: what is too long loses its beginning. */
+/** Highest weight last, because a long prompt is cut at its beginning. */
 function promptOf(keywords: readonly Keyword[]): string {
   const terms = keywords.filter(({ weight }) => weight > 0).sort((a, b) => a.weight - b.weight);
   let prompt = '';

@@ -4,13 +4,13 @@ import { SpeechServer, type SpeechServerOptions } from './speech-server.ts';
 import { SpeechVoices } from './speech-voices.ts';
 
 export interface OpenAiSynthesisOptions extends SpeechServerOptions {
-  /** How many clauses may be on their way at a time. */
+  /** Limit of concurrent clauses. */
   maxRequests: number;
 }
 
-/** Any server with OpenAI's `/audio/speech`. */
+/** An engine for any server with OpenAI's `/audio/speech`. */
 export function createOpenAiSynthesisEngine(options: OpenAiSynthesisOptions): SynthesisEngine {
-  // What is found out about the server is known to all instances.
+  // Shared, so that all instances use what was detected about the server.
   const server = new SpeechServer(options);
   const voices = new SpeechVoices(server);
   return {

@@ -5,7 +5,7 @@ import { AudioAnswer } from './audio-answer.ts';
 import type { SpeechServer } from './speech-server.ts';
 import type { SpeechVoices } from './speech-voices.ts';
 
-/** Asks a server for each clause, and passes its samples on as they arrive. */
+/** Sends each clause to a server and streams the samples of the response. */
 export class OpenAiSynthesizer implements Synthesizer {
   readonly sampleRateHz = UPSTREAM_RATE_HZ;
   readonly #server: SpeechServer;
@@ -82,16 +82,16 @@ export class OpenAiSynthesizer implements Synthesizer {
   }
 }
 
-/** Of bare PCM as OpenAI sends it, and so of most servers. */
+/** Rate of bare PCM from OpenAI and most servers. */
 const UPSTREAM_RATE_HZ = 24_000;
 /** OpenAI's limits. */
 const MOST_CHARACTERS = 4096;
 const SLOWEST = 0.25;
 const FASTEST = 4;
-/** The slowest pace included. */
+/** At the slowest pace. */
 const LONGEST_CLAUSE_S = 300;
 
-/** To the rate of all servers. */
+/** Converts to the common rate of all servers. */
 class RateConverter {
   readonly #resampler: Resampler | null;
 

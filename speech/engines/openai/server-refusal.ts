@@ -4,8 +4,8 @@ import { RecognizerError } from '../../recognizer.ts';
 import { faultOf } from './failure-reason.ts';
 
 /**
- * What a failed request means to whoever asked. The server's words are left out but for names of codes, as clients are told of it and
- * servers repeat keys and texts. For the same reason the package's own error is not kept as the cause.
+ * Converts a failed request into an engine error. Keeps only names of codes from the server's response, because clients
+ * see the error and servers repeat keys and texts. For the same reason the package's error is not the cause.
  */
 export function serverRefusal(error: unknown, secret: string | null): RecognizerError {
   if (error instanceof RecognizerError) return error;
@@ -28,15 +28,15 @@ export function serverRefusal(error: unknown, secret: string | null): Recognizer
   return new RecognizerError('unavailable', message, { retryable: isPassing, retryAfterS });
 }
 
-/** Beyond a day a server does not mean it. */
+/** A server that says more than a day does not mean it. */
 const LONGEST_WAIT_S = 86_400;
 
-/** RFC 9110, section 10.2.3; else what the body of the error says. */
+/** RFC 9110, section 10.2.3; else from the body of the error. */
 function retryAfterSeconds(headers: Headers | undefined, body: unknown): number | null {
   const header = headers?.get('retry-after') ?? null;
   const fromHeader = header === null ? null : secondsOf(header);
-  const told = typeof body === 'object' && body !== null && 'retry_after' in body ? body.retry_after : null;
-  const seconds = fromHeader ?? (typeof told === 'number' ? told : null);
+  const fromBody = typeof body === 'object' && body !== null && 'retry_after' in body ? body.retry_after : null;
+  const seconds = fromHeader ?? (typeof fromBody === 'number' ? fromBody : null);
   return seconds === null || !Number.isFinite(seconds) || seconds < 0 ? null : Math.min(LONGEST_WAIT_S, seconds);
 }
 

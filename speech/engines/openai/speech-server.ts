@@ -4,14 +4,14 @@ import { fetchAtMost } from './bounded-fetch.ts';
 import { reasonOf } from './failure-reason.ts';
 
 export interface SpeechServerOptions {
-  /** With its version, such as `http://gpu:8880/v1`. */
+  /** Includes the version, such as `http://gpu:8880/v1`. */
   baseUrl: string;
-  /** Null for servers that ask for none. */
+  /** Null for servers without authentication. */
   apiKey: string | null;
   model: string;
-  /** Until the first byte of the audio, and between any two. Default 30 s. */
+  /** Timeout until the first byte of the audio, and between chunks. Default 30 s. */
   answerWithinMs?: number;
-  /** Before a request is tried again, the first time. Default 250 ms. */
+  /** Delay before the first retry. Default 250 ms. */
   retryAfterMs?: number;
 }
 
@@ -22,20 +22,20 @@ export interface SpeechRequest {
   speed: number;
 }
 
-/** An answer that has begun. */
+/** A response whose headers have arrived. */
 export interface SpeechAnswer {
   contentType: string | null;
-  /** Waits for each chunk no longer than a server may take. Whoever stops taking lets go of the connection. */
+  /** Enforces the timeout between chunks. Ending the iteration closes the connection. */
   chunks: AsyncGenerator<Uint8Array, void>;
 }
 
-/** OpenAI's `/audio/speech` as many servers have it. What is to be said goes nowhere but there. */
+/** OpenAI's `/audio/speech` as implemented by many servers. Never logs the text. */
 export class SpeechServer {
   readonly model: string;
   readonly #options: SpeechServerOptions;
   readonly #baseUrl: string;
   readonly #answerWithinMs: number;
-  /** Servers that have no PCM send WAV: found out by trying. */
+  /** Servers without PCM send WAV. Detected by trying. */
   #format: 'pcm' | 'wav' = 'pcm';
 
   constructor(options: SpeechServerOptions) {
@@ -45,7 +45,7 @@ export class SpeechServer {
     this.#answerWithinMs = options.answerWithinMs ?? 30_000;
   }
 
-  /** Tried again a few times as long as nothing was answered. @throws SynthesizerError, the signal's reason */
+  /** Retries a few times until a response starts. @throws SynthesizerError, the signal's reason */
   async speak(request: SpeechRequest, signal: AbortSignal): Promise<SpeechAnswer> {
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#ask(request, signal);
@@ -59,7 +59,7 @@ export class SpeechServer {
     }
   }
 
-  /** What a GET of that path answers; null when it is no JSON or there is nothing. Bounded in time and size. */
+  /** GETs a path; null if the response is missing or not JSON. Bounded in time and size. */
   async get(path: string): Promise<{ isSure: boolean; value: unknown }> {
     try {
       const signal = AbortSignal.timeout(Math.min(LIST_WITHIN_MS, this.#answerWithinMs));
@@ -96,7 +96,7 @@ export class SpeechServer {
     this.#format = 'wav';
     const answer = await this.#ask(request, signal);
     if ('chunks' in answer) return answer;
-    // It was not the format that it did not like.
+    // The format was not the reason.
     this.#format = 'pcm';
     return { refusal, isPassing: false, afterMs: 0 };
   }
@@ -107,7 +107,7 @@ export class SpeechServer {
       method: 'POST',
       headers: { ...this.#headers(), 'content-type': 'application/json' },
       body: JSON.stringify({ ...format, input: text, ...(speed !== 1 && { speed }) }),
-      // Neither key nor text follow it to another place.
+      // A redirect would leak key and text.
       redirect: 'error',
       signal,
     });
@@ -118,7 +118,7 @@ export class SpeechServer {
     return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   }
 
-  /** For the operator. What the server says is left out, as it may repeat the text. */
+  /** For the operator. Omits the server's text, which may repeat the request's. */
   async #refusalOf(response: Response, asked: AskedInTime): Promise<SynthesizerError> {
     const code = await codeOf(response, asked);
     const status = code === null ? `${response.status}` : `${response.status} ${code}`;
@@ -146,14 +146,14 @@ export class SpeechServer {
 
 interface Refused {
   refusal: SynthesizerError;
-  /** Whether it may go better the next time. */
+  /** Whether a retry may succeed. */
   isPassing: boolean;
-  /** What the server asks us to wait. */
+  /** Delay that the server requests. */
   afterMs: number;
 }
 
 const MOST_ATTEMPTS = 3;
-/** Who waits for speech does not wait longer than this. */
+/** Longest delay of a retry, because a listener waits. */
 const LONGEST_WAIT_MS = 2000;
 const LIST_WITHIN_MS = 5000;
 const MOST_LIST_BYTES = 1_000_000;
@@ -165,7 +165,7 @@ class TooLate extends SynthesizerError {
   }
 }
 
-/** One request: ends when its owner says so, or when the server takes too long, which only counts while we wait. */
+/** A request that ends when its owner aborts, or when the server exceeds a timeout that only runs while we wait. */
 class AskedInTime {
   readonly signal: AbortSignal;
   readonly #abort = new AbortController();
@@ -189,13 +189,13 @@ class AskedInTime {
     }
   }
 
-  /** Lets go of the connection. */
+  /** Closes the connection. */
   end(): void {
     this.#abort.abort();
   }
 }
 
-/** @throws SynthesizerError when it breaks off */
+/** @throws SynthesizerError if the connection breaks */
 async function* chunksOf({ body }: Response, asked: AskedInTime): AsyncGenerator<Uint8Array, void> {
   const reader = body?.getReader();
   try {
@@ -211,7 +211,7 @@ async function* chunksOf({ body }: Response, asked: AskedInTime): AsyncGenerator
   }
 }
 
-/** Such as `model_not_found`: a name of an error and no more, whatever the server writes. */
+/** Such as `model_not_found`: only what looks like an error name. */
 async function codeOf({ body }: Response, asked: AskedInTime): Promise<string | null> {
   try {
     const chunks: Uint8Array[] = [];

@@ -2,7 +2,7 @@ import type { EngineVoice } from '../../synthesizer.ts';
 import { kokoroSpeaker } from '../kokoro-speakers.ts';
 import type { SpeechServer } from './speech-server.ts';
 
-/** The voices of a speech server: those it lists, where it does (Kokoro-FastAPI, Speaches), else OpenAI's. */
+/** Voices of a speech server: those it lists (Kokoro-FastAPI, Speaches), else OpenAI's. */
 export class SpeechVoices {
   readonly #server: SpeechServer;
   #asking: Promise<readonly EngineVoice[]> | null = null;
@@ -12,7 +12,7 @@ export class SpeechVoices {
     this.#server = server;
   }
 
-  /** Asked once; again only where a server was not to be reached. */
+  /** Queried once, and again only if the server was unreachable. */
   list(): Promise<readonly EngineVoice[]> {
     if (this.#asking === null || performance.now() >= this.#askAgainAt) {
       this.#askAgainAt = Number.POSITIVE_INFINITY;
@@ -33,10 +33,10 @@ export class SpeechVoices {
 
 const ASK_AGAIN_AFTER_MS = 60_000;
 const MOST_VOICES = 2000;
-/** They speak whatever language the text is in. */
+/** These voices speak the language of the text. */
 const USUAL_LANGUAGE = 'en-us';
 
-/** The gender is how they are heard; OpenAI tells none. */
+/** Genders are our judgement; OpenAI publishes none. */
 const OPENAI_VOICES: readonly (readonly [name: string, gender: EngineVoice['gender']])[] = [
   ['alloy', null],
   ['ash', 'male'],
@@ -51,7 +51,7 @@ const OPENAI_VOICES: readonly (readonly [name: string, gender: EngineVoice['gend
   ['verse', 'male'],
 ];
 
-/** `{"voices": [...]}` of names, or of objects that have one. */
+/** `{"voices": [...]}` of names, or of objects with a name. */
 function voicesIn(answer: unknown): Pick<EngineVoice, 'name' | 'language' | 'gender'>[] {
   const list = Array.isArray(answer) ? answer : fieldOf(answer, ['voices', 'data']);
   if (!Array.isArray(list)) return [];

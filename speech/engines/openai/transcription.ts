@@ -4,7 +4,7 @@ import { RecognizerError } from '../../recognizer.ts';
 import { meanConfidence, timeWords } from '../timed-words.ts';
 import { toLanguageCode } from '../whisper-languages.ts';
 
-/** `json` has the text, `verbose_json` the rest; servers leave out what they do not know. */
+/** `json` has the text, `verbose_json` the rest. Servers omit what they do not know. */
 const Answer = schemaCheck({
   type: 'object',
   required: ['text'],
@@ -22,7 +22,7 @@ const Answer = schemaCheck({
               word: { type: 'string' },
               start: { type: 'number' },
               end: { type: 'number' },
-              /** Of faster-whisper and its servers. */
+              /** From faster-whisper and its servers. */
               probability: { type: ['number', 'null'] },
             },
           },
@@ -53,9 +53,9 @@ const Answer = schemaCheck({
 
 export interface TranscriptionContext {
   model: string;
-  /** What was asked for; null when the server was to find out. */
+  /** The requested language; null if the server should detect it. */
   language: string | null;
-  /** What is assumed when it does not say. */
+  /** Assumed if the server reports none. */
   fallbackLanguage: string;
   durationMs: number;
 }
@@ -67,7 +67,7 @@ interface Segment {
   confidence: number | null;
 }
 
-/** @throws RecognizerError `unavailable` when the answer is none */
+/** @throws RecognizerError `unavailable` if the response is invalid */
 export function toRecognition(answer: unknown, context: TranscriptionContext): Recognition {
   if (!Answer.matches(answer)) {
     throw new RecognizerError('unavailable', 'the transcription server returned an invalid transcription', {
@@ -85,7 +85,7 @@ export function toRecognition(answer: unknown, context: TranscriptionContext): R
   const told = (answer.words ?? []).flatMap(({ word, start, end, probability: own }) => {
     const [startMs, endMs] = [clamp(start), clamp(Math.max(start, end))];
     const confidence = typeof own === 'number' ? probability(own) : segmentAt(segments, startMs)?.confidence;
-    // A server that writes several words as one is taken apart where it would be read apart.
+    // Splits what a server reports as one word but clients would read as several.
     return wordsIn(word, { startMs, endMs, confidence: confidence ?? null });
   });
   const text = answer.text.trim();
@@ -100,7 +100,7 @@ export function toRecognition(answer: unknown, context: TranscriptionContext): R
   };
 }
 
-/** Shared out by letters over the segments, or over the utterance where there are none. */
+/** Distributed by letters over the segments, or over the utterance if there are none. */
 function wordsOfSegments(
   text: string,
   { segments, durationMs }: { segments: readonly Segment[]; durationMs: number },

@@ -4,7 +4,7 @@ import { RECOGNITION_RATE_HZ } from '../../../machines/utterances.ts';
 const HEADER_BYTES = 44;
 const SAMPLE_BYTES = Int16Array.BYTES_PER_ELEMENT;
 
-/** A WAV file of 16-bit PCM with these samples (RIFF, "Multimedia Programming Interface" 1991). */
+/** Encodes samples as a WAV file of 16-bit PCM (RIFF, "Multimedia Programming Interface" 1991). */
 export function encodeWav(blocks: readonly Int16Array[]): Buffer<ArrayBuffer> {
   const dataBytes = blocks.reduce((sum, block) => sum + block.byteLength, 0);
   const file = Buffer.alloc(HEADER_BYTES + dataBytes);

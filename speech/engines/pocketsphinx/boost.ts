@@ -1,17 +1,17 @@
 import type { Keyword } from '../../recognizer.ts';
 import { pronunciationOf } from './pronunciation.ts';
 
-/** What makes keywords likelier: words that the dictionary lacks, and a language model of the keywords alone. */
+/** Makes keywords more likely: words missing in the dictionary, and a language model of only the keywords. */
 export interface Boost {
   /** Lines to add to the dictionary. */
   dictionary: string;
-  /** An n-gram model in the ARPA format, to be interpolated with the general one. */
+  /** An ARPA n-gram model, to interpolate with the general one. */
   languageModel: string;
 }
 
 /**
- * A term of weight 1 is taken to be a thousandth of all that is said, and one of weight 10 sixty times as likely; after
- * its first word the next is likely.
+ * A term of weight 1 is assumed to be a thousandth of all speech, and one of weight 10 sixty times as likely. After its
+ * first word the next is likely.
  */
 const LOG10_OF_WEIGHT_0 = -3.2;
 const LOG10_PER_WEIGHT = 0.2;
@@ -19,7 +19,7 @@ const LOG10_NEXT_WORD = -0.3;
 const LOG10_IMPOSSIBLE = -99;
 const MOST_WORDS = 500;
 
-/** Null when there is nothing to boost. `hasWord` tells what the dictionary has. */
+/** Null if there is nothing to boost. `hasWord` looks up the dictionary. */
 export function boostOf(keywords: readonly Keyword[], hasWord: (word: string) => boolean): Boost | null {
   const unigrams = new Map<string, number>();
   const bigrams = new Map<string, number>();
@@ -48,7 +48,7 @@ export function boostOf(keywords: readonly Keyword[], hasWord: (word: string) =>
   };
 }
 
-/** As the dictionary writes them; the spelling keeps its capitals, which tell an abbreviation. */
+/** In the dictionary's form. The spelling keeps its capitals, which mark abbreviations. */
 function wordsOfTerm(term: string): { word: string; spelling: string }[] {
   const spellings = term.normalize('NFD').match(/[\p{L}\p{M}\p{N}']+/gu) ?? [];
   return spellings
@@ -62,7 +62,7 @@ function arpa(orders: readonly Map<string, number>[]): string {
   const filled = [new Map([...markers, ...unigrams!]), ...longer.filter(({ size }) => size > 0)];
   const counts = filled.map(({ size }, index) => `ngram ${index + 1}=${size}\n`).join('');
   const sections = filled.map((ngrams, index) => {
-    // What is not the last order may be continued: at no cost.
+    // All but the highest order may be continued, at no cost.
     const backOff = index === filled.length - 1 ? '' : ' 0.0';
     const lines = [...ngrams].map(([words, log10]) => `${log10.toFixed(4)} ${words}${backOff}\n`).join('');
     return `\n\\${index + 1}-grams:\n${lines}`;

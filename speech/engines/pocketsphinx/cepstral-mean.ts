@@ -2,8 +2,8 @@ import { RealFft } from '../../../media/dsp/fft.ts';
 import { cornerHz, dctOf, dot, type FrontEnd } from './front-end.ts';
 
 /**
- * The mean of an utterance's cepstra. The decoder subtracts it, which takes the loudness, the room and the line out of
- * what it hears. Left alone, the decoder uses the mean of what it heard before, perhaps of another speaker.
+ * The mean of an utterance's cepstra. The decoder subtracts it to remove loudness, room and line. By default, the
+ * decoder uses the mean of earlier audio, perhaps of another speaker.
  */
 export class CepstralMean {
   readonly #frontEnd: FrontEnd;
@@ -15,7 +15,7 @@ export class CepstralMean {
   readonly #frame = new Float32Array(FFT_POINTS);
   readonly #powers = new Float32Array(FFT_POINTS / 2 + 1);
   #frames = 0;
-  /** The sample before the first of `#rest`, and samples whose frame is not yet whole. */
+  /** The sample before the first of `#rest`, and samples of an incomplete frame. */
   #previous = 0;
   #rest = new Int16Array(0);
 
@@ -39,7 +39,6 @@ export class CepstralMean {
     this.#rest = all.slice(start);
   }
 
-  /** What is assumed counts as much as `ASSUMED_FRAMES` of what was heard. */
   mean(): Float32Array {
     const { assumedMean } = this.#frontEnd;
     return Float32Array.from(
@@ -64,7 +63,7 @@ export class CepstralMean {
       }
       this.#logs[index] = Math.log(energy);
     }
-    // The decoder leaves frames without energy as they are, and so out of the mean.
+    // The decoder also excludes frames without energy from the mean.
     if (dot(this.#dct[0]!, this.#logs) < 0) return;
     for (const [order, row] of this.#dct.entries()) this.#sums[order]! += dot(row, this.#logs);
     this.#frames += 1;
@@ -89,7 +88,7 @@ interface Filter {
   weights: Float64Array;
 }
 
-/** Its corners lie on bins. */
+/** Corner frequencies are rounded to bins. */
 function filterBankOf(frontEnd: FrontEnd): Filter[] {
   const binHz = RATE_HZ / FFT_POINTS;
   const roundedHz = (corner: number): number => Math.floor(cornerHz(frontEnd, corner) / binHz + 0.5) * binHz;

@@ -53,7 +53,7 @@ async function nativeDecoders({ installation }: { installation: NativeInstallati
   };
 }
 
-/** Its own files, and links to those that hold for both bands. */
+/** Links the files shared by both bands and adds the converted ones. */
 async function telephoneModelIn(folder: string, wideband: string): Promise<string> {
   const converted = await readTelephoneModel(wideband);
   for (const name of await readdir(wideband)) {
@@ -75,7 +75,7 @@ async function keywordModelIn(folder: string, boost: Boost): Promise<string> {
   return file;
 }
 
-/** Whether a word is in a dictionary; without keywords nobody asks. */
+/** Returns a dictionary look-up. Skips reading the file without keywords, because nothing is looked up. */
 async function dictionaryOf(file: string, keywords: readonly Keyword[]): Promise<(word: string) => boolean> {
   if (keywords.length === 0) return () => false;
   const lines = `\n${await readFile(file, 'latin1')}`;

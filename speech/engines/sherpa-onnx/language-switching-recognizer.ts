@@ -7,23 +7,22 @@ import type { LanguageModel } from './installed-models.ts';
 import { type LoadRecognizerOptions, loadRecognizer } from './load-recognizer.ts';
 import { toWaveform } from './utterance-audio.ts';
 
-/** What a process is started with: one model, or one for each language. */
+/** Argument of the process: one model, or one per language. */
 export type SherpaProcessArgument = LoadRecognizerOptions | LanguageSwitchingOptions;
 
 export interface LanguageSwitchingOptions {
   identification: LanguageModel;
-  /** The model of each language. The first one is taken when none of these is heard. */
+  /** The model of each language. The first is the default for other languages. */
   recognizers: readonly { language: string; load: LoadRecognizerOptions }[];
 }
 
-/** Finds out which language is spoken, and lets a model of that language listen. Each is loaded when it is first heard. */
+/** Detects the spoken language and uses a model of that language. Models load on first use. */
 export class LanguageSwitchingRecognizer implements ServedRecognizer {
   readonly #options: LanguageSwitchingOptions;
   readonly #identification: InstanceType<typeof sherpa.SpokenLanguageIdentification>;
-  /** By the folder of their model, which may understand several languages. */
+  /** By model folder, because a model may support several languages. */
   readonly #loaded = new Map<string, ServedRecognizer>();
-  #utterance: { options: UtteranceOptions; unheard: Int16Array<ArrayBuffer>[] } | null = null;
-  /** Who listens; null until the language is known. */
+  #utterance: { options: UtteranceOptions; buffered: Int16Array<ArrayBuffer>[] } | null = null;
   #chosen: ServedRecognizer | null = null;
 
   constructor(options: LanguageSwitchingOptions) {
@@ -38,15 +37,15 @@ export class LanguageSwitchingRecognizer implements ServedRecognizer {
 
   async begin(options: UtteranceOptions): Promise<void> {
     await this.cancel();
-    this.#utterance = { options, unheard: [] };
+    this.#utterance = { options, buffered: [] };
     if (options.language !== null) await this.#choose(options.language);
   }
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
     if (this.#chosen !== null) return await this.#chosen.write(samples);
-    const { unheard } = this.#open();
-    unheard.push(samples);
-    if (unheard.reduce((sum, { length }) => sum + length, 0) >= ENOUGH_SAMPLES) await this.#choose(this.#identify());
+    const { buffered } = this.#open();
+    buffered.push(samples);
+    if (buffered.reduce((sum, { length }) => sum + length, 0) >= ENOUGH_SAMPLES) await this.#choose(this.#identify());
   }
 
   async hypothesis(): Promise<null> {
@@ -54,8 +53,8 @@ export class LanguageSwitchingRecognizer implements ServedRecognizer {
   }
 
   async finish(): Promise<Recognition> {
-    const { unheard } = this.#open();
-    if (this.#chosen === null) await this.#choose(unheard.length === 0 ? this.#fallback() : this.#identify());
+    const { buffered } = this.#open();
+    if (this.#chosen === null) await this.#choose(buffered.length === 0 ? this.#fallback() : this.#identify());
     const chosen = this.#chosen!;
     this.#chosen = null;
     this.#utterance = null;
@@ -83,19 +82,19 @@ export class LanguageSwitchingRecognizer implements ServedRecognizer {
 
   #identify(): string {
     const stream = this.#identification.createStream();
-    // The library reads audio once, as a whole.
-    stream.acceptWaveform(toWaveform(joined(this.#open().unheard)));
-    const heard = toLanguageCode(this.#identification.compute(stream));
-    const isOurs = this.#options.recognizers.some(({ language }) => language === heard);
-    return heard !== null && isOurs ? heard : this.#fallback();
+    // The library accepts audio only once, as a whole.
+    stream.acceptWaveform(toWaveform(joined(this.#open().buffered)));
+    const detected = toLanguageCode(this.#identification.compute(stream));
+    const isOurs = this.#options.recognizers.some(({ language }) => language === detected);
+    return detected !== null && isOurs ? detected : this.#fallback();
   }
 
   async #choose(language: string): Promise<void> {
-    const { options, unheard } = this.#open();
+    const { options, buffered } = this.#open();
     const recognizer = await this.#load(language);
     await recognizer.begin({ ...options, language });
     this.#chosen = recognizer;
-    for (const samples of unheard.splice(0)) await recognizer.write(samples);
+    for (const samples of buffered.splice(0)) await recognizer.write(samples);
   }
 
   async #load(language: string): Promise<ServedRecognizer> {
@@ -107,7 +106,7 @@ export class LanguageSwitchingRecognizer implements ServedRecognizer {
   }
 }
 
-/** Whisper tells a language from a few seconds, and reads thirty at most. */
+/** Whisper needs a few seconds to detect a language, and reads at most thirty. */
 const ENOUGH_SAMPLES = 10 * RECOGNITION_RATE_HZ;
 
 function joined(blocks: readonly Int16Array[]): Int16Array {

@@ -9,11 +9,10 @@ import { StreamingRecognizer } from './streaming-recognizer.ts';
 import { WholeUtteranceRecognizer } from './whole-utterance-recognizer.ts';
 
 export interface LoadRecognizerOptions extends InstalledModel {
-  /** Null without a model for it in the languages of the model. */
   punctuation: PunctuationModel | null;
 }
 
-/** Loads a model into this process, which does not survive a damaged one. */
+/** Loads a model into this process, which a damaged model crashes. */
 export async function loadRecognizer({ folder, model, punctuation }: LoadRecognizerOptions): Promise<ServedRecognizer> {
   const letterCase = letterCaseOf(await readFile(join(folder, model.files.tokens!), 'utf8'));
   const punctuate = punctuation === null ? null : loadPunctuation(punctuation);

@@ -1,35 +1,33 @@
 import { toLanguageCode, WHISPER_LANGUAGES } from '../whisper-languages.ts';
 import type { FileRole, ModelFiles, ModelManifest, SherpaModelType } from './model-manifest.ts';
 
-/** One folder below `stt/` of the models, as it was found. */
+/** Contents of a folder in `stt/` of the models. */
 export interface ModelFolder {
-  /** Its own name. */
   name: string;
-  /** Names of the files that lie directly in it. */
+  /** Names of the files directly in it. */
   files: readonly string[];
   manifest: ModelManifest | null;
-  /** What an ONNX file of it says about itself, by its name. */
+  /** Metadata of an ONNX file, by file name. */
   metadataOf: (file: string) => Readonly<Record<string, string>>;
 }
 
-/** All that is needed to load a model, as it crosses to the process that does. */
+/** Everything needed to load a model. Sent to its process. */
 export interface SherpaModel {
   name: string;
   type: SherpaModelType;
   files: ModelFiles;
   languages: string[];
-  /** Whether it tells which of its languages it hears. */
   detectsLanguage: boolean;
-  /** How keywords become tokens; null when it has no use for them. */
+  /** How keywords become tokens; null if the model does not support them. */
   hotwords: 'bpe' | 'cjkchar' | 'cjkchar+bpe' | null;
   sampleRateHz: number;
-  /** Of a streaming model: so many 10 ms frames are read at once, and must stand behind the last word. */
+  /** For a streaming model: how many 10 ms frames it reads at once, which must also follow the last word. */
   chunkFrames: number;
-  /** Of each frame of its output; sherpa-onnx reckons with 4 for all streaming CTC models. */
+  /** Input frames per output frame; sherpa-onnx assumes 4 for all streaming CTC models. */
   subsampling: number;
 }
 
-/** What a folder is: a model, or why it is none. */
+/** Identifies the model in a folder, or why it is invalid. */
 export function describeModelFolder(folder: ModelFolder): SherpaModel | { problem: string } {
   const { manifest } = folder;
   const files: ModelFiles = { ...findFiles(folder.files), ...manifest?.files };
@@ -96,7 +94,7 @@ const ROLES_OF: Record<SherpaModelType, readonly FileRole[]> = {
   'fire-red-asr': ENCODER_DECODER,
 };
 
-/** Only these search for more than the likeliest token, so with keywords, and weigh what they found. */
+/** Only these use beam search, which keywords and confidences need. */
 const TAKES_HOTWORDS: ReadonlySet<SherpaModelType> = new Set(['streaming-transducer', 'transducer']);
 const DETECTING: ReadonlySet<SherpaModelType> = new Set(['whisper', 'sense-voice']);
 
@@ -104,7 +102,7 @@ export function isStreaming({ type }: Pick<SherpaModel, 'type'>): boolean {
   return type.startsWith('streaming-');
 }
 
-/** Whether it is sure of its words to a degree it can tell. */
+/** Whether its words have a confidence. */
 export function hasConfidence({ type }: Pick<SherpaModel, 'type'>): boolean {
   return TAKES_HOTWORDS.has(type);
 }
@@ -113,7 +111,7 @@ function isRoleOf(type: SherpaModelType, role: FileRole): boolean {
   return ROLES_OF[type].includes(role) || (role === 'bpeVocab' && TAKES_HOTWORDS.has(type));
 }
 
-/** As the files of published models are named; `.int8` is the smaller and faster of two. */
+/** File names of published models; `.int8` is the smaller and faster of two. */
 const FILE_PATTERNS: Record<FileRole, RegExp> = {
   model: /^model.*\.onnx$/,
   encoder: /^(?:.+-)?(?:encoder|encode|encoder_model)(?:[-.].*)?\.(?:onnx|ort)$/,
@@ -131,7 +129,7 @@ function findFiles(names: readonly string[]): ModelFiles {
   const isTransducer = names.some((name) => FILE_PATTERNS.joiner.test(name));
   const found = Object.entries(FILE_PATTERNS).map(([role, pattern]) => {
     const matching = names.filter((name) => pattern.test(name)).sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
-    // The decoder of a transducer is small, and loses by it.
+    // A transducer's decoder is small, and int8 reduces its accuracy.
     const small = isTransducer && role === 'decoder' && matching.length > 1 ? isFullSize : isInt8;
     return [role, matching.find(small) ?? matching[0]] as const;
   });
@@ -168,10 +166,10 @@ function typeOf(files: ModelFiles, metadata: Readonly<Record<string, string>>): 
   return SINGLE_FILE_TYPES[said] ?? null;
 }
 
-/** Only models that are fed piece by piece say how long a piece is. */
+/** Only streaming models specify a chunk length. */
 const STREAMING_KEYS = ['decode_chunk_len', 'window_size', 'chunk_shift'];
 
-/** By the `model_type` of their metadata. */
+/** By the `model_type` in their metadata. */
 const ENCODER_DECODER_TYPES: Readonly<Record<string, SherpaModelType>> = Object.assign(Object.create(null), {
   paraformer: 'streaming-paraformer',
   EncDecMultiTaskModel: 'canary',
@@ -202,7 +200,7 @@ function languagesOf(
   return [...new Set(named.flatMap((part) => toLanguageCode(part) ?? []))];
 }
 
-/** Other syllables of two letters in names, such as `as` and `no`, are seldom languages. */
+/** Other two-letter syllables in names, such as `as` and `no`, are rarely languages. */
 const COMMON_IN_NAMES: ReadonlySet<string> = new Set(
   'en zh de es ru ko fr ja pt tr pl nl ar sv it hi fi vi uk el cs ro da hu th bn fa ka be uz kk bg'.split(' '),
 );

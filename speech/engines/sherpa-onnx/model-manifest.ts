@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { type SchemaCheck, schemaCheck } from '../../../runtime/schema-check.ts';
 
-/** How sherpa-onnx calls what a model is. Those that begin with `streaming-` recognise while somebody speaks. */
+/** sherpa-onnx's names of model types. Those that begin with `streaming-` recognise during speech. */
 export const MODEL_TYPES = [
   'streaming-transducer',
   'streaming-paraformer',
@@ -32,7 +32,7 @@ export const MANIFEST_NAME = 'tandem.json';
 
 const FileName = { type: 'string', minLength: 1, maxLength: 255 } as const;
 
-/** The parts of a model that may be files of its folder. */
+/** Parts of a model that may be files in its folder. */
 const FilesSchema = {
   type: 'object',
   properties: {
@@ -59,26 +59,26 @@ const ManifestSchema = {
     type: { enum: MODEL_TYPES },
     languages: { type: 'array', items: { type: 'string', pattern: '^[a-z]{2}$' }, minItems: 1, maxItems: 200 },
     files: FilesSchema,
-    /** How keywords become tokens: by pieces of words, or a Chinese character each. */
+    /** How keywords become tokens: by subwords, or one per Chinese character. */
     hotwords: { enum: ['bpe', 'cjkchar', 'cjkchar+bpe', false] },
     sampleRateHz: { enum: [8000, 16_000] },
   },
   additionalProperties: false,
 } as const;
 
-/** What an operator may say about a model in its `tandem.json`. All of it is optional. */
+/** The operator's optional description of a model, in its `tandem.json`. */
 export type ModelManifest = Static<typeof ManifestSchema>;
 
 const Manifest = schemaCheck(ManifestSchema);
 
-/** The manifest that a text is, or why it is none. */
+/** Parses a manifest, or returns why it is invalid. */
 export function parseManifest(text: string): ParsedManifest<ModelManifest> {
   return parseManifestAs(Manifest, text);
 }
 
 export type ParsedManifest<T> = { manifest: T } | { problem: string };
 
-/** For the manifests of other kinds of models, too. */
+/** Parses the manifest of any kind of model. */
 export function parseManifestAs<T>(manifest: SchemaCheck<T>, text: string): ParsedManifest<T> {
   let value: unknown;
   try {

@@ -3,13 +3,12 @@ import { toLanguageCode } from '../whisper-languages.ts';
 import type { SynthesisManifest, SynthesisType } from './synthesis-manifest.ts';
 
 export interface ModelSpeaker {
-  /** BCP 47 in lower case; the first is the usual one. Only models that clone speak several in one voice. */
+  /** BCP 47 in lower case; the first is the default. Only cloning models have several languages per voice. */
   languages: readonly string[];
   gender: 'female' | 'male' | null;
 }
 
 interface SpokenModel {
-  /** Of its folder. */
   name: string;
   type: SynthesisType;
   metadata: Readonly<Record<string, string>>;
@@ -18,7 +17,7 @@ interface SpokenModel {
   count: number;
 }
 
-/** Who speaks in a model, and what; null when nobody can tell what language it is. */
+/** Lists a model's speakers with their languages; null if the language is unknown. */
 export function speakersOf({ name, type, metadata, manifest, count }: SpokenModel): ModelSpeaker[] | null {
   const names = (metadata.speaker_names ?? '').split(',').map((text) => text.trim());
   const ofAll = manifest?.languages ?? languagesOf({ name, type, metadata });
@@ -36,7 +35,7 @@ export function speakersOf({ name, type, metadata, manifest, count }: SpokenMode
 
 function namedSpeaker(type: SynthesisType, name: string): { language?: string; gender: 'female' | 'male' } | null {
   if (type === 'kokoro') return kokoroSpeaker(name);
-  // Of Kitten: expr-voice-2-f.
+  // Kitten: expr-voice-2-f.
   const gender = /-([fm])$/.exec(name)?.[1];
   return gender === undefined ? null : { gender: gender === 'f' ? 'female' : 'male' };
 }
@@ -59,7 +58,7 @@ const USUAL_LANGUAGES: Partial<Record<SynthesisType, string[]>> = {
   pocket: ['en'],
 };
 
-/** Other syllables in names are seldom languages. */
+/** Other syllables in names are rarely languages. */
 function isCodeInName(part: string): boolean {
   return COMMON_IN_NAMES.has(part) || (/^[a-z]{3}$/.test(part) && KNOWN_THREE_LETTERS.has(part));
 }
@@ -69,12 +68,12 @@ const COMMON_IN_NAMES: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
-/** Of the models of MMS. */
+/** Codes in the names of MMS models. */
 const KNOWN_THREE_LETTERS: ReadonlySet<string> = new Set(
   'eng deu fra spa rus ukr tha nan cmn yue hin ben tam tel'.split(' '),
 );
 
-/** Of a voice of eSpeak NG, a code, or the English name of a language. */
+/** From an eSpeak NG voice, a code, or an English language name. */
 function toTag(text: string): string | null {
   const tag = text
     .trim()

@@ -3,21 +3,21 @@ import { dirname, join } from 'node:path';
 import type { RecognizerConfig } from './recognizer-config.ts';
 
 /**
- * A model for streaming recognition, loaded once for this process, by the C API of sherpa-onnx (c-api.h). The package for Node cannot give an online stream
- * hotwords of its own, so that new hotwords would mean to load the model again.
+ * A streaming recognition model, loaded once per process through sherpa-onnx's C API (c-api.h). The Node package cannot
+ * set hotwords per stream, so that new hotwords would require loading the model again.
  */
 export class OnlineModel {
   readonly #library: Library;
   readonly #recognizer: unknown;
 
-  /** Loads the model. @throws Error when the library refuses it; other damage ends this process */
+  /** Loads the model. @throws Error if the library rejects it; other damage exits this process */
   constructor(config: RecognizerConfig) {
     this.#library = onlineLibrary();
     this.#recognizer = this.#library.createRecognizer(config);
     if (this.#recognizer === null) throw new Error('sherpa-onnx refused the model');
   }
 
-  /** `hotwords`: of `hotwordsOf`; '' for none. */
+  /** `hotwords`: from `hotwordsOf`; '' for none. */
   createStream(hotwords: string): OnlineStream {
     const library = this.#library;
     const stream =
@@ -41,19 +41,19 @@ export class OnlineStream {
     this.#stream = stream;
   }
 
-  /** Recognises what is whole with these samples. */
+  /** Adds samples and decodes complete chunks. */
   accept({ samples, sampleRate }: { samples: Float32Array; sampleRate: number }): void {
     this.#library.acceptWaveform(this.#stream, sampleRate, samples, samples.length);
     this.#decode();
   }
 
-  /** Recognises the rest. Nothing follows. */
+  /** Decodes the rest. Nothing may follow. */
   finish(): void {
     this.#library.inputFinished(this.#stream);
     this.#decode();
   }
 
-  /** As sherpa-onnx writes it. */
+  /** In sherpa-onnx's format. */
   result(): unknown {
     return JSON.parse(this.#library.resultAsJson(this.#recognizer, this.#stream));
   }
@@ -75,7 +75,7 @@ export class OnlineStream {
 type Library = ReturnType<typeof loadLibrary>;
 let loaded: Library | null = null;
 
-/** Once in a process: koffi cannot define a type twice. */
+/** Once per process: koffi cannot define a type twice. */
 function onlineLibrary(): Library {
   loaded ??= loadLibrary();
   return loaded;
@@ -84,7 +84,7 @@ function onlineLibrary(): Library {
 function loadLibrary() {
   const require = createRequire(import.meta.url);
   const koffi: typeof import('koffi') = require('koffi');
-  // The one that the package for Node loads, from the package of this platform beside it.
+  // The Node package's own library, from its platform package.
   const platform = `${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
   const besideNode = createRequire(require.resolve('sherpa-onnx-node'));
   const folder = dirname(besideNode.resolve(`sherpa-onnx-${platform}/package.json`));
@@ -116,7 +116,7 @@ const LIBRARY_FILES: Readonly<Partial<Record<NodeJS.Platform, string>>> = {
   win32: 'sherpa-onnx-c-api.dll',
 };
 
-/** SherpaOnnxOnlineRecognizerConfig of version 1.13, as the package that is pinned has it. */
+/** SherpaOnnxOnlineRecognizerConfig of version 1.13, the pinned one. */
 function configType(koffi: typeof import('koffi')) {
   const files = (...names: string[]) => koffi.struct(Object.fromEntries(names.map((name) => [name, 'const char *'])));
   return koffi.struct({
@@ -152,7 +152,7 @@ function configType(koffi: typeof import('koffi')) {
     hotwordsBuf: 'const char *',
     hotwordsBufSize: 'int32',
     homophones: files('dictDir', 'lexicon', 'ruleFsts'),
-    // A later version may read beyond its end: nothing is set there.
+    // Zero padding, in case a later version reads beyond the end.
     beyond: koffi.array('uint8', 256),
   });
 }

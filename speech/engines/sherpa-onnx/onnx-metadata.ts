@@ -1,13 +1,13 @@
 import { type FileHandle, open } from 'node:fs/promises';
 
-/** The file is no ONNX model, or not a whole one. */
+/** The file is not a complete ONNX model. */
 export class OnnxFormatError extends Error {
   override readonly name = 'OnnxFormatError';
 }
 
 /**
- * What an ONNX file says about itself: the `metadata_props` of its ModelProto (onnx.proto). The graph with its weights
- * is stepped over, so that this is cheap for models of any size; a file that was cut off is noticed.
+ * Reads the `metadata_props` of an ONNX file's ModelProto (onnx.proto). Skips the graph with its weights, so it is fast
+ * for models of any size. Detects truncated files.
  * @throws OnnxFormatError
  */
 export async function readOnnxMetadata(path: string): Promise<Record<string, string>> {
@@ -37,9 +37,9 @@ const LFS_POINTER = 'version https://git-lfs.github.com/spec/';
 const GRAPH_FIELD = 7;
 const METADATA_FIELD = 14;
 const MOST_FIELDS = 10_000;
-/** Some models carry whole vocabularies in an entry; what we ask for is short. */
+/** Some models store whole vocabularies in an entry; the ones needed here are short. */
 const MOST_ENTRY_BYTES = 16_384;
-/** A tag and a length, of ten bytes each at most. */
+/** A tag and a length, at most ten bytes each. */
 const MOST_HEAD_BYTES = 20;
 
 interface Field {
@@ -77,7 +77,7 @@ function parseEntry(entry: Buffer): [string, string] {
   return [texts[1] ?? '', texts[2] ?? ''];
 }
 
-/** As far as there are so many. */
+/** Shorter at the end of the file. */
 async function readBytes(file: FileHandle, offset: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
   return buffer.subarray(0, bytesRead);

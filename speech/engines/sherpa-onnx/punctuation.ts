@@ -1,15 +1,14 @@
 import sherpa from 'sherpa-onnx-node';
 
-/** A model that puts punctuation into texts. */
 export interface PunctuationModel {
-  /** Its file. */
+  /** Path of its file. */
   model: string;
-  /** The pieces of words that an English model of the `cnn-bilstm` kind works on; null for a `ct-transformer`. */
+  /** Subword vocabulary of an English `cnn-bilstm` model; null for a `ct-transformer`. */
   bpeVocab: string | null;
   languages: readonly string[];
 }
 
-/** Loads it into this process, which does not survive a damaged one. */
+/** Loads it into this process, which a damaged model crashes. */
 export function loadPunctuation({ model, bpeVocab }: PunctuationModel): (text: string) => string {
   const common = { numThreads: 1, provider: 'cpu', debug: 0 };
   const punctuation =
@@ -19,7 +18,7 @@ export function loadPunctuation({ model, bpeVocab }: PunctuationModel): (text: s
   return (text) => (/\p{Script=Han}/u.test(text) ? punctuation.addPunct(text) : asLatin(punctuation.addPunct(text)));
 }
 
-/** A model of Chinese and English sets the marks of Chinese in both, without spaces. */
+/** A Chinese and English model uses Chinese marks in both, without spaces. */
 function asLatin(text: string): string {
   return text
     .replaceAll(/[，、]\s*/g, ', ')

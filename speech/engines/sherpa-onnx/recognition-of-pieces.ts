@@ -6,10 +6,10 @@ import { toLanguageCode } from '../whisper-languages.ts';
 import type { LetterCase } from './hotwords.ts';
 import type { SherpaResult } from './sherpa-result.ts';
 
-/** What was understood of a part of the utterance. */
+/** The result for a part of the utterance. */
 export interface UnderstoodPiece extends Span {
   result: SherpaResult;
-  /** What was understood without the keywords; null where that was not asked, as no keyword was understood. */
+  /** The result without keywords; null if not computed, because no keyword was recognised. */
   unboosted: SherpaResult | null;
 }
 
@@ -17,11 +17,11 @@ export interface PiecesOptions {
   /** As in `Recognition`. */
   model: string;
   languages: readonly string[];
-  /** The language that was asked for; null when the model was to find out. */
+  /** The requested language; null for detection. */
   language: string | null;
   keywords: readonly Keyword[];
   letterCase: LetterCase;
-  /** Null without a model for it. */
+  /** Null without a punctuation model. */
   punctuate: ((text: string) => string) | null;
 }
 
@@ -33,14 +33,14 @@ export function recognitionOfPieces(pieces: readonly UnderstoodPiece[], options:
     text: written.map(({ text }) => text).join(UNSPACED.has(language) ? '' : ' '),
     words,
     language,
-    // sherpa-onnx tells which language, not how sure it is.
+    // sherpa-onnx reports the language without a probability.
     languageProbability: null,
     confidence: meanConfidence(words),
     model: options.model,
   };
 }
 
-/** What is understood so far: without punctuation, which would come and go. */
+/** Interim result: without punctuation, which would flicker. */
 export function hypothesisOf(
   piece: UnderstoodPiece,
   letterCase: LetterCase,
@@ -62,7 +62,7 @@ function writeOut(
   { result, startMs, endMs }: UnderstoodPiece,
   { letterCase, punctuate }: Pick<PiecesOptions, 'letterCase' | 'punctuate'>,
 ): { text: string; words: RecognisedWord[] } {
-  // A model that knows capitals only does not mean to shout.
+  // An upper-case model does not mean to shout.
   const plain = letterCase === 'upper' ? result.text.toLowerCase() : result.text;
   const text = (punctuate === null || HAS_PUNCTUATION.test(plain) || plain === '' ? plain : punctuate(plain)).trim();
   if (result.segments.length === 0) return { text, words: timeWords(text, result.said, { startMs, endMs }) };
@@ -75,11 +75,11 @@ function writeOut(
   return { text, words };
 }
 
-/** Of a model that writes it itself. An apostrophe or a hyphen is part of a word. */
+/** Output of a model with its own punctuation. Apostrophes and hyphens are parts of words. */
 const HAS_PUNCTUATION = /[.,?!;:。，？！、]/u;
 const UNTIMED = { tokens: [], timestamps: [], durations: [], logProbabilities: [] };
 
-/** As the model heard it; else as the text looks; else the first of its languages. */
+/** As the model detected; else by script; else the model's first language. */
 function languageOf(pieces: readonly UnderstoodPiece[], languages: readonly string[]): string {
   const longest = pieces.reduce<UnderstoodPiece | null>(
     (best, piece) => (best === null || piece.result.text.length > best.result.text.length ? piece : best),

@@ -3,27 +3,25 @@ import type { SherpaModel } from './model-folder.ts';
 import type { SherpaModelType } from './model-manifest.ts';
 
 export interface RecognizerConfigOptions {
-  /** Folder of the model. */
   folder: string;
-  /** ISO 639-1; null lets a model that can find out. */
+  /** ISO 639-1; null: detected if the model can. */
   language: string | null;
 }
 
-/** What of it `online-library.ts` reads is its struct. */
+/** `online-library.ts` reads the fields of its struct. */
 export type RecognizerConfig = Readonly<Record<string, unknown>>;
 
-/** The configuration of sherpa-onnx's recognizers for a model. */
 export function recognizerConfig(model: SherpaModel, { folder, language }: RecognizerConfigOptions): RecognizerConfig {
   const files = Object.fromEntries(Object.entries(model.files).map(([role, file]) => [role, join(folder, file)]));
   const { tokens, bpeVocab, ...parts } = files;
-  // The likeliest token is found faster. Only a search has a use for the hotwords of a stream.
+  // Greedy search is faster. Only beam search uses a stream's hotwords.
   const isSearching = model.hotwords !== null;
   return {
     featConfig: { sampleRate: model.sampleRateHz, featureDim: 80 },
     modelConfig: {
       ...modelConfigOf(model.type, parts, language),
       tokens,
-      // One thread each: there are as many processes as there are cores.
+      // One thread each, because there are as many processes as cores.
       numThreads: 1,
       provider: 'cpu',
       debug: 0,
@@ -31,7 +29,7 @@ export function recognizerConfig(model: SherpaModel, { folder, language }: Recog
     },
     decodingMethod: isSearching ? 'modified_beam_search' : 'greedy_search',
     maxActivePaths: 4,
-    // Where an utterance ends is for the listener to say.
+    // The listener decides where an utterance ends.
     enableEndpoint: 0,
   };
 }
@@ -42,7 +40,7 @@ function modelConfigOf(type: SherpaModelType, parts: Parts, language: string | n
   switch (type) {
     case 'streaming-transducer':
       return { transducer: parts };
-    // Told what it is, sherpa-onnx need not load the model twice to find out.
+    // Without the type, sherpa-onnx loads the model twice to detect it.
     case 'transducer':
       return { transducer: parts, modelType: 'transducer' };
     case 'nemo-transducer':

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { SynthesizerError } from '../../synthesizer.ts';
 
-/** @throws SynthesizerError `model` when it is no WAV file of one channel of 16-bit PCM */
+/** @throws SynthesizerError `model` if it is not a mono WAV file of 16-bit PCM */
 export async function readReference(path: string): Promise<{ samples: Float32Array; sampleRateHz: number }> {
   const file = await readAtMost(path);
   if (file.toString('latin1', 0, 4) !== 'RIFF' || file.toString('latin1', 8, 12) !== 'WAVE') throw unusable();

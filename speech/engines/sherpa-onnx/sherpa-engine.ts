@@ -13,15 +13,15 @@ import type { LoadRecognizerOptions } from './load-recognizer.ts';
 import { hasConfidence, isStreaming } from './model-folder.ts';
 
 export interface SherpaEngineOptions {
-  /** Its `stt/`, `punctuation/` and `language-id/` are looked into whenever somebody asks. */
+  /** Its `stt/`, `punctuation/` and `language-id/` are scanned on every query. */
   modelsDir: string;
-  /** How many models may be loaded side by side, a process each. */
+  /** Limit of loaded models, one process each. */
   processes: number;
   /** Aborting ends all processes. */
   signal?: AbortSignal;
 }
 
-/** The models of sherpa-onnx that are installed, each instance in a process of its own. */
+/** An engine for the installed sherpa-onnx models, with one process per instance. */
 export function createSherpaEngine({ modelsDir, processes, signal }: SherpaEngineOptions): RecognitionEngine {
   return {
     name: 'sherpa-onnx',
@@ -40,10 +40,10 @@ export function createSherpaEngine({ modelsDir, processes, signal }: SherpaEngin
   };
 }
 
-/** The name of the model that finds out which language is spoken, and lets a model of that language listen. */
+/** Name of the pseudo-model that detects the language and uses a model of that language. */
 const BY_LANGUAGE = 'by-language';
 
-/** People pause, and a model is faster than they speak: one process does several while it loads the model once. */
+/** Speech has pauses and models are faster than it, so one process serves several streams with one loaded model. */
 const STREAMS_AT_ONCE = 4;
 
 function describeModel({ model }: InstalledModel): RecognizerDescription {
@@ -72,11 +72,11 @@ function describeSwitching({ recognizers }: LanguageSwitchingOptions): Recognize
   };
 }
 
-/** Null where there is nothing to switch between, or nothing to tell languages apart with. */
+/** Null if there are no alternatives or no model for identification. */
 function switchingOptions(installed: InstalledModels): LanguageSwitchingOptions | null {
   const { recognition, languageIdentification: identification } = installed;
   if (identification === null) return null;
-  // Whole utterances are recognised anyway, so by models that read them as such.
+  // Prefers whole-utterance models, because switching needs the whole utterance anyway.
   const preferred = [...recognition].sort((a, b) => Number(isStreaming(a.model)) - Number(isStreaming(b.model)));
   const languages = [...new Set(preferred.flatMap(({ model }) => model.languages))];
   if (languages.length < 2) return null;
@@ -92,7 +92,7 @@ function loadOptions(installed: InstalledModel, { punctuation }: InstalledModels
   return { ...installed, punctuation: fits ?? null };
 }
 
-/** @throws RecognizerError `model` when it is gone or damaged since it was described */
+/** @throws RecognizerError `model` if it was removed or damaged since it was described */
 async function argumentFor(
   description: RecognizerDescription,
   installed: InstalledModels,
@@ -121,14 +121,14 @@ async function start(options: {
     return await spawnRecognizer({
       entry: new URL('./child.ts', import.meta.url),
       description,
-      // It holds nothing but texts, numbers and lists of them.
+      // Plain JSON data: only strings, numbers and lists.
       argument: options.argument as unknown as JsonValue,
       loadWithinMs: LOAD_WITHIN_MS,
       ...(signal !== undefined && { signal }),
     });
   } catch (error) {
     if (!(error instanceof RecognizerError) || error.code !== 'crashed' || signal?.aborted) throw error;
-    // The library ends its process over a model that it cannot read: another try would do the same.
+    // The library exits its process when it cannot read a model. A retry would fail the same way.
     const said = lastWords(error.cause);
     const message = `${description.model}: sherpa-onnx cannot load it${said === null ? '' : ` (${said})`}`;
     throw new RecognizerError('model', message, { cause: error });

@@ -33,7 +33,7 @@ declare module 'sherpa-onnx-node' {
   export class SpokenLanguageIdentification {
     constructor(config: object);
     createStream(): OfflineStream;
-    /** Two letters, or '' when it cannot tell. */
+    /** Two letters, or '' if unknown. */
     compute(stream: OfflineStream): string;
   }
 
@@ -62,7 +62,7 @@ declare module 'sherpa-onnx-node' {
     text: string;
     enableExternalBuffer: boolean;
     generationConfig: object;
-    /** For each sentence or so. Answers whether it is to go on. */
+    /** Called about once per sentence. Returns whether to continue. */
     onProgress: (part: GeneratedPart) => boolean;
   }
 
@@ -70,7 +70,7 @@ declare module 'sherpa-onnx-node' {
     readonly sampleRate: number;
     readonly numSpeakers: number;
     constructor(config: object);
-    /** Its synchronous sibling ends the process when there is nothing to say. */
+    /** The synchronous variant exits the process if there is nothing to say. */
     generateAsync(options: GenerateOptions): Promise<GeneratedPart>;
   }
 

@@ -12,14 +12,14 @@ const ResultSchema = {
     tokens: { type: 'array', items: { type: 'string' } },
     timestamps: Numbers,
     durations: Numbers,
-    /** Of streaming models. */
+    /** From streaming models. */
     ys_probs: Numbers,
-    /** Of streaming models with hotwords: how much these helped each token. */
+    /** From streaming models with hotwords: the boost of each token. */
     context_scores: Numbers,
-    /** Of the others. */
+    /** From other models. */
     ys_log_probs: Numbers,
     lang: { type: 'string' },
-    /** Of Whisper, which times whole sentences. */
+    /** From Whisper, which times whole sentences. */
     segment_timestamps: Numbers,
     segment_durations: Numbers,
     segment_texts: { type: 'array', items: { type: 'string' } },
@@ -28,19 +28,19 @@ const ResultSchema = {
 
 const Result = schemaCheck(ResultSchema);
 
-/** What was understood of one piece of audio; times are seconds of it. */
+/** The result for one piece of audio; times are in seconds from its start. */
 export interface SherpaResult {
   text: string;
   said: TimedTokens;
-  /** How much hotwords helped each token; empty where the model does not say. */
+  /** Hotword boost of each token; empty if the model does not report it. */
   helped: readonly number[];
-  /** As sherpa-onnx writes it, or ''. */
+  /** In sherpa-onnx's notation, or ''. */
   language: string;
-  /** Parts of the text with their times; empty when the model has none. */
+  /** Parts of the text with their times; empty if the model has none. */
   segments: { text: string; startS: number; endS: number }[];
 }
 
-/** @throws TypeError when it is no result */
+/** @throws TypeError if it is not a valid result */
 export function parseResult(answer: unknown, { timesScale }: { timesScale: number }): SherpaResult {
   if (!Result.matches(answer)) throw new TypeError('sherpa-onnx returned an invalid result');
   return {

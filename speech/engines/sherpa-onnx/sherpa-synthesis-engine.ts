@@ -6,13 +6,13 @@ import { BRITISH_LEXICON, synthesisConfig } from './synthesis-config.ts';
 import type { SynthesisModel } from './synthesis-folder.ts';
 
 export interface SherpaSynthesisOptions {
-  /** Its `tts/` is looked into whenever somebody asks. */
+  /** Its `tts/` is scanned on every query. */
   modelsDir: string;
-  /** How many models may be loaded side by side, a process each. */
+  /** Limit of loaded models, one process each. */
   processes: number;
 }
 
-/** The synthesis models of sherpa-onnx that are installed, each instance in a process of its own. */
+/** An engine for the installed sherpa-onnx synthesis models, with one process per instance. */
 export function createSherpaSynthesisEngine({ modelsDir, processes }: SherpaSynthesisOptions): SynthesisEngine {
   return {
     name: 'sherpa-onnx',
@@ -51,11 +51,11 @@ const NO_MODEL = 'no model yet: tandem models list shows which there are, tandem
 interface ModelVoice {
   voice: EngineVoice;
   sid: number;
-  /** What the model must be loaded for; null when that makes no difference. */
+  /** Language that the model must be loaded for; null if it makes no difference. */
   language: string | null;
 }
 
-/** `NAME`, or `NAME#0` and so on; the languages beyond the first of a voice that has several are `NAME@zh`. */
+/** `NAME`, or `NAME#0` and so on; further languages of a voice are `NAME@zh`. */
 function voicesOf({ model }: InstalledSynthesisModel): ModelVoice[] {
   const isOne = model.speakers.length === 1;
   return model.speakers.flatMap(({ languages, gender }, sid) =>
@@ -64,7 +64,7 @@ function voicesOf({ model }: InstalledSynthesisModel): ModelVoice[] {
       const loadedFor = isLoadedFor(model, language) ? language : null;
       const voice: EngineVoice = {
         name: index === 0 ? speaker : `${speaker}@${language}`,
-        // Its bytes and what it is loaded for.
+        // Identifies the files and the language they are loaded for.
         model: loadedFor === null ? model.name : `${model.name}@${loadedFor}`,
         ...{ language, gender, clones: model.clones },
       };
@@ -74,8 +74,8 @@ function voicesOf({ model }: InstalledSynthesisModel): ModelVoice[] {
 }
 
 /**
- * A multilingual Kokoro reads American English and Chinese by its usual lexicons, British English by another, and all
- * else by eSpeak NG, as it is told when it is loaded.
+ * Whether a multilingual Kokoro must be loaded for the language. It reads American English and Chinese with its default
+ * lexicons, British English with another, and the rest with eSpeak NG, as set at loading.
  */
 function isLoadedFor({ type, lexicons }: SynthesisModel, language: string): boolean {
   if (type !== 'kokoro' || lexicons.length === 0 || /^(?:en|en-us|zh)$/.test(language)) return false;

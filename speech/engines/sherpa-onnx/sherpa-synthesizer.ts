@@ -15,13 +15,12 @@ import { lastWords } from './last-words.ts';
 import { LoadedAnswer } from './synthesis-calls.ts';
 
 export interface SherpaSynthesizerOptions {
-  /** For people. */
+  /** Shown to people. */
   model: string;
-  /** Of sherpa-onnx. */
   config: object;
-  /** What each voice of the model is called, and its number. */
+  /** Maps voice names to speaker numbers. */
   speakers: ReadonlyMap<string, number>;
-  /** Whether they speak as a recording does, and not without one. */
+  /** Whether the voices need a reference recording. */
   clones: boolean;
   signal: AbortSignal;
 }
@@ -32,14 +31,14 @@ export class SherpaSynthesizer implements Synthesizer {
   readonly #options: SherpaSynthesizerOptions;
   readonly #process: EngineProcess;
 
-  /** @throws SynthesizerError `model` when it cannot be loaded, the signal's reason */
+  /** @throws SynthesizerError `model` if it cannot be loaded, the signal's reason */
   static async start(options: SherpaSynthesizerOptions): Promise<SherpaSynthesizer> {
     const { model, config, signal } = options;
     let process: EngineProcess | null = null;
     try {
       process = await EngineProcess.start({
         entry: new URL('./synthesis-child.ts', import.meta.url),
-        // It holds nothing but texts, numbers and lists of them.
+        // Plain JSON data: only strings, numbers and lists.
         argument: config as unknown as JsonValue,
         loadWithinMs: LOAD_WITHIN_MS,
         answerWithinMs: SENTENCE_WITHIN_MS,
@@ -49,7 +48,7 @@ export class SherpaSynthesizer implements Synthesizer {
       if (LoadedAnswer.matches(loaded)) return new SherpaSynthesizer(options, { process, ...loaded });
     } catch (error) {
       signal.throwIfAborted();
-      // The library ends its process over a model that it cannot read: another try would do the same.
+      // The library exits its process when it cannot read a model. A retry would fail the same way.
       const said = lastWords(error);
       const message = `${model}: sherpa-onnx cannot load it${said === null ? '' : ` (${said})`}`;
       throw new SynthesizerError('model', message, { cause: error });
@@ -105,7 +104,7 @@ export class SherpaSynthesizer implements Synthesizer {
 
   #toSynthesizerError(error: unknown): SynthesizerError {
     if (error instanceof EngineCallError && isKnown(error.code)) return new SynthesizerError(error.code, error.message);
-    // What the library did not mean to throw leaves it in a state that nobody knows.
+    // After an unexpected exception the library's state is undefined.
     if (error instanceof EngineCallError) this.#process.breakOff('the model failed', error);
     const said = error instanceof ProcessError ? error.message : 'the model failed';
     return new SynthesizerError('crashed', `${this.#options.model}: ${said}`, { cause: error });
@@ -114,12 +113,12 @@ export class SherpaSynthesizer implements Synthesizer {
 
 /** A gigabyte from a slow disk. */
 const LOAD_WITHIN_MS = 180_000;
-/** It answers by the sentence; the library, met with tokens it does not know, has been seen to do so never. */
+/** Per sentence. With unknown tokens the library was observed to hang forever. */
 const SENTENCE_WITHIN_MS = 60_000;
 const SLOWEST = 0.2;
 const FASTEST = 5;
 
-/** Does not wait for the engine once it is aborted: that goes on until its clause is over. */
+/** Does not wait for the engine after an abort: it continues until the end of its clause. */
 async function* endedBy<T>(parts: AsyncGenerator<T, void>, signal: AbortSignal): AsyncGenerator<T, void> {
   try {
     for (;;) {

@@ -1,7 +1,7 @@
 import sherpa from 'sherpa-onnx-node';
 import { serveEngine } from '../../engine-process/engine-child.ts';
 
-// The argument is of our own embedder: nobody else starts this process.
+// Only our own embedder starts this process, so the argument is trusted.
 serveEngine((argument) => {
   const { model } = argument as { model: string };
   const extractor = new sherpa.SpeakerEmbeddingExtractor({ model, numThreads: 1, provider: 'cpu' });
@@ -11,7 +11,7 @@ serveEngine((argument) => {
       const stream = extractor.createStream();
       stream.acceptWaveform({ sampleRate: 16_000, samples: Float32Array.from(pcm, (sample) => sample / 32_768) });
       stream.inputFinished();
-      // Memory of the addon cannot be handed out of it under every build of Node.
+      // Copied, because some builds of Node forbid external buffers of addons.
       return extractor.isReady(stream) ? [...extractor.compute(stream, false)] : null;
     },
   };

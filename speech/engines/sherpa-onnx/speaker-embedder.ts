@@ -6,8 +6,8 @@ import type { SpeakerEmbedder } from '../../diarization/diarizer.ts';
 import { EngineProcess } from '../../engine-process/engine-process.ts';
 
 /**
- * The first speaker model in `speaker/` of the folder of models, by name: an `.onnx` file, or a folder with one. Null
- * when there is none.
+ * Finds the first speaker model by name in `speaker/` of the models folder: an `.onnx` file, or a folder with one. Null
+ * if there is none.
  */
 export async function findSpeakerModel(modelsDir: string): Promise<string | null> {
   const folder = join(modelsDir, 'speaker');
@@ -19,14 +19,14 @@ export async function findSpeakerModel(modelsDir: string): Promise<string | null
   return first === undefined ? null : join(folder, first);
 }
 
-/** A voice shows in a few seconds; more would only take longer. */
+/** A few seconds characterise a voice; more would only take longer. */
 const MOST_SAMPLES = 16_000 * 10;
 
 const Embedding = schemaCheck({
   anyOf: [{ type: 'null' }, { type: 'array', items: { type: 'number' }, minItems: 1, maxItems: 4096 }],
 });
 
-/** A speaker model of sherpa-onnx in a process of its own, which starts when it is first asked. */
+/** A sherpa-onnx speaker model in a process of its own, which starts on first use. */
 export function createSpeakerEmbedder(model: string): SpeakerEmbedder {
   let starting: Promise<EngineProcess> | null = null;
   const start = (): Promise<EngineProcess> =>
@@ -41,7 +41,7 @@ export function createSpeakerEmbedder(model: string): SpeakerEmbedder {
         if (!Embedding.matches(answer)) throw new ProcessError('the speaker model returned an invalid embedding');
         return answer === null ? null : Float32Array.from(answer);
       } catch (error) {
-        // The next one who asks gets another process.
+        // The next call starts another process.
         const broken = starting;
         starting = null;
         void broken?.then((process) => process.close()).catch(() => {});

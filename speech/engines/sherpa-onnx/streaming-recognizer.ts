@@ -8,7 +8,7 @@ import { recognizerConfig } from './recognizer-config.ts';
 import { StreamingUtterance } from './streaming-utterance.ts';
 import { modelName, type RecognizerParts, requireLanguage } from './utterance-audio.ts';
 
-/** A model that recognises while somebody speaks, for one utterance; those of `beside` share the model. */
+/** A streaming model, for one utterance at a time. Recognizers from `beside` share the model. */
 export class StreamingRecognizer implements ServedRecognizer {
   readonly #parts: RecognizerParts;
   readonly #model: OnlineModel;

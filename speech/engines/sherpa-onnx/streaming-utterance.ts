@@ -16,10 +16,9 @@ export interface StreamingUtteranceOptions {
 }
 
 /**
- * An utterance while it is spoken. As soon as it has a word of a term of which the model is not sure by itself, the
- * same audio is recognised a second time without hotwords, to tell which words are there because of them. That takes as
- * much time again, for these utterances only; what was said before is caught up with bit by bit, as other utterances of
- * the process wait meanwhile.
+ * An utterance being recognised. Once it contains an uncertain word of a keyword, the same audio is also decoded
+ * without hotwords, to find the words that result from them. That doubles the work for these utterances only. Earlier
+ * audio is caught up step by step, because other utterances of the process wait meanwhile.
  */
 export class StreamingUtterance {
   readonly options: UtteranceOptions;
@@ -28,8 +27,8 @@ export class StreamingUtterance {
   readonly #letterCase: LetterCase;
   readonly #stream: OnlineStream;
   #samples = 0;
-  /** What the second recognition has still to hear; null without hotwords. */
-  readonly #unheard: Int16Array[] | null;
+  /** Audio that the second decoding has yet to process; null without hotwords. */
+  readonly #backlog: Int16Array[] | null;
   #unboosted: OnlineStream | null = null;
 
   constructor(online: OnlineModel, { model, letterCase, hotwords, options }: StreamingUtteranceOptions) {
@@ -38,14 +37,14 @@ export class StreamingUtterance {
     this.#model = model;
     this.#letterCase = letterCase;
     this.#stream = online.createStream(hotwords);
-    this.#unheard = hotwords === '' ? null : [];
+    this.#backlog = hotwords === '' ? null : [];
   }
 
   write(samples: Int16Array): void {
     this.#samples += samples.length;
     this.#stream.accept(toWaveform(samples));
-    if (this.#unheard === null) return;
-    this.#unheard.push(samples);
+    if (this.#backlog === null) return;
+    this.#backlog.push(samples);
     if (this.#isDoubtful()) this.#catchUp(samples.length * CATCH_UP);
   }
 
@@ -53,11 +52,11 @@ export class StreamingUtterance {
     return this.#pieceOf(this.#resultOf(this.#stream));
   }
 
-  /** What is understood in the end. */
+  /** Returns the final result. */
   finish(): UnderstoodPiece {
     this.#end(this.#stream);
     const understood = this.understood();
-    if (this.#unheard === null || !this.#isDoubtful()) return understood;
+    if (this.#backlog === null || !this.#isDoubtful()) return understood;
     this.#catchUp(Number.POSITIVE_INFINITY);
     this.#end(this.#unboosted!);
     return { ...understood, unboosted: this.#resultOf(this.#unboosted!) };
@@ -69,7 +68,7 @@ export class StreamingUtterance {
     this.#unboosted?.close();
   }
 
-  /** Whether a word may be there because of the hotwords. Once it may, it stays so. */
+  /** Whether a word may result from the hotwords. Never returns to false. */
   #isDoubtful(): boolean {
     if (this.#unboosted !== null) return true;
     const understood = this.understood();
@@ -81,7 +80,7 @@ export class StreamingUtterance {
   #catchUp(samples: number): void {
     this.#unboosted ??= this.#online.createStream('');
     for (let heard = 0; heard < samples; ) {
-      const block = this.#unheard!.shift();
+      const block = this.#backlog!.shift();
       if (block === undefined) return;
       heard += block.length;
       this.#unboosted.accept(toWaveform(block));
@@ -96,7 +95,8 @@ export class StreamingUtterance {
 
   #resultOf(stream: OnlineStream): SherpaResult {
     const { type, subsampling } = this.#model;
-    // It tells the times of these as if each frame of their output were four of the input, as is true of the others.
+    // sherpa-onnx computes the times of these models as if each output frame were four input frames, as in other
+    // models.
     const timesScale = type === 'streaming-nemo-ctc' ? subsampling / 4 : 1;
     return parseResult(stream.result(), { timesScale });
   }
@@ -106,10 +106,10 @@ export class StreamingUtterance {
   }
 }
 
-/** A token of that probability was the likeliest without help, by far. */
+/** A token of that probability was by far the likeliest even without a boost. */
 const SURE = Math.log(0.7);
-/** So many samples for each that is said. */
+/** Samples caught up per new sample. */
 const CATCH_UP = 3;
 const FRAME_MS = 10;
-/** The last word is told by what follows it. */
+/** The last word is only decoded with audio after it. */
 const BEYOND_LAST_CHUNK_MS = 200;

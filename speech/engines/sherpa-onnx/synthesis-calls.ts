@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import { schemaCheck } from '../../../runtime/schema-check.ts';
 
-/** What a process with a synthesis model is asked and answers. */
+/** Calls to a process with a synthesis model, and their results. */
 
 const SpeakSchema = {
   type: 'object',
@@ -26,7 +26,7 @@ const SpeakSchema = {
 export type SpeakArgument = Static<typeof SpeakSchema>;
 export const SpeakCall = schemaCheck(SpeakSchema);
 
-/** What the model turned out to be. */
+/** Properties of the loaded model. */
 export const LoadedAnswer = schemaCheck({
   type: 'object',
   required: ['sampleRateHz', 'speakers'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { ESPEAK_DATA, type InstalledSynthesisModel } from './installed-voices.ts';
 
-/** The configuration of sherpa-onnx for a model. `language` is what a multilingual Kokoro is to read. */
+/** Builds sherpa-onnx's configuration for a model. `language` applies to a multilingual Kokoro. */
 export function synthesisConfig({ folder, model }: InstalledSynthesisModel, language: string | null): object {
   const inFolder = (names: readonly string[]) => names.map((name) => join(folder, name)).join(',');
   const { model: main, ...files } = Object.fromEntries(
@@ -18,14 +18,14 @@ export function synthesisConfig({ folder, model }: InstalledSynthesisModel, lang
         ...(model.type !== 'pocket' && model.type !== 'kitten' && lexicon),
         ...(language !== null && language !== BRITISH && { lang: language }),
       },
-      // One thread each: there are as many processes as there are cores.
+      // One thread each, because there are as many processes as cores.
       numThreads: 1,
       provider: 'cpu',
       debug: 0,
     },
     ...(model.ruleFsts.length > 0 && { ruleFsts: inFolder(model.ruleFsts) }),
     ...(model.ruleFars.length > 0 && { ruleFars: inFolder(model.ruleFars) }),
-    // Of a clause with several sentences the first can be heard before the others are made.
+    // Streams a clause of several sentences after the first.
     maxNumSentences: 1,
     silenceScale: 1,
   };
@@ -34,7 +34,7 @@ export function synthesisConfig({ folder, model }: InstalledSynthesisModel, lang
 export const BRITISH_LEXICON = 'lexicon-gb-en.txt';
 const BRITISH = 'en-gb';
 
-/** American and British English have the same words: the first lexicon that has one counts. */
+/** The lexicons of American and British English contain the same words, and the first match wins. */
 function lexiconsFor(lexicons: readonly string[], language: string | null): readonly string[] {
   const unwanted = language === BRITISH ? 'lexicon-us-en.txt' : BRITISH_LEXICON;
   const wanted = lexicons.filter((name) => name !== unwanted);

@@ -1,25 +1,24 @@
 import { type ModelSpeaker, speakersOf } from './model-speakers.ts';
 import type { SynthesisFileRole, SynthesisFiles, SynthesisManifest, SynthesisType } from './synthesis-manifest.ts';
 
-/** One folder below `tts/` of the models, as it was found. */
+/** Contents of a folder in `tts/` of the models. */
 export interface SynthesisFolder {
-  /** Its own name. */
   name: string;
-  /** Names of the files that lie directly in it, and their sizes in bytes. */
+  /** Names of the files directly in it, with sizes in bytes. */
   files: ReadonlyMap<string, number>;
-  /** Whether `espeak-ng-data/` lies in it, with what eSpeak NG does not start without. */
+  /** Whether it contains `espeak-ng-data/` with the files that eSpeak NG requires. */
   hasEspeakData: boolean;
   manifest: SynthesisManifest | null;
-  /** What an ONNX file of it says about itself, by its name. */
+  /** Metadata of an ONNX file, by file name. */
   metadataOf: (file: string) => Metadata;
 }
 
-/** All that is needed to load a model. */
+/** Everything needed to load a model. */
 export interface SynthesisModel {
   name: string;
   type: SynthesisType;
   files: SynthesisFiles;
-  /** In the order in which they are asked. */
+  /** In look-up order. */
   lexicons: readonly string[];
   /** Grammars that write out numbers and dates. */
   ruleFsts: readonly string[];
@@ -28,13 +27,13 @@ export interface SynthesisModel {
   sampleRateHz: number;
   /** In the order of their numbers; at least one. */
   speakers: readonly ModelSpeaker[];
-  /** Whether it speaks as a recording does. */
+  /** Whether it clones a reference recording. */
   clones: boolean;
 }
 
 export type Metadata = Readonly<Record<string, string>>;
 
-/** What a folder is: a model, or why it is none. */
+/** Identifies the model in a folder, or why it is invalid. */
 export function describeSynthesisFolder(folder: SynthesisFolder): SynthesisModel | { problem: string } {
   const { name, manifest, hasEspeakData } = folder;
   const names = [...folder.files.keys()].sort();
@@ -93,11 +92,10 @@ const ROLES_OF: Record<SynthesisType, readonly SynthesisFileRole[]> = {
 };
 
 const CLONING: ReadonlySet<SynthesisType> = new Set(['zipvoice', 'pocket']);
-/** Of those that need not say it, or cannot be other. */
+/** Fixed rates of types whose metadata may lack it. */
 const USUAL_RATE_HZ: Partial<Record<SynthesisType, number>> = { zipvoice: 24_000, pocket: 24_000 };
 const MOST_SPEAKERS = 10_000;
 
-/** As the files of published models are named. */
 const FILE_PATTERNS: Record<SynthesisFileRole, RegExp> = {
   model: /^model.*\.onnx$/,
   tokens: /^tokens\.txt$/,
@@ -115,11 +113,11 @@ const FILE_PATTERNS: Record<SynthesisFileRole, RegExp> = {
 function findFiles(names: readonly string[]): SynthesisFiles {
   const found = Object.entries(FILE_PATTERNS).map(([role, pattern]) => {
     const matching = names.filter((name) => pattern.test(name));
-    // Where there are several: the smaller and faster.
+    // Prefers the smaller and faster one.
     return [role, matching.find((name) => name.includes('.int8.')) ?? matching[0]] as const;
   });
   const files: SynthesisFiles = Object.fromEntries(found.filter(([, file]) => file !== undefined));
-  // Piper's models are named after their voices, and MeloTTS's and others' after their makers.
+  // Piper names model files after voices, MeloTTS and others after their makers.
   const others = names.filter((name) => name.endsWith('.onnx') && name !== files.vocoder);
   const isPartOfSeveral = files.encoder !== undefined || files.lmMain !== undefined;
   return files.model === undefined && !isPartOfSeveral && others.length === 1 ? { ...files, model: others[0]! } : files;
@@ -139,7 +137,7 @@ function missingPart(type: SynthesisType, role: SynthesisFileRole): string {
   return `a ${type} model needs a file for its ${role}${hint}`;
 }
 
-/** sherpa-onnx ends its process where it has no way to read a text. */
+/** sherpa-onnx exits its process without a way to read text. */
 function needsEspeakData(
   type: SynthesisType,
   { metadata, lexicons }: { metadata: Metadata; lexicons: readonly string[] },
@@ -149,7 +147,7 @@ function needsEspeakData(
   return type === 'vits' && metadata.frontend !== 'characters' && lexicons.length === 0;
 }
 
-/** The styles of the speakers: sherpa-onnx wants them to be as many as the model says. */
+/** Checks the file of speaker styles, which must contain as many as the model declares. */
 function voicesDamage(
   { files: sizes }: SynthesisFolder,
   { files, metadata, speakers }: { files: SynthesisFiles; metadata: Metadata; speakers: number },

@@ -2,14 +2,14 @@ import type { Static } from 'typebox';
 import { schemaCheck } from '../../../runtime/schema-check.ts';
 import { type ParsedManifest, parseManifestAs } from './model-manifest.ts';
 
-/** How sherpa-onnx calls what a synthesis model is. Piper's and MeloTTS's are VITS. */
+/** sherpa-onnx's names of synthesis model types. Piper and MeloTTS are VITS. */
 export const SYNTHESIS_TYPES = ['vits', 'kokoro', 'kitten', 'matcha', 'zipvoice', 'pocket'] as const;
 
 export type SynthesisType = (typeof SYNTHESIS_TYPES)[number];
 
 const FileName = { type: 'string', pattern: '^[^/\\\\]{1,255}$' } as const;
 
-/** The parts of a model that may be files of its folder. */
+/** Parts of a model that may be files in its folder. */
 const FilesSchema = {
   type: 'object',
   properties: {
@@ -54,12 +54,11 @@ const ManifestSchema = {
   additionalProperties: false,
 } as const;
 
-/** What an operator may say about a model in its `tandem.json`. All of it is optional. */
+/** The operator's optional description of a model, in its `tandem.json`. */
 export type SynthesisManifest = Static<typeof ManifestSchema>;
 
 const Manifest = schemaCheck(ManifestSchema);
 
-/** The manifest that a text is, or why it is none. */
 export function parseSynthesisManifest(text: string): ParsedManifest<SynthesisManifest> {
   return parseManifestAs(Manifest, text);
 }

@@ -3,17 +3,16 @@ import { RecognizerError } from '../../recognizer.ts';
 import type { LetterCase } from './hotwords.ts';
 import type { SherpaModel } from './model-folder.ts';
 
-/** What both kinds of recognizers are made with. */
+/** Common parts of both kinds of recognizers. */
 export interface RecognizerParts {
-  /** Where the files of the model are. */
   folder: string;
   model: SherpaModel;
   letterCase: LetterCase;
-  /** Null without a model for it. */
+  /** Null without a punctuation model. */
   punctuate: ((text: string) => string) | null;
 }
 
-/** Samples as sherpa-onnx takes them: -1 to 1. */
+/** Converts samples to sherpa-onnx's range, -1 to 1. */
 export function toWaveform(samples: Int16Array): { samples: Float32Array<ArrayBuffer>; sampleRate: number } {
   return { samples: Float32Array.from(samples, (sample) => sample / 0x8000), sampleRate: RECOGNITION_RATE_HZ };
 }

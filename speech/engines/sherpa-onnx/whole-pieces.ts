@@ -1,6 +1,6 @@
 /**
- * Audio that gathers until a piece of it is recognised as a whole. Models that read whole utterances are trained on
- * half a minute at most, and forget or invent what is longer.
+ * Buffers audio and cuts it into pieces for whole-utterance models, which are trained on at most half a minute and
+ * forget or invent words in longer audio.
  */
 export class WholePieces {
   readonly #mostSamples: number;
@@ -12,7 +12,7 @@ export class WholePieces {
     this.#samples = new Float32Array(mostSamples);
   }
 
-  /** Pieces that are full, cut where it is quietest in their last third; the rest stays. */
+  /** Yields full pieces, cut at the quietest point in their last third; keeps the rest. */
   *add(samples: Float32Array): Generator<Float32Array<ArrayBuffer>> {
     for (let offset = 0; offset < samples.length; ) {
       const taken = samples.subarray(offset, offset + this.#mostSamples - this.#length);
@@ -30,7 +30,7 @@ export class WholePieces {
     }
   }
 
-  /** What is left; empty when nothing is. */
+  /** Returns the rest; empty if there is none. */
   take(): Float32Array<ArrayBuffer> {
     const rest = this.#samples.slice(0, this.#length);
     this.#length = 0;

@@ -10,11 +10,11 @@ import { parseResult, type SherpaResult } from './sherpa-result.ts';
 import { modelName, type RecognizerParts, requireLanguage, silence, toMs, toWaveform } from './utterance-audio.ts';
 import { WholePieces } from './whole-pieces.ts';
 
-/** A model that reads an utterance as a whole, or the pieces of a long one. */
+/** A model that reads an utterance as a whole, or a long one in pieces. */
 export class WholeUtteranceRecognizer implements ServedRecognizer {
   readonly #parts: RecognizerParts;
   readonly #recognizer: OfflineRecognizer;
-  /** What the recognizer is set to. */
+  /** Current setting of the recognizer. */
   #language: string | null = null;
   #utterance: OpenUtterance | null = null;
 
@@ -72,7 +72,7 @@ export class WholeUtteranceRecognizer implements ServedRecognizer {
     return this.#utterance;
   }
 
-  /** SenseVoice finds out by itself, and cannot be set to another one. */
+  /** SenseVoice always detects the language itself. */
   #setLanguage(language: string | null): void {
     const { type } = this.#parts.model;
     if (language === this.#language || (type !== 'whisper' && type !== 'canary')) return;
@@ -93,13 +93,13 @@ export class WholeUtteranceRecognizer implements ServedRecognizer {
     const { hotwords, keywords } = utterance;
     const piece = { startMs, endMs, result: this.#resultOf(samples, hotwords), unboosted: null };
     const hasTerm = hotwords !== '' && hasKeywords(hypothesisOf(piece, this.#parts.letterCase).words, keywords);
-    // A term is marked where the model would hear something else without it.
+    // Decodes again without hotwords, to mark the keywords that result from them.
     utterance.pieces.push(hasTerm ? { ...piece, unboosted: this.#resultOf(samples, '') } : piece);
   }
 
   #resultOf(samples: Float32Array<ArrayBuffer>, hotwords: string): SherpaResult {
     const stream = hotwords === '' ? this.#recognizer.createStream() : this.#recognizer.createStream(hotwords);
-    // Once only, whole, and never less than the library's feature windows need.
+    // The library accepts audio once and as a whole, and needs at least one feature window.
     const missing = Math.max(0, LEAST_PIECE_SAMPLES - samples.length);
     const padded = missing === 0 ? samples : new Float32Array([...samples, ...silence(toMs(missing)).samples]);
     stream.acceptWaveform({ samples: padded, sampleRate: RECOGNITION_RATE_HZ });
@@ -114,10 +114,10 @@ interface OpenUtterance {
   hotwords: string;
   audio: WholePieces;
   pieces: UnderstoodPiece[];
-  /** Recognised so far. */
+  /** Samples recognised so far. */
   samples: number;
 }
 
-/** Whisper reads 30 s and drops the rest; the others do worse beyond it. */
+/** Whisper reads 30 s and drops the rest; the other models degrade beyond it. */
 const LONGEST_PIECE_SAMPLES = 28 * RECOGNITION_RATE_HZ;
 const LEAST_PIECE_SAMPLES = RECOGNITION_RATE_HZ / 2;

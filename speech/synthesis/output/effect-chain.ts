@@ -6,13 +6,13 @@ import { PitchShifter } from '../../../media/dsp/pitch-shifter.ts';
 import { BAND_CENTRES_HZ } from '../../voices/voice-measures.ts';
 
 export interface SpeechEffectSettings {
-  /** Upwards, -24 to 24; 0 where the engine does it. */
+  /** Upwards, -24 to 24; 0 if the engine does it. */
   pitchSemitones: number;
-  /** Factor on how far the pitch goes from its centre, 0 to 4; 1 where the engine does it. */
+  /** Factor on the deviation of the pitch from its centre, 0 to 4; 1 if the engine does it. */
   pitchRange: number;
-  /** The voice's usual pitch, from which `pitchRange` counts; without it the median of what was heard until then. */
+  /** The voice's usual pitch, the centre for `pitchRange`; without it the median so far. */
   pitchCentreHz?: number | null;
-  /** For each of `BAND_CENTRES_HZ`, -12 to 12; bands that the sample rate does not hold are left alone. */
+  /** For each of `BAND_CENTRES_HZ`, -12 to 12; bands beyond the sample rate are ignored. */
   equaliserDb: readonly number[] | null;
   /** -Infinity for silence. */
   gainDb: number;
@@ -20,19 +20,19 @@ export interface SpeechEffectSettings {
 }
 
 /**
- * The active level (ITU-T P.56) to which speech is brought. Telephony's nominal -26 dBov (ITU-T G.191) is quiet beside
- * whatever else is listened to; from here the peaks of speech, some 18 dB above, still fit.
+ * Target active level of speech (ITU-T P.56). Telephony's nominal -26 dBov (ITU-T G.191) is quiet beside other media;
+ * at this level the peaks of speech, some 18 dB above, still fit.
  */
 export const ACTIVE_LEVEL_DBOV = -20;
 
 export interface EffectChain {
-  /** In samples: by so much the output is late. */
+  /** Delay of the output, in samples. */
   readonly delay: number;
-  /** The first `count` in place. */
+  /** Processes the first `count` in place. */
   process(samples: Float32Array, count: number): void;
 }
 
-/** In this order; nothing at all for settings that change nothing. */
+/** In this order; empty for settings that change nothing. */
 export function createEffectChain(sampleRateHz: number, settings: SpeechEffectSettings): EffectChain {
   const { pitchSemitones, pitchRange, pitchCentreHz = null, equaliserDb, gainDb, enhance } = settings;
   if (isIdentity(settings)) return new Chain([]);
@@ -62,19 +62,19 @@ export function isIdentity(settings: SpeechEffectSettings): boolean {
   return !changesPitch(settings) && !changesSpectrum(settings) && settings.gainDb === 0 && !settings.enhance;
 }
 
-/** No sample leaves the effects above it: codecs and resamplers behind them overshoot. */
+/** Ceiling of the samples, because codecs and resamplers after the effects overshoot. */
 const CEILING_DBFS = -1;
 const MOST_BAND_DB = 12;
-/** Engines speak louder than that; sounds 30 dB below are not taken for a voice. */
+/** Assumed peak of engines, usually exceeded; sounds 30 dB below it are not a voice. */
 const USUAL_PEAK = 8000;
 
 /**
- * What `enhance` does besides the level that the gain brings:
- * - a Butterworth high-pass of 70 Hz, 12 dB an octave, against rumble and hum below any voice;
- * - 3 dB more around 2.8 kHz (half of that at 2.0 and 4.0 kHz), where consonants are told apart and telephones are dull;
- * - compression 2:1 of what is louder than the level that speech is brought to, with 6 dB of knee, within 1 ms and back
- *   in 80 ms, and 3 dB of gain that make up for it: the loudest parts of people who read aloud come 2 dB nearer to the
- *   usual ones. The highest peaks do so by 0 to 3 dB only, because the high-pass shifts what adds up to them.
+ * Effects of `enhance`, besides the level set by the gain:
+ * - a Butterworth high-pass at 70 Hz, 12 dB per octave, against rumble and hum below any voice;
+ * - 3 dB more around 2.8 kHz (half of that at 2.0 and 4.0 kHz), where consonants differ and telephones are dull;
+ * - compression 2:1 above the target level, with 6 dB of knee, 1 ms attack and 80 ms release, and 3 dB of make-up gain:
+ *   the loudest parts of people reading aloud come 2 dB nearer to the usual ones. The highest peaks do so by only 0 to
+ *   3 dB, because the high-pass shifts the phases of their components.
  */
 function enhancement(sampleRateHz: number): Omit<EffectChain, 'delay'>[] {
   return [

@@ -1,4 +1,4 @@
-/** One after the other, in memory of their own. */
+/** Concatenates chunks into new memory. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

@@ -6,8 +6,8 @@ import { infoFrame } from './mp3-info-frame.ts';
 import type { SpeechEncoder } from './speech-encoder.ts';
 
 /**
- * MP3 by LAME, mono or stereo (interleaved), at a constant bit rate. A first frame tells players how much silence LAME
- * puts in front of the sound; that after it, less than a frame, stays.
+ * Opens an MP3 encoder (LAME), mono or stereo (interleaved), with constant bit rate. The first frame reports how much
+ * silence LAME inserts before the sound, so that players skip it. The padding at the end, less than a frame, stays.
  * @throws RangeError above 48 kHz
  */
 export async function openMp3Encoder(sampleRateHz: number, channels: 1 | 2 = 1): Promise<SpeechEncoder> {
@@ -24,7 +24,7 @@ export async function openMp3Encoder(sampleRateHz: number, channels: 1 | 2 = 1):
   return new Mp3Encoder(lame, { rateHz: codec.rateHz, kilobitsPerSecond, channels });
 }
 
-/** Its rates (ISO/IEC 11172-3, 13818-3 and MPEG 2.5), each with bit rates that leave speech its whole band. */
+/** MP3's sample rates (ISO/IEC 11172-3, 13818-3 and MPEG 2.5), with bit rates that keep the whole band of speech. */
 const CODECS = [
   { rateHz: 8000, kilobitsPerSecond: { 1: 32, 2: 64 } },
   { rateHz: 11025, kilobitsPerSecond: { 1: 32, 2: 64 } },
@@ -43,21 +43,21 @@ interface Codec {
   channels: 1 | 2;
 }
 
-/** What LAME puts in front by itself; decoders know what they add. */
+/** LAME's own delay. Decoders know theirs. */
 const ENCODER_DELAY_SAMPLES = 576;
 
 const BLOCK_SAMPLES = 1024;
 
-/** Less is filled up with silence. */
+/** Shorter audio is padded with silence. */
 const LEAST_SAMPLES = 1152;
 
 type Lame = WasmMediaEncoder<'audio/mpeg'>;
 
-/** Each has 16 MB of memory, which only the garbage collector can free: they are used again. */
+/** Reused, because each has 16 MB of memory that only the garbage collector can free. */
 const idle: Lame[] = [];
 const MOST_IDLE = 8;
 
-/** The program, once it was compiled, else its bytes. */
+/** The compiled program or, at first, its bytes. */
 let program: Parameters<typeof createEncoder>[1] | null = null;
 
 async function loadLame(): Promise<Lame> {
@@ -101,7 +101,7 @@ class Mp3Encoder implements SpeechEncoder {
   finish(): Uint8Array<ArrayBuffer> {
     const lame = this.#open();
     const ready: Uint8Array[] = [];
-    // Players want two frames to believe that it is MP3.
+    // Players need two frames to detect MP3.
     const missing = LEAST_SAMPLES - this.#samples;
     if (missing > 0) this.#collect(lame.encode(this.#blocks.map(() => new Float32Array(missing))), ready);
     this.#collect(lame.finalize(), ready);
@@ -118,7 +118,7 @@ class Mp3Encoder implements SpeechEncoder {
     if (bytes.length === 0) return;
     if (!this.#begun) ready.push(infoFrame({ ...this.#codec, delaySamples: ENCODER_DELAY_SAMPLES }));
     this.#begun = true;
-    // They are LAME's own until it is called again.
+    // A copy, because LAME reuses the memory.
     ready.push(bytes.slice());
   }
 

@@ -1,7 +1,6 @@
 /**
- * A silent frame of MP3 that carries an Info tag with LAME's extension (Gabriel Bouvigne, "Mp3 Info Tag revision 1
- * Specifications"). Of what it can tell, a stream knows one thing at its beginning: how many samples in front of the
- * sound are the encoder's.
+ * Builds a silent MP3 frame with an Info tag and LAME's extension (Gabriel Bouvigne, "Mp3 Info Tag revision 1
+ * Specifications"). At the start of a stream, only the encoder delay is known.
  */
 export function infoFrame(options: {
   rateHz: number;
@@ -23,7 +22,7 @@ export function infoFrame(options: {
   frame.writeUInt8(CHANNEL_MODES[channels], 3);
   const tag = 4 + version.sideInformationBytes[channels];
   frame.write('Info', tag, 'latin1');
-  // Of its optional fields none; LAME's part follows at once.
+  // No optional fields, so LAME's part follows directly.
   const lame = tag + 8;
   frame.write('LAME3.100', lame, 'latin1');
   frame.writeUInt8(CONSTANT_BIT_RATE, lame + 9);
@@ -38,7 +37,7 @@ const CHANNEL_MODES = { 1: 0b11 << 6, 2: 0b01 << 6 };
 const CONSTANT_BIT_RATE = 1;
 const LOW_RATE_KILOBITS = [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/** Indices in the lists are those of the frame header (ISO/IEC 11172-3 §2.4.2.3, 13818-3 §2.4.2.3). */
+/** List indices are those of the frame header (ISO/IEC 11172-3 §2.4.2.3, 13818-3 §2.4.2.3). */
 const VERSIONS = [
   {
     bits: 0b11,
@@ -63,7 +62,7 @@ const VERSIONS = [
   },
 ];
 
-/** CRC-16 of the polynomial 0x8005, reflected, of what is in front of it. */
+/** CRC-16 with the polynomial 0x8005, reflected, over the preceding bytes. */
 function tagChecksum(bytes: Uint8Array): number {
   let remainder = 0;
   for (const octet of bytes) {

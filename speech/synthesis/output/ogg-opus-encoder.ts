@@ -4,8 +4,8 @@ import { OggPages, oggChecksum } from './ogg-pages.ts';
 import type { SpeechEncoder } from './speech-encoder.ts';
 
 /**
- * Opus (RFC 6716) in Ogg (RFC 7845), mono or stereo (interleaved), frames of 20 ms. The length is exact to the sample: what the codec adds in front
- * is told as pre-skip, and what fills the last frame is trimmed by the last granule position.
+ * Opens an encoder for Opus (RFC 6716) in Ogg (RFC 7845), mono or stereo (interleaved), with frames of 20 ms. The
+ * length is exact to the sample: pre-skip covers the codec's delay, and the last granule position trims the last frame.
  * @throws RangeError above 48 kHz
  */
 export async function openOggOpusEncoder(sampleRateHz: number, channels: 1 | 2 = 1): Promise<SpeechEncoder> {
@@ -16,13 +16,13 @@ export async function openOggOpusEncoder(sampleRateHz: number, channels: 1 | 2 =
     channels,
     sampleRate: codec.rateHz,
     bitrate: channels * codec.bitsPerSecond,
-    // Not Voip, which filters what microphones and rooms add: here is neither.
+    // Not Voip, which filters noise of microphones and rooms: synthesised speech has neither.
     application: Application.Audio,
   });
   return new OggOpusEncoder({ encoder, originalRateHz: sampleRateHz, vendor: version });
 }
 
-/** The rates it has, each with what gives mono speech without audible loss. */
+/** Opus's sample rates, with bit rates that are transparent for mono speech. */
 const CODECS: readonly { rateHz: SampleRate; bitsPerSecond: number }[] = [
   { rateHz: 8000, bitsPerSecond: 24_000 },
   { rateHz: 12000, bitsPerSecond: 28_000 },
@@ -31,11 +31,11 @@ const CODECS: readonly { rateHz: SampleRate; bitsPerSecond: number }[] = [
   { rateHz: 48000, bitsPerSecond: 64_000 },
 ];
 
-/** Granule positions count at this rate whatever the encoder's is. */
+/** Unit of granule positions, whatever the encoder's rate. */
 const GRANULE_RATE_HZ = 48_000;
 const FRAME_GRANULES = GRANULE_RATE_HZ / 50;
 const FRAMES_PER_PAGE = 10;
-/** A player shall begin early. */
+/** Short, so that players start early. */
 const FRAMES_IN_FIRST_PAGE = 2;
 
 class OggOpusEncoder implements SpeechEncoder {
@@ -103,7 +103,7 @@ class OggOpusEncoder implements SpeechEncoder {
   }
 
   #begin(firstPacket: Uint8Array, ready: Uint8Array[]): OggPages {
-    // Streams in one file must have different numbers; taken from the sound, the same speech is the same bytes.
+    // Streams in one file need different numbers. A checksum keeps the output reproducible.
     this.#pages = new OggPages(oggChecksum(firstPacket));
     for (const header of this.#headers) {
       this.#pages.add(header, 0);

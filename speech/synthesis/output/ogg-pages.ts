@@ -1,6 +1,6 @@
 /**
- * Writes packets of one logical bitstream into Ogg pages (RFC 3533 §6). A page is written once the packet after it
- * begins, because whether it is the last is said in its header.
+ * Writes the packets of one logical bitstream into Ogg pages (RFC 3533 §6). A page is written when the next packet
+ * arrives, because its header says whether it is the last.
  */
 export class OggPages {
   readonly #serial: number;
@@ -10,7 +10,7 @@ export class OggPages {
   /** Entries of the segment table. */
   #segments = 0;
 
-  /** @param serial tells streams apart that lie one after the other in a file; 32 bits */
+  /** @param serial distinguishes consecutive streams in a file; 32 bits */
   constructor(serial: number) {
     this.#serial = serial;
   }
@@ -19,7 +19,7 @@ export class OggPages {
     return this.#packets.length;
   }
 
-  /** `granulePosition` is that after the packet. At most 50 packets of at most 1,275 bytes fit into a page. */
+  /** `granulePosition` is the position after the packet. A page holds at most 50 packets of at most 1,275 bytes. */
   add(packet: Uint8Array, granulePosition: number): void {
     this.#segments += Math.floor(packet.length / LARGEST_SEGMENT) + 1;
     if (this.#segments > MOST_SEGMENTS) throw new RangeError('more than a page holds');
@@ -27,7 +27,7 @@ export class OggPages {
     this.#granulePosition = granulePosition;
   }
 
-  /** What was added since the last page; `granulePosition` when less than its packets hold is to be played. */
+  /** Returns the packets since the last page. Set `granulePosition` to play less than the packets contain. */
   page({ last = false, granulePosition = this.#granulePosition } = {}): Uint8Array<ArrayBuffer> {
     const bodyBytes = this.#packets.reduce((sum, packet) => sum + packet.length, 0);
     const headerBytes = HEADER_BYTES + this.#segments;
@@ -71,7 +71,7 @@ const CHECKSUM_TABLE = Uint32Array.from({ length: 256 }, (_, octet) => {
   return remainder;
 });
 
-/** Of a page whose own field is still zero: CRC-32 from zero, not reflected and not inverted. */
+/** Checksum of a page whose own field is zero: CRC-32 from zero, neither reflected nor inverted. */
 export function oggChecksum(bytes: Uint8Array): number {
   let remainder = 0;
   for (let i = 0; i < bytes.length; i++) {

@@ -4,9 +4,9 @@ import { openOggOpusEncoder } from './ogg-opus-encoder.ts';
 import type { OpenSpeechEncoder, SpeechEncoder } from './speech-encoder.ts';
 
 /**
- * The same samples give the same bytes, however they are cut into blocks. What comes first of MP3 and Ogg Opus is
- * ready within a tenth of a second of speech.
- * @throws RangeError when the codec has no rate as high as the format's
+ * Opens an encoder. The same samples give the same bytes, however they are cut into blocks. MP3 and Ogg Opus produce
+ * their first bytes within a tenth of a second of speech.
+ * @throws RangeError if the codec has no rate as high as the format's
  */
 export const openSpeechEncoder: OpenSpeechEncoder = async ({ encoding, sampleRateHz }) => {
   switch (encoding) {
@@ -23,7 +23,7 @@ export const openSpeechEncoder: OpenSpeechEncoder = async ({ encoding, sampleRat
   }
 };
 
-/** For what has neither header nor memory. */
+/** For formats without header or state. */
 function sampleEncoder(inputRateHz: number, encode: (samples: Int16Array) => Uint8Array<ArrayBuffer>): SpeechEncoder {
   return { inputRateHz, encode, finish: () => new Uint8Array(0), close: () => {} };
 }

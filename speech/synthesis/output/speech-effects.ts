@@ -1,17 +1,16 @@
 import { createEffectChain, type EffectChain, isIdentity, type SpeechEffectSettings } from './effect-chain.ts';
 
 /**
- * What is made of the sound of a voice after an engine spoke, as it comes: pitch, equaliser, gain, enhancement, limiter
- * (`effect-chain.ts` says what each does). Samples are of 16-bit scale. As many come out as went in, each at its own
- * time: what effects need to look ahead comes later, at the latest with `flush`. How the input is cut into blocks
- * changes nothing, and settings that change nothing give back what came, at once.
+ * Effects on an engine's output, as a stream: pitch, equaliser, gain, enhancement, limiter (see `effect-chain.ts`).
+ * Samples have 16-bit scale. The output has as many samples as the input, at the same times; look-ahead delays them, at
+ * the latest until `flush`. Block boundaries do not matter. Neutral settings return the input at once.
  */
 export interface SpeechEffects {
-  /** What is ready by now: more or fewer than came in. */
+  /** Returns the samples ready by now: more or fewer than the input. */
   process(samples: Int16Array): Float32Array;
-  /** From the next sample on, without a click: the old sound fades into the new one within 10 ms. */
+  /** Applies from the next sample, without a click: the old sound fades into the new one within 10 ms. */
   set(settings: SpeechEffectSettings): void;
-  /** The rest. What is processed after that begins anew. */
+  /** Returns the rest. Later samples start anew. */
   flush(): Float32Array;
 }
 
@@ -24,10 +23,10 @@ class FadingEffects implements SpeechEffects {
   readonly #sampleRateHz: number;
   readonly #fadeSamples: number;
   readonly #warmUp: WarmUp;
-  /** Of what came in and went out. */
+  /** Samples received and returned. */
   #taken = 0;
   #given = 0;
-  /** The last is that of now; those before it are still fading. */
+  /** The last is the current one; earlier ones are fading out. */
   #lanes: Lane[];
 
   constructor(sampleRateHz: number, settings: SpeechEffectSettings) {
@@ -49,7 +48,7 @@ class FadingEffects implements SpeechEffects {
     if (sameSettings(this.#lanes.at(-1)!.settings, settings)) return;
     const lane = new Lane(createEffectChain(this.#sampleRateHz, settings), { settings, from: this.#taken });
     lane.warmUp(this.#warmUp.samples);
-    // One that was to begin just here never does.
+    // Drops lanes that would start at this same sample.
     this.#lanes = [...this.#lanes.filter((other) => other.from < this.#taken), lane];
   }
 
@@ -88,17 +87,17 @@ class FadingEffects implements SpeechEffects {
 }
 
 const FADE_S = 0.01;
-/** Of sound before a change the new effects hear so much, to be settled when it comes. */
+/** How much sound before a change the new effects process, so that they have settled. */
 const WARM_UP_S = 0.3;
 
-/** One way through the effects, from one moment on. Times are samples since the beginning. */
+/** One set of effects, from some time on. Times are samples since the beginning. */
 class Lane {
   readonly settings: SpeechEffectSettings;
   readonly from: number;
   readonly #chain: EffectChain;
-  /** Still to be dropped: what comes out before the sound that went in first. */
+  /** Samples still to drop, because of the chain's delay. */
   #late: number;
-  /** Made and not yet given out, and the time of its first. */
+  /** Processed samples not returned yet, and the time of the first. */
   #made = new Float32Array(0);
   #madeCount = 0;
   #madeFrom: number;
@@ -115,7 +114,7 @@ class Lane {
     return this.#madeFrom + this.#madeCount;
   }
 
-  /** Goes through the effects; what comes of it is not given out. */
+  /** Processes samples and discards the output. */
   warmUp(samples: Float32Array): void {
     this.#late += samples.length;
     this.take(samples);
@@ -163,7 +162,7 @@ class Lane {
   }
 }
 
-/** The last samples that came. */
+/** The latest samples. */
 class WarmUp {
   readonly #kept: Float32Array;
   #count = 0;

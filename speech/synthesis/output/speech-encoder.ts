@@ -1,14 +1,14 @@
 import type { SpeechFormat } from '../../speech-synthesis.ts';
 
-/** Makes the bytes of a stream of speech, sample by sample. Lives in the synthesis thread, one for each text. */
+/** Encodes a stream of speech. Lives in the synthesis thread, one per text. */
 export interface SpeechEncoder {
-  /** At this rate samples are wanted; may differ from the format's where its codec has no such rate. */
+  /** Rate of the input samples; differs from the format's if its codec lacks that rate. */
   readonly inputRateHz: number;
-  /** Interleaved samples, whole frames. Returns what is ready by now; may be empty. */
+  /** Interleaved samples, whole frames. Returns the bytes ready by now; may be empty. */
   encode(samples: Int16Array): Uint8Array<ArrayBuffer>;
-  /** The rest. */
+  /** Returns the rest. */
   finish(): Uint8Array<ArrayBuffer>;
-  /** Frees what it holds outside the heap. Idempotent; also without `finish`. */
+  /** Frees memory outside the heap. Idempotent; also without `finish`. */
   close(): void;
 }
 

@@ -1,4 +1,7 @@
-/** With the full stop where it is needed to tell them from words. Those that depend on what follows are rules of `abbreviations.ts`. */
+/**
+ * Abbreviations, with the full stop if they would be words without it. Those that depend on context are in
+ * `abbreviations.ts`.
+ */
 export const ENGLISH_ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ['mr', 'Mister'],
   ['mr.', 'Mister'],
@@ -82,7 +85,7 @@ export const ENGLISH_ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ['cr', 'crore'],
 ]);
 
-/** Abbreviations that often are the last word of a sentence: a capital after them begins another. */
+/** Abbreviations that often end a sentence: a capital after them begins another. */
 export const MAY_END_SENTENCE: ReadonlySet<string> = new Set([
   ...['etc.', 'inc.', 'ltd.', 'corp.', 'bros.', 'jr.', 'sr.', 'ave.', 'blvd.', 'rd.', 'apt.', 'bldg.', 'al.', 'ph.d.'],
   ...['a.m.', 'p.m.', 'st.', 'dr.', 'co.', 'qty.', 'resp.', 'misc.', 'dept.', 'govt.', 'no.'],
@@ -108,7 +111,7 @@ export const ENGLISH_NUMBER_CUES: ReadonlySet<string> = new Set([
   ...['serial', 'token', 'confirmation', 'docket', 'flight', 'imei', 'consumer', 'awb', 'complaint', 'registration'],
 ]);
 
-/** All capitals and with a vowel, yet said letter by letter. Others are left to the engine. */
+/** Spelled although they have a vowel. Other words in capitals are left to the engine. */
 export const SPELLED_WORDS: ReadonlySet<string> = new Set([
   ...[
     'AI',

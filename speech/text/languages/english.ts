@@ -3,7 +3,7 @@ import { ENGLISH_ABBREVIATIONS, ENGLISH_NUMBER_CUES } from './english-words.ts';
 import { currencyName, unitName } from './icu-names.ts';
 import type { Amount, CurrencyNames, Grouping, NumberWords, Phrases, SpokenLanguage } from './language.ts';
 
-/** English of the United States, Britain (and what follows it) and India, by the region of the tag. */
+/** English of the United States, Britain (and similar regions) and India, by the tag's region. */
 export function english(tag: string): SpokenLanguage {
   const isAmerican = tag === 'en' || /-(us|ca|ph)\b/.test(tag);
   const numbers = englishNumbers({ isAmerican, isIndian: /-(in|pk|bd|np|lk)\b/.test(tag) });
@@ -45,7 +45,7 @@ const INDIAN_SCALES: readonly (readonly [size: number, name: string])[] = [
 ];
 
 function englishNumbers({ isAmerican, isIndian }: { isAmerican: boolean; isIndian: boolean }): NumberWords {
-  /** Americans say "one hundred one", everybody else "one hundred and one". */
+  /** American English says "one hundred one", others "one hundred and one". */
   const and = isAmerican ? '' : 'and ';
 
   function cardinal(whole: number, grouping: Grouping): string {
@@ -127,7 +127,7 @@ const CURRENCIES: Record<string, readonly [one: string, many: string, cent: stri
   CNY: ['yuan', 'yuan', null, null],
   BTC: ['bitcoin', 'bitcoins', null, null],
 };
-/** Of what else is written with two decimals. */
+/** Other currencies with cents. */
 const CENTS = new Set(['AUD', 'CAD', 'HKD', 'NZD', 'SGD', 'ZAR', 'CHF', 'AED']);
 
 function englishCurrency(code: string, amount: Amount): CurrencyNames | null {
@@ -141,7 +141,7 @@ function englishCurrency(code: string, amount: Amount): CurrencyNames | null {
   return { name: isOne ? own[0] : own[1], subunit: (cents) => (cents === 1 ? own[2] : own[3]) };
 }
 
-/** Not in CLDR, or not as they are said. */
+/** Missing in CLDR, or spoken differently. */
 const OWN_UNITS: Record<string, readonly [one: string, many: string]> = {
   celsius: ['degree Celsius', 'degrees Celsius'],
   fahrenheit: ['degree Fahrenheit', 'degrees Fahrenheit'],

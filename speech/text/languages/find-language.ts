@@ -9,7 +9,7 @@ export function findLanguage(tag: string): SpokenLanguage {
   const known = languages.get(lower);
   if (known !== undefined) return known;
   const language = lower.split('-')[0] === 'en' ? english(lower) : (indian(lower) ?? otherLanguage(lower));
-  // Tags come from texts too.
+  // Bounds the cache, because tags also come from texts.
   if (languages.size < MOST_KEPT) languages.set(lower, language);
   return language;
 }

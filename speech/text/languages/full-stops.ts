@@ -1,6 +1,6 @@
 /**
- * Abbreviations after which a sentence goes on, though a capital or a number follows: "Dr. Müller", "Sr. García",
- * "5 Mio. Euro". What they sound like the engine knows. English has a table of its own.
+ * Abbreviations that do not end a sentence, even before a capital or number: "Dr. Müller", "Sr. García", "5 Mio. Euro".
+ * The engine knows how to read them. English has a table of its own.
  */
 const ABBREVIATIONS: Record<string, ReadonlySet<string>> = Object.assign(Object.create(null), {
   de: words(
@@ -23,13 +23,13 @@ const ABBREVIATIONS: Record<string, ReadonlySet<string>> = Object.assign(Object.
   id: words('dr prof ir jl no tel'),
 });
 
-/** Write "the third" as 3. */
+/** Languages that write "the third" as 3. */
 const WITH_ORDINAL_STOPS: ReadonlySet<string> = new Set(
   'de da nb no fi cs sk sl hr sr bs pl hu et lv lt tr is fo lb eu'.split(' '),
 );
 
-/** Whether a sentence goes on behind a full stop at this word, whatever follows. */
-export function goesOnBehind(word: string, base: string): boolean {
+/** Whether a sentence continues after a full stop at this word, whatever follows. */
+export function continuesAfter(word: string, base: string): boolean {
   if (/^\d{1,2}$/.test(word)) return WITH_ORDINAL_STOPS.has(base);
   return ABBREVIATIONS[base]?.has(word.toLowerCase()) ?? false;
 }

@@ -1,6 +1,6 @@
 import type { Amount } from './language.ts';
 
-/** Names that Unicode's CLDR has in nearly every language, by way of `Intl`; null for languages it does not know. */
+/** Names from Unicode's CLDR, through `Intl`; null for unknown languages. */
 
 export function currencyName(language: string, code: string, amount: Amount): string | null {
   const format = cached(
@@ -17,7 +17,7 @@ export function currencyName(language: string, code: string, amount: Amount): st
 }
 
 export function unitName(language: string, unit: string, amount: Amount): string | null {
-  // For the others, such as watt, `Intl` throws.
+  // `Intl` throws for other units, such as watt.
   if (!unit.split('-per-').every((part) => UNITS.has(part))) return null;
   const format = cached(
     `${language} ${unit}`,
@@ -36,19 +36,19 @@ export function monthNames(language: string): readonly string[] | null {
   return Array.from({ length: 12 }, (_, month) => format.format(Date.UTC(2026, month, 15)));
 }
 
-/** As CLDR writes it at length, with day and year in digits. */
+/** CLDR's long form, with day and year in digits. */
 export function longDate(language: string, { day, month, year }: { day: number; month: number; year: number }) {
   if (!isKnown(language)) return null;
   const format = new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC', numberingSystem: 'latn' });
   return format.format(Date.UTC(year, month - 1, day));
 }
 
-/** Otherwise `Intl` answers in the language of the machine. */
+/** For unknown languages `Intl` falls back to the machine's language. */
 export function isKnown(language: string): boolean {
   return /^[a-z]{2,3}$/.test(language) && Intl.NumberFormat.supportedLocalesOf(language).length > 0;
 }
 
-/** Some two hundred known languages by some sixty names at most. */
+/** At most two hundred languages times sixty names. */
 const formats = new Map<string, Intl.NumberFormat | null>();
 
 function cached(key: string, make: () => Intl.NumberFormat): Intl.NumberFormat | null {
@@ -64,7 +64,7 @@ function cached(key: string, make: () => Intl.NumberFormat): Intl.NumberFormat |
 function part(format: Intl.NumberFormat | null, type: 'currency' | 'unit', { whole, decimals }: Amount): string | null {
   if (format === null) return null;
   const number = Number(decimals === null ? whole : `${whole}.${decimals}`);
-  // Some languages write it in two parts, before and after the number.
+  // Some languages write the unit in two parts, before and after the number.
   const parts = format.formatToParts(number).filter((written) => written.type === type);
   return parts.length === 1 ? parts[0]!.value : null;
 }

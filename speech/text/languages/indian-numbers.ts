@@ -12,8 +12,8 @@ import { toWords as telugu } from 'to-words/te-IN';
 import { toWords as urdu } from 'to-words/ur-PK';
 
 /**
- * Numbers of the languages of India. `to-words` has the hundred names of 0 to 99, but puts larger numbers together by
- * English grammar: Dravidian languages bend and join hundreds and thousands, Bengali and Assamese have joined hundreds.
+ * Numbers in the languages of India. `to-words` has the names of 0 to 99, but composes larger numbers by English
+ * grammar: Dravidian languages inflect and join hundreds and thousands, Bengali and Assamese have joined hundreds.
  */
 export function indianCardinal(language: string): ((whole: number) => string) | null {
   const grammar = GRAMMARS[language];
@@ -23,7 +23,7 @@ export function indianCardinal(language: string): ((whole: number) => string) | 
 
 interface Grammar {
   small: readonly string[];
-  /** 100, 200, ... 900 as they stand alone. */
+  /** 100, 200, ... 900 alone. */
   hundreds: readonly string[];
   /** The same before a smaller number. */
   hundredsBefore: readonly string[];
@@ -57,9 +57,9 @@ function namesOf(toWords: (number: number) => string, corrections: Record<number
 
 interface PlainScales {
   hundred: string;
-  /** Where hundreds are one word each, instead. */
+  /** Where each hundred is a single word. */
   hundreds?: readonly string[];
-  /** 100 alone, where it is another word. */
+  /** 100 alone, if it is a different word. */
   aHundred?: string;
   thousand: string;
   lakh: string;
@@ -137,7 +137,7 @@ const GRAMMARS: Record<string, Grammar> = {
       const ending = isLast ? 'யிரம்' : 'யிரத்து';
       if (count === 1) return `ஆ${ending}`;
       if (count === 5) return `ஐயா${ending}`;
-      // The names end in a short u, which the vowel of "thousand" displaces.
+      // The names end in a short u, which the vowel of "thousand" replaces.
       return `${TAMIL[count]!.replace(/\u0bc1$/u, '')}ா${ending}`;
     },
     lakhs: (count, isLast) => `${count === 1 ? 'ஒரு' : TAMIL[count]} ${isLast ? 'லட்சம்' : 'லட்சத்து'}`,

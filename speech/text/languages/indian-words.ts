@@ -1,4 +1,4 @@
-/** What the languages of India say around numbers. */
+/** Words around numbers in the languages of India. */
 export interface IndianWords {
   point: string;
   minus: string;
@@ -6,13 +6,13 @@ export interface IndianWords {
   percent: string;
   to: string;
   rupees: string;
-  /** One rupee, where it is another word. */
+  /** One rupee, if it is a different word. */
   rupee?: string;
   paise: string;
   dollars: string;
   euros: string;
   pounds: string;
-  /** Of the clock: `{h}` and `{m}` are names of numbers. */
+  /** Clock times: `{h}` and `{m}` are number words. */
   onTheHour: string;
   hourAndMinutes: string;
   /** With `{s}`. */
@@ -118,7 +118,7 @@ export const INDIAN_ABBREVIATIONS: Record<string, ReadonlyMap<string, string>> =
   ml: new Map([['ഡോ.', 'ഡോക്ടർ']]),
 };
 
-/** After which numbers are read digit by digit, in scripts of India; English ones hold there too. */
+/** Words in Indian scripts after which numbers are read digit by digit. The English ones apply too. */
 export const INDIAN_NUMBER_CUES: readonly string[] = [
   ...['ओटीपी', 'पिन', 'कोड', 'खाता', 'ऑर्डर', 'आधार', 'टिकट', 'पासवर्ड', 'पिनकोड', 'क्रमांक', 'संख्या'],
   ...['ওটিপি', 'পিন', 'কোড', 'ஓடிபி', 'பின்', 'குறியீடு', 'ఓటీపీ', 'పిన్', 'కోడ్', 'ઓટીપી', 'પિન', 'કોડ'],

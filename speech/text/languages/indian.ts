@@ -40,7 +40,7 @@ export function indian(tag: string): SpokenLanguage | null {
 
 const CUES: ReadonlySet<string> = new Set([...ENGLISH_NUMBER_CUES, ...INDIAN_NUMBER_CUES]);
 
-/** In Hindi, Urdu, Punjabi, Gujarati and Marathi people count 1100 to 1999 in hundreds: nineteen hundred ninety-nine. */
+/** Hindi, Urdu, Punjabi, Gujarati and Marathi count 1100 to 1999 in hundreds: nineteen hundred ninety-nine. */
 const COUNT_HUNDREDS: Record<string, string> = { hi: 'सौ', ur: 'سو', pa: 'ਸੌ', gu: 'સો', mr: 'शे' };
 
 function indianYear(base: string, year: number, cardinal: (whole: number) => string): string {

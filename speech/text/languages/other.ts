@@ -1,7 +1,9 @@
 import { currencyName, unitName } from './icu-names.ts';
 import type { SpokenLanguage } from './language.ts';
 
-/** Any other language: numbers stay digits, which engines read by its own rules, and only what they trip over is said. */
+/**
+ * Any other language: numbers stay digits, which engines read by their own rules. Converts only what engines get wrong.
+ */
 export function otherLanguage(tag: string): SpokenLanguage {
   const base = tag.split('-')[0]!;
   return {
@@ -25,7 +27,7 @@ export function otherLanguage(tag: string): SpokenLanguage {
   };
 }
 
-/** Nobody says whose money it is at home: "reais", not "reais brasileiros". */
+/** Domestic currency without its adjective: "reais", not "reais brasileiros". */
 function atHome(name: string, base: string): string {
   if (name === '人民币') return '元';
   const adjective = ADJECTIVES[base];
@@ -47,7 +49,7 @@ const ADJECTIVES: Record<string, RegExp> = Object.assign(Object.create(null), {
   sv: /svensk\S+ ?/i,
 });
 
-/** Write 1,234.5; the rest of the world writes 1.234,5. */
+/** Languages that write 1,234.5; the rest write 1.234,5. */
 const WITH_POINT = new Set([
   'zh',
   'cmn',

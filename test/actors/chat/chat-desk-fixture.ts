@@ -12,28 +12,28 @@ import { createTestClock, createTestLogger } from '../fakes.ts';
 
 export const TOKEN_NANO = 20_000n;
 
-/** Four characters are a token, so that tests can reckon. */
+/** Counts four characters as a token, so that tests can calculate costs. */
 export const countTokens = (text: string) => Math.ceil(text.length / 4);
 
-/** A desk on a database of its own, with scripted models. */
+/** A chat desk on its own database, with scripted models. */
 export interface ChatDeskFixture extends AsyncDisposable {
   database: TestDatabase;
   models: FakeLanguageModels;
   workspaceId: string;
   userId: number;
-  /** Another workspace, which is asked for from now on. */
+  /** Creates a workspace and uses it for the following requests. */
   fund(balanceNano?: bigint): Promise<void>;
   deskOf(options?: Partial<ChatDeskOptions>): {
     desk: ChatDesk;
     clock: ReturnType<typeof createTestClock>;
     logger: ReturnType<typeof createTestLogger>;
   };
-  /** What somebody says, as a request. */
+  /** A request of one user message or of the given messages. */
   request(content: string | readonly ChatMessage[], more?: Partial<AskRequest>): AskRequest;
   wallet(): ReturnType<typeof walletOf>;
   rows(): Promise<CompletionRow[]>;
   kept(chatId: string): Promise<ChatMessageRow[]>;
-  /** Tokens of the usage log, and what was charged for them. */
+  /** Tokens of the usage log and the amount charged for them. */
   charged(): Promise<{ tokens: number; amountNano: bigint }>;
 }
 
@@ -86,13 +86,13 @@ export async function createChatDeskFixture(): Promise<ChatDeskFixture> {
 
 export const listening = () => new AbortController().signal;
 
-export async function partsOf({ parts }: Answering): Promise<AnswerPart[]> {
+export async function partsOf({ parts }: Pick<Answering, 'parts'>): Promise<AnswerPart[]> {
   const taken: AnswerPart[] = [];
   for await (const part of parts) taken.push(part);
   return taken;
 }
 
-/** What was said, and how it ended. */
+/** The text and the end of a completion. */
 export async function answerOf(answering: Answering) {
   const parts = await partsOf(answering);
   const finished = parts.at(-1);

@@ -25,8 +25,8 @@ beforeEach(() => fixture.fund());
 const lastMessages = () => fixture.models.requests.at(-1)!.messages;
 const saidIn = async (chatId: string) => (await fixture.kept(chatId)).map(({ role, content }) => [role, content]);
 
-describe('a chat', () => {
-  it('is begun by what is said first, and goes on with all of it in front', async () => {
+describe('chat history', () => {
+  it('starts with the first message, and precedes every later one', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello Ada.', 'Ada.');
     const first = await answerOf(await desk.ask(fixture.request('  I am\nAda.  '), listening()));
@@ -50,7 +50,7 @@ describe('a chat', () => {
     expect(row).toMatchObject({ title: 'I am Ada.', messageCount: 4 });
   });
 
-  it('keeps calls of tools with their results, and waits for these', async () => {
+  it('keeps tool calls with their results, and requires the results', async () => {
     const { desk } = fixture.deskOf();
     const toolCalls = [{ id: 'call_1', name: 'weather', arguments: '{"city":"Pune"}' }];
     fixture.models.queue({ toolCalls }, 'Sunny.', 'Still.');
@@ -80,7 +80,7 @@ describe('a chat', () => {
     await expect(orphan).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
   });
 
-  it('gives calls of tools an id where the model gave none, or one twice', async () => {
+  it('assigns ids to tool calls with missing or duplicate ones', async () => {
     const { desk } = fixture.deskOf();
     const call = { id: 'same', name: 'f', arguments: '{}' };
     fixture.models.queue({ toolCalls: [call, call, { ...call, id: '' }] });
@@ -91,7 +91,7 @@ describe('a chat', () => {
     expect(ids.slice(1).every((id) => id.startsWith('call_'))).toBe(true);
   });
 
-  it('forgets the oldest where the model has no room for all of it', async () => {
+  it('drops the oldest turns beyond the context of the model', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
     const { desk } = fixture.deskOf();
     let chatId: string | null = null;
@@ -103,12 +103,12 @@ describe('a chat', () => {
     }
     const firsts = lastMessages().map(({ content }) => content!.split(' ')[0]);
     expect(firsts.slice(-3)).toEqual(['10', 'ok', '11']);
-    // Half of the context is for the answer: 200 for turns of 27 and 22 for what is new.
+    // Half of the context is for the answer. In the other 200, turns take 27 and the new message 22.
     expect(firsts).toHaveLength(13);
     expect(await fixture.kept(chatId!)).toHaveLength(24);
   });
 
-  it('is answered one at a time, and is free again when its answer is stored', async () => {
+  it('allows one answer at a time, and frees the chat once the answer is stored', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.', { text: 'half', neverEnds: true }, 'Third.');
     const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
@@ -120,7 +120,7 @@ describe('a chat', () => {
     left.abort();
     const third = await eventually(() => desk.ask(fixture.request('Third', { chatId }), listening()));
     await partsOf(third);
-    // What was said by the time of leaving is kept.
+    // The text up to the cancellation is kept.
     expect(await saidIn(chatId!)).toEqual([
       ['user', 'First'],
       ['assistant', 'Hello.'],
@@ -131,7 +131,7 @@ describe('a chat', () => {
     ]);
   });
 
-  it('that has just begun is being answered, and is not there for anybody else', async () => {
+  it('locks a new chat during its first answer, and hides it from other users', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'half', neverEnds: true });
     const left = new AbortController();
@@ -146,7 +146,7 @@ describe('a chat', () => {
     await desk.close();
   });
 
-  it('answers one of twenty requests at once, and the others are refused', async () => {
+  it('answers one of twenty simultaneous requests and rejects the others', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.');
     const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
@@ -162,23 +162,23 @@ describe('a chat', () => {
     await desk.close();
   });
 
-  it('is nobody else’s, and not of another workspace', async () => {
+  it('belongs to one user in one workspace', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.');
     const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
     const { user } = await seedWorkspace(fixture.database.sql);
-    for (const whose of [
+    for (const others of [
       { userId: user.id },
       { workspaceId: (await seedWorkspace(fixture.database.sql)).workspace.id },
     ]) {
-      const asking = desk.ask(fixture.request('Second', { chatId, ...whose }), listening());
+      const asking = desk.ask(fixture.request('Second', { chatId, ...others }), listening());
       await expect(asking).rejects.toMatchObject({ code: 'CHAT_NOT_FOUND' });
     }
     const unknown = desk.ask(fixture.request('Second', { chatId: 'constructor' }), listening());
     await expect(unknown).rejects.toMatchObject({ code: 'CHAT_NOT_FOUND' });
   });
 
-  it('keeps nothing that it is not to keep, or that failed', async () => {
+  it('keeps neither failed answers nor those with savesChat off', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('One.', 'Two.', { text: 'half', error: new TandemError('LLM_TIMEOUT', 'late') });
     const unkept = await answerOf(await desk.ask(fixture.request('First', { savesChat: false }), listening()));
@@ -195,7 +195,7 @@ describe('a chat', () => {
     ]);
   });
 
-  it('that is deleted while it is answered stays deleted, and the answer is paid for', async () => {
+  it('stays deleted when deleted during an answer, which is charged', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('One.', { text: ['Two', '.'] });
     const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
@@ -208,7 +208,7 @@ describe('a chat', () => {
     expect((await fixture.charged()).tokens).toBe(30);
   });
 
-  it('that is deleted before its first answer is there never is, and the answer is paid for', async () => {
+  it('stays deleted when deleted before its first answer, which is charged', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: ['One', '.'] });
     const { chatId, parts } = await desk.ask(fixture.request('First'), listening());
@@ -221,7 +221,7 @@ describe('a chat', () => {
     expect((await fixture.charged()).tokens).toBe(15);
   });
 
-  it('goes on however often the system is told something else', async () => {
+  it('keeps the first and the newest system messages when there are many', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
     const { desk } = fixture.deskOf();
     let chatId: string | null = null;
@@ -234,14 +234,14 @@ describe('a chat', () => {
       ({ chatId } = await answerOf(await desk.ask(fixture.request(messages, { chatId }), listening())));
     }
     const sent = lastMessages().map(({ content }) => content!);
-    // 22 tokens each: half of the 200 that are not for the answer.
+    // Each takes 22 of the 200 tokens that the answer leaves.
     expect(sent.filter((content) => content.startsWith('It is')).map((content) => content.split(' ')[2])).toEqual([
       ...['0', '17', '18', '19'],
     ]);
     expect(sent.slice(-3)).toEqual(['18?', 'ok', '19?']);
   });
 
-  it('keeps what Postgres would refuse in another form, in which it was told', async () => {
+  it('stores characters that Postgres rejects as the client received them', async () => {
     fixture.models.models = [modelOf('tiny\0-1.0')];
     const { desk } = fixture.deskOf();
     fixture.models.queue({
@@ -261,7 +261,7 @@ describe('a chat', () => {
     });
   });
 
-  it('has characters whole that a model server cut in two', async () => {
+  it('joins characters that the model server split', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ reasoning: 'so\ud83d', text: ['a\ud83d', '\ude00b\ud83d', '\ud83d\ude00', '\ude00'] });
     const { chatId, text, parts } = await answerOf(await desk.ask(fixture.request('First'), listening()));
@@ -272,7 +272,7 @@ describe('a chat', () => {
     expect((await fixture.kept(chatId!))[1]!.content).toBe(text);
   });
 
-  it('keeps no call of a tool that was cut off, for it can have no result', async () => {
+  it('drops a truncated tool call, which can have no result', async () => {
     const { desk } = fixture.deskOf();
     const toolCalls = [
       { id: 'whole', name: 'f', arguments: '{}' },
@@ -284,7 +284,7 @@ describe('a chat', () => {
   });
 });
 
-describe('a text to correct', () => {
+describe('correction of a text', () => {
   const STYLE = {
     tone: null,
     autoCapitalize: true,
@@ -301,7 +301,7 @@ describe('a text to correct', () => {
       appContext: null,
     }) as const;
 
-  it('is corrected by rules where no model is configured, and costs its tokens', async () => {
+  it('follows rules without a model, and costs its tokens', async () => {
     fixture.models.models = [];
     const { desk } = fixture.deskOf();
     const request = fixture.request('', { what: correction('i think that tandem is not here yet') });
@@ -322,7 +322,7 @@ describe('a text to correct', () => {
     ]);
   });
 
-  it('in a chat costs what it costs without, and waits for results of tools like anything else', async () => {
+  it('costs the same inside a chat, and requires pending tool results', async () => {
     const { desk } = fixture.deskOf();
     const long = 'x'.repeat(4_000);
     fixture.models.queue(long);
@@ -332,7 +332,7 @@ describe('a text to correct', () => {
     const left = new AbortController();
     const { parts } = await desk.ask(request, left.signal);
     left.abort();
-    await partsOf({ parts } as never).catch(() => undefined);
+    await partsOf({ parts }).catch(() => undefined);
     await eventually(async () => expect((await fixture.wallet()).heldNano).toBe(0n));
     const [row] = (await fixture.rows()).filter(({ operation }) => operation === 'correct');
     expect(row!.promptTokens).toBeLessThan(10);
@@ -342,7 +342,7 @@ describe('a text to correct', () => {
     await expect(desk.ask(request, listening())).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
   });
 
-  it('is refused where a model is named that is not there', async () => {
+  it('fails for an unknown model', async () => {
     fixture.models.models = [];
     const { desk } = fixture.deskOf();
     const request = fixture.request('', { what: correction('i am'), model: 'gpt-9' });
@@ -350,7 +350,7 @@ describe('a text to correct', () => {
     expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
   });
 
-  it('is refused where the wallet covers half of it: nobody wants half a text', async () => {
+  it('fails when the wallet covers only part of the text', async () => {
     fixture.models.models = [];
     await fixture.fund(100n * TOKEN_NANO);
     fixture.models.models = [];

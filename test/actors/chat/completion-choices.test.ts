@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => fixture.fund());
 
-/** 4 of the message, and 25 for its hundred characters. */
+/** 4 tokens for the message and 25 for its hundred characters. */
 const HUNDRED = 'a'.repeat(100);
 const PROMPT_TOKENS = 29;
 
@@ -28,14 +28,13 @@ function requestFor(choices: number, more: object = {}): AskRequest {
   return { ...request, what: { ...request.what, choices, ...more } as never };
 }
 
-/** Nothing is generated any more. */
 async function bothEnded(): Promise<void> {
   await eventually(() => expect(fixture.models.endings).toHaveLength(2));
   expect(fixture.models.endings).not.toContain('finished');
 }
 
-describe('a completion with several choices', () => {
-  it('generates each, mixed as they come, and pays for the prompt once', async () => {
+describe('completion with several choices', () => {
+  it('generates interleaved choices, and charges the prompt once', async () => {
     const { desk } = fixture.deskOf();
     const counted = { promptTokens: 30, completionTokens: 4 };
     fixture.models.queue({ text: ['one ', 'two'], usage: counted }, { text: 'three', usage: counted });
@@ -54,7 +53,7 @@ describe('a completion with several choices', () => {
     expect(row).toMatchObject({ state: 'completed', promptTokens: 30, completionTokens: 8 });
   });
 
-  it('holds what all of them may cost, and shares what is left in the wallet', async () => {
+  it('holds the cost of all choices, and divides the remaining money among them', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'one', neverEnds: true }, { text: 'two', neverEnds: true });
     const left = new AbortController();
@@ -74,7 +73,7 @@ describe('a completion with several choices', () => {
     expect(await fixture.wallet()).toMatchObject({ balanceNano: 0n, heldNano: 0n });
   });
 
-  it('is refused if the wallet does not cover a beginning of each', async () => {
+  it('fails if the wallet does not cover the start of each choice', async () => {
     await fixture.fund(BigInt(PROMPT_TOKENS + 31) * TOKEN_NANO);
     const { desk } = fixture.deskOf();
     await expect(desk.ask(requestFor(2), listening())).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
@@ -82,18 +81,18 @@ describe('a completion with several choices', () => {
     await partsOf(await desk.ask(requestFor(1), listening()));
   });
 
-  it('fails and is free if one of them fails, and the others stop', async () => {
+  it('fails free of charge if one choice fails, and stops the others', async () => {
     const { desk } = fixture.deskOf();
     const error = new TandemError('LLM_RATE_LIMITED', 'Too many.');
     fixture.models.queue({ text: 'one', neverEnds: true }, { error });
     const { parts } = await desk.ask(requestFor(2), listening());
-    await expect(partsOf({ parts } as never)).rejects.toMatchObject({ code: 'LLM_RATE_LIMITED' });
+    await expect(partsOf({ parts })).rejects.toMatchObject({ code: 'LLM_RATE_LIMITED' });
     await desk.close();
     expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
     await bothEnded();
   });
 
-  it('keeps the first one in the chat', async () => {
+  it('stores the first choice in the chat', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('one', 'two');
     const { chatId } = await answerOf(await desk.ask(requestFor(2), listening()));

@@ -32,11 +32,11 @@ function correction(text: string, more: Partial<CorrectionAsk> = {}): Correction
 }
 
 const SENTENCE = 'this are a sentence of some length that goes on. ';
-/** Each paragraph is a little more than half of the most a part may have, so that each is a part. */
+/** Slightly longer than half of a chunk, so that each paragraph becomes a chunk. */
 const PARAGRAPH = SENTENCE.repeat(16).trim();
 const LONG = Array.from({ length: 8 }, () => PARAGRAPH).join('\n\n');
 
-/** As a server counts them, and as the desk does: four characters are a token. */
+/** Counts four characters as a token, as the desk does. */
 function answersLikeAServer({ produced }: { produced: number }): void {
   fixture.models.otherwise = ({ messages }) => ({
     text: JSON.parse(messages[1]!.content!).text.replaceAll('this are', 'This is'),
@@ -47,10 +47,10 @@ function answersLikeAServer({ produced }: { produced: number }): void {
   });
 }
 
-describe('what is held for a text that a model corrects', () => {
-  it('covers what the model may use, however small the parts are', async () => {
+describe('hold for a correction by a model', () => {
+  it('covers what the model may use, however short the chunks', async () => {
     const { desk } = fixture.deskOf();
-    // Thinking included, as much as each part allows.
+    // Everything that a chunk allows, including reasoning.
     answersLikeAServer({ produced: 2 * Math.ceil(PARAGRAPH.length / 4) + 256 });
     const answering = await desk.ask(fixture.request('', { what: correction(LONG) }), listening());
     const { heldNano } = await fixture.wallet();
@@ -64,7 +64,7 @@ describe('what is held for a text that a model corrects', () => {
     expect((await fixture.charged()).amountNano).toBeLessThanOrEqual(heldNano);
   });
 
-  it('takes no account of a dictionary that is not in the text', async () => {
+  it('ignores dictionary entries that are missing in the text', async () => {
     const { desk } = fixture.deskOf();
     answersLikeAServer({ produced: 10 });
     const dictionary = Array.from({ length: 100 }, (_, index) => ({
@@ -81,15 +81,15 @@ describe('what is held for a text that a model corrects', () => {
   });
 });
 
-describe('a text whose reader leaves', () => {
-  it('costs the parts that the model was asked about, not those that it never saw', async () => {
+describe('cancelled correction', () => {
+  it('pays for the chunks sent to the model only', async () => {
     const { desk } = fixture.deskOf();
     answersLikeAServer({ produced: 50 });
     const left = new AbortController();
     const { parts } = await desk.ask(fixture.request('', { what: correction(LONG) }), left.signal);
     await parts.next();
     left.abort();
-    await partsOf({ parts } as never).catch(() => undefined);
+    await partsOf({ parts }).catch(() => undefined);
     await eventually(async () => expect((await fixture.wallet()).heldNano).toBe(0n));
     const asked = fixture.models.requests.map(({ messages }) => messages.map(({ content }) => content).join('\n'));
     expect(asked.length).toBeLessThan(4);
@@ -101,7 +101,7 @@ describe('a text whose reader leaves', () => {
     expect(row!.completionTokens).toBeGreaterThanOrEqual(50);
   });
 
-  it('costs what the model produced and nobody has seen', async () => {
+  it('pays for tokens that the client never received', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: ['this is a ', 'sentence '], neverEnds: true });
     const left = new AbortController();
@@ -116,8 +116,8 @@ describe('a text whose reader leaves', () => {
   });
 });
 
-describe('what a dictionary makes of a text', () => {
-  it('is not cut off because it is longer than the text', async () => {
+describe('correction with a dictionary', () => {
+  it('may exceed the length of the text without truncation', async () => {
     fixture.models.models = [];
     const { desk } = fixture.deskOf();
     const replacement = 'A very long name of a very large company. '.repeat(4).trim();
@@ -128,8 +128,8 @@ describe('what a dictionary makes of a text', () => {
   });
 });
 
-describe('a model that fails on the way', () => {
-  it('is charged for what it did, and the rules for the rest', async () => {
+describe('correction by a model that fails midway', () => {
+  it('charges the model for its chunks, and the rules for the others', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue(
       { text: PARAGRAPH.replaceAll('this are', 'This is'), usage: { promptTokens: 700, completionTokens: 200 } },
@@ -148,7 +148,7 @@ describe('a model that fails on the way', () => {
     );
   });
 
-  it('costs nothing when it was named', async () => {
+  it('costs nothing when the request names the model', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue(
       PARAGRAPH.replaceAll('this are', 'This is'),

@@ -23,12 +23,12 @@ beforeAll(async () => {
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => fixture.fund());
 
-/** 4 of the message, and 25 for its hundred characters. */
+/** 4 tokens for the message and 25 for its hundred characters. */
 const HUNDRED = 'a'.repeat(100);
 const PROMPT_TOKENS = 29;
 
-describe('what a completion costs', () => {
-  it('is held before the model is asked, and settled with the tokens that it says', async () => {
+describe('price of a completion', () => {
+  it('gets held before the model starts, and settled by its token counts', async () => {
     const { desk } = fixture.deskOf();
     let heldNano = 0n;
     fixture.models.queue({ text: ['one', 'two'], usage: { promptTokens: 31, completionTokens: 11 } });
@@ -37,14 +37,14 @@ describe('what a completion costs', () => {
       if (part.type === 'text') heldNano = (await fixture.wallet()).heldNano;
       else expect(part).toMatchObject({ usage: { promptTokens: 31, completionTokens: 11, isEstimated: false } });
     }
-    // A tenth and 16 more than the prompt, and the usual most of an answer.
+    // The prompt plus a tenth and 16, and the default maximum of an answer.
     expect(heldNano).toBe(BigInt(Math.ceil(PROMPT_TOKENS * 1.1) + 16 + 4_096) * TOKEN_NANO);
     expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - 42n * TOKEN_NANO, heldNano: 0n });
     expect(await fixture.charged()).toEqual({ tokens: 42, amountNano: 42n * TOKEN_NANO });
     expect(await fixture.rows()).toMatchObject([{ state: 'completed', promptTokens: 31, completionTokens: 11 }]);
   });
 
-  it('is what the caller bounded it by, at the most', async () => {
+  it('stays within max_tokens of the request', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.');
     const request = fixture.request(HUNDRED);
@@ -52,7 +52,7 @@ describe('what a completion costs', () => {
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7, onBehalfOf: request.workspaceId });
   });
 
-  it('is what fits into the context at the most, so that the rest of the wallet is there for others', async () => {
+  it('stays within the context, so that the rest of the wallet remains available', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'Hello.', neverEnds: true });
@@ -67,7 +67,7 @@ describe('what a completion costs', () => {
     await desk.close();
   });
 
-  it('is bounded without a word to a model of which nobody knows how much it takes', async () => {
+  it('stops at a default limit for a model of unknown context, without max_tokens in its request', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: null })];
     const { desk } = fixture.deskOf();
     // Nine tokens each.
@@ -77,10 +77,10 @@ describe('what a completion costs', () => {
     expect(finished).toMatchObject({ reasons: ['length'], usage: { completionTokens: 4_096 + 16 + 3 } });
   });
 
-  it('is as much as there is, and the answer is cut off there, whatever the model does', async () => {
+  it('stays within the wallet by truncating the answer', async () => {
     await fixture.fund(BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO);
     const { desk } = fixture.deskOf();
-    // Nine tokens each: two and a bit fit into twenty.
+    // Nine tokens each, so a little over two fit into twenty.
     fixture.models.queue({ text: Array.from({ length: 50 }, () => 'b'.repeat(36)) });
     const { text, finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 20 });
@@ -96,7 +96,7 @@ describe('what a completion costs', () => {
   it.each([
     ['a', 80],
     ['😀', 40],
-  ])('buys the beginning of an answer that comes as one piece (%s)', async (character, characters) => {
+  ])('covers the start of an answer that arrives in one piece (%s)', async (character, characters) => {
     await fixture.fund(BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO);
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: character.repeat(900) });
@@ -108,7 +108,7 @@ describe('what a completion costs', () => {
   it.each([
     ['nothing', 0n],
     ['the prompt and fifteen tokens', BigInt(PROMPT_TOKENS + 15) * TOKEN_NANO],
-  ])('is refused where there is %s in the wallet, and says what is missing', async (_what, balanceNano) => {
+  ])('leads to an error that names the shortfall with %s in the wallet', async (_what, balanceNano) => {
     await fixture.fund(balanceNano);
     const { desk } = fixture.deskOf();
     const required = (PROMPT_TOKENS + 16) * 0.00002;
@@ -121,14 +121,14 @@ describe('what a completion costs', () => {
     expect(await fixture.rows()).toEqual([]);
   });
 
-  it('is that of the whole text, wherever it was cut into pieces', async () => {
+  it('does not depend on how the text is split', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ reasoning: 'c', text: [...'b'.repeat(399)], usage: { promptTokens: Number.NaN } });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(finished.usage).toMatchObject({ completionTokens: expect.closeTo(100, -1), isEstimated: true });
   });
 
-  it('is nothing when the model fails at once or half-way, and what was held is there again', async () => {
+  it('becomes zero when the model fails early or midway, and releases the hold', async () => {
     const { desk, logger } = fixture.deskOf();
     const failure = new TandemError('LLM_TIMEOUT', 'The model took too long.');
     fixture.models.queue(
@@ -146,7 +146,7 @@ describe('what a completion costs', () => {
     expect(JSON.stringify(logger.lines)).not.toContain('aaaa');
   });
 
-  it('is the prompt and what was produced when the client leaves, and the model stops at once', async () => {
+  it('covers prompt and produced tokens when the client disconnects, and stops the model', async () => {
     const { desk } = fixture.deskOf();
     const left = new AbortController();
     fixture.models.queue({ text: ['b'.repeat(8), 'c'.repeat(12)], neverEnds: true });
@@ -166,9 +166,9 @@ describe('what a completion costs', () => {
   });
 
   it.each([
-    ['that of what was produced', 'credentials end', 'UNAUTHORIZED', 'abandoned', 31n],
+    ['the price of the produced tokens', 'credentials end', 'UNAUTHORIZED', 'abandoned', 31n],
     ['nothing', 'server closes', 'SHUTTING_DOWN', 'failed', 0n],
-  ] as const)('is %s when the %s in the midst of it', async (_costs, _what, code, state, tokens) => {
+  ] as const)('equals %s when the %s midway', async (_costs, _what, code, state, tokens) => {
     const reason = new TandemError(code, 'It is over.');
     const { desk } = fixture.deskOf();
     const ended = new AbortController();
@@ -184,7 +184,7 @@ describe('what a completion costs', () => {
     expect(await fixture.rows()).toMatchObject([{ state, error: state === 'failed' ? 'SHUTTING_DOWN' : null }]);
   });
 
-  it('is nothing for who leaves before the model was asked', async () => {
+  it('becomes zero when the client disconnects before the model starts', async () => {
     const { desk } = fixture.deskOf();
     const left = new AbortController();
     const asking = desk.ask(fixture.request(HUNDRED), left.signal);
@@ -195,7 +195,7 @@ describe('what a completion costs', () => {
     expect(fixture.models.requests).toEqual([]);
   });
 
-  it('is nothing where tokens cost nothing, with an empty wallet too', async () => {
+  it('becomes zero for free tokens, even with an empty wallet', async () => {
     await fixture.fund(0n);
     await setPrice(fixture.database.sql, {
       scope: { workspaceId: fixture.workspaceId },
@@ -215,11 +215,11 @@ describe('what a completion costs', () => {
     [{ promptTokens: -5, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1e300, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1_000_000_000, completionTokens: 3 }, PROMPT_TOKENS * 16 + 3],
-    // The usual most of an answer.
+    // The default maximum of an answer.
     [{ promptTokens: 30, completionTokens: 1_000_000_000 }, 30 + 4_096],
-    // What is held: that, and the prompt with its margin.
+    // The hold: that maximum, and the prompt with its margin.
     [{ promptTokens: 1_000_000_000, completionTokens: 1_000_000_000 }, PROMPT_TOKENS + 3 + 16 + 4_096],
-  ])('is bounded where the server says %j', async (usage, tokens) => {
+  ])('stays bounded when the server reports %j', async (usage, tokens) => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'Hello.', usage });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
@@ -227,7 +227,7 @@ describe('what a completion costs', () => {
     expect(await fixture.charged()).toEqual({ tokens, amountNano: BigInt(tokens) * TOKEN_NANO });
   });
 
-  it('is never more than was held, nor than the wallet has, however the model counts the prompt', async () => {
+  it('stays within the hold and the wallet, however the model counts the prompt', async () => {
     const { desk } = fixture.deskOf();
     const usage = { promptTokens: 400, completionTokens: 2 };
     const more = { promptTokens: PROMPT_TOKENS, completionTokens: 17 };
@@ -241,7 +241,7 @@ describe('what a completion costs', () => {
     const second = await answerOf(await desk.ask(short, listening()));
     expect(second.finished.usage).toMatchObject({ promptTokens: PROMPT_TOKENS, completionTokens: 16 });
 
-    // And the log of an empty wallet names the tokens that were paid.
+    // The usage log of an empty wallet contains only paid tokens.
     const balanceNano = BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO;
     await fixture.fund(balanceNano);
     fixture.models.queue({ text: 'Hello.', usage });
@@ -250,9 +250,9 @@ describe('what a completion costs', () => {
     expect(await fixture.wallet()).toMatchObject({ balanceNano: 0n, heldNano: 0n });
   });
 
-  it('sums up: whatever becomes of completions, the ledger is what usage was told', async () => {
+  it('matches the usage log for any sequence of completions', async () => {
     const { desk } = fixture.deskOf();
-    let told = 0;
+    let billedTokens = 0;
     const script = fc.record({
       words: fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { maxLength: 5 }),
       usage: fc.constantFrom({}, { promptTokens: 40, completionTokens: 9 }, { promptTokens: 0, completionTokens: 0 }),
@@ -272,7 +272,7 @@ describe('what a completion costs', () => {
         const reading = (async () => {
           for await (const part of parts) {
             taken += 1;
-            if (part.type === 'finished') told += part.usage.promptTokens + part.usage.completionTokens;
+            if (part.type === 'finished') billedTokens += part.usage.promptTokens + part.usage.completionTokens;
             if (end === 'leave' && taken === words.length) left.abort();
           }
         })();
@@ -290,14 +290,14 @@ describe('what a completion costs', () => {
     const abandoned = rows
       .filter(({ state }) => state === 'abandoned')
       .reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens! + completionTokens!, 0);
-    const tokens = told + abandoned;
+    const tokens = billedTokens + abandoned;
     expect(await fixture.charged()).toEqual({ tokens, amountNano: BigInt(tokens) * TOKEN_NANO });
     expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - BigInt(tokens) * TOKEN_NANO, heldNano: 0n });
   });
 });
 
-describe('completions of a process that was killed', () => {
-  it('give back what they held at the next start of their node, once, and those of others do not', async () => {
+describe('completions of a killed process', () => {
+  it('release their holds once, at the next start of their node only', async () => {
     const { database } = fixture;
     const abandonedDesk = fixture.deskOf({ boot: 'boot-1' }).desk;
     const elsewhere = fixture.deskOf({ node: 'node-2', boot: 'boot-9' }).desk;
@@ -318,7 +318,7 @@ describe('completions of a process that was killed', () => {
     const states = new Map((await fixture.rows()).map(({ id, state, error }) => [id, [state, error]]));
     expect(states.get(lost.id)).toEqual(['failed', 'INTERRUPTED']);
     expect(states.get(alive.id)).toEqual(['generating', null]);
-    // Should it not be dead after all: what it stores comes too late.
+    // If it survived after all, its results arrive too late.
     for (const end of ends) end.abort();
     await Promise.all([abandonedDesk.close(), elsewhere.close()]);
     expect((await fixture.wallet()).heldNano).toBe(0n);
@@ -326,8 +326,8 @@ describe('completions of a process that was killed', () => {
   });
 });
 
-describe('how a completion ended', () => {
-  it('is stored as soon as storage is there again, and told in time all the same', async () => {
+describe('end of a completion', () => {
+  it('reaches the client in time, and storage once it returns', async () => {
     const { database, models } = fixture;
     let isDown = false;
     const sql = new Proxy(database.sql, {
@@ -351,7 +351,7 @@ describe('how a completion ended', () => {
     expect(await fixture.charged()).toEqual({ tokens: 22, amountNano: 22n * TOKEN_NANO });
   });
 
-  it('is length when its time is over, and what was taken by then is charged', async () => {
+  it('becomes length after the time limit, and charges the tokens so far', async () => {
     const { desk, clock } = fixture.deskOf();
     fixture.models.queue({ text: 'b'.repeat(8), neverEnds: true });
     const { parts } = await desk.ask(fixture.request(HUNDRED), listening());
@@ -363,7 +363,7 @@ describe('how a completion ended', () => {
   });
 });
 
-it('takes nothing any more once it closes', async () => {
+it('a closed chat desk rejects requests', async () => {
   const { desk } = fixture.deskOf();
   await desk.close();
   await expect(desk.ask(fixture.request('Hi'), listening())).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });

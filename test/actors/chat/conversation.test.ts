@@ -47,12 +47,12 @@ const history = fc.array(turn, { minLength: 1, maxLength: 8 }).map((turns) => tu
 
 const isSystem = ({ message }: CountedMessage) => message.role === 'system';
 
-describe('a conversation that goes on', () => {
-  it('is what the system was told, the newest turns that fit, whole, and what is new, whatever it was', () => {
+describe('conversationOf', () => {
+  it('keeps system messages, whole newest turns that fit, and all new messages', () => {
     fc.assert(
       fc.property(history, turn, fc.integer({ min: -50, max: 600 }), (stored, fresh, budgetTokens) => {
         const { messages } = conversationOf({ stored, fresh, budgetTokens });
-        // No result without its call, no call without its result.
+        // Calls and results stay together.
         expect(() =>
           requireAnsweredCalls(
             messages.map(({ message }) => message),
@@ -61,7 +61,7 @@ describe('a conversation that goes on', () => {
         ).not.toThrow();
         const remembered = stored.filter((one) => !isSystem(one));
         const kept = messages.filter((one) => remembered.includes(one));
-        // The newest, in order, beginning with what a user said.
+        // Keeps the newest turns in order, each starting with a user message.
         expect(kept).toEqual(remembered.slice(remembered.length - kept.length));
         if (kept.length > 0) {
           expect(kept[0]!.message.role).toBe('user');
@@ -70,10 +70,10 @@ describe('a conversation that goes on', () => {
         const said = fresh.filter((one) => !isSystem(one));
         const [first, ...more] = stored.filter(isSystem);
         if (first !== undefined) expect(messages[0]).toBe(first);
-        const told = more.filter((one) => messages.includes(one));
-        expect(told).toEqual(more.slice(more.length - told.length));
+        const included = more.filter((one) => messages.includes(one));
+        expect(included).toEqual(more.slice(more.length - included.length));
         expect(messages.slice(messages.length - said.length)).toEqual(said);
-        // And another turn would not have fitted.
+        // One more turn does not fit.
         const left = remembered.slice(0, remembered.length - kept.length);
         const next = left.slice(left.findLastIndex(({ message }) => message.role === 'user'));
         if (left.length > 0) expect(tokensOf(messages) + tokensOf(next)).toBeGreaterThan(budgetTokens);
@@ -82,7 +82,7 @@ describe('a conversation that goes on', () => {
     );
   });
 
-  it('keeps the turn whose tools the new messages answer, however long it is', () => {
+  it('keeps the turn whose tool calls the new messages answer, whatever its length', () => {
     const [call, result] = exchange(1, 500) as [CountedMessage, CountedMessage];
     const stored = [user('old'), assistant('old'), user('new'), call];
     expect(conversationOf({ stored, fresh: [result], budgetTokens: 100 }).messages).toEqual([
@@ -92,20 +92,20 @@ describe('a conversation that goes on', () => {
     ]);
   });
 
-  it('leaves out what the system was told between the first and the last, where that takes half of the room', () => {
-    const told = Array.from({ length: 9 }, (_, index) => system(`It is ${index} o'clock.`, 10));
-    const stored = told.flatMap((one) => [one, user('a', 10), assistant('b', 10)]);
+  it('drops middle system messages that take half of the budget', () => {
+    const instructions = Array.from({ length: 9 }, (_, index) => system(`It is ${index} o'clock.`, 10));
+    const stored = instructions.flatMap((one) => [one, user('a', 10), assistant('b', 10)]);
     const fresh = [system("It is 9 o'clock.", 10), user('c', 10)];
     const { messages, unsaved } = conversationOf({ stored, fresh, budgetTokens: 120 });
-    // Of the 100 that what is new leaves: five, and two turns and a half.
+    // The new messages leave 100 tokens for five system messages and two and a half turns.
     expect(messages).toEqual([
-      ...[told[0], told[5], told[6], told[7], told[8], fresh[0]],
+      ...[instructions[0], instructions[5], instructions[6], instructions[7], instructions[8], fresh[0]],
       ...[user('a', 10), assistant('b', 10), user('a', 10), assistant('b', 10), user('c', 10)],
     ]);
     expect(unsaved).toEqual(fresh);
   });
 
-  it('says to the system once what is sent again with each request, and puts it first', () => {
+  it('moves repeated system messages to the front and keeps them once', () => {
     const stored = [system('Be brief.'), user('a'), assistant('b')];
     const { messages, unsaved } = conversationOf({
       stored,
@@ -116,13 +116,13 @@ describe('a conversation that goes on', () => {
     expect(unsaved).toEqual([system('In Hindi.'), user('c')]);
   });
 
-  it('is what was sent, as it was sent, where nothing was said before', () => {
+  it('returns new messages unchanged without a history', () => {
     const fresh = [user('a'), system('later'), user('b')];
     expect(conversationOf({ stored: [], fresh, budgetTokens: 0 })).toEqual({ messages: fresh, unsaved: fresh });
   });
 });
 
-describe('calls of tools and their results', () => {
+describe('requireAnsweredCalls', () => {
   const call = (...ids: string[]): ChatMessage => ({
     role: 'assistant',
     content: null,
@@ -132,22 +132,22 @@ describe('calls of tools and their results', () => {
   const ask: ChatMessage = { role: 'user', content: '?' };
 
   it.each([
-    ['a result of nothing', [ask, result('a')], 'messages.1.tool_call_id'],
+    ['a result without a call', [ask, result('a')], 'messages.1.tool_call_id'],
     ['a second result of one call', [ask, call('a'), result('a'), result('a')], 'messages.3.tool_call_id'],
-    ['a result of somebody else', [ask, call('a'), result('b')], 'messages.2.tool_call_id'],
+    ['a result of an unknown call', [ask, call('a'), result('b')], 'messages.2.tool_call_id'],
     ['a question before the result', [call('a'), ask, result('a')], 'messages.1'],
     ['no result', [ask, call('a', 'b'), result('a')], 'messages'],
     ['two calls of one id', [ask, call('a', 'a'), result('a')], 'messages.1.tool_calls'],
     ['a result of an earlier turn', [call('a'), result('a'), ask, result('a')], 'messages.3.tool_call_id'],
     ['an id from the prototype', [ask, result('constructor')], 'messages.1.tool_call_id'],
-  ])('are refused where there is %s', (_what, messages, path) => {
+  ])('rejects %s', (_what, messages, path) => {
     const check = () => requireAnsweredCalls(messages, { freshCount: messages.length });
     expect(check).toThrow(
       expect.objectContaining({ code: 'VALIDATION_FAILED', details: [expect.objectContaining({ path })] }),
     );
   });
 
-  it('may come in any order', () => {
+  it('accepts results in any order', () => {
     const messages = [ask, call('a', 'b'), result('b'), result('a'), ask];
     expect(() => requireAnsweredCalls(messages, { freshCount: 5 })).not.toThrow();
   });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type CallFeed, createCallFeed } from '../../../actors/call-feed.ts';
 import { presentCall } from '../../../actors/call-view.ts';
 import { createCluster } from '../../../actors/cluster/cluster.ts';
@@ -25,8 +25,14 @@ afterAll(() => database.drop());
 
 const IDLE: NodeReport = { isDraining: false, liveCalls: 0, mediaLoad: 0, canPlaceCalls: true };
 
-describe('a placement', () => {
-  it('goes to the node with the fewest live calls, and stays here if none has fewer', async () => {
+/** The boot with every browser's phone; null means the receiving node. */
+let browserAt: string | null = null;
+afterEach(() => {
+  browserAt = null;
+});
+
+describe('placement in a cluster', () => {
+  it('goes to the node with the fewest live calls, preferring the receiving node', async () => {
     const { nodes } = openNodes([{ liveCalls: 3 }, { liveCalls: 1 }, { liveCalls: 3 }]);
     const { request } = await caller();
     await nodes[0]!.dialer.place(request());
@@ -35,14 +41,14 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([0, 2, 0]);
   });
 
-  it('counts what was sent to a node since it reported', async () => {
+  it("counts placements sent since a node's last report", async () => {
     const { nodes } = openNodes([{ liveCalls: 2 }, { liveCalls: 0 }]);
     const { request } = await caller();
     for (let call = 0; call < 4; call += 1) await nodes[0]!.dialer.place(request());
     expect(placedOn(nodes)).toEqual([2, 2]);
   });
 
-  it('avoids nodes that drain or cannot place calls, this one included', async () => {
+  it('avoids nodes that drain or cannot place calls, including the receiving one', async () => {
     const { nodes } = openNodes([
       { canPlaceCalls: false, isDraining: true },
       { liveCalls: 0, canPlaceCalls: false },
@@ -53,7 +59,7 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([0, 0, 1]);
   });
 
-  it('is made here, under the same reference, if the other node does not respond', async () => {
+  it('falls back to the receiving node, with the same reference, if the other one is silent', async () => {
     const { nodes, hub } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     hub.disconnect(nodes[1]!.boot);
     const { request } = await caller();
@@ -62,7 +68,7 @@ describe('a placement', () => {
     expect(nodes[0]!.local.placed[0]).toMatchObject({ referenceId: 'order-1' });
   });
 
-  it('is made here if the other node is lost while it places the call', async () => {
+  it('falls back to the receiving node if the other one is lost while placing', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     nodes[1]!.local.onPlace = () => {
       nodes[0]!.lose(nodes[1]!.boot);
@@ -73,14 +79,14 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([1, 0]);
   });
 
-  it('is made here while the relay between the nodes cannot be opened', async () => {
+  it('falls back to the receiving node while the relay cannot open', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }], { openRelay: () => new Promise(() => {}) });
     const { request } = await caller();
     expect(await nodes[0]!.dialer.place(request())).toMatchObject({ placed: true });
     expect(placedOn(nodes)).toEqual([1, 0]);
   });
 
-  it('is made here if the other node cannot reach the database', async () => {
+  it('falls back to the receiving node if the other one cannot reach the database', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     nodes[1]!.local.onPlace = async () => {
       throw Object.assign(new Error('the connection was closed'), { code: 'CONNECTION_CLOSED' });
@@ -90,7 +96,7 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([1, 0]);
   });
 
-  it('passes a refusal of the other node on, with its code, details and Retry-After', async () => {
+  it('forwards a refusal of the other node with code, details and Retry-After', async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     const refusal = new TandemError('C2C_RATE_LIMITED', 'Slow down.', { retryAfterS: 12, details: { limit: 20 } });
     nodes[1]!.local.refusal = refusal;
@@ -101,7 +107,27 @@ describe('a placement', () => {
     expect(placedOn(nodes)).toEqual([0, 0]);
   });
 
-  it('whose agent is a browser stays on the node where its phone is connected', async () => {
+  it("goes only to the node with the browser's phone", async () => {
+    const { nodes } = openNodes([{ liveCalls: 0 }, { liveCalls: 5 }]);
+    browserAt = nodes[1]!.boot;
+    const { request } = await caller();
+    await nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
+    expect(placedOn(nodes)).toEqual([0, 1]);
+    nodes[1]!.local.refusal = new TandemError('SHUTTING_DOWN', 'The server is shutting down.');
+    const placing = nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
+    await expect(placing).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+    expect(placedOn(nodes)).toEqual([0, 1]);
+  });
+
+  it('falls back to the receiving node if the other one is fully loaded', async () => {
+    const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
+    nodes[1]!.local.refusal = new TandemError('no_free_channel', 'The recognizers are fully loaded.');
+    const { request } = await caller();
+    expect(await nodes[0]!.dialer.place(request())).toMatchObject({ placed: true });
+    expect(placedOn(nodes)).toEqual([1, 0]);
+  });
+
+  it("stays on the receiving node if no other has the browser's phone", async () => {
     const { nodes } = openNodes([{ liveCalls: 5 }, { liveCalls: 0 }]);
     const { request } = await caller();
     await nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
@@ -109,8 +135,8 @@ describe('a placement', () => {
   });
 });
 
-describe('a command for a call', () => {
-  it('reaches the node that runs the call, and is answered with the call as it is stored then', async () => {
+describe('command for a call in a cluster', () => {
+  it("reaches the call's node, and returns the call as stored afterwards", async () => {
     const { nodes } = openNodes([{}, {}]);
     const { call, target } = await liveCall({ ownerBoot: nodes[1]!.boot });
     nodes[1]!.local.onHangup = async () => {
@@ -120,7 +146,7 @@ describe('a command for a call', () => {
     expect(nodes.map(({ local }) => local.hangups.length)).toEqual([0, 1]);
   });
 
-  it('is refused within a second if that node does not respond, or is lost', async () => {
+  it('fails within a second if that node is silent or lost', async () => {
     const { nodes, hub } = openNodes([{}, {}]);
     hub.isSilent = true;
     const { target } = await liveCall({ ownerBoot: nodes[1]!.boot });
@@ -130,7 +156,7 @@ describe('a command for a call', () => {
     await expect(nodes[0]!.dialer.hangup(lost.target)).rejects.toMatchObject(refused);
   });
 
-  it('is answered before its node closes', async () => {
+  it('completes before its node closes', async () => {
     const { nodes } = openNodes([{}, {}]);
     const { target } = await liveCall({ ownerBoot: nodes[1]!.boot });
     const started = Promise.withResolvers<void>();
@@ -147,7 +173,7 @@ describe('a command for a call', () => {
     await closed;
   });
 
-  it('stays here for calls of this node, finished ones and those of other workspaces', async () => {
+  it('stays on the receiving node for its own calls, finished calls and those of other workspaces', async () => {
     const { nodes } = openNodes([{}, {}]);
     const own = await liveCall({ ownerBoot: nodes[0]!.boot });
     await nodes[0]!.dialer.hangup(own.target);
@@ -160,14 +186,14 @@ describe('a command for a call', () => {
   });
 });
 
-describe('events of a call that another node runs', () => {
-  it('reach the watchers here until they leave, and those of calls here only once', async () => {
+describe('events of a call on another node', () => {
+  it('reach local watchers until they leave, and arrive once for local calls', async () => {
     const { nodes } = openNodes([{}, {}]);
     const { call } = await liveCall({ ownerBoot: nodes[1]!.boot });
     const seen: number[] = [];
     const left = new AbortController();
     nodes[0]!.dialer.watch(call.callId, ({ sequence }) => void seen.push(sequence), left.signal);
-    // The latest stored event shows that the subscription has taken effect.
+    // The latest stored event shows that the subscription is active.
     await eventually(() => expect(seen).toEqual([2]));
     const event = { sequence: 3, event: 'dtmf.received' } as never;
     nodes[1]!.feed.publish(call.callId, event);
@@ -197,9 +223,9 @@ function openNodes(reports: Partial<NodeReport>[], relay: { openRelay?: () => Pr
       node: row.node,
       boot: row.boot,
       peers: () => peers,
-      onRenewed(tell: (rows: NodeRow[]) => void) {
-        listeners.push(tell);
-        tell(peers);
+      onRenewed(listener: (rows: NodeRow[]) => void) {
+        listeners.push(listener);
+        listener(peers);
       },
     };
     const logger = createTestLogger();
@@ -208,19 +234,20 @@ function openNodes(reports: Partial<NodeReport>[], relay: { openRelay?: () => Pr
     });
     const feed = createCallFeed({ onPublished: cluster.publish });
     const local = fakeLocal(row, feed);
+    const phones = { nodeOf: async () => browserAt };
     const dialer = createClusterDialer({
-      ...{ local: local as unknown as NodeDialer, cluster, nodes: directory, feed, sql: database.sql, logger },
+      ...{ local: local as unknown as NodeDialer, phones, cluster, nodes: directory, feed, sql: database.sql, logger },
     });
     const lose = (boot: string) => {
       peers = peers.filter((peer) => peer.boot !== boot);
-      for (const tell of listeners) tell(peers);
+      for (const listener of listeners) listener(peers);
     };
     return { index, boot: row.boot, local, dialer, feed, lose, close: cluster.close };
   });
   return { hub, nodes };
 }
 
-/** The dialer of one node, which places calls by storing them. */
+/** The dialer of one node; placing only stores the call. */
 function fakeLocal(row: NodeRow, feed: CallFeed) {
   const nothing = async (): Promise<void> => {};
   const state = {

@@ -1,8 +1,8 @@
 import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 
-/** A relay within the process. Messages arrive in a later turn of the event loop, as JSON. */
+/** An in-process relay that delivers messages as JSON in a later turn of the event loop. */
 export class RelayHub {
-  /** Accepts messages and delivers none, as for a frozen node. */
+  /** Accepts messages and delivers none, like a frozen node. */
   isSilent = false;
   readonly #subscriptions = new Set<{ topic: string; boot: string; listener: (message: unknown) => void }>();
   readonly #disconnected = new Set<string>();
@@ -29,7 +29,6 @@ export class RelayHub {
     };
   }
 
-  /** Messages reach this node no longer. */
   disconnect(boot: string): void {
     this.#disconnected.add(boot);
   }

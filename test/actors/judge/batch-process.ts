@@ -7,10 +7,7 @@ import { FakeLanguageModels } from '../../language/fake-language-models.ts';
 import { firstAnswers } from '../../language/judge/rubrics.ts';
 import { noOtherNodes } from '../fakes.ts';
 
-/**
- * A process of its own that judges batches until somebody kills it. Arguments: database URL, and how many requests its
- * model answers before it falls silent.
- */
+/** Judges batches until killed. Arguments: database URL, and the number of requests before its model hangs. */
 const [databaseUrl = '', answers = '0'] = process.argv.slice(2);
 const { sql } = await openDatabase({ url: databaseUrl });
 const models = new FakeLanguageModels();

@@ -48,7 +48,7 @@ afterAll(async () => {
   await database.drop();
 });
 beforeEach(async () => {
-  // No test takes up the batches of another.
+  // Keeps batches of earlier tests out of the way.
   await database.sql`
     update judge_batches set status = 'stopped', stop_reason = 'TEST', ended_at = now() where ended_at is null`;
   caller = await seedJudge(database.sql, { balanceNano: USD });
@@ -101,8 +101,8 @@ const charges = async () =>
 const saidIn = ({ messages }: CompletionRequest) =>
   JSON.parse(messages[1]!.content!.split('\n')[1]!).candidate.transcript[0].text as string;
 
-describe('a batch', () => {
-  it('judges each call once, counts the answers, and charges for each', async () => {
+describe('judge batch', () => {
+  it('judges and charges each call once, and counts the answers', async () => {
     const calls = await seedTalks(database.sql, caller, ['one', 'two', 'three', 'four', 'five', 'six']);
     models.otherwise = (asked) =>
       answered(asked, { greeting: { answer: 'warm' }, solved: { answer: saidIn(asked) === 'two' ? 'no' : 'yes' } });
@@ -129,14 +129,14 @@ describe('a batch', () => {
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
-  it('of no calls is completed at once', async () => {
+  it('completes at once without calls', async () => {
     const { desk, batches } = batchesOf();
     const { id } = await desk.startBatch(request());
     await batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'completed', total: 0 });
   });
 
-  it('goes on past calls that cannot be judged, and says why; they cost nothing', async () => {
+  it('continues past calls that cannot be judged, with the reason and free of charge', async () => {
     const calls = await seedTalks(database.sql, caller, ['', 'bad', 'long', 'fine']);
     const pending = await caller.admit({ createdByUserId: caller.userId });
     models.otherwise = (asked) => {
@@ -157,11 +157,10 @@ describe('a batch', () => {
     expect(await batchOf(id)).toMatchObject({ status: 'completed', total: 5 });
     expect(await walletOf(database.sql, caller.workspaceId)).toMatchObject({ balanceNano: USD - COST });
     const held = await database.sql`select 1 from holds where workspace_id = ${caller.workspaceId} and status = 'open'`;
-    // That of the call which is not over.
     expect(held).toHaveLength(1);
   });
 
-  it('stops when the wallet is empty, and not before', async () => {
+  it('stops only when the wallet is empty', async () => {
     caller = await seedJudge(database.sql, { balanceNano: 60_000_000n });
     await seedTalks(
       database.sql,
@@ -177,14 +176,14 @@ describe('a batch', () => {
     await batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'stopped', stopReason: 'INSUFFICIENT_CREDITS' });
     const judged = (await itemsOf(id)).filter(({ status }) => status === 'judged').length;
-    // A hundredth of a dollar each; some four hundredths are held for one.
+    // Each costs 0.01 USD; about 0.04 USD are held for one.
     expect(judged).toBeGreaterThan(2);
     const { balanceNano, heldNano } = await walletOf(database.sql, caller.workspaceId);
     expect([balanceNano, heldNano]).toEqual([60_000_000n - BigInt(judged) * 10_000_000n, 0n]);
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
-  it('waits for a model that is away, and goes on where it was', async () => {
+  it('waits for an unavailable model and continues', async () => {
     await seedTalks(database.sql, caller, ['one', 'two', 'three']);
     models.queue(new TandemError('LLM_UNAVAILABLE', 'gone'), new TandemError('LLM_RATE_LIMITED', 'busy'));
     const { desk, batches, clock } = batchesOf();
@@ -198,7 +197,7 @@ describe('a batch', () => {
     expect(await charges()).toHaveLength(3);
   });
 
-  it('is not held up by a call that the model never gets through, and gives that one up', async () => {
+  it('gives up one call that always times out, without delaying the others', async () => {
     await seedTalks(database.sql, caller, ['endless', 'one', 'two', 'three', 'four', 'five', 'six', 'seven']);
     models.otherwise = (asked) =>
       saidIn(asked) === 'endless' ? { error: new TandemError('LLM_TIMEOUT', 'slow') } : firstAnswers(asked);
@@ -219,7 +218,7 @@ describe('a batch', () => {
     expect(await charges()).toHaveLength(7);
   });
 
-  it('is stopped, with all its calls left, by a model that never answers anything', async () => {
+  it('stops with all calls pending when the model never answers', async () => {
     await seedTalks(database.sql, caller, ['one', 'two']);
     models.otherwise = () => ({ error: new TandemError('LLM_TIMEOUT', 'slow') });
     const { desk, batches, clock } = batchesOf();
@@ -234,7 +233,7 @@ describe('a batch', () => {
     expect((await itemsOf(id)).map(({ status }) => status)).toEqual(['pending', 'pending']);
   });
 
-  it('stops when whoever asked for it leaves the workspace', async () => {
+  it('stops when its requester leaves the workspace', async () => {
     const { sql } = database;
     await seedTalks(sql, caller, ['one']);
     const other = await createUser(sql, { email: 'heir@example.com', passwordHash: null, now: NOW });
@@ -247,7 +246,7 @@ describe('a batch', () => {
     expect(models.requests).toEqual([]);
   });
 
-  it('stops when the key that it was asked for with is revoked', async () => {
+  it('stops when its API key is revoked', async () => {
     const { sql } = database;
     const { workspaceId, userId } = caller;
     await seedTalks(sql, caller, ['one']);
@@ -261,7 +260,7 @@ describe('a batch', () => {
     expect(models.requests).toEqual([]);
   });
 
-  it('takes the calls that fit: finished, transcribed, of the caller, in the time', async () => {
+  it('includes finished, transcribed calls of the requester within the period', async () => {
     const { sql } = database;
     const [first, , silent] = await seedTalks(sql, caller, ['one', 'two', '']);
     await caller.admit({ createdByUserId: caller.userId });
@@ -286,8 +285,8 @@ describe('a batch', () => {
   });
 });
 
-describe('many calls', () => {
-  it('are a batch up to a thousand, and refused above that', async () => {
+describe('size of a judge batch', () => {
+  it('may reach a thousand calls and no more', async () => {
     const { sql } = database;
     const [call] = await seedTalks(sql, caller, ['one']);
     const copies = async (first: number, last: number) => {
@@ -309,8 +308,8 @@ describe('many calls', () => {
   });
 });
 
-describe('a server that closes', () => {
-  it('stops what is under way, charges nothing for it, and whoever starts next goes on at once', async () => {
+describe('closing judge', () => {
+  it('stops current evaluations free of charge, and leaves them to the next server', async () => {
     await seedTalks(database.sql, caller, ['one', 'two', 'three', 'four', 'five', 'six']);
     models.queue({ neverEnds: true });
     const first = batchesOf();
@@ -332,7 +331,7 @@ describe('a server that closes', () => {
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
-  it('takes up nothing any more', async () => {
+  it('starts nothing more', async () => {
     const { desk, batches } = batchesOf();
     await batches.close();
     const { id } = await desk.startBatch(request());
@@ -342,7 +341,7 @@ describe('a server that closes', () => {
 });
 
 describe('batches of one workspace', () => {
-  it('are judged one after the other, beside those of others', async () => {
+  it('run one after the other, in parallel with other workspaces', async () => {
     await seedTalks(database.sql, caller, ['one']);
     const { desk, batches, clock } = batchesOf();
     models.queue({ neverEnds: true });
@@ -369,8 +368,8 @@ describe('batches of one workspace', () => {
   });
 });
 
-describe('two servers', () => {
-  it('do not judge the same batch at once, and the one whose lease ran out leaves it to the other', async () => {
+describe('batch and two servers', () => {
+  it('never runs on both at once, and moves when a lease expires', async () => {
     await seedTalks(database.sql, caller, ['one', 'two']);
     models.queue({ neverEnds: true }, { neverEnds: true });
     const first = batchesOf({ leaseMs: 60_000 });
@@ -380,7 +379,7 @@ describe('two servers', () => {
     const second = batchesOf({ node: 'node-2' });
     await second.batches.sweep();
     expect(models.requests).toHaveLength(2);
-    // The first stands still for longer than its lease.
+    // The first server hangs longer than its lease.
     second.clock.advance(60_000);
     await second.batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'completed' });
@@ -395,8 +394,8 @@ describe('two servers', () => {
   });
 });
 
-describe('jobs', () => {
-  it('wake the judge, without anybody looking', async () => {
+describe('jobs of the judge', () => {
+  it('start batches without polling', async () => {
     const { sql, url } = database;
     await seedTalks(sql, caller, ['one']);
     const jobs = await openJobs({ databaseUrl: url });
@@ -419,7 +418,7 @@ describe('jobs', () => {
   });
 });
 
-it('killed in the middle, a batch goes on where it was: no call is judged or charged twice', async () => {
+it('a batch continues after a kill without judging or charging a call twice', async () => {
   const { sql, url } = database;
   await seedTalks(
     sql,
@@ -444,7 +443,7 @@ it('killed in the middle, a batch goes on where it was: no call is judged or cha
 
   const jobs = await openJobs({ databaseUrl: url });
   closers.push(() => jobs.close());
-  // The lease of the dead has run out.
+  // The lease of the killed process has expired.
   const clock = { ...systemClock, now: () => Date.now() + 120_000 };
   const judge = await openJudge({
     sql,

@@ -31,7 +31,6 @@ beforeEach(async () => {
 });
 
 const listening = () => new AbortController().signal;
-/** 10 and 5 tokens at 0.00002 USD. */
 const COST = 300_000n;
 
 function judgingOf(options: Partial<JudgingOptions> = {}) {
@@ -46,7 +45,7 @@ function task(overrides: Partial<JudgingTask> = {}): JudgingTask {
     ...{ id: randomUUID(), workspaceId: caller.workspaceId, userId: caller.userId, apiKeyId: null, rubricId: null },
     questions: readQuestions(QUESTIONS),
     candidate: candidateOfOutput('Good morning, Asha!'),
-    ...{ input: null, context: null, model: null, samples: 1, metadata: { n: 1 }, batch: null },
+    ...{ input: null, context: null, model: null, samples: 1, metadata: { n: 1 }, batchId: null, callId: null },
     ...overrides,
   };
 }
@@ -63,8 +62,8 @@ const usage = async () =>
     select service, operation, resource_id, quantity::int as tokens, unit from usage_logs
     where workspace_id = ${caller.workspaceId}`;
 
-describe('an evaluation', () => {
-  it('is stored with its result, charged for its tokens, and keeps nothing of the candidate but quotes', async () => {
+describe('evaluation', () => {
+  it('stores its result and quotes, but no other text, and charges its tokens', async () => {
     models.otherwise = (request) =>
       answered(request, { greeting: { answer: 'warm', evidence: ['good morning'] }, solved: { answer: 'no' } });
     const { judging } = judgingOf();
@@ -87,7 +86,7 @@ describe('an evaluation', () => {
     expect(everything).not.toMatch(/Asha|secret/);
   });
 
-  it('holds what it may cost while it is judged', async () => {
+  it('holds its maximum cost while it runs', async () => {
     models.queue({ neverEnds: true });
     const { judging } = judgingOf();
     const left = new AbortController();
@@ -103,7 +102,7 @@ describe('an evaluation', () => {
     expect(models.endings).toEqual(['aborted']);
   });
 
-  it('costs no more than was held, whatever the model server counts', async () => {
+  it('costs at most the hold, whatever the model server counts', async () => {
     models.otherwise = (request) => ({ text: firstAnswers(request), usage: { promptTokens: 250_000 } });
     const { judging } = judgingOf();
     const sql = database.sql;
@@ -117,7 +116,7 @@ describe('an evaluation', () => {
     await requireSoundBooks(sql, caller.workspaceId);
   });
 
-  it('that the wallet does not cover is refused before anything is asked or stored', async () => {
+  it('fails before any request or storage when the wallet does not cover it', async () => {
     caller = await seedJudge(database.sql, { balanceNano: 1_000n });
     const { judging } = judgingOf();
     await expect(judging.judge(task(), listening())).rejects.toMatchObject({
@@ -128,7 +127,7 @@ describe('an evaluation', () => {
     expect(await wallet()).toEqual({ balanceNano: 1_000n, heldNano: 0n });
   });
 
-  it('costs nothing where tokens are free', async () => {
+  it('costs nothing when tokens are free', async () => {
     caller = await seedJudge(database.sql, { balanceNano: 0n });
     await setPrice(database.sql, { scope: { workspaceId: caller.workspaceId }, item: 'llm', value: 0n, now: NOW });
     models.otherwise = firstAnswers;
@@ -141,7 +140,7 @@ describe('an evaluation', () => {
     ['LLM_UNAVAILABLE', () => models.queue(new TandemError('LLM_UNAVAILABLE', 'gone'))],
     ['CONTEXT_LENGTH_EXCEEDED', () => models.queue(new TandemError('CONTEXT_LENGTH_EXCEEDED', 'long'))],
     ['INTERNAL', () => models.queue(new Error('a defect'))],
-  ])('that fails with %s is charged nothing', async (code, script) => {
+  ])('costs nothing when it fails with %s', async (code, script) => {
     script();
     const { judging } = judgingOf();
     await expect(judging.judge(task(), listening())).rejects.toThrow();
@@ -152,8 +151,8 @@ describe('an evaluation', () => {
 
   it.each([
     ['without a model', () => models.models.splice(0), { model: null }, 'LLM_NOT_CONFIGURED'],
-    ['with one that there is not', () => {}, { model: 'gpt-none' }, 'MODEL_NOT_FOUND'],
-  ] as const)('%s is refused, and leaves nothing', async (_, prepare, overrides, code) => {
+    ['with an unknown model', () => {}, { model: 'gpt-none' }, 'MODEL_NOT_FOUND'],
+  ] as const)('fails without a trace: %s', async (_, prepare, overrides, code) => {
     prepare();
     const { judging } = judgingOf();
     await expect(judging.judge(task(overrides), listening())).rejects.toMatchObject({ code });
@@ -161,10 +160,10 @@ describe('an evaluation', () => {
   });
 });
 
-describe('when storage fails', () => {
+describe('evaluation with failing storage', () => {
   const outage = () => Object.assign(new Error('gone'), { code: 'CONNECTION_CLOSED' });
 
-  /** The transaction of that number, from 1: fails before it runs, or after its commit. */
+  /** By number of the transaction, from 1: fail before it runs, or after its commit. */
   function faulty(faults: Record<number, 'before' | 'after'>) {
     let count = 0;
     return sqlWithFaults(database.sql, async (run) => {
@@ -176,18 +175,21 @@ describe('when storage fails', () => {
     });
   }
 
-  it.each(['before', 'after'] as const)('%s the result is stored, it is stored and charged once', async (when) => {
-    models.otherwise = firstAnswers;
-    const { judging, clock } = judgingOf({ sql: faulty({ 2: when }) });
-    const judged = judging.judge(task(), listening());
-    await eventually(async () => expect(clock.waiting()).toEqual([200]));
-    clock.advance(200);
-    expect(await judged).toMatchObject({ state: 'completed', costNano: COST });
-    expect(await wallet()).toEqual({ balanceNano: USD - COST, heldNano: 0n });
-    expect(await usage()).toHaveLength(1);
-  });
+  it.each(['before', 'after'] as const)(
+    'counts and costs once when storage fails %s the result is stored',
+    async (when) => {
+      models.otherwise = firstAnswers;
+      const { judging, clock } = judgingOf({ sql: faulty({ 2: when }) });
+      const judged = judging.judge(task(), listening());
+      await eventually(async () => expect(clock.waiting()).toEqual([200]));
+      clock.advance(200);
+      expect(await judged).toMatchObject({ state: 'completed', costNano: COST });
+      expect(await wallet()).toEqual({ balanceNano: USD - COST, heldNano: 0n });
+      expect(await usage()).toHaveLength(1);
+    },
+  );
 
-  it('for good, nothing is charged, and the hold goes back as soon as storage is there', async () => {
+  it('costs nothing and releases its hold when its result cannot be stored', async () => {
     models.otherwise = firstAnswers;
     const { judging, clock } = judgingOf({
       sql: faulty({ 2: 'before', 3: 'before', 4: 'before', 5: 'before', 6: 'before' }),
@@ -207,7 +209,7 @@ describe('when storage fails', () => {
     await judging.close();
   });
 
-  it('as it begins, with the answer lost, what was held goes back', async () => {
+  it('releases its hold when the response to its first commit is lost', async () => {
     const { judging } = judgingOf({ sql: faulty({ 1: 'after' }) });
     await expect(judging.judge(task(), listening())).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' });
     expect(await wallet()).toEqual({ balanceNano: USD, heldNano: 0n });
@@ -215,8 +217,8 @@ describe('when storage fails', () => {
   });
 });
 
-describe('a judge that is taken for dead', () => {
-  it('by the next boot of its node has its holds given back, once', async () => {
+describe('evaluation of a judge presumed dead', () => {
+  it('releases its hold once, at the next boot of the node', async () => {
     models.queue({ neverEnds: true });
     const { judging } = judgingOf();
     const left = new AbortController();
@@ -235,7 +237,7 @@ describe('a judge that is taken for dead', () => {
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
-  it('and comes back after another has begun anew changes and charges nothing', async () => {
+  it('changes and costs nothing when it finishes after another attempt started', async () => {
     const { sql } = database;
     const { judging } = judgingOf();
     const { id, ...asked } = task();

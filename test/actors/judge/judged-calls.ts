@@ -7,7 +7,7 @@ import { finish } from '../../http/seed-calls.ts';
 import { later, NOW } from '../../storage/seed.ts';
 import { type Caller, seedCaller } from '../seeds.ts';
 
-/** Who owns a workspace in which nothing costs anything but tokens, at 0.00002 USD each. */
+/** An owner in a workspace where only tokens cost money, 0.00002 USD each. */
 export async function seedJudge(sql: Sql, { balanceNano }: { balanceNano?: bigint } = {}): Promise<Caller> {
   const caller = await seedCaller(sql, { ...(balanceNano !== undefined && { balanceNano }), channels: 1_000 });
   const scope = { workspaceId: caller.workspaceId };
@@ -15,7 +15,7 @@ export async function seedJudge(sql: Sql, { balanceNano }: { balanceNano?: bigin
   return caller;
 }
 
-/** Finished calls of the caller, one after another, in each of which the agent said one thing; '' is nothing. */
+/** Successive finished calls of the caller. In each, the agent says one text, or nothing for ''. */
 export async function seedTalks(sql: Sql, caller: Caller, texts: readonly string[]): Promise<CallRow[]> {
   const calls: CallRow[] = [];
   for (const [index, text] of texts.entries()) {

@@ -22,7 +22,6 @@ import { createTestLogger, FakeMediaPlane, FakeSip, remoteMedia } from '../fakes
 
 let seen: unknown[];
 
-/** Writes down what it is notified of. */
 const observer: Observer = {
   placementStarted: () => (outcome) => void seen.push(['placement', outcome]),
   callStarted: (call) => void seen.push(['call', call]),
@@ -42,13 +41,13 @@ beforeEach(() => {
 
 const DIAL = { callId: 'call_1', leg: 'agent', signal: new AbortController().signal } as DialRequest;
 
-describe('an observed dialer', () => {
+describe('observed dialer', () => {
   it.each<[string, () => Promise<{ replayed: boolean }>]>([
     ['placed', async () => ({ replayed: false })],
     ['replayed', async () => ({ replayed: true })],
     ['no_free_channel', () => Promise.reject(new TandemError('no_free_channel', 'full'))],
     ['failed', () => Promise.reject(new TypeError('a defect'))],
-  ])('reports the outcome %s, and returns or throws what the dialer does', async (outcome, place) => {
+  ])('reports the outcome %s, and returns or throws like the dialer', async (outcome, place) => {
     const dialer = observeDialer({ place } as unknown as NodeDialer, observer);
     const [placed] = await Promise.allSettled([dialer.place({} as never)]);
     expect([placed]).toEqual(await Promise.allSettled([place()]));
@@ -56,8 +55,8 @@ describe('an observed dialer', () => {
   });
 });
 
-describe('an observed registry', () => {
-  it('reports calls when they can be found in it', () => {
+describe('observed registry', () => {
+  it('reports calls that are already registered', () => {
     const registry = observeRegistry(createCallRegistry(), observer);
     const call = { row: { callId: 'call_1' }, abort: new AbortController() } as never;
     registry.add(call);
@@ -69,11 +68,11 @@ describe('an observed registry', () => {
 });
 
 describe('observed legs', () => {
-  it('report each INVITE and the events of its leg, before their owner gets them', () => {
+  it("report each INVITE and its leg's events before their owner receives them", () => {
     const fake = new FakeSip();
     const sip = observeSip(fake, observer);
     sip.dial({ ...DIAL, onEvent: ({ type }) => void seen.push(['owner', type]) });
-    fake.legs[0]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    fake.legs[0]!.emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
     expect(seen).toEqual([
       ['leg', { callId: 'call_1', leg: 'agent', transport: 'sip', direction: 'outbound' }],
       ['agent', 'leg.answered'],
@@ -84,7 +83,7 @@ describe('observed legs', () => {
     expect(sip.state).toBe('disconnected');
   });
 
-  it('report the call of a peer when it is answered', () => {
+  it('report an inbound call when it is answered', () => {
     const fake = new FakeSip();
     const sip = observeSip(fake, observer);
     let taken: InboundCall | null = null;
@@ -117,13 +116,13 @@ describe('observed legs', () => {
   });
 });
 
-describe('an observed media plane', () => {
+describe('observed media plane', () => {
   const options = () => {
     const abort = new AbortController();
     return { abort, sessionId: 'call_1', parties: ['agent'], signal: abort.signal, onEvent: () => {} };
   };
 
-  it('reports sessions that open and close, also those that their owner gives up', async () => {
+  it('reports opened and closed sessions, even abandoned ones', async () => {
     const plane = observeMedia(new FakeMediaPlane(), observer);
     const session = await plane.openSession(options());
     await session.close();
@@ -138,7 +137,7 @@ describe('an observed media plane', () => {
     ]);
   });
 
-  it('reports sessions that cannot be opened', async () => {
+  it('reports sessions that fail to open', async () => {
     const fake = new FakeMediaPlane();
     fake.refuse();
     await expect(observeMedia(fake, observer).openSession(options())).rejects.toMatchObject({
@@ -161,7 +160,7 @@ describe('observed speech engines', () => {
     return { recognition: { open }, synthesis: { speak: parts } } as unknown as SpeechEngines;
   }
 
-  it('report the first audio of a synthesis request, once', async () => {
+  it('report the first audio of a synthesis request once', async () => {
     const { synthesis } = observeEngines(enginesWith(), observer);
     const lengths: number[] = [];
     for await (const part of synthesis.speak({} as never, new AbortController().signal)) {
@@ -186,7 +185,7 @@ describe('observed speech engines', () => {
 });
 
 describe('combined observers', () => {
-  it('notify all, and log the failure of one instead of passing it on', () => {
+  it('notify each observer, and log the failure of one', () => {
     const logger = createTestLogger();
     const fails = () => {
       throw new Error('a defect');

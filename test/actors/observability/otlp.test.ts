@@ -4,8 +4,8 @@ import { startOtlpReceiver, treeOf } from '../../calls/otlp-receiver.ts';
 import { eventually } from '../../eventually.ts';
 import { createTestLogger } from '../fakes.ts';
 
-describe('traces that are sent', () => {
-  it('include the unsent ones when the server stops', async () => {
+describe('exported traces', () => {
+  it('include unsent ones when the server stops', async () => {
     await using receiver = await startOtlpReceiver();
     const tracing = openOtlpTracing({ endpoint: receiver.url, logger: createTestLogger(), sendEveryMs: 60_000 });
     tracing.requestStarted({ method: 'GET', route: '/voices/:id', traceparent: undefined }).end(200);
@@ -13,7 +13,7 @@ describe('traces that are sent', () => {
     expect(treeOf(receiver.spans, undefined)).toEqual(['GET /voices/:id']);
   });
 
-  it('mark a request that failed, and end it once', async () => {
+  it('mark a failed request, and end it once', async () => {
     await using receiver = await startOtlpReceiver();
     const tracing = openOtlpTracing({ endpoint: receiver.url, logger: createTestLogger() });
     for (const [first, second] of [
@@ -33,7 +33,7 @@ describe('traces that are sent', () => {
     ]);
   });
 
-  it('log once that the collector refuses them, and once that it takes them again', async () => {
+  it('log once when the collector starts to reject them, and once when it accepts them again', async () => {
     await using receiver = await startOtlpReceiver();
     receiver.status = 400;
     const logger = createTestLogger();

@@ -21,7 +21,9 @@ function readinessWith(changes: Partial<ReadinessOptions> = {}) {
     sql: database.sql,
     jobs: { pingRedis: null },
     sip: { state: 'connected' },
-    mediaPlane: { capacity: () => ({ sessions: 0, maxSessions: 1, workers: 1, load: 0, utilization: [0] }) },
+    mediaPlane: {
+      capacity: () => ({ sessions: 0, maxSessions: 1, workers: 1, load: 0, utilization: [0], latenessMs: [0] }),
+    },
     engines: { recognition: { isRunning: true }, synthesis: { isRunning: true } },
     dialer: { isDraining: false },
     dataDir: import.meta.dirname,
@@ -36,7 +38,7 @@ async function failuresWith(changes: Partial<ReadinessOptions>) {
 }
 
 describe('readiness', () => {
-  it('checks every dependency, and Redis only where it is used', async () => {
+  it('checks every dependency, and Redis only if used', async () => {
     const names = ['database', 'disk', 'sip_server', 'media_workers', 'recognition', 'synthesis', 'accepting_work'];
     const checks = await readinessWith({ freeBytesOf: undefined }).check();
     expect(checks).toEqual(names.map((name) => ({ name, ok: true, reason: null })));
@@ -63,7 +65,11 @@ describe('readiness', () => {
     ],
     [
       'a platform without media workers',
-      { mediaPlane: { capacity: () => ({ sessions: 0, maxSessions: 1, workers: 0, load: 1, utilization: [0] }) } },
+      {
+        mediaPlane: {
+          capacity: () => ({ sessions: 0, maxSessions: 1, workers: 0, load: 1, utilization: [0], latenessMs: [0] }),
+        },
+      },
       ['media_workers', 'No media worker is running.'],
     ],
     [
@@ -82,7 +88,7 @@ describe('readiness', () => {
       ['disk', 'Less than 200 MB are free on the disk of the data folder.'],
     ],
     [
-      'a data folder that is gone',
+      'a missing data folder',
       { freeBytesOf: undefined, dataDir: '/nowhere/at/all' },
       ['disk', 'The free space of the data folder is unknown.'],
     ],
@@ -91,7 +97,7 @@ describe('readiness', () => {
     expect(await failuresWith(changes)).toEqual([failure]);
   });
 
-  it('asks a dependency once for concurrent callers', async () => {
+  it('checks a dependency once for concurrent callers', async () => {
     let asked = 0;
     const readiness = readinessWith({
       jobs: {
@@ -105,7 +111,7 @@ describe('readiness', () => {
     expect(asked).toBe(1);
   });
 
-  it('follows a database server that goes away and comes back', async () => {
+  it('follows a database server that disappears and returns', async () => {
     const gate = await openGate(database.url);
     const sql = connect({ url: gate.url, max: 1, connectTimeoutMs: 1_000 });
     expect(await failuresWith({ sql })).toEqual([]);
@@ -117,7 +123,7 @@ describe('readiness', () => {
     await gate.shut();
   });
 
-  it.skipIf(!HAS_REDIS)('asks the Redis of the job queues', async () => {
+  it.skipIf(!HAS_REDIS)('checks the Redis of the job queues', async () => {
     const jobs = await openJobs({ databaseUrl: database.url, redisUrl: REDIS_URL, namespace: 'tandem-readiness' });
     expect(await failuresWith({ jobs })).toEqual([]);
     await jobs.close();

@@ -4,13 +4,13 @@ import { readTraceparent } from '../../../actors/observability/tracing.otlp.ts';
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
-describe('the traceparent header', () => {
-  it('names the span of the client and whether its trace is recorded', () => {
+describe('readTraceparent', () => {
+  it("returns the client's span and its sampling flag", () => {
     expect(readTraceparent(`00-${TRACE}-${SPAN}-01`)).toEqual({ traceId: TRACE, spanId: SPAN, traceFlags: 1 });
     expect(readTraceparent(`00-${TRACE}-${SPAN}-00`)).toEqual({ traceId: TRACE, spanId: SPAN, traceFlags: 0 });
   });
 
-  it('may have a later version with more fields', () => {
+  it('accepts a later version with more fields', () => {
     expect(readTraceparent(`01-${TRACE}-${SPAN}-03-more`)).toEqual({ traceId: TRACE, spanId: SPAN, traceFlags: 1 });
   });
 
@@ -24,7 +24,7 @@ describe('the traceparent header', () => {
     `ff-${TRACE}-${SPAN}-01`,
     `00-${TRACE}-${SPAN}-01-more`,
     `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
-  ])('counts as absent when it is malformed: %s', (header) => {
+  ])('ignores a malformed header: %s', (header) => {
     expect(readTraceparent(header)).toBeNull();
   });
 });

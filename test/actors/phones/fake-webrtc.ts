@@ -4,7 +4,7 @@ import type { BrowserMedia, OpenBrowserOptions, WebRtcPlane } from '../../../med
 import { UnknownTransport } from '../../../media/webrtc/webrtc-plane.ts';
 import { remoteMedia } from '../fakes.ts';
 
-/** A plane without a worker: browsers are connected when the test says so. */
+/** A plane without a worker; the test connects browsers. */
 export class FakeWebRtc implements WebRtcPlane {
   unavailable: string | null = null;
   readonly opened: { options: OpenBrowserOptions; browser: FakeBrowser }[] = [];

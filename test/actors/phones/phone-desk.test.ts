@@ -5,7 +5,13 @@ import type { LegEvent } from '../../../machines/events.ts';
 import { createTestClock, createTestLogger } from '../fakes.ts';
 import { FakeWebRtc } from './fake-webrtc.ts';
 
-const HOLDER: PhoneHolder = { workspaceId: 'workspace-1', userId: 7, purpose: 'agent', callId: null };
+const HOLDER: PhoneHolder = {
+  workspaceId: 'workspace-1',
+  userId: 7,
+  purpose: 'agent',
+  callId: null,
+  credentials: null,
+};
 
 let clock: ReturnType<typeof createTestClock>;
 let webRtc: FakeWebRtc;
@@ -13,10 +19,9 @@ let desk: ReturnType<typeof createPhoneDesk>;
 beforeEach(() => {
   clock = createTestClock();
   webRtc = new FakeWebRtc();
-  desk = createPhoneDesk({ webRtc, clock, logger: createTestLogger() });
+  desk = createPhoneDesk({ boot: 'boot-1', webRtc, clock, logger: createTestLogger() });
 });
 
-/** A phone that keeps what it is sent. */
 function connect(holder: Partial<PhoneHolder> = {}) {
   const notices: PhoneNotice[] = [];
   const closed: number[] = [];
@@ -30,7 +35,7 @@ function connect(holder: Partial<PhoneHolder> = {}) {
   return { phone, notices, types, closed, outlet, resumeToken };
 }
 
-/** A leg that is dialed; resolves when the desk has looked for phones. */
+/** Dials a leg, and resolves when the desk has looked for phones. */
 async function dial({ callId = 'call_1', purpose = 'agent' as 'agent' | 'supervise' } = {}) {
   const events: LegEvent[] = [];
   const abort = new AbortController();
@@ -60,8 +65,8 @@ async function talk() {
   return { ...agent, ...dialed };
 }
 
-describe('a leg to a browser', () => {
-  it('fails with NO_USER_RESPONSE when no phone of the user is connected', async () => {
+describe('leg to a browser', () => {
+  it('fails with NO_USER_RESPONSE without a connected phone of the user', async () => {
     connect({ userId: 8 });
     connect({ workspaceId: 'workspace-2' });
     connect({ purpose: 'supervise' });
@@ -71,7 +76,7 @@ describe('a leg to a browser', () => {
     expect(desk.dump()).toMatchObject({ legs: 0 });
   });
 
-  it('waits for a phone whose token was minted, until that expires', async () => {
+  it('waits for the phone of an unused token until the token expires', async () => {
     const { token } = desk.mint(HOLDER);
     const { events } = await dial();
     expect(events).toEqual([]);
@@ -87,7 +92,7 @@ describe('a leg to a browser', () => {
     expect(events).toMatchObject([{ type: 'leg.ringing', sipStatus: 180 }]);
   });
 
-  it('rings on every phone of the user, and the first that answers has it once its audio flows', async () => {
+  it('rings every phone of the user, and connects the first one that answers once its audio flows', async () => {
     const [first, second] = [connect(), connect()];
     const { events, callId } = await dial();
     expect([first.types(), second.types()]).toEqual([
@@ -104,7 +109,7 @@ describe('a leg to a browser', () => {
     expect(second.types().at(-1)).toBe('answered');
   });
 
-  it('fails with CALL_REJECTED when it is declined, and with USER_BUSY while the phone is in a call', async () => {
+  it('fails with CALL_REJECTED when declined, and with USER_BUSY during another call', async () => {
     const { phone, events: first } = await talk();
     const { events: second } = await dial({ callId: 'call_2' });
     expect(second).toMatchObject([{ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY' }]);
@@ -115,7 +120,7 @@ describe('a leg to a browser', () => {
     expect(third.at(-1)).toMatchObject({ type: 'leg.refused', sipStatus: 603, hangupCause: 'CALL_REJECTED' });
   });
 
-  it('is cancelled while it rings, and hung up after it answered', async () => {
+  it('can be cancelled while ringing, and hung up after the answer', async () => {
     const agent = connect();
     const ringing = await dial();
     ringing.leg.hangup('NO_ANSWER');
@@ -130,7 +135,7 @@ describe('a leg to a browser', () => {
     expect(webRtc.opened[0]!.options.signal.aborted).toBe(true);
   });
 
-  it('reports keys, and shows holds to the page', async () => {
+  it('reports keys, and signals holds to the page', async () => {
     const { phone, leg, events, types, callId } = await talk();
     await phone.request({ type: 'dtmf', callId, digit: '5', durationMs: 100 });
     expect(events.at(-1)).toEqual({ type: 'leg.pressed', digit: '5', durationMs: 100 });
@@ -139,7 +144,7 @@ describe('a leg to a browser', () => {
     expect(types().slice(-2)).toEqual(['held', 'resumed']);
   });
 
-  it('survives a socket that is lost for less than ten seconds', async () => {
+  it('survives a lost socket for ten seconds', async () => {
     const { phone, events, callId, resumeToken, outlet, notices } = await talk();
     const token = resumeToken();
     phone.detach();
@@ -153,7 +158,7 @@ describe('a leg to a browser', () => {
     expect(events.at(-1)?.type).toBe('leg.ended');
   });
 
-  it('is answered again by a page that was loaded again, without another media session', async () => {
+  it('can be answered again after a page reload, in the same media session', async () => {
     const { phone, events, callId, resumeToken, outlet } = await talk();
     const token = resumeToken();
     phone.detach();
@@ -165,7 +170,7 @@ describe('a leg to a browser', () => {
     await expect(resumed.request({ type: 'answer', callId })).rejects.toMatchObject({ code: 'CALL_NOT_LIVE' });
   });
 
-  it('ends when the phone stays away', async () => {
+  it('ends when the phone stays disconnected', async () => {
     const { phone, events, resumeToken, outlet } = await talk();
     phone.detach();
     clock.advance(10_000);
@@ -173,7 +178,7 @@ describe('a leg to a browser', () => {
     expect(desk.resume(resumeToken(), outlet)).toBeNull();
   });
 
-  it('is lost with the worker, and given up in silence with its call', async () => {
+  it('fails with the worker, and ends silently with its call', async () => {
     const first = await talk();
     webRtc.opened[0]!.options.onLost('the worker died');
     expect(first.events.at(-1)).toMatchObject({ type: 'leg.lost' });
@@ -184,7 +189,7 @@ describe('a leg to a browser', () => {
   });
 });
 
-describe('the token of a phone', () => {
+describe('token of a phone', () => {
   it('connects one phone', () => {
     const { token, expiresAt } = desk.mint(HOLDER);
     expect(expiresAt.getTime() - clock.now()).toBe(60_000);
@@ -195,12 +200,12 @@ describe('the token of a phone', () => {
     expect(desk.resume('', outlet)).toBeNull();
   });
 
-  it('is not minted where browsers cannot be connected', () => {
+  it('cannot be created without WebRTC', () => {
     webRtc.unavailable = 'no worker';
     expect(() => desk.mint(HOLDER)).toThrow(expect.objectContaining({ code: 'WEBRTC_NOT_AVAILABLE' }));
   });
 
-  it('connects no more than ten phones of a user', () => {
+  it('connects at most ten phones of a user', () => {
     for (let i = 0; i < 10; i++) connect();
     expect(() => connect()).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }));
     connect({ userId: 8 });

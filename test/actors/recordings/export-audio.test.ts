@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** Agent left, customer right, each a tone of its own. */
+/** Agent left, customer right, each with a different tone. */
 function call(durationMs: number): Int16Array {
   const agent = tone({ frequenciesHz: [AGENT_HZ], durationMs, levelDbfs: -20 });
   const customer = tone({ frequenciesHz: [CUSTOMER_HZ], durationMs, levelDbfs: -20 });
@@ -56,7 +56,7 @@ async function exported(sourcePath: string, form: ExportForm): Promise<Buffer> {
   return file;
 }
 
-/** By ffmpeg, which shares no code with our encoders. */
+/** Decodes with ffmpeg, which shares no code with our encoders. */
 async function decoded(file: Buffer) {
   const path = join(folder, 'decoded');
   await writeFile(path, file);
@@ -69,7 +69,7 @@ async function decoded(file: Buffer) {
 const middle = (samples: Int16Array) => samples.subarray(samples.length >> 2, 3 * (samples.length >> 2));
 const level = (samples: Int16Array, hz: number, rateHz: number) => toneLevelDbov(middle(samples), hz, rateHz);
 
-describe('exporting a recording', () => {
+describe('recording export', () => {
   it.each([
     ['mp3', 'stereo'],
     ['mp3', 'mono'],
@@ -77,28 +77,25 @@ describe('exporting a recording', () => {
     ['opus', 'mono'],
     ['wav', 'mono'],
     ['wav', 'stereo'],
-  ] as const)(
-    'writes %s in %s that another decoder plays, with both parties in their channels',
-    async (format, channels) => {
-      const file = await exported(await recordingOf(call(3000)), { format, channels });
-      const { samples, sampleRateHz, durationMs } = await decoded(file);
-      expect(samples.length).toBe(channels === 'stereo' ? 2 : 1);
-      expect(durationMs).toBeGreaterThanOrEqual(3000);
-      // MP3 ends with a whole frame, of 72 ms.
-      expect(durationMs).toBeLessThan(format === 'mp3' ? 3145 : 3001);
-      const [left, right = left] = samples;
-      const found = [AGENT_HZ, CUSTOMER_HZ].map((hz) => [left!, right!].map((side) => level(side, hz, sampleRateHz)));
-      if (channels === 'mono') {
-        for (const side of found.flat()) expect(side).toBeGreaterThan(-25);
-        return;
-      }
-      const [[agentLeft, agentRight], [customerLeft, customerRight]] = found as [[number, number], [number, number]];
-      expect(Math.min(agentLeft, customerRight)).toBeGreaterThan(-25);
-      expect(Math.max(agentRight, customerLeft)).toBeLessThan(-40);
-    },
-  );
+  ] as const)('writes %s in %s for any decoder, with each party in its channel', async (format, channels) => {
+    const file = await exported(await recordingOf(call(3000)), { format, channels });
+    const { samples, sampleRateHz, durationMs } = await decoded(file);
+    expect(samples.length).toBe(channels === 'stereo' ? 2 : 1);
+    expect(durationMs).toBeGreaterThanOrEqual(3000);
+    // MP3 ends with a whole frame of 72 ms.
+    expect(durationMs).toBeLessThan(format === 'mp3' ? 3145 : 3001);
+    const [left, right = left] = samples;
+    const found = [AGENT_HZ, CUSTOMER_HZ].map((hz) => [left!, right!].map((side) => level(side, hz, sampleRateHz)));
+    if (channels === 'mono') {
+      for (const side of found.flat()) expect(side).toBeGreaterThan(-25);
+      return;
+    }
+    const [[agentLeft, agentRight], [customerLeft, customerRight]] = found as [[number, number], [number, number]];
+    expect(Math.min(agentLeft, customerRight)).toBeGreaterThan(-25);
+    expect(Math.max(agentRight, customerLeft)).toBeLessThan(-40);
+  });
 
-  it('limits the sum of two loud parties instead of overflowing', async () => {
+  it('limits the sum of two loud parties without overflow', async () => {
     const samples = Int16Array.of(30_000, 20_000, -30_000, -20_000, 100, -40, 7, 7);
     const { samples: mono } = parseWav(await exported(await recordingOf(samples), { format: 'wav', channels: 'mono' }));
     expect(mono).toEqual([Int16Array.of(32_767, -32_768, 60, 14)]);
@@ -109,7 +106,7 @@ describe('exporting a recording', () => {
     expect((await decoded(file)).durationMs).toBeLessThan(200);
   });
 
-  it('computes the least and greatest sample of every hundredth of a second', async () => {
+  it('computes the minimum and maximum of every 10 ms', async () => {
     await fc.assert(
       fc.asyncProperty(fc.int16Array({ maxLength: 900 }), async (drawn) => {
         const samples = drawn.subarray(0, drawn.length & ~1);
@@ -156,7 +153,7 @@ describe('exporting a recording', () => {
     }
   });
 
-  it('leaves no file behind when the recording is damaged, and reports it', async () => {
+  it('reports a damaged recording and leaves no file', async () => {
     const exporter = createRecordingExporter({ keys, logger: createTestLogger() });
     const sourcePath = join(folder, 'broken.wav.sealed');
     const seal = keys.create('broken.wav')!;

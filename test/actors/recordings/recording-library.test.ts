@@ -73,7 +73,7 @@ async function openLibrary({ exporter, objects }: { exporter?: RecordingExporter
   };
 }
 
-/** An exporter that ends when the test says. */
+/** An exporter that the test completes. */
 function scriptedExporter() {
   const jobs: { targetKey: string; end: PromiseWithResolvers<void> }[] = [];
   const exporter: RecordingExporter = {
@@ -90,8 +90,8 @@ function scriptedExporter() {
   return { exporter, jobs };
 }
 
-describe('the recording library', () => {
-  it('encodes once for all who ask meanwhile, and leaves no temporary file', async () => {
+describe('recording library', () => {
+  it('encodes once for concurrent requests, and leaves no temporary file', async () => {
     const { exporter, jobs } = scriptedExporter();
     await using bench = await openLibrary({ exporter });
     const recording = await bench.recording();
@@ -104,7 +104,7 @@ describe('the recording library', () => {
     expect([jobs.length, await bench.tempFiles()]).toEqual([1, []]);
   });
 
-  it('says after fifteen seconds that it is encoding, and goes on', async () => {
+  it('answers RECORDING_ENCODING after fifteen seconds, and continues to encode', async () => {
     const { exporter, jobs } = scriptedExporter();
     await using bench = await openLibrary({ exporter });
     const recording = await bench.recording();
@@ -123,7 +123,7 @@ describe('the recording library', () => {
     [new ThreadError(THREAD_LOST, 'died'), 'STORAGE_UNAVAILABLE'],
     [new ThreadError(THREAD_CLOSED, 'closed'), 'SHUTTING_DOWN'],
     [Object.assign(new Error('full'), { code: 'ENOSPC' }), 'STORAGE_UNAVAILABLE'],
-  ])('translates %s, and tries again at the next request', async (error, code) => {
+  ])('maps %s to an error, and retries at the next request', async (error, code) => {
     let isBroken = true;
     const exporter: RecordingExporter = {
       async export({ targetPath }) {
@@ -140,7 +140,7 @@ describe('the recording library', () => {
     expect(await bench.library.inForm(recording, MP3)).toMatchObject({ sizeBytes: 7 });
   });
 
-  it('keeps no copy of a recording that was deleted while it was encoded', async () => {
+  it('keeps no copy of a recording that was deleted during encoding', async () => {
     const { exporter, jobs } = scriptedExporter();
     await using bench = await openLibrary({ exporter });
     const recording = await bench.recording();
@@ -152,7 +152,7 @@ describe('the recording library', () => {
     expect(await bench.store.stat(jobs[0]!.targetKey)).toBeNull();
   });
 
-  it('encodes two recordings at a time, and rejects what exceeds the queue', async () => {
+  it('encodes two recordings at a time, and rejects requests beyond its queue', async () => {
     await using bench = await openLibrary();
     const recordings = await Promise.all(Array.from({ length: 70 }, () => bench.recording()));
     const answers = await Promise.allSettled(recordings.map((recording) => bench.library.inForm(recording, MP3)));
@@ -164,8 +164,8 @@ describe('the recording library', () => {
   });
 });
 
-describe.skipIf(!hasS3Server)('the recording library over an S3 bucket', () => {
-  it('encodes clear and encrypted recordings, and never stores plaintext of the latter', async () => {
+describe.skipIf(!hasS3Server)('recording library over an S3 bucket', () => {
+  it('encodes plain and encrypted recordings, and stores no plaintext of encrypted ones', async () => {
     await using server = await startS3Server();
     const settings = await server.createBucket();
     const silent = () => {};

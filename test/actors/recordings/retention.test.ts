@@ -61,7 +61,6 @@ const kept = async (objects: ObjectStore, key: string) =>
 async function startSweeping(objects: ObjectStore, clock = createTestClock()) {
   const logger = createTestLogger();
   const retention = expireRecordings({ ...{ sql: database.sql, objects, clock, logger }, node: 'node-1' });
-  // The sweep at the start.
   await eventually(() => expect(clock.waiting()).toEqual([3_600_000]));
   return { retention, clock, logger, [Symbol.dispose]: () => retention.close() };
 }
@@ -74,7 +73,6 @@ async function statusOf({ id, callId }: { id: string; callId: string }) {
 
 interface Store {
   objects: ObjectStore;
-  /** Every object that is left, wherever it is. */
   left(): Promise<string[]>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -113,8 +111,8 @@ for (const [name, isThere, openStore] of [
   ['a folder', true, folderStore],
   ['an S3 bucket', hasS3Server, s3Store],
 ] as const) {
-  describe.skipIf(!isThere)(`the retention of recordings in ${name}`, () => {
-    it('deletes a recording, every copy and its peaks once the days have passed, and says so', async () => {
+  describe.skipIf(!isThere)(`recording retention in ${name}`, () => {
+    it('deletes a recording with all copies and peaks after the configured days, and audits that', async () => {
       await using store = await openStore();
       const { objects } = store;
       const caller = await seedCaller(database.sql);
@@ -139,7 +137,7 @@ for (const [name, isThere, openStore] of [
       expect((await statusOf(younger)).status).toBe('uploaded');
       expect((await store.left()).length).toBe(keysOfRecording(younger.objectKey).length);
 
-      // Until then an upload or an encoding may have been under way.
+      // An upload or encoding could still be running until then.
       expect((await statusOf(recordings[0]!)).objectKey).toBe(recordings[0]!.objectKey);
       clock.advance(3_600_000);
       await retention.sweep();
@@ -150,7 +148,7 @@ for (const [name, isThere, openStore] of [
       expect(deletions[0]).toMatchObject({ actorUserId: null, details: { retention_days: 30 } });
     });
 
-    it('finishes what a process that was killed in between had begun', async () => {
+    it('finishes the deletion that a killed process started', async () => {
       await using store = await openStore();
       const caller = await seedCaller(database.sql);
       await updateRecordingSettings(database.sql, caller.workspaceId, { retentionDays: 1 });
@@ -181,8 +179,8 @@ for (const [name, isThere, openStore] of [
   });
 }
 
-describe('the retention of recordings', () => {
-  it('keeps recordings for ever where no days are set, and follows the setting', async () => {
+describe('recording retention', () => {
+  it('keeps recordings forever by default, and follows a changed setting', async () => {
     await using store = await folderStore();
     const caller = await seedCaller(database.sql);
     const recording = await seedRecording(caller, store.objects);
@@ -195,7 +193,7 @@ describe('the retention of recordings', () => {
     expect((await statusOf(recording)).status).toBe('deleted');
   });
 
-  it('deletes no files of calls of other nodes, unless they share the store', async () => {
+  it('deletes files of other nodes only from a shared store', async () => {
     await using store = await folderStore();
     const caller = await seedCaller(database.sql);
     await updateRecordingSettings(database.sql, caller.workspaceId, { retentionDays: 1 });
@@ -216,7 +214,7 @@ describe('the retention of recordings', () => {
     sharing.retention.close();
   });
 
-  it('sweeps many recordings, at once by two nodes, each once', async () => {
+  it('deletes many recordings once each, with two nodes sweeping', async () => {
     await using store = await folderStore();
     const caller = await seedCaller(database.sql, { channels: 500 });
     await updateRecordingSettings(database.sql, caller.workspaceId, { retentionDays: 1 });

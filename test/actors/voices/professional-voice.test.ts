@@ -11,8 +11,8 @@ beforeEach(() => {
   fixture.logger.lines.length = 0;
 });
 
-describe('a professional voice', () => {
-  it('waits for samples, takes them in several requests, and is made when they are complete', async () => {
+describe('professional voice', () => {
+  it('collects samples over several requests, and starts processing after the last one', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, null));
@@ -22,7 +22,7 @@ describe('a professional voice', () => {
       return await desk.addSamples({ voiceId: voice.id, samples: samples!, isLast, by });
     };
     expect(await add([SPEECH])).toMatchObject({ voice: { status: 'pending' } });
-    // The same sound again is no more speech.
+    // A repeated sample adds no speech.
     const first = await add([SPEECH]);
     expect(first.sampleMs).toBe(Math.round((SPEECH.length - 44) / 32));
     expect(await fixture.filesOf(voice.id)).toHaveLength(1);
@@ -36,7 +36,7 @@ describe('a professional voice', () => {
     expect(quality[0]).toMatchObject({ id: voice.id, status: 'ready' });
   });
 
-  it('is made by itself once there is plenty of speech, and takes nothing meanwhile', async () => {
+  it('starts processing once it has enough speech, and accepts no samples meanwhile', async () => {
     const by = await fixture.caller();
     const desk = fixture.open({ objects: { ...fixture.objects, read: () => new Promise(() => {}) } });
     const voice = await desk.create(await fixture.request(by, null));
@@ -49,7 +49,7 @@ describe('a professional voice', () => {
     await expect(late).rejects.toMatchObject({ code: 'VOICE_NOT_READY' });
   });
 
-  it('that failed is made of better samples', async () => {
+  it('can be repaired with better samples after a failure', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, null));
@@ -58,26 +58,26 @@ describe('a professional voice', () => {
       const files = samples!.files.map((one) => ({ ...one, name }));
       return await desk.addSamples({ voiceId: voice.id, samples: { ...samples!, files }, isLast: true, by });
     };
-    // More silence than is heard at a time, and longer than the speech.
+    // More silence than one analysis window, and longer than the speech.
     await add(Buffer.alloc(601 * 8_000, 0xff), 'silence.ulaw');
     await fixture.becomes(desk, voice, by, 'failed');
     await add(SPEECH, 'speech.wav');
     await fixture.becomes(desk, voice, by, 'ready');
-    expect((await fixture.told(by)).map(({ event }) => event).toSorted()).toEqual([
+    expect((await fixture.webhookEvents(by)).map(({ event }) => event).toSorted()).toEqual([
       'voice.created',
       'voice.failed',
       'voice.ready',
     ]);
   });
 
-  it('is in the categories that it is given and in that of professional voices, in each once', async () => {
+  it('belongs to its given categories and to the professional one, once each', async () => {
     const desk = fixture.open();
     const request = await fixture.request(await fixture.caller(), null);
     const labels = { ...request.labels, more: { use_case: 'professional cloning, Podcast, Nothing, podcast' } };
     expect((await desk.create({ ...request, labels })).categories).toEqual(['Podcast', 'Professional Cloning']);
   });
 
-  it('is not what a cloned one is', async () => {
+  it('rejects samples for a cloned voice', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));

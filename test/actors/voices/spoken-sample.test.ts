@@ -13,8 +13,8 @@ beforeEach(() => {
   fixture.logger.lines.length = 0;
 });
 
-describe('the spoken sample of a voice', () => {
-  it('is made when somebody first asks, once for all who ask at the time, and kept', async () => {
+describe('synthesised sample of a voice', () => {
+  it('gets created at the first request, once for concurrent requests, and stored', async () => {
     const desk = fixture.open();
     const { workspaceId } = await fixture.caller();
     const asked = Array.from({ length: 5 }, () => desk.sample({ workspaceId, voiceId: 'en-us' }));
@@ -30,7 +30,7 @@ describe('the spoken sample of a voice', () => {
     expect(script.clauses[0]?.words.length).toBeGreaterThan(5);
   });
 
-  it('of a voice of the workspace goes with it', async () => {
+  it('disappears with its voice', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
@@ -42,7 +42,7 @@ describe('the spoken sample of a voice', () => {
     expect(await fixture.filesOf(voice.id)).toEqual([]);
   });
 
-  it('goes with its voice also when nobody could note that it was made', async () => {
+  it('disappears with its voice even if its creation was not recorded', async () => {
     const by = await fixture.caller();
     const lose: typeof fixture.objects.putFile = async (file) => {
       await fixture.objects.putFile(file);
@@ -59,7 +59,7 @@ describe('the spoken sample of a voice', () => {
     expect(await fixture.filesOf(voice.id)).toEqual([]);
   });
 
-  it('is not kept of a voice that is deleted while it is spoken', async () => {
+  it('does not outlive a voice that is deleted during its synthesis', async () => {
     const by = await fixture.caller();
     const [storing, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const putFile: typeof fixture.objects.putFile = async (file) => {
@@ -81,7 +81,7 @@ describe('the spoken sample of a voice', () => {
     expect(await fixture.filesOf(voice.id)).toEqual([]);
   });
 
-  it('is none of an engine that says nothing', async () => {
+  it('stays empty when the engine returns no audio', async () => {
     fixture.synthesis.available = [{ ...PLAIN, name: 'fr', language: 'fr' }];
     const timers = fixture.clock.waiting().length;
     const desk = fixture.open();
@@ -92,7 +92,7 @@ describe('the spoken sample of a voice', () => {
     expect(fixture.clock.waiting()).toHaveLength(timers);
   });
 
-  it('is none where the engine fails, which is not asked again at once', async () => {
+  it('stays empty when the engine fails, and gets retried after a pause', async () => {
     fixture.synthesis.failure = new Error('the engine is gone');
     fixture.synthesis.available = [{ ...PLAIN, name: 'hi', language: 'hi' }];
     const desk = fixture.open();
@@ -105,7 +105,7 @@ describe('the spoken sample of a voice', () => {
     expect(await ask()).toMatch(/^voice-samples\/[0-9a-f]{40}\.mp3$/);
   });
 
-  it('is made for two voices at a time, whoever looks at all of them', async () => {
+  it('gets created for at most two voices at a time', async () => {
     const names = ['it', 'nl', 'sv', 'fi', 'da'];
     fixture.synthesis.available = names.map((name) => ({ ...PLAIN, name, language: name }));
     fixture.synthesis.isStuck = true;
@@ -114,13 +114,13 @@ describe('the spoken sample of a voice', () => {
     const asked = names.map((voiceId) => desk.sample({ workspaceId, voiceId }));
     await eventually(() => expect(fixture.clock.waiting().filter((ms) => ms === 8_000)).toHaveLength(5));
     await eventually(() => expect(fixture.synthesis.asked).toHaveLength(2));
-    // One that is being made has a timer from its first moment on.
+    // Each running synthesis has a timer from its start.
     expect(fixture.clock.waiting().filter((ms) => ms === 60_000)).toHaveLength(2);
     await desk.close();
     expect(await Promise.all(asked)).toEqual(names.map(() => null));
   });
 
-  it('does not keep anybody waiting for ever', async () => {
+  it('gives up after a timeout', async () => {
     const desk = fixture.open();
     fixture.synthesis.isStuck = true;
     fixture.synthesis.available = [{ ...PLAIN, name: 'de', language: 'de' }];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createVoiceFixture, SPEECH, secondsOf, type VoiceFixture } from './voice-desk-fixture.ts';
 
-/** Servers share a database, and each has a disk of its own. */
+/** Servers share a database, and each has its own disk. */
 
 let fixture: VoiceFixture;
 beforeAll(async () => {
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-it('samples of a voice that is deleted on one server are removed by the one that has them', async () => {
+it('samples of a voice deleted on one server are removed by the server that stores them', async () => {
   const by = await fixture.caller();
   const here = fixture.open();
   const there = fixture.open({ objects: await fixture.otherObjects(), node: 'node-2' });
@@ -23,7 +23,7 @@ it('samples of a voice that is deleted on one server are removed by the one that
   expect(await fixture.filesOf(voice.id)).toEqual([]);
 });
 
-it('a voice is made where its first samples are, and other servers take no more', async () => {
+it('a voice is created on the server with its first samples, and other servers reject more', async () => {
   const by = await fixture.caller();
   const here = fixture.open();
   const there = fixture.open({ objects: await fixture.otherObjects(), node: 'node-2' });

@@ -33,7 +33,7 @@ export const CLONER: AvailableVoice = {
   clones: true,
 };
 
-/** Three sentences of one reader, some 15 s: 16 kHz, mono. */
+/** Three sentences of one speaker, about 15 s at 16 kHz, mono. */
 export const SPEECH: Buffer = wavFile(
   Int16Array.from(
     spokenUtterances()
@@ -43,7 +43,7 @@ export const SPEECH: Buffer = wavFile(
 );
 const SENTENCE = spokenUtterances()[0]!.samples;
 
-/** Speech again and again; another one for each number. */
+/** Repeated speech, distinct for each number. */
 export function secondsOf(seconds: number, number: number): Buffer {
   const samples = new Int16Array(seconds * 16_000);
   for (let at = 0; at < samples.length; at++) samples[at] = SENTENCE[(at + number * 997) % SENTENCE.length]!;
@@ -52,12 +52,12 @@ export function secondsOf(seconds: number, number: number): Buffer {
 
 export const SILENCE: Buffer = wavFile(new Int16Array(16_000 * 8));
 
-/** Says so many bytes of whatever it is asked, or fails. */
+/** Returns a fixed number of bytes for any text, or fails. */
 export class FakeSynthesis {
   available: AvailableVoice[] = [PLAIN];
   asked: SpeakRequest[] = [];
   failure: Error | null = null;
-  /** Whether it says nothing until it is to stop. */
+  /** Makes synthesis hang until cancelled. */
   isStuck = false;
 
   voices() {
@@ -74,7 +74,7 @@ export class FakeSynthesis {
   }
 }
 
-/** Desks on one database and one store, as of one node that is started again and again. */
+/** Desks on one database and one store, like successive starts of one node. */
 export interface VoiceFixture extends AsyncDisposable {
   database: TestDatabase;
   objects: ObjectStore;
@@ -83,22 +83,18 @@ export interface VoiceFixture extends AsyncDisposable {
   deliverer: ReturnType<typeof createFakeDeliverer>;
   clock: ReturnType<typeof createTestClock>;
   logger: ReturnType<typeof createTestLogger>;
-  /** Opens another one; those before stay open until the end, unless they are closed. */
+  /** Opens a desk; earlier ones stay open until closed or until the end. */
   open(options?: { objects?: ObjectStore; node?: string }): VoiceDesk;
-  /** The store of another server. */
   otherObjects(): Promise<ObjectStore>;
-  /** Of a workspace of its own, whose webhook wants all that happens to voices. */
+  /** A member of a new workspace whose webhook receives all voice events. */
   caller(): Promise<VoiceCaller>;
-  /** A request with files of these bytes. */
+  /** A request with files of these bytes, or without files. */
   request(by: VoiceCaller, files: readonly Buffer[] | null): Promise<CreateVoiceRequest>;
-  /** Waits until it is what it should be. */
+  /** Waits until the voice has this status. */
   becomes(desk: VoiceDesk, voice: VoiceView, by: VoiceCaller, status: VoiceView['status']): Promise<VoiceView>;
-  /** Keys of all objects. */
   stored(): Promise<string[]>;
-  /** Of those, the voice's. */
   filesOf(voiceId: string): Promise<string[]>;
-  /** Events that webhooks of the workspace were to be told, in order. */
-  told(by: VoiceCaller): Promise<{ event: string; data: Record<string, unknown> }[]>;
+  webhookEvents(by: VoiceCaller): Promise<{ event: string; data: Record<string, unknown> }[]>;
 }
 
 export async function createVoiceFixture(): Promise<VoiceFixture> {
@@ -109,8 +105,8 @@ export async function createVoiceFixture(): Promise<VoiceFixture> {
   const objects = await openObjectStore({ folder: objectsDir });
   const synthesis = new FakeSynthesis();
   const recognition = new FakeRecognition();
-  const heard = { durationMs: 0, speechMs: 0, snrDb: 20, utterances: 1, isSilent: false };
-  const listening = { listenToFile: async () => heard };
+  const analysis = { durationMs: 0, speechMs: 0, snrDb: 20, utterances: 1, isSilent: false };
+  const listening = { listenToFile: async () => analysis };
   const deliverer = createFakeDeliverer();
   const clock = createTestClock();
   const logger = createTestLogger();
@@ -176,7 +172,7 @@ export async function createVoiceFixture(): Promise<VoiceFixture> {
     stored,
     filesOf: async (voiceId) => (await stored()).filter((key) => key.includes(voiceId)),
 
-    async told({ workspaceId }) {
+    async webhookEvents({ workspaceId }) {
       const rows = await sql<{ body: string }[]>`
         select body from deliveries where workspace_id = ${workspaceId} order by created_at, event`;
       return rows.map(({ body }) => {

@@ -26,8 +26,8 @@ beforeEach(() => {
 
 const created = { event: 'voice.created', data: { voice_id: expect.any(String), name: 'Asha', language: 'en' } };
 
-describe('voices of the catalogue', () => {
-  it('are spoken with by id, by name in any case, and without any', async () => {
+describe('catalogue voices', () => {
+  it('resolve by id, by name in any case, and by default', async () => {
     const desk = fixture.open();
     const { workspaceId } = await fixture.caller();
     const usual = await desk.resolve({ workspaceId, voiceId: null });
@@ -39,7 +39,7 @@ describe('voices of the catalogue', () => {
     expect(await desk.get({ workspaceId, voiceId: 'en-us' })).toMatchObject({ id: usual.id, isCustom: false });
   });
 
-  it('have a gender, also where their engine does not state one', async () => {
+  it('get a gender even if their engine does not specify one', async () => {
     const unstated: AvailableVoice = { ...PLAIN, engine: 'sherpa-onnx', name: 'vits-te', language: 'te', gender: null };
     fixture.synthesis.available = [PLAIN, unstated];
     const { workspaceId } = await fixture.caller();
@@ -50,7 +50,7 @@ describe('voices of the catalogue', () => {
     expect([...new Set(genders.values())].toSorted()).toEqual(['female', 'male']);
   });
 
-  it('cannot be changed, given samples or deleted', async () => {
+  it('cannot be changed, extended with samples or deleted', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const { samples } = await fixture.request(by, [SPEECH]);
@@ -63,8 +63,8 @@ describe('voices of the catalogue', () => {
   });
 });
 
-describe('a voice that is cloned', () => {
-  it('is processing, then ready and spoken with, until it is deleted with all its files', async () => {
+describe('cloned voice', () => {
+  it('becomes ready after processing, works in synthesis, and disappears with all files when deleted', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
@@ -76,7 +76,7 @@ describe('a voice that is cloned', () => {
     const spoken = await desk.resolve({ workspaceId, voiceId: voice.id });
     expect(spoken).toMatchObject({ id: voice.id, recipe: { engine: 'espeak-ng' } });
     expect((await desk.list({ workspaceId, tier: 'fast' }))[0]).toEqual(ready);
-    expect(await fixture.told(by)).toEqual([created, { ...created, event: 'voice.ready' }]);
+    expect(await fixture.webhookEvents(by)).toEqual([created, { ...created, event: 'voice.ready' }]);
 
     const [key] = await fixture.filesOf(voice.id);
     expect(key).toMatch(new RegExp(`^voices/${workspaceId}/${voice.id}/[0-9a-f-]+\\.wav$`));
@@ -88,7 +88,7 @@ describe('a voice that is cloned', () => {
     await expect(desk.get({ workspaceId, voiceId: voice.id })).rejects.toMatchObject(gone);
   });
 
-  it('records who agreed, when and from where, and who did what to it', async () => {
+  it('records consent with user, time and address, and audits each change', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const { id } = await desk.create(await fixture.request(by, [SPEECH]));
@@ -106,7 +106,7 @@ describe('a voice that is cloned', () => {
     ]);
   });
 
-  it('is of its workspace alone', async () => {
+  it('belongs to its workspace alone', async () => {
     const desk = fixture.open();
     const voice = await desk.create(await fixture.request(await fixture.caller(), [SPEECH]));
     const by = await fixture.caller();
@@ -125,19 +125,19 @@ describe('a voice that is cloned', () => {
     expect(listed.some(({ isCustom }) => isCustom)).toBe(false);
   });
 
-  it('has failed when nobody speaks in its samples, for a reason that says so', async () => {
+  it('fails with a reason when its samples contain no speech', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SILENCE]));
     const failed = await fixture.becomes(desk, voice, by, 'failed');
     expect(failed.error).toMatch(/\w+/);
     const failure = { voice_id: voice.id, error: 'VOICE_SAMPLE_UNUSABLE' };
-    expect(await fixture.told(by)).toEqual([created, { event: 'voice.failed', data: failure }]);
+    expect(await fixture.webhookEvents(by)).toEqual([created, { event: 'voice.failed', data: failure }]);
     const asked = desk.resolve({ workspaceId: by.workspaceId, voiceId: voice.id });
     await expect(asked).rejects.toMatchObject({ code: 'VOICE_NOT_READY', details: { status: 'failed' } });
   });
 
-  it('keeps nothing of files that are not all audio, of too little and of too much', async () => {
+  it('rejects unreadable, too short and too long samples without leaving files', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const before = await fixture.stored();
@@ -151,13 +151,13 @@ describe('a voice that is cloned', () => {
       await expect(desk.create(await fixture.request(by, files)), code).rejects.toMatchObject({ code });
     }
     expect(await fixture.stored()).toEqual(before);
-    expect(await fixture.told(by)).toEqual([]);
+    expect(await fixture.webhookEvents(by)).toEqual([]);
     expect(await desk.list({ workspaceId: by.workspaceId, tier: 'fast', unready: true })).toSatisfy(
       (voices: { isCustom: boolean }[]) => voices.length > 0 && voices.every(({ isCustom }) => !isCustom),
     );
   });
 
-  it('keeps nothing of what could be stored in part only, or of who left meanwhile', async () => {
+  it('leaves no files after a partial failure or a disconnecting client', async () => {
     const by = await fixture.caller();
     const before = await fixture.stored();
     const files = [SPEECH, secondsOf(5, 1)];
@@ -181,7 +181,7 @@ describe('a voice that is cloned', () => {
     expect(await fixture.stored()).toEqual(before);
   });
 
-  it('says how long samples may be in all, for one that is too long as for many', async () => {
+  it('names the limit of the total duration, for one long sample as for many', async () => {
     const desk = fixture.open();
     const request = await fixture.request(await fixture.caller(), [Buffer.alloc(601 * 8_000, 0x55)]);
     const files = request.samples!.files.map((file) => ({ ...file, name: 'call.ulaw' }));
@@ -189,13 +189,13 @@ describe('a voice that is cloned', () => {
     await expect(desk.create({ ...request, samples: { ...request.samples!, files } })).rejects.toMatchObject(refusal);
   });
 
-  it('says which of several files cannot be read', async () => {
+  it('names the file that cannot be read', async () => {
     const desk = fixture.open();
     const request = await fixture.request(await fixture.caller(), [SPEECH, Buffer.from('no sound')]);
     await expect(desk.create(request)).rejects.toMatchObject({ message: expect.stringMatching(/^File 2: /) });
   });
 
-  it('takes what telephones record, and the same sound only once', async () => {
+  it('accepts telephone audio, and stores identical samples once', async () => {
     const desk = fixture.open();
     const by = await fixture.caller();
     const narrow = Buffer.from(asMulaw8k(spokenUtterances()[0]!.samples));
@@ -206,59 +206,59 @@ describe('a voice that is cloned', () => {
     await fixture.becomes(desk, voice, by, 'ready');
   });
 
-  it('speaks a language that there are voices of', async () => {
+  it('requires a language with voices', async () => {
     const desk = fixture.open();
     const request = await fixture.request(await fixture.caller(), [SPEECH]);
     const refused = desk.create({ ...request, language: 'xx' });
     await expect(refused).rejects.toMatchObject({ code: 'unsupported_language' });
   });
 
-  it('is a clone where an engine clones and it is known what is said', async () => {
+  it('uses zero-shot cloning when an engine supports it and the transcript is known', async () => {
     fixture.synthesis.available = [PLAIN, CLONER];
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
     await eventually(() => expect(fixture.recognition.live).toHaveLength(1));
     fixture.recognition.stream.recognise(1, 'and mister john dashwood');
-    fixture.recognition.stream.tell({ type: 'recognition.ended' });
+    fixture.recognition.stream.emit({ type: 'recognition.ended' });
     expect(await fixture.becomes(desk, voice, by, 'ready')).toMatchObject({ approximate: false });
     const { recipe } = await desk.resolve({ workspaceId: by.workspaceId, voiceId: voice.id });
     expect(recipe).toMatchObject({ engine: 'sherpa-onnx', reference: { text: 'and mister john dashwood' } });
     expect((await readFile(recipe.reference!.path)).length).toBe(SPEECH.length);
 
-    // A text that is being spoken goes on for a while, and its reference with it.
+    // A running synthesis continues for a while and needs its reference.
     await desk.remove({ voiceId: voice.id, by });
     await stat(recipe.reference!.path);
     fixture.clock.advance(3_600_000);
     await eventually(() => expect(stat(recipe.reference!.path)).rejects.toMatchObject({ code: 'ENOENT' }));
   });
 
-  it('is cloned of the beginning of long samples, in which all is told that is said', async () => {
+  it('clones from the start of long samples, up to the end of the known transcript', async () => {
     fixture.synthesis.available = [PLAIN, CLONER];
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [secondsOf(30, 9)]));
     await eventually(() => expect(fixture.recognition.live).toHaveLength(1));
     fixture.recognition.stream.recognise(1, 'and mister john dashwood');
-    fixture.recognition.stream.tell({ type: 'recognition.ended' });
+    fixture.recognition.stream.emit({ type: 'recognition.ended' });
     await fixture.becomes(desk, voice, by, 'ready');
     const { recipe } = await desk.resolve({ workspaceId: by.workspaceId, voiceId: voice.id });
     expect((await stat(recipe.reference!.path)).size).toBe(44 + 20 * 32_000);
   });
 
-  it('is fitted where it is not understood', async () => {
+  it('falls back to a fitted voice without a transcript', async () => {
     fixture.synthesis.available = [PLAIN, CLONER];
     const desk = fixture.open();
     const by = await fixture.caller();
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
     await eventually(() => expect(fixture.recognition.live).toHaveLength(1));
-    fixture.recognition.stream.tell({ type: 'recognition.failed', code: 'x', message: 'x', retryAfterS: null });
+    fixture.recognition.stream.emit({ type: 'recognition.failed', code: 'x', message: 'x', retryAfterS: null });
     expect(await fixture.becomes(desk, voice, by, 'ready')).toMatchObject({ approximate: true });
   });
 });
 
-describe('what is left behind', () => {
-  it('a voice whose server was killed is made after the next start, once', async () => {
+describe('voice after a failure', () => {
+  it('continues once at the next start when its server was killed', async () => {
     const by = await fixture.caller();
     const dead = fixture.open({ objects: { ...fixture.objects, read: () => new Promise(() => {}) } });
     const voice = await dead.create(await fixture.request(by, [SPEECH]));
@@ -266,10 +266,10 @@ describe('what is left behind', () => {
     await next.start();
     await next.start();
     await fixture.becomes(next, voice, by, 'ready');
-    expect(await fixture.told(by)).toEqual([created, { ...created, event: 'voice.ready' }]);
+    expect(await fixture.webhookEvents(by)).toEqual([created, { ...created, event: 'voice.ready' }]);
   });
 
-  it('a store that cannot be read for a while delays a voice, and no more', async () => {
+  it('waits while the store cannot be read', async () => {
     const by = await fixture.caller();
     let failures = 3;
     const read: typeof fixture.objects.read = async (options) => {
@@ -287,7 +287,7 @@ describe('what is left behind', () => {
     );
   });
 
-  it('a voice whose samples are lost has failed, and says that it is our doing', async () => {
+  it('fails as an internal error when its samples are lost', async () => {
     const by = await fixture.caller();
     const dead = fixture.open({ objects: { ...fixture.objects, read: () => new Promise(() => {}) } });
     const voice = await dead.create(await fixture.request(by, [SPEECH]));
@@ -297,7 +297,7 @@ describe('what is left behind', () => {
     expect((await fixture.becomes(next, voice, by, 'failed')).error).toMatch(/internal error/);
   });
 
-  it('files of a deleted voice that could not be removed are removed at the next start', async () => {
+  it('loses its remaining files at the next start after it was deleted', async () => {
     const by = await fixture.caller();
     const desk = fixture.open({ objects: { ...fixture.objects, delete: () => Promise.reject(new Error('busy')) } });
     const voice = await desk.create(await fixture.request(by, [SPEECH]));
@@ -311,7 +311,7 @@ describe('what is left behind', () => {
     expect(await fixture.filesOf(voice.id)).toEqual([]);
   });
 
-  it('a voice that is deleted while it is made stays deleted, and nobody is told that it is ready', async () => {
+  it('stays deleted when deleted during processing, without a ready event', async () => {
     const by = await fixture.caller();
     const reading = Promise.withResolvers<void>();
     const going = Promise.withResolvers<void>();
@@ -326,13 +326,13 @@ describe('what is left behind', () => {
     await desk.remove({ voiceId: voice.id, by });
     going.resolve();
     await desk.close();
-    expect(await fixture.told(by)).toEqual([created]);
+    expect(await fixture.webhookEvents(by)).toEqual([created]);
     expect(await fixture.filesOf(voice.id)).toEqual([]);
   });
 });
 
-describe('uploads', () => {
-  it('are two at a time of each user, in folders that are gone afterwards', async () => {
+describe('uploads of voice samples', () => {
+  it('run at most two per user at a time, and leave no folders', async () => {
     const desk = fixture.open();
     const [first, second] = [await desk.beginUpload({ userId: 1 }), await desk.beginUpload({ userId: 1 })];
     await expect(desk.beginUpload({ userId: 1 })).rejects.toMatchObject({ code: 'RATE_LIMITED' });
@@ -346,7 +346,7 @@ describe('uploads', () => {
     for (const upload of [second, other, third]) await upload.end();
   });
 
-  it('do not begin once the desk closes', async () => {
+  it('cannot start once the desk closes', async () => {
     const desk = fixture.open();
     await desk.close();
     await expect(desk.beginUpload({ userId: 1 })).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });

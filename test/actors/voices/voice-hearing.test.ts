@@ -15,28 +15,28 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-async function hear(...recordings: Int16Array[]) {
+async function analyse(...recordings: Int16Array[]) {
   const paths = recordings.map((_, index) => join(folder, `${index}.wav`));
   for (const [index, path] of paths.entries()) await writeFile(path, wavFile(recordings[index]!));
   return await hearVoice(paths);
 }
 
-it('measures the speaker of what is usable, and leaves out what is not', async () => {
-  const heard = await hear(NOTHING, SENTENCE, ANOTHER);
-  expect(heard).toMatchObject({ isUsable: true, best: 1 });
-  expect(heard).toEqual({ ...(await hear(SENTENCE, ANOTHER)), best: 1 });
+it('voice analysis measures usable samples and ignores others', async () => {
+  const profile = await analyse(NOTHING, SENTENCE, ANOTHER);
+  expect(profile).toMatchObject({ isUsable: true, best: 1 });
+  expect(profile).toEqual({ ...(await analyse(SENTENCE, ANOTHER)), best: 1 });
 });
 
-it('takes samples together that are too short each', async () => {
+it('voice analysis combines samples that are too short individually', async () => {
   const pieces = [0, 1, 2, 3].map((piece) => SENTENCE.subarray(piece * 25_000, (piece + 1) * 25_000));
-  expect(await hear(pieces[0]!)).toMatchObject({
+  expect(await analyse(pieces[0]!)).toMatchObject({
     isUsable: false,
     error: expect.stringContaining('seconds of speech'),
   });
-  expect(await hear(...pieces)).toMatchObject({ isUsable: true, best: 0 });
+  expect(await analyse(...pieces)).toMatchObject({ isUsable: true, best: 0 });
 });
 
-it('says what to do about samples of which none is usable', async () => {
-  expect(await hear(NOTHING)).toMatchObject({ isUsable: false, error: expect.stringContaining('No speech found') });
-  expect(await hear()).toMatchObject({ isUsable: false });
+it('voice analysis explains what to do when no sample is usable', async () => {
+  expect(await analyse(NOTHING)).toMatchObject({ isUsable: false, error: expect.stringContaining('No speech found') });
+  expect(await analyse()).toMatchObject({ isUsable: false });
 });

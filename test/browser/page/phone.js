@@ -1,4 +1,4 @@
-// The browser side of a phone, as docs/phone.md explains it, and an ear that measures what it hears.
+// The browser side of a phone as in docs/phone.md, with a tone meter for its audio.
 import { Device } from 'mediasoup-client';
 
 class Phone extends EventTarget {
@@ -97,7 +97,7 @@ class Phone extends EventTarget {
     });
   }
 
-  /** As when the network is gone for a moment. */
+  /** Simulates a short network outage. */
   dropSocket() {
     this.#socket.onclose = null;
     this.#socket.close();
@@ -107,7 +107,7 @@ class Phone extends EventTarget {
     this.#connect(this.#resumeUrl);
   }
 
-  /** After a change of network. */
+  /** Simulates a change of network. */
   async restartIce() {
     for (const transport of this.#transports) {
       const { ice_parameters: iceParameters } = await this.ofCall('restart_ice', { transport_id: transport.id });
@@ -115,7 +115,7 @@ class Phone extends EventTarget {
     }
   }
 
-  /** The UDP port of the browser that each transport uses; null while it has none. */
+  /** Local UDP port of each transport; null without one. */
   async ports() {
     const ports = [];
     for (const transport of this.#transports) {
@@ -128,7 +128,7 @@ class Phone extends EventTarget {
   }
 }
 
-/** Chromium only delivers remote audio that an element plays. */
+/** Chromium delivers remote audio only while an element plays it. */
 async function listen(stream) {
   const element = new Audio();
   element.srcObject = stream;
@@ -142,7 +142,7 @@ async function listen(stream) {
   return { context, analyser };
 }
 
-/** Level of a tone in dB, about -20 for one that speaks normally and far below -60 for silence. */
+/** Level of a tone in dB: about -20 for a normal tone, far below -60 for silence. */
 function levelOf(frequencyHz) {
   const { context, analyser } = phone.ear;
   const spectrum = new Float32Array(analyser.frequencyBinCount);
@@ -151,7 +151,7 @@ function levelOf(frequencyHz) {
   return Math.max(...spectrum.subarray(bin - 2, bin + 3));
 }
 
-/** Waits until a tone is heard, or no longer is. */
+/** Waits until a tone starts or stops. */
 async function untilTone(frequencyHz, isHeard) {
   for (;;) {
     const level = levelOf(frequencyHz);
@@ -163,7 +163,7 @@ async function untilTone(frequencyHz, isHeard) {
 let phone = null;
 const messages = [];
 
-/** What the tests call. */
+/** API for the tests. */
 globalThis.tests = {
   connect(url) {
     messages.length = 0;
@@ -173,7 +173,7 @@ globalThis.tests = {
       globalThis.dispatchEvent(new Event('told'));
     });
   },
-  /** Resolves with the message of a type, and forgets it and those before it. */
+  /** Resolves with the next message of a type, and drops it and earlier ones. */
   async until(type) {
     for (;;) {
       const index = messages.findIndex((message) => message.type === type);
@@ -186,7 +186,7 @@ globalThis.tests = {
   untilTone,
   dropSocket: () => phone.dropSocket(),
   comeBack: () => phone.comeBack(),
-  /** The address that a page of before has left for this one. */
+  /** Address that the page stored before a reload. */
   resumeUrl: () => sessionStorage.getItem('resume'),
   restartIce: () => phone.restartIce(),
   ports: () => phone.ports(),

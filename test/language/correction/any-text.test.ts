@@ -6,7 +6,6 @@ import { wordsOf } from '../../../language/correction/words-kept.ts';
 import * as fc from '../../properties.ts';
 import { atOnce, byRules, rulesRequest } from './by-rules.ts';
 
-/** What rules look for, put together in any order. */
 const PIECES = [
   ...[
     'hello',
@@ -205,7 +204,7 @@ const style = fc.record({
   expandAbbreviations: fc.boolean(),
 });
 const appContext = fc.constantFrom(null, 'email', 'chat', 'document', 'message', 'social');
-/** Of words that no other rule writes, none of them in another. */
+/** Replacements that no other rule produces; none contains another. */
 const dictionary = fc.uniqueArray(
   fc.tuple(
     fc.constantFrom(
@@ -227,8 +226,8 @@ const dictionary = fc.uniqueArray(
 );
 const RUNS = { numRuns: 1500 };
 
-describe('any text', () => {
-  it('is taken apart without losing a character', () => {
+describe('correction by rules', () => {
+  it('tokenizes without losing a character', () => {
     fc.assert(
       fc.property(text, (written) => {
         expect(textOf(atOnce(tokenize(written)))).toBe(written);
@@ -237,7 +236,7 @@ describe('any text', () => {
     );
   });
 
-  it('is left as it is when nothing is asked for', () => {
+  it('changes nothing without a style or dictionary', () => {
     fc.assert(
       fc.property(text, (written) => {
         expect(byRules(written)).toBe(written);
@@ -246,7 +245,7 @@ describe('any text', () => {
     );
   });
 
-  it('that was corrected stays as it is', () => {
+  it('changes nothing when run a second time', () => {
     fc.assert(
       fc.property(text, style, appContext, dictionary, (written, wanted, context, entries) => {
         const asked = { style: wanted, appContext: context, dictionary: entries };
@@ -257,7 +256,7 @@ describe('any text', () => {
     );
   });
 
-  it('may be the same again and again', () => {
+  it('changes nothing in repeated text when run a second time', () => {
     const asked = {
       style: { autoCapitalize: true, autoPunctuate: true, useContractions: false, expandAbbreviations: true },
       appContext: 'email',
@@ -271,12 +270,12 @@ describe('any text', () => {
     }
   });
 
-  it('lets others run often, however long the terms are that nearly stand in it', () => {
+  it('yields to other work while it searches for long terms that almost match', () => {
     const dictionary = [[`${'x '.repeat(99)}y`, 'never']] as const;
     const work = correctByRules(rulesRequest('x '.repeat(2_000), { dictionary }));
     let turns = 0;
     while (!work.next().done) turns++;
-    // Behind each of these words the whole term is looked for.
+    // The rule searches for the whole term after each of these words.
     expect(turns).toBeGreaterThan(1_000);
   });
 
@@ -293,7 +292,7 @@ describe('any text', () => {
     );
   });
 
-  it('keeps every word that no rule is about, whatever the style', () => {
+  it('keeps every word that no rule covers, with any style', () => {
     const plain = fc.array(fc.stringMatching(/^[b-df-hj-np-tv-z]{3}qx[b-df-hj-np-tv-z]{2}$/), {
       minLength: 1,
       maxLength: 20,
@@ -308,7 +307,7 @@ describe('any text', () => {
     );
   });
 
-  it('keeps addresses, code and emoji whatever the style', () => {
+  it('keeps addresses, code and emoji with any style', () => {
     const kept = [
       'https://a.b/c?d=e,f',
       'a.b@example.co',

@@ -15,7 +15,7 @@ export const NO_STYLE: CorrectionStyle = {
   expandAbbreviations: false,
 };
 
-/** What the rules make of a text; of the style nothing is asked but what is given. */
+/** Corrects a text by rules; every style option that is not given is off. */
 export function byRules(text: string, asked: Asked = {}): string {
   return atOnce(correctByRules(rulesRequest(text, asked)));
 }

@@ -1,4 +1,4 @@
-/** Texts before and after the rules. Each group says what is asked for; the rest of the style is off. */
+/** Texts before and after the rules. Style options that a group does not set are off. */
 export interface ExampleGroup {
   name: string;
   style: Partial<{

@@ -14,7 +14,7 @@ const entries = [...guide.matchAll(/^\| `(.+?)` +\| (?:`(.+?)`)? +\| `(.+?)` +\|
 
 const CONTEXTS: readonly AppContext[] = ['email', 'chat', 'document', 'message', 'social'];
 
-function askedFor(asked: string): { style: Partial<CorrectionStyle>; appContext: AppContext | null } {
+function parseOptions(asked: string): { style: Partial<CorrectionStyle>; appContext: AppContext | null } {
   const wanted = new Set(asked.split(', '));
   const appContext = CONTEXTS.find((context) => wanted.has(context)) ?? null;
   return {
@@ -29,28 +29,28 @@ function askedFor(asked: string): { style: Partial<CorrectionStyle>; appContext:
   };
 }
 
-describe('the guide to text correction', () => {
-  it('has examples', () => {
+describe('guide to text correction', () => {
+  it('contains examples', () => {
     expect(examples.length).toBeGreaterThan(15);
     expect(entries.length).toBeGreaterThan(4);
   });
 
-  it.each(examples)('is right about $written with $asked', ({ asked, written, corrected }) => {
-    expect(byRules(written.replaceAll('⏎', '\n'), askedFor(asked))).toBe(corrected.replaceAll('⏎', '\n'));
+  it.each(examples)('shows the correction of $written with $asked', ({ asked, written, corrected }) => {
+    expect(byRules(written.replaceAll('⏎', '\n'), parseOptions(asked))).toBe(corrected.replaceAll('⏎', '\n'));
   });
 
-  it.each(entries)('is right about $term in $written', ({ term, replacement, written, corrected }) => {
+  it.each(entries)('shows the effect of $term in $written', ({ term, replacement, written, corrected }) => {
     expect(byRules(written, { dictionary: [[term, replacement]] })).toBe(corrected);
   });
 
-  it('agrees with the README about what a command prints', () => {
+  it('shows in the README what the command prints', () => {
     const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
     const [, written = '', printed] = /chat --correct '(.+?)' +# (.+)/.exec(readme) ?? [];
     const style = { autoCapitalize: true, autoPunctuate: true };
     expect(byRules(written, { style })).toBe(printed);
   });
 
-  it('names the model that the rules are', () => {
+  it('names the model id of the rules', () => {
     expect(guide).toContain(`\`${RULES_MODEL}\``);
   });
 });

@@ -20,8 +20,8 @@ const text = fc
   .array(fc.tuple(fc.constantFrom(...PIECES), fc.integer({ min: 1, max: 120 })), { maxLength: 30 })
   .map((pieces) => pieces.map(([piece, times]) => piece.repeat(times)).join(''));
 
-describe('the parts a text is corrected in', () => {
-  it('are the text, each of bounded length, and cut no character in two', () => {
+describe('correction windows', () => {
+  it('join to the original text, have bounded length and split no character', () => {
     fc.assert(
       fc.property(text, (written) => {
         const windows = [...windowsOf(written)];
@@ -35,7 +35,7 @@ describe('the parts a text is corrected in', () => {
     );
   });
 
-  it('end where a paragraph ends, else a line, a sentence, a word', () => {
+  it('end at a paragraph, else a line, a sentence, a word', () => {
     const cut = (unit: string, gap: string) => [...windowsOf(`${unit}${gap}`.repeat(60))][0]!.text;
     expect(cut('A sentence. Another sentence of it.', '\n\n')).toMatch(/of it\.$/);
     expect(cut('A sentence. Another line of it', '\n')).toMatch(/of it$/);

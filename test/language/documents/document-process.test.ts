@@ -17,7 +17,7 @@ import { drawnText, pngOf } from './pictures.ts';
 import { codeOf } from './reading.ts';
 
 let folder: string;
-/** Takes seconds to be recognised. */
+/** A document whose recognition takes seconds. */
 let longWork: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-document-process-'));
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** Processes that read a document of this path. */
+/** Process ids whose command line contains the path. */
 async function readersOf(path: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
@@ -40,7 +40,7 @@ async function named(name: string, content: Buffer | string) {
   return { path, name, mediaType: null };
 }
 
-it('is killed when its work is called off, and leaves nothing behind', async () => {
+it('kills the process when the request is cancelled and cleans up', async () => {
   const reader = createDocumentReader();
   const controller = new AbortController();
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, controller.signal);
@@ -53,7 +53,7 @@ it('is killed when its work is called off, and leaves nothing behind', async () 
   );
 });
 
-it('is killed when the reader closes', async () => {
+it('kills the process when the reader closes', async () => {
   const reader = createDocumentReader();
   const reading = codeOf(reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal));
   await eventually(async () => expect(await readersOf(longWork)).not.toEqual([]));
@@ -62,21 +62,21 @@ it('is killed when the reader closes', async () => {
   await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
-it('that takes longer than a document may is killed, and the document too large', async () => {
+it('kills the process after the time limit and rejects the document as too large', async () => {
   const reader = createDocumentReader({ wallMs: 50 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
   await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
-it('that takes more memory than a document may is killed, and the document too large', async () => {
+it('kills the process above the memory limit and rejects the document as too large', async () => {
   const reader = createDocumentReader({ residentBytes: 2 ** 26 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
   await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
-it('dies with its owner, killed as that may be', async () => {
+it('ends the process when its owner is killed', async () => {
   const module = fileURLToPath(new URL('../../../language/documents/confined-document-reader.ts', import.meta.url));
   const code = `
     import { createDocumentReader } from ${JSON.stringify(module)};
@@ -89,7 +89,7 @@ it('dies with its owner, killed as that may be', async () => {
   await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
-it('takes names as they come: none is an option or a path to it', async () => {
+it('treats document names as data, never as options or paths', async () => {
   const reader = createDocumentReader();
   const { signal } = new AbortController();
   for (const name of [
@@ -104,14 +104,14 @@ it('takes names as they come: none is an option or a path to it', async () => {
   }
 });
 
-it('reads what is called after a character that ends lines elsewhere', async () => {
+it('reads text after U+2028, which is not a line break of the protocol', async () => {
   const reader = createDocumentReader();
   const text = `${'\u{1f642}'.repeat(40_000)}\u2028end of it`;
   const read = await reader.read(await named('long.txt', text), new AbortController().signal);
   expect(read.sections[0]!.text).toBe(`${'\u{1f642}'.repeat(40_000)}\nend of it`);
 });
 
-it('does not go to the network for what a document refers to', async () => {
+it('never opens a URL in a document', async () => {
   let connections = 0;
   const server = createServer(() => {
     connections += 1;
@@ -127,7 +127,7 @@ it('does not go to the network for what a document refers to', async () => {
   server.close();
 });
 
-it('may read the document and the program, and neither write nor start anything', async () => {
+it('confines the process to reading the document and the program', async () => {
   const probe = join(folder, 'probe.mjs');
   const elsewhere = join(folder, 'elsewhere');
   await writeFile(elsewhere, 'secret');
@@ -150,7 +150,7 @@ it('may read the document and the program, and neither write nor start anything'
   expect(JSON.parse(stdout)).toEqual(['readsItself']);
 });
 
-it('has no network, in any of its threads', async () => {
+it('blocks the network in every thread', async () => {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
@@ -192,22 +192,22 @@ it('has no network, in any of its threads', async () => {
   server.close();
 });
 
-it('that takes more time of a processor than a document may is killed, and the document too large', async () => {
+it('kills the process above its CPU limit and rejects the document as too large', async () => {
   const reader = createDocumentReader({ cpuSeconds: 1 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
   await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
-it('that is broken is no fault of the document', async () => {
+it('reports a broken process as an internal error, not as a bad document', async () => {
   const document = await named('sound.txt', 'Sound.');
   const broken = { type: 'broken', message: 'tesseract does not begin' };
-  const tellsSo = `process.stderr.write(process.pid + '\\n'); console.log(${JSON.stringify(JSON.stringify(broken))});`;
+  const reportsItself = `process.stderr.write(process.pid + '\\n'); console.log(${JSON.stringify(JSON.stringify(broken))});`;
   for (const [program, said] of [
     ['process.exit(1)', /cannot be run: 1/],
     ['process.abort()', /cannot be run: 134/],
     ['import("node:none")', /cannot be run: 1 .*node:none/s],
-    [tellsSo, /tesseract does not begin/],
+    [reportsItself, /tesseract does not begin/],
   ] as const) {
     const reader = createDocumentReader({ command: async () => [process.execPath, '-e', program, '--'] });
     const failure = await reader.read(document, new AbortController().signal).catch((error: unknown) => error);
@@ -218,7 +218,7 @@ it('that is broken is no fault of the document', async () => {
   expect(isOurs(new Error('Invalid PDF structure.'))).toBe(false);
 });
 
-it('that runs out of memory where nobody waits for it says so', async () => {
+it('rejects a document that exhausts memory outside of any pending call', async () => {
   const late = `const timer = setInterval(() => {
     if (process.listenerCount('uncaughtException') === 0) return;
     clearInterval(timer);

@@ -10,8 +10,8 @@ import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, stream, writtenLines 
 import { drawnText, pngOf, turnedLeft } from './pictures.ts';
 import { codeOf, FILES, read, readConfined, textIn } from './reading.ts';
 
-describe('a PDF', () => {
-  it('is read page by page, lines as paragraphs and hyphenated words whole', async () => {
+describe('PDF documents', () => {
+  it('yield text page by page, with lines joined to paragraphs and hyphenated words whole', async () => {
     const first = ['The harbour opens at seven in the morn-', 'ing, and well-known ships come in before that', 'time.'];
     const pages = [writtenLines([...first, '', 'Nobody is let in after nine.']), writtenLines(['Second page.'])];
     expect(await read(pdfWith({ pages, title: 'Harbour rules' }))).toEqual({
@@ -31,23 +31,23 @@ describe('a PDF', () => {
     });
   });
 
-  it('keeps the items of a list apart', async () => {
+  it('keep list items apart', async () => {
     const list = pdfWith({
       pages: [writtenLines(['What to bring:', '- a coat', '- shoes that', 'keep water out', '- tea'])],
     });
     expect(await textIn(list)).toBe('What to bring:\n\n- a coat\n- shoes that keep water out\n- tea');
   });
 
-  it('that opens without a password is read although it is encrypted', async () => {
+  it('open without a password although encrypted', async () => {
     expect(await textIn(pdfWith({ pages: [writtenLines(['Under lock'])], password: '' }))).toBe('Under lock');
   });
 
-  it('that opens with a password is refused', async () => {
+  it('reject a required password', async () => {
     const reading = read(pdfWith({ pages: [writtenLines(['Under lock'])], password: 'opensesame' }));
     expect(await codeOf(reading)).toBe('DOCUMENT_ENCRYPTED');
   });
 
-  it('under AES of 128 or 256 bits is read where it opens without a password, and refused where not', async () => {
+  it('with AES-128 or AES-256 open without a password and are rejected with one', async () => {
     for (const bits of [128, 256]) {
       const encrypted = (kind: string) => readFile(new URL(`encrypted/aes-${bits}-${kind}.pdf`, import.meta.url));
       expect(await textIn(await encrypted('open'))).toBe('Under lock');
@@ -55,7 +55,7 @@ describe('a PDF', () => {
     }
   });
 
-  it('keeps the rows of a table and a heading in another font apart', async () => {
+  it('keep table rows apart, and headings in another font', async () => {
     const row = (y: number, ...cells: string[]) =>
       cells.map((cell, column) => `1 0 0 1 ${72 + column * 120} ${y} Tm (${cell}) Tj`).join(' ');
     const page = [
@@ -81,11 +81,11 @@ describe('a PDF', () => {
     ]);
   });
 
-  it('keeps the rows of a narrow table apart, aligned left or right', async () => {
+  it('keep the rows of a narrow table apart, aligned left or right', async () => {
     const at = (x: number, y: number, text: string) => `1 0 0 1 ${x} ${y} Tm (${text}) Tj`;
     const page = [
       'BT /F1 12 Tf',
-      // In Helvetica, 20 and 10 points lie between the cells, and digits are 6.67 points wide.
+      // In Helvetica, the gaps between cells are 20 and 10 points and a digit is 6.67 points wide.
       ...[at(72, 720, 'Bell'), at(112, 720, '9.99'), at(72, 706, 'Lamp'), at(112, 706, '19.50')],
       ...[at(72, 664, 'Nut'), at(110, 664, '1.50'), at(72, 650, 'Bolt'), at(103.33, 650, '12.25')],
       'ET',
@@ -95,7 +95,7 @@ describe('a PDF', () => {
     ]);
   });
 
-  it('joins the lines of justified text, whose gaps are wide and in no column', async () => {
+  it('join lines of justified text, whose wide gaps form no column', async () => {
     const at = (x: number, y: number, text: string) => `1 0 0 1 ${x} ${y} Tm (${text}) Tj`;
     const page = [
       'BT /F1 12 Tf',
@@ -106,7 +106,7 @@ describe('a PDF', () => {
     expect(await textIn(pdfWith({ pages: [page] }))).toBe('The harbour counted ships and their tons.');
   });
 
-  it('of pages that are pictures is recognised, in a process of its own', async () => {
+  it('with scanned pages go through OCR in a separate process', async () => {
     const line = drawnText(['THE TRAIN IS LATE', 'AND THE ROUTE IS CLOSED']);
     const onItsSide = turnedLeft(drawnText(['NO ONE IS HERE']));
     const scan = pdfWith({
@@ -127,7 +127,7 @@ describe('a PDF', () => {
     expect((await readConfined(turned)).sections[0]!.text).toBe('NO ONE IS HERE');
   });
 
-  it('of more pictures than are recognised says which pages were left out', async () => {
+  it('name the pages whose pictures exceed the OCR limit', async () => {
     const resources = `/XObject << /Blank ${FIRST_MORE} 0 R >>`;
     const blank = pictureObject({ width: 40, height: 40, pixels: Buffer.alloc(1600, 255) });
     const pages = [...Array<string>(22).fill('/Blank Do'), writtenLines(['Typed.'])];
@@ -139,7 +139,7 @@ describe('a PDF', () => {
     });
   });
 
-  it('with a picture that is not decoded says so, and reads the next one', async () => {
+  it('warn about an undecodable picture and read the next one', async () => {
     const line = drawnText(['THE TRAIN IS LATE']);
     const object = '/Type /XObject /Subtype /Image /Width 400 /Height 400 /ColorSpace /DeviceGray /BitsPerComponent 8';
     const scan = pdfWith({
@@ -153,13 +153,13 @@ describe('a PDF', () => {
     });
   });
 
-  it('without any text or picture is empty', async () => {
+  it('without text or pictures count as empty', async () => {
     expect(await codeOf(read(pdfWith({ pages: ['0 0 m 100 100 l S'] })))).toBe('DOCUMENT_EMPTY');
   });
 });
 
-describe('a Word document', () => {
-  it('becomes Markdown with headings, lists, tables and notes', async () => {
+describe('Word documents', () => {
+  it('become Markdown with headings, lists, tables and notes', async () => {
     const item = (level: number) => `<w:numPr><w:ilvl w:val="${level}"/><w:numId w:val="1"/></w:numPr>`;
     const row = (...cells: string[]) =>
       `<w:tr>${cells.map((cell) => `<w:tc>${paragraph(cell)}</w:tc>`).join('')}</w:tr>`;
@@ -193,7 +193,7 @@ describe('a Word document', () => {
     });
   });
 
-  it('tells of pictures and embedded files that it left out', async () => {
+  it('warn about skipped pictures and embedded files', async () => {
     const more = [
       { name: 'word/media/image1.png', content: 'no picture' },
       { name: 'word/embeddings/oleObject1.bin', content: 'no object' },
@@ -206,10 +206,10 @@ describe('a Word document', () => {
   });
 });
 
-describe('a Word document of real life', () => {
+describe('Word documents from practice', () => {
   const cell = (text: string, merge = '') => `<w:tc><w:tcPr>${merge}</w:tcPr>${paragraph(text)}</w:tc>`;
 
-  it('keeps the columns of a table in which cells are merged downwards', async () => {
+  it('keep the columns of tables with vertically merged cells', async () => {
     const begin = '<w:vMerge w:val="restart"/>';
     const rows = [
       cell('Berth', begin) + cell('Ship', '<w:gridSpan w:val="2"/>'),
@@ -227,7 +227,7 @@ describe('a Word document of real life', () => {
     ]);
   });
 
-  it('is read with the results of its fields, the base of its ruby and its formulas', async () => {
+  it('yield field results, ruby bases and formulas', async () => {
     const run = (text: string) => `<w:r><w:t>${text}</w:t></w:r>`;
     const field = `<w:p>${run('Figure ')}<w:fldSimple w:instr=" SEQ Figure ">${run('4')}</w:fldSimple></w:p>`;
     const ruby = `<w:p><w:r><w:ruby><w:rt>${run('かん')}</w:rt><w:rubyBase>${run('漢')}</w:rubyBase></w:ruby></w:r>${run('字')}</w:p>`;
@@ -239,8 +239,8 @@ describe('a Word document of real life', () => {
   });
 });
 
-describe('a workbook', () => {
-  it('with a sheet that is a chart is read without it, and says so', async () => {
+describe('workbooks', () => {
+  it('skip chart sheets with a warning', async () => {
     const entries = xlsxEntries({ sheets: { Data: '<row r="1"><c r="A1"><v>7</v></c></row>', Chart: '' } });
     const changed = entries
       .filter(({ name }) => name !== 'xl/worksheets/sheet2.xml')
@@ -256,7 +256,7 @@ describe('a workbook', () => {
     expect(warnings).toEqual(['1 sheets that are charts were left out.']);
   });
 
-  it('shows times of day, durations, errors and dates of any year as a person reads them', async () => {
+  it('show times of day, durations, errors and dates of any year as a person reads them', async () => {
     const shown = ['0.5451388889', '1.25', '46347.5', '46347', '3000000'];
     const cells = shown.map((value, index) => `<c r="A${index + 1}" s="1"><v>${value}</v></c>`);
     const rows = [...cells, '<c r="A6" t="e"><f>1/0</f><v>#DIV/0!</v></c>'];
@@ -267,7 +267,7 @@ describe('a workbook', () => {
     expect([first, ...rest]).toEqual(texts);
   });
 
-  it('becomes a table for each sheet, with results in place of formulas and dates as ISO 8601', async () => {
+  it('become a table for each sheet, with results in place of formulas and dates as ISO 8601', async () => {
     const people =
       '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>Born</t></is></c><c r="D1" t="inlineStr"><is><t>Sum</t></is></c></row>' +
       '<row r="3"><c r="A3" t="s"><v>1</v></c><c r="C3" s="1"><v>36526</v></c><c r="D3"><f>40+2</f><v>42</v></c></row>';
@@ -284,7 +284,7 @@ describe('a workbook', () => {
     ]);
   });
 
-  it('with a formula without a result is read without it, and says so', async () => {
+  it('skip formulas without a stored result, with a warning', async () => {
     const row = '<row r="1"><c r="A1" t="str"><f>A2</f></c><c r="B1" t="s"/><c r="C1"><v>7</v></c></row>';
     const { sections, warnings } = await read(xlsxOf({ sheets: { Sheet: row } }));
     expect(sections[0]!.text).toBe('| 7 |\n| --- |');
@@ -292,8 +292,8 @@ describe('a workbook', () => {
   });
 });
 
-describe('an image', () => {
-  it('is recognised', async () => {
+describe('images', () => {
+  it('go through OCR', async () => {
     expect(await readConfined(pngOf(drawnText(['THE TRAINS ARE LATE'])))).toMatchObject({
       format: 'image',
       pageCount: 1,
@@ -302,7 +302,7 @@ describe('an image', () => {
     });
   });
 
-  it('on its side or upside down is recognised, alone or in a PDF that does not say so', async () => {
+  it('on their side or upside down are rotated, alone or in a PDF without rotation', async () => {
     const left = turnedLeft(drawnText(['THE TRAINS ARE LATE', 'AND THE ROUTE IS CLOSED']));
     const upsideDown = turnedLeft(left);
     const right = turnedLeft(upsideDown);
@@ -315,7 +315,7 @@ describe('an image', () => {
     expect((await readConfined(scan)).sections[0]!.text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
   });
 
-  it('of several pictures is the first of a PNG, and refused as what it is of a WebP', async () => {
+  it('with several frames use the first of a PNG and reject an animated WebP', async () => {
     const png = pngOf(drawnText(['THE TRAINS ARE LATE']));
     const control = Buffer.from('\0\0\0\x08acTL\0\0\0\x01\0\0\0\0', 'latin1');
     const sum = Buffer.alloc(4);
@@ -329,7 +329,7 @@ describe('an image', () => {
     });
   });
 
-  it.each(['two-pages-g4.tif', 'page.gif'])('%s is recognised, page by page', async (name) => {
+  it.each(['two-pages-g4.tif', 'page.gif'])('yield the text of %s page by page', async (name) => {
     const { sections } = await readConfined(await readFile(join(FILES, name)));
     const pages = ['THE TRAINS ARE LATE', 'AND THE ROUTE IS CLOSED'].slice(0, name.endsWith('tif') ? 2 : 1);
     expect(sections).toEqual(pages.map((text, index) => ({ heading: null, page: index + 1, text })));
@@ -340,14 +340,14 @@ describe('an image', () => {
     { name: 'page-g3-2d.tif', mostDifferent: 0 },
     { name: 'page-packbits.tif', mostDifferent: 0 },
     { name: 'lsb-g4.tif', mostDifferent: 0 },
-    // Soft edges count as half.
+    // A soft edge counts as half a pixel.
     { name: 'grey-lzw.tif', mostDifferent: 0.05 },
     { name: 'grey-jpeg.tif', mostDifferent: 0.05 },
     { name: 'colour-deflate.tif', mostDifferent: 0.05 },
     { name: 'palette-be.tif', mostDifferent: 0.05 },
     { name: 'page.gif', mostDifferent: 0 },
     { name: 'interlaced.gif', mostDifferent: 0 },
-  ])('$name is decoded to the picture that was written', async ({ name, mostDifferent }) => {
+  ])('in $name decode to the original picture', async ({ name, mostDifferent }) => {
     const bytes = await readFile(join(FILES, name));
     const { width, height, grey } = name.endsWith('gif')
       ? firstPictureOfGif(bytes).decode()
@@ -358,19 +358,19 @@ describe('an image', () => {
     expect(different / grey.length).toBeLessThanOrEqual(mostDifferent);
   });
 
-  it('of a fax of standard resolution is as high as the paper', async () => {
+  it('from a standard-resolution fax are stretched to the paper height', async () => {
     const [page] = pagesOfTiff(await readFile(join(FILES, 'standard-fax.tif')));
     expect((await decodeTiffPage(page!)).height).toBe(2 * page!.height);
   });
 
-  it('of nothing is empty', async () => {
+  it('without content count as empty', async () => {
     const blank = pngOf({ width: 200, height: 100, pixels: Buffer.alloc(20_000, 255) });
     expect(await codeOf(readConfined(blank))).toBe('DOCUMENT_EMPTY');
   });
 });
 
-describe('text', () => {
-  it('is understood in UTF-8, UTF-16 with and without a mark, and windows-1252', async () => {
+describe('plain text', () => {
+  it('decodes UTF-8, UTF-16 with or without a byte order mark, and windows-1252', async () => {
     const text = 'Gruß aus Århus: 5 €.';
     const windows = Buffer.from([...text].map((letter) => (letter === '€' ? 0x80 : letter.charCodeAt(0))));
     const utf16 = Buffer.from(text, 'utf16le');
@@ -387,7 +387,7 @@ describe('text', () => {
     }
   });
 
-  it('is Markdown or a table when its name or type says so', async () => {
+  it('becomes Markdown or a table if the name or media type says so', async () => {
     expect((await read('# Hello', { name: 'notes.md' })).format).toBe('markdown');
     expect((await read('# Hello', { mediaType: 'text/markdown; charset=utf-8' })).format).toBe('markdown');
     expect((await read('# Hello')).format).toBe('text');
@@ -398,7 +398,7 @@ describe('text', () => {
     });
   });
 
-  it('of blanks is empty, as is no text', async () => {
+  it('counts as empty if it is blank', async () => {
     expect(await codeOf(read(' \r\n\t\n'))).toBe('DOCUMENT_EMPTY');
     expect(await codeOf(read(''))).toBe('DOCUMENT_EMPTY');
   });

@@ -3,16 +3,13 @@ import { crc32, deflateRawSync } from 'node:zlib';
 export interface ArchiveEntry {
   name: string;
   content: Buffer | string;
-  /** What the archive says of it where that is not true. */
+  /** False header fields, to test files that lie about themselves. */
   claims?: { uncompressedSize?: number; compressedSize?: number; crc?: number; offset?: number };
-  /** Default: deflated. */
   method?: 'stored' | 'deflated' | 'unknown';
   isEncrypted?: boolean;
-  /** What stands in the archive in place of the packed content. */
   packed?: Buffer;
 }
 
-/** A ZIP archive, as honest as its entries are. */
 export function archiveOf(entries: readonly ArchiveEntry[]): Buffer {
   const local: Buffer[] = [];
   const central: Buffer[] = [];
@@ -54,12 +51,12 @@ const OFFICE = 'http://schemas.openxmlformats.org/officeDocument/2006/relationsh
 const PACKAGE = 'http://schemas.openxmlformats.org/package/2006';
 
 export interface Docx {
-  /** Of `w:body`. */
+  /** Children of `w:body`. */
   body: string;
   title?: string;
-  /** Of the main part. */
+  /** Content type of the main part. */
   contentType?: string;
-  /** Before the main part's root. */
+  /** Inserted before the root of the main part. */
   prolog?: string;
   more?: ArchiveEntry[];
 }
@@ -106,13 +103,12 @@ export function docxOf(docx: Docx): Buffer {
   return archiveOf(docxEntries(docx));
 }
 
-/** A paragraph of Word. */
 export function paragraph(text: string, properties = ''): string {
   return `<w:p><w:pPr>${properties}</w:pPr><w:r><w:t xml:space="preserve">${text}</w:t></w:r></w:p>`;
 }
 
 export interface Xlsx {
-  /** Rows of each sheet, by its name, as the XML of `sheetData`. */
+  /** `sheetData` rows as XML, by sheet name. */
   sheets: Record<string, string>;
   strings?: string[];
   contentType?: string;

@@ -9,7 +9,7 @@ import * as fc from '../../properties.ts';
 const cell = fc.string({ unit: fc.constantFrom('a', 'é', '"', ',', ';', '\n', '\r', ' ', '|', '\\') });
 const rows = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 
-it('reads back the values of any CSV that quotes them', () => {
+it('reads quoted CSV values back', () => {
   fc.assert(
     fc.property(rows, (values) => {
       const lines = values.map((row) => row.map((value) => `"${value.replaceAll('"', '""')}"`).join(','));
@@ -18,7 +18,7 @@ it('reads back the values of any CSV that quotes them', () => {
   );
 });
 
-it('finds what separates values, and ends for any text', () => {
+it('detects the CSV separator and terminates for any text', () => {
   expect(csvRows('a;b;c\n1,5;2;"x";\n')).toEqual([
     ['a', 'b', 'c'],
     ['1,5', '2', 'x', ''],
@@ -28,7 +28,7 @@ it('finds what separates values, and ends for any text', () => {
   fc.assert(fc.property(fc.string({ unit: fc.constantFrom('"', ',', '\n', '\r', 'x') }), (text) => void csvRows(text)));
 });
 
-it('keeps a table a table, whatever is in its cells', () => {
+it('escapes cells so that every table row has the same columns', () => {
   fc.assert(
     fc.property(rows, (values) => {
       const lines = markdownTable(values).split('\n').filter(Boolean);
@@ -38,11 +38,11 @@ it('keeps a table a table, whatever is in its cells', () => {
   );
 });
 
-it('cleans any text of what no database takes, and nothing the second time', () => {
+it('removes control characters, and changes nothing the second time', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const clean = cleanText(text);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for them.
       expect(clean).not.toMatch(/[\u0000-\u0008\u000b-\u001f]|\n{3}|^\n|\s$/);
       expect(clean.isWellFormed()).toBe(true);
       expect(cleanText(clean)).toBe(clean);
@@ -59,13 +59,13 @@ it('decodes any text that has letters in UTF-8 and UTF-16', () => {
   );
 });
 
-it('joins words that were hyphenated and no others', () => {
+it('joins hyphenated words and no others', () => {
   expect(joinLines(['one to-', 'gether', 'Anglo-', 'Saxon', '5 -', 'four', 'soft\u00ad', 'Ware'])).toBe(
     'one together Anglo- Saxon 5 - four softWare',
   );
 });
 
-it('loses no letter of a page, wherever its pieces are painted', () => {
+it('loses no letter of a page, in any painting order', () => {
   const number = fc.double({ noNaN: true, min: -2000, max: 2000 });
   const run: fc.Arbitrary<TextRun> = fc.record({
     ...{ text: fc.stringMatching(/^[A-Z]{1,5}$/), x: number, y: number, width: number },
@@ -78,7 +78,7 @@ it('loses no letter of a page, wherever its pieces are painted', () => {
   );
 });
 
-it('says no size of a picture whose header breaks off, and ends for any bytes', () => {
+it('returns no picture size for a truncated header and terminates for any bytes', () => {
   const beginning = { png: '\x89PNG\r\n\x1a\n\0\0\0\rIHDR', jpg: '\xff\xd8\xff', webp: 'RIFF\0\0\0\0WEBPVP8 ' };
   for (const type of ['png', 'jpg', 'webp'] as const) {
     expect(pictureSize(Buffer.from(beginning[type], 'latin1'), type)).toBeNull();

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 import type { Picture } from './pictures.ts';
 
-/** Objects of a PDF, from number 1, each as what stands between `obj` and `endobj`; the first is the catalogue. */
+/** Builds a PDF from the bodies of its objects, numbered from 1. The first is the catalogue. */
 export function pdfOf(objects: readonly (string | Buffer)[], trailer = ''): Buffer {
   const parts: Buffer[] = [Buffer.from('%PDF-1.7\n%\xe2\xe3\xcf\xd3\n', 'latin1')];
   let offset = parts[0]!.length;
@@ -29,31 +29,26 @@ export function stream(dictionary: string, data: Buffer | string): Buffer {
   ]);
 }
 
-/** Operators that write these lines from the top of a page, one below the other; a blank one is a gap. */
+/** Operators that write lines from the top of a page; a blank line leaves a gap. */
 export function writtenLines(lines: readonly string[]): string {
   const shown = lines.map((line) => `(${line.replace(/[\\()]/g, '\\$&')}) Tj T*`).join('\n');
   return `BT /F1 12 Tf 14 TL 72 720 Td\n${shown}\nET`;
 }
 
 export interface PdfPages {
-  /** The operators of each. */
   pages: readonly string[];
   title?: string;
-  /** Entries of the catalogue. */
   catalogue?: string;
-  /** Objects beside them, whose numbers begin with `FIRST_MORE`. */
+  /** Additional objects, numbered from `FIRST_MORE`. */
   more?: readonly (string | Buffer)[];
-  /** Fonts of all pages beside F1, which is Helvetica. */
+  /** Additional fonts of all pages; F1 is Helvetica. */
   fonts?: string;
-  /** Resources of all pages beside the fonts. */
   resources?: string;
-  /** Other entries of all pages. */
   page?: string;
-  /** Encrypts it with a password, which may be empty. */
+  /** Encryption password, possibly empty. */
   password?: string;
 }
 
-/** Number of the first of `more`. */
 export const FIRST_MORE = 5;
 
 export function pdfWith({
@@ -84,18 +79,17 @@ export function pdfWith({
       stream('', key === null ? content : rc4(key.ofObject(number + 1), content)),
     );
   }
-  // What is not encrypted but ought to be is a title, which is of no interest then.
+  // A plain title would have to be encrypted too, so it is omitted.
   const info = key === null ? '/Info 4 0 R' : `/Encrypt ${key.dictionary} /ID [<${ID}> <${ID}>]`;
   return pdfOf(objects, info);
 }
 
-/** Objects of a page that is nothing but a picture, to go with `paintedPicture`. */
 export function pictureObject({ width, height, pixels }: Picture): Buffer {
   const dictionary = `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode`;
   return stream(dictionary, deflateSync(pixels));
 }
 
-/** The same in black and white, a bit a pixel: as a picture, or as a stencil. */
+/** The image object with 1 bit per pixel, as a picture or a stencil mask. */
 export function bitmapObject({ width, height, pixels }: Picture, kind: 'picture' | 'stencil'): Buffer {
   const rowBytes = Math.ceil(width / 8);
   const bits = Buffer.alloc(rowBytes * height);
@@ -111,7 +105,7 @@ export function bitmapObject({ width, height, pixels }: Picture, kind: 'picture'
 const ID = '00112233445566778899aabbccddeeff';
 const PADDING = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex');
 
-/** The standard handler of revision 2, RC4 with 40 bits (ISO 32000-1, 7.6.3); its user password is that of the owner. */
+/** Standard security handler revision 2, RC4 with 40 bits (ISO 32000-1, 7.6.3). Owner and user password are equal. */
 function encryptionOf(password: string) {
   const padded = Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32);
   const owner = rc4(md5(padded).subarray(0, 5), padded);

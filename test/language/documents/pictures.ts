@@ -1,13 +1,13 @@
 import { crc32, deflateSync } from 'node:zlib';
 
-/** Shades of grey, a byte a pixel. */
+/** Grey levels, one byte per pixel. */
 export interface Picture {
   width: number;
   height: number;
   pixels: Buffer;
 }
 
-/** Capital letters in a font of 5 by 7 dots, drawn large and with soft edges, black on white. */
+/** Draws capital letters in a 5x7 font, large with soft edges, black on white. */
 export function drawnText(lines: readonly string[]): Picture {
   const columns = Math.max(...lines.map((line) => line.length)) * 6 + MARGIN * 2;
   const rows = lines.length * 12 + MARGIN * 2;
@@ -30,7 +30,6 @@ export function drawnText(lines: readonly string[]): Picture {
   return { width, height, pixels };
 }
 
-/** By a quarter, against the clock. */
 export function turnedLeft({ width, height, pixels }: Picture): Picture {
   const made = Buffer.alloc(pixels.length);
   for (const [at, pixel] of pixels.entries()) {
@@ -41,10 +40,10 @@ export function turnedLeft({ width, height, pixels }: Picture): Picture {
 }
 
 const MARGIN = 6;
-/** Pixels. */
+/** Pixels per font dot. */
 const DOT = 5;
 
-/** Between the middles of four dots, made steeper. */
+/** Bilinear between four dots, sharpened. */
 function inkAt(dots: readonly Uint8Array[], x: number, y: number): number {
   const [left, top] = [Math.floor(x - 0.5), Math.floor(y - 0.5)];
   const [right, down] = [x - 0.5 - left, y - 0.5 - top];
@@ -54,7 +53,7 @@ function inkAt(dots: readonly Uint8Array[], x: number, y: number): number {
   return Math.min(1, Math.max(0, (upper * (1 - down) + lower * down - 0.3) * 2.5));
 }
 
-/** Rows from the top, bits from the left. */
+/** Rows from the top; the highest bit is left. */
 const FONT: Record<string, readonly number[]> = {
   A: [14, 17, 17, 31, 17, 17, 17],
   C: [14, 17, 16, 16, 16, 17, 14],
@@ -78,7 +77,7 @@ export function pngOf({ width, height, pixels }: Picture): Buffer {
   return pngWith({ width, height, data: deflateSync(Buffer.concat(rows)) });
 }
 
-/** A PNG whose header says what it likes. */
+/** A PNG with arbitrary dimensions in its header. */
 export function pngWith({ width, height, data }: { width: number; height: number; data: Buffer }): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

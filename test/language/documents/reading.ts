@@ -7,7 +7,7 @@ import { readDocument } from '../../../language/documents/read-document.ts';
 import { refusalOf } from '../../../language/documents/reading-refusal.ts';
 import type { ErrorCode, TandemError } from '../../../machines/errors.ts';
 
-/** Pictures of "THE TRAINS ARE LATE" and "AND THE ROUTE IS CLOSED", written by netpbm and tiffcp of Debian. */
+/** Pictures of "THE TRAINS ARE LATE" and "AND THE ROUTE IS CLOSED", created with netpbm and tiffcp on Debian. */
 export const FILES = join(import.meta.dirname, 'files');
 
 interface Called {
@@ -15,7 +15,7 @@ interface Called {
   mediaType?: string;
 }
 
-/** Reads it here, as the process for it does. @throws TandemError */
+/** Reads a document in this process. @throws TandemError */
 export async function read(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
   return await asFile(bytes, async (path) => {
     try {
@@ -26,7 +26,6 @@ export async function read(bytes: Buffer | string, { name, mediaType }: Called =
   });
 }
 
-/** Its text, sections one below the other. */
 export async function textIn(bytes: Buffer | string, called?: Called): Promise<string> {
   return (await read(bytes, called)).sections.map(({ text }) => text).join('\n\n');
 }
@@ -38,7 +37,7 @@ export async function codeOf(reading: Promise<unknown>): Promise<ErrorCode | 're
   );
 }
 
-/** Reads it in a process of its own. @throws TandemError */
+/** Reads a document in a confined process. @throws TandemError */
 export async function readConfined(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
   const reader = createDocumentReader();
   return await asFile(bytes, (path) =>

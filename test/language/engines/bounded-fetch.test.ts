@@ -8,7 +8,6 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** What comes out, piece by piece, of a stream that comes in these pieces and then ends. */
 async function through(pieces: readonly Uint8Array[]): Promise<string[]> {
   const body = ReadableStream.from(pieces.filter(({ byteLength }) => byteLength > 0));
   const headers = { 'content-type': 'text/event-stream' };
@@ -18,13 +17,13 @@ async function through(pieces: readonly Uint8Array[]): Promise<string[]> {
   const reading = async () => {
     for await (const chunk of response.body ?? []) read.push(Buffer.from(chunk).toString('latin1'));
   };
-  // Nobody who saw `[DONE]` reads as far as here.
+  // The reader stops at `[DONE]`, before this error.
   await expect(reading()).rejects.toThrow('broke off');
   return read;
 }
 
-describe('an answer of server-sent events', () => {
-  it('comes out whole, in pieces that end where events end, wherever it was cut', async () => {
+describe('server-sent event streams', () => {
+  it('come out whole, in chunks that end at event boundaries, for any input chunks', async () => {
     const lines = fc.constantFrom('data: {}', 'data: né 😀', ': ping', 'event: x', '', '');
     const streams = fc
       .tuple(fc.array(lines, { maxLength: 12 }), fc.constantFrom('\n', '\r\n'))
@@ -42,7 +41,7 @@ describe('an answer of server-sent events', () => {
     );
   });
 
-  it('lets others have their turn while much of it is there at once', async () => {
+  it('yield to other work while much data is buffered', async () => {
     const stream = Buffer.from('data: {"choices":[]}\n\n'.repeat(4_000));
     const body = ReadableStream.from([stream]) as ReadableStream<Uint8Array<ArrayBuffer>>;
     vi.stubGlobal('fetch', async () => new Response(body));
@@ -57,7 +56,6 @@ describe('an answer of server-sent events', () => {
     const reading = async () => {
       for await (const _ of (await boundedFetch(URL_OF_CHAT)).body ?? []) {
         pieces += 1;
-        // Whoever reads has something to do with it.
         for (const until = performance.now() + 3; performance.now() < until; );
       }
     };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ChatAnswer } from '../../../language/engines/openai/chat-answer.ts';
 import * as fc from '../../properties.ts';
 
-/** Chunks that are nearly right: the names are those of OpenAI, and what stands there may be anything. */
+/** Almost valid chunks: OpenAI field names with arbitrary values. */
 const anything = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string(), fc.constantFrom('<think>', '</think>', 'stop'));
 const toolCall = fc.record(
   {
@@ -32,8 +32,8 @@ const chunk = fc.oneof(
   fc.record({ choices: fc.oneof(anything, fc.array(choice, { maxLength: 2 })), usage: anything }, { requiredKeys: [] }),
 );
 
-describe('an answer of chunks of any shape', () => {
-  it('is made of parts that are what they say, whose calls are numbered from 0 and named once', () => {
+describe('chat answers', () => {
+  it('consist of valid parts for any chunks, with calls numbered from 0 and named once', () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 12 }), (chunks) => {
         const answer = new ChatAnswer({ wantsLogprobs: true });

@@ -41,8 +41,8 @@ async function failure(more: Partial<Asked> = {}): Promise<LanguageEngineError> 
   return error as LanguageEngineError;
 }
 
-describe('an engine on an OpenAI-compatible server', () => {
-  it('answers part by part, and what the server counted', async () => {
+describe('OpenAI-compatible engine', () => {
+  it('streams the answer and reports the usage counted by the server', async () => {
     server.chat({ text: ['Hel', 'lo.'] });
     const parts: CompletionPart[] = [];
     for await (const part of engine.stream(request())) parts.push(part);
@@ -61,7 +61,7 @@ describe('an engine on an OpenAI-compatible server', () => {
     expect(asked?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it('sends what was asked for, and nothing that was not', async () => {
+  it('sends requested options only', async () => {
     await complete({
       temperature: 0.2,
       topP: 0.9,
@@ -89,7 +89,7 @@ describe('an engine on an OpenAI-compatible server', () => {
     expect(sent().chat_template_kwargs).toEqual({ enable_thinking: false });
   });
 
-  it('has tools called, and tells what they answered', async () => {
+  it('calls tools and sends their results back', async () => {
     const toolCalls = [{ id: 'call_1', name: 'weather', arguments: '{"place":"Rome"}' }];
     server.chat({ toolCalls, finishReason: 'stop' });
     const {
@@ -120,7 +120,7 @@ describe('an engine on an OpenAI-compatible server', () => {
     ]);
   });
 
-  it('numbers calls that the server does not, and names those without an id', async () => {
+  it('numbers and names tool calls that the server leaves unnumbered or unnamed', async () => {
     const call = (name: string, args: unknown) => ({ function: { name, arguments: args } });
     const delta = { tool_calls: [call('a', { x: 1 }), call('b', '{}')] };
     server.chat({ raw: [chunk({ choices: [{ delta, finish_reason: 'stop' }] }), DONE] });
@@ -131,7 +131,7 @@ describe('an engine on an OpenAI-compatible server', () => {
     ]);
   });
 
-  it('asks for JSON of a schema, strictly where OpenAI can', async () => {
+  it('requests JSON by schema, strict where OpenAI can', async () => {
     await complete({ responseSchema: { name: 'my answer', schema: SCHEMA } });
     expect(sent().response_format).toEqual({
       type: 'json_schema',
@@ -141,17 +141,17 @@ describe('an engine on an OpenAI-compatible server', () => {
     expect(sent().response_format.json_schema.strict).toBe(false);
   });
 
-  it.each(['reasoning_content', 'reasoning'] as const)('tells %s from text', async (reasoningField) => {
+  it.each(['reasoning_content', 'reasoning'] as const)('separates %s from text', async (reasoningField) => {
     server.chat({ reasoning: 'Hm.', reasoningField, text: 'Yes.' });
     expect(await complete()).toMatchObject({ reasoning: 'Hm.', text: 'Yes.' });
   });
 
-  it('takes thoughts out of the text', async () => {
+  it('separates think tags from text', async () => {
     server.chat({ text: ['<th', 'ink>Hm.</thi', 'nk>\n\nYes', '.'] });
     expect(await complete()).toMatchObject({ reasoning: 'Hm.', text: 'Yes.' });
   });
 
-  it('counts for a server that does not, or not in numbers that can be', async () => {
+  it('estimates the usage if the server reports none or impossible counts', async () => {
     server.chat(
       { text: 'Hello, you.', usage: null },
       { text: 'Hello, you.', usage: { prompt_tokens: '7', completion_tokens: -1 } },
@@ -166,7 +166,7 @@ describe('an engine on an OpenAI-compatible server', () => {
     }
   });
 
-  it('takes an answer that comes in one piece', async () => {
+  it('accepts an answer without streaming', async () => {
     const toolCalls = [{ id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{}' } }];
     const message = { role: 'assistant', content: 'Yes.', tool_calls: toolCalls };
     const usage = { prompt_tokens: 4, completion_tokens: 2 };
@@ -180,14 +180,14 @@ describe('an engine on an OpenAI-compatible server', () => {
     });
   });
 
-  it('lists models to chat with, and how much they can read', async () => {
+  it('lists chat models with their context length', async () => {
     server.models = [
       { id: 'qwen3-4b', created: 5, owned_by: 'vllm', max_model_len: 32_768 },
       { id: 'nomic-embed-text' },
       { id: 'qwen3-4b', owned_by: 'twice' },
       { id: 'a\nb' },
       { id: 7 },
-      null as never,
+      null,
       { id: 'llama', created: 'x', owned_by: {}, meta: { n_ctx: 4096 } },
       { id: '__proto__' },
     ];
@@ -200,23 +200,20 @@ describe('an engine on an OpenAI-compatible server', () => {
   });
 });
 
-describe('a server that does not take everything', () => {
-  it.each(['stream_options', 'chat_template_kwargs'])(
-    'is asked without %s, and from then on at once',
-    async (field) => {
-      server.refused.add(field);
-      expect((await complete()).text).toBe('You said: Hello?');
-      expect(sent()).not.toHaveProperty(field);
-      await complete();
-      expect(server.asked('/chat/completions')).toHaveLength(3);
-    },
-  );
+describe('a server with missing features', () => {
+  it.each(['stream_options', 'chat_template_kwargs'])('receives no %s after it rejected it once', async (field) => {
+    server.refused.add(field);
+    expect((await complete()).text).toBe('You said: Hello?');
+    expect(sent()).not.toHaveProperty(field);
+    await complete();
+    expect(server.asked('/chat/completions')).toHaveLength(3);
+  });
 
   it.each([
     ['top_k', { topK: -3 }],
     ['temperature', { temperature: 0 }],
     ['seed', { seed: 5 }],
-  ])('is asked without %s, which may be for its value: others are not affected', async (field, more) => {
+  ])('receives a retry without %s, while later requests keep it', async (field, more) => {
     server.refused.add(field);
     expect((await complete(more)).text).toBe('You said: Hello?');
     expect(sent()).not.toHaveProperty(field);
@@ -225,7 +222,7 @@ describe('a server that does not take everything', () => {
     expect(sent()).toHaveProperty(field);
   });
 
-  it('and echoes what a client wrote cannot be made to forget fields for others', async () => {
+  it('cannot drop fields for other clients by echoing their text', async () => {
     const messages = [{ role: 'user' as const, content: 'stream_options chat_template_kwargs json_schema' }];
     const echo = { status: 422, error: { message: 'bad', input: messages[0]?.content } };
     server.chat(echo, echo);
@@ -235,7 +232,7 @@ describe('a server that does not take everything', () => {
     expect(sent()).toMatchObject({ stream_options: {}, chat_template_kwargs: {} });
   });
 
-  it('is told max_completion_tokens where it wants that', async () => {
+  it('receives max_completion_tokens if it requires that', async () => {
     const message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
     server.chat({ status: 400, error: { message, param: 'max_tokens' } });
     await complete({ maxTokens: 9 });
@@ -245,7 +242,7 @@ describe('a server that does not take everything', () => {
     expect(server.requests).toHaveLength(3);
   });
 
-  it('is asked for JSON, and has the schema in its prompt', async () => {
+  it('receives JSON mode with the schema in the prompt', async () => {
     server.refused.add('response_format=json_schema');
     const responseSchema = { name: 'a', schema: SCHEMA };
     await complete({ responseSchema, messages: [{ role: 'system', content: 'Be brief.' }, ...request().messages] });
@@ -260,13 +257,13 @@ describe('a server that does not take everything', () => {
     expect(sent().messages[0].content).toContain(JSON.stringify(SCHEMA));
   });
 
-  it('that does not say what it minds is asked once more, without what OpenAI does not know', async () => {
+  it('receives one retry without extensions after an unspecific rejection', async () => {
     server.chat({ status: 400, error: 'Bad Request' });
     expect((await complete({ topK: 4, temperature: 0 })).text).toBe('You said: Hello?');
     expect(Object.keys(sent()).sort()).toEqual(['messages', 'model', 'stream', 'temperature']);
   });
 
-  it('that minds the request itself is not asked for ever', async () => {
+  it('receives a bounded number of retries when it rejects the request itself', async () => {
     server.chat(
       ...Array.from({ length: 9 }, () => ({ status: 422, error: { message: 'No.', type: 'invalid_request_error' } })),
     );
@@ -275,7 +272,7 @@ describe('a server that does not take everything', () => {
   });
 });
 
-describe('a server that fails', () => {
+describe('a failing server', () => {
   it.each([
     [{ status: 429, headers: { 'retry-after': '7' } }, 'rate_limited', 7],
     [{ status: 500 }, 'unavailable', null],
@@ -305,20 +302,20 @@ describe('a server that fails', () => {
     [{ status: 403, error: { message: 'Not in your country.' } }, 'unavailable', null],
     [{ drop: 'early' }, 'unavailable', null],
     [{ text: 'Hel', drop: 'late' }, 'unavailable', null],
-  ] as const)('with %o is %s', async (turn, code, retryAfterS) => {
+  ] as const)('with %o ends in %s', async (turn, code, retryAfterS) => {
     server.chat(turn, turn, turn);
     const isOfRequest = 'status' in turn && turn.status === 500;
     expect(await failure()).toMatchObject({ code, retryAfterS, ofRequest: isOfRequest });
   });
 
-  it('is unavailable when nobody listens', async () => {
+  it('counts as unavailable when the connection is refused', async () => {
     await server[Symbol.asyncDispose]();
     const error = await failure();
     expect(error).toMatchObject({ code: 'unavailable', message: expect.stringContaining('ECONNREFUSED') });
     server = await startModelServer();
   });
 
-  it('in the middle of an answer has told what it had', async () => {
+  it('delivers the parts before an error in mid-answer', async () => {
     server.chat({
       raw: [chunk({ choices: [{ delta: { content: 'Hel' } }] }), chunk({ error: { message: 'CUDA', code: 500 } })],
     });
@@ -330,13 +327,13 @@ describe('a server that fails', () => {
     expect(parts).toEqual(['text']);
   });
 
-  it('behind the end of an answer does not spoil it', async () => {
+  it('cannot spoil an answer by an error behind its end', async () => {
     const raw = [chunk({ choices: [{ delta: { content: 'Hello.' }, finish_reason: 'stop' }] })];
     server.chat({ raw });
     expect(await complete()).toMatchObject({ text: 'Hello.', finishReason: 'stop', usage: { isEstimated: true } });
   });
 
-  it('does not get its words, nor our key, into an error', async () => {
+  it('leaks neither its message nor the API key into an error', async () => {
     const secret = `Your key ${API_KEY} may not say: my name is Ann`;
     const written = API_KEY.replaceAll('-', '_');
     const codes = [written, `invalid_${written}`, `${written}_revoked`, written.toUpperCase(), written.slice(2)];
@@ -347,10 +344,10 @@ describe('a server that fails', () => {
         ...Array.from({ length: 3 }, () => ({ status, error: { message: secret, type: secret, code, param: secret } })),
       );
       const error = await failure();
-      const told = JSON.stringify([error.message, error.stack, error.cause, { ...error }]);
-      expect(told).not.toContain(API_KEY);
-      expect(told.toLowerCase()).not.toContain(written.slice(2));
-      expect(told).not.toContain('Ann');
+      const printed = JSON.stringify([error.message, error.stack, error.cause, { ...error }]);
+      expect(printed).not.toContain(API_KEY);
+      expect(printed.toLowerCase()).not.toContain(written.slice(2));
+      expect(printed).not.toContain('Ann');
     }
   });
 });
@@ -359,24 +356,24 @@ describe('a hostile server', () => {
   const head = { choices: [{ delta: { content: 'Hi' } }] };
 
   it.each([
-    ['a page', ['<html>Welcome</html>'], 'text/html'],
-    ['no JSON', ['data: {"choices": [\n\n', DONE], 'text/event-stream'],
+    ['a web page', ['<html>Welcome</html>'], 'text/html'],
+    ['an invalid event', ['data: {"choices": [\n\n', DONE], 'text/event-stream'],
     ['broken JSON', ['{"choices": '], 'application/json'],
-    ['nothing', [], 'text/event-stream'],
-    ['nothing but an end', [DONE], 'text/event-stream'],
-    ['JSON that is no answer', ['[1,2,3]'], 'application/json'],
+    ['an empty body', [], 'text/event-stream'],
+    ['only the end marker', [DONE], 'text/event-stream'],
+    ['JSON of another shape', ['[1,2,3]'], 'application/json'],
     ['null', ['null'], 'application/json'],
-    ['a choice of nothing', [chunk({ choices: [null] }), DONE], 'text/event-stream'],
-    ['an answer without an end', [chunk(head)], 'text/event-stream'],
-    ['a line without an end', [chunk(head), `data: "${'x'.repeat(600_000)}`], 'text/event-stream'],
-    ['lines without an end', [chunk(head), 'data: 1\n'.repeat(80_000)], 'text/event-stream'],
+    ['a null choice', [chunk({ choices: [null] }), DONE], 'text/event-stream'],
+    ['an answer without a finish reason', [chunk(head)], 'text/event-stream'],
+    ['an endless line', [chunk(head), `data: "${'x'.repeat(600_000)}`], 'text/event-stream'],
+    ['endless lines', [chunk(head), 'data: 1\n'.repeat(80_000)], 'text/event-stream'],
     ['a huge document', [`{"x":"${'x'.repeat(1_100_000)}"}`], 'application/json'],
-  ])('that answers with %s is unavailable', async (_what, raw, contentType) => {
+  ])('counts as unavailable when it answers with %s', async (_what, raw, contentType) => {
     server.chat({ raw, contentType });
     expect(await failure()).toMatchObject({ code: 'unavailable' });
   });
 
-  it('that sends other types than it should is read as far as it makes sense', async () => {
+  it('sends wrong types, which are skipped', async () => {
     const odd = [
       { choices: 7 },
       { choices: [7] },
@@ -392,7 +389,7 @@ describe('a hostile server', () => {
     expect(await complete()).toMatchObject({ text: 'Hello.', toolCalls: [], finishReason: 'stop' });
   });
 
-  it('whose UTF-8 is broken or cut in two is read all the same', async () => {
+  it('sends broken or split UTF-8, which is still decoded', async () => {
     const bytes = Buffer.from(`${chunk({ choices: [{ delta: { content: 'né' }, finish_reason: 'stop' }] })}${DONE}`);
     const at = bytes.indexOf(0xc3) + 1;
     server.chat(
@@ -405,13 +402,13 @@ describe('a hostile server', () => {
     expect((await complete()).text).toContain('n');
   });
 
-  it('that ends its lines as on Windows, and each byte by itself, is read', async () => {
+  it('sends CRLF line ends in single bytes, which are still decoded', async () => {
     const stream = `: hello\r\n\r\n${chunk({ choices: [{ delta: { content: 'Yes.' }, finish_reason: 'stop' }] })}${DONE}`;
     server.chat({ raw: [...stream.replace(/\r?\n/g, '\r\n')] });
     expect((await complete()).text).toBe('Yes.');
   });
 
-  it('that knows no limit of tokens is left once it went far beyond', async () => {
+  it('loses the connection once it exceeds max_tokens by far', async () => {
     server.chat({
       handle: (response) => endlessly(response, chunk({ choices: [{ delta: { content: 'x'.repeat(500) } }] })),
     });
@@ -421,7 +418,7 @@ describe('a hostile server', () => {
     expect(await server.requests[0]?.isLeft).toBe(true);
   });
 
-  it('that never ends is left, limit or none', async () => {
+  it('loses the connection when its answer never ends', async () => {
     server.chat({
       handle: (response) => endlessly(response, chunk({ choices: [{ delta: { content: 'x'.repeat(50_000) } }] })),
     });
@@ -431,7 +428,7 @@ describe('a hostile server', () => {
     expect(await server.requests[0]?.isLeft).toBe(true);
   });
 
-  it('that calls tools without end is left', async () => {
+  it('loses the connection when it calls tools without end', async () => {
     let index = 0;
     const next = () =>
       chunk({ choices: [{ delta: { tool_calls: [{ index: index++, id: `c${index}`, function: { name: 'x' } }] } }] });
@@ -440,14 +437,14 @@ describe('a hostile server', () => {
     expect(await server.requests[0]?.isLeft).toBe(true);
   });
 
-  it('that sends us elsewhere is not followed with the key', async () => {
+  it('receives no key through a redirect', async () => {
     await using elsewhere = await startModelServer();
     server.chat({ status: 307, headers: { location: `${elsewhere.baseUrl}/chat/completions` } });
     expect(await failure()).toMatchObject({ code: 'unavailable' });
     expect(elsewhere.requests).toEqual([]);
   });
 
-  it('whose list of models does not come is not waited for', async () => {
+  it('cannot delay the model list beyond its timeout', async () => {
     server.listing({ hang: 'early' });
     const hasty = createOpenAiLanguageEngine({ baseUrl: server.baseUrl, apiKey: null, listWithinMs: 1 });
     await expect(hasty.models(new AbortController().signal)).rejects.toMatchObject({ code: 'timeout' });
@@ -455,9 +452,9 @@ describe('a hostile server', () => {
 
   it.each([
     ['null', 'null'],
-    ['a list of nothing', '{"data":"none"}'],
-    ['a page', '<html>'],
-  ])('whose list of models is %s has none, or is unavailable', async (_what, raw) => {
+    ['a string as list', '{"data":"none"}'],
+    ['a web page', '<html>'],
+  ])('with %s as the model list yields an empty list or an error', async (_what, raw) => {
     server.listing({ raw: [raw], contentType: 'application/json' });
     const models = await engine.models(new AbortController().signal).catch((error: unknown) => error);
     if (models instanceof Error) expect(models).toMatchObject({ code: 'unavailable' });
@@ -465,8 +462,8 @@ describe('a hostile server', () => {
   });
 });
 
-describe('whoever asked', () => {
-  it('may stop an answer at any time, and the server hears of it', async () => {
+describe('the client of an engine', () => {
+  it('cancels an answer at any time and closes the connection', async () => {
     for (const turn of [{ hang: 'early' as const }, { text: 'Hel', hang: 'late' as const }]) {
       const abort = new AbortController();
       server.chat(turn);
@@ -478,7 +475,7 @@ describe('whoever asked', () => {
     }
   });
 
-  it('may stop reading', async () => {
+  it('closes the connection when it stops reading', async () => {
     server.chat({ text: ['a', 'b', 'c'], hang: 'late' });
     for await (const part of engine.stream(request())) if (part.type === 'text') break;
     expect(await server.requests[0]?.isLeft).toBe(true);

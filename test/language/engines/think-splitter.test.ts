@@ -9,7 +9,6 @@ function split(pieces: readonly string[]): { text: string; reasoning: string } {
   return { text: joined('text').join(''), reasoning: joined('reasoning').join('') };
 }
 
-/** The text in pieces of any length, empty ones included. */
 function cutsOf(text: string): fc.Arbitrary<string[]> {
   return fc.array(fc.nat(text.length), { maxLength: 20 }).map((cuts) => {
     const edges = [0, ...cuts.sort((a, b) => a - b), text.length];
@@ -25,34 +24,34 @@ const NEARLY_TAGS = fc.array(
   { maxLength: 8 },
 );
 
-describe('the splitter of thoughts', () => {
-  it('takes the block at the start for reasoning, and the white space around it for nothing', () => {
+describe('think splitter', () => {
+  it('takes the first block as reasoning and drops the white space around it', () => {
     expect(split(['\n<think>\nHm.\n</think>\n\nYes.\n'])).toEqual({ reasoning: '\nHm.\n', text: 'Yes.\n' });
     expect(split(['<think></think>Yes.'])).toEqual({ reasoning: '', text: 'Yes.' });
   });
 
-  it('leaves tags alone that are not at the start', () => {
+  it('keeps tags that are not at the start', () => {
     const text = 'In HTML, <think>x</think> is no tag.';
     expect(split([text])).toEqual({ reasoning: '', text });
     expect(split(['<think>a</think> b <think>c</think>'])).toEqual({ reasoning: 'a', text: 'b <think>c</think>' });
   });
 
-  it('takes everything for reasoning when the block is never closed', () => {
+  it('takes an unclosed block as reasoning', () => {
     expect(split(['<think>I wonder </thin'])).toEqual({ reasoning: 'I wonder </thin', text: '' });
   });
 
-  it('loses nothing of an answer that ends as a tag might begin', () => {
+  it('keeps the end of an answer that looks like the start of a tag', () => {
     expect(split([' <thi'])).toEqual({ reasoning: '', text: ' <thi' });
     expect(split(['  '])).toEqual({ reasoning: '', text: '  ' });
   });
 
-  it('holds no more than a little white space back', () => {
+  it('holds back only a little white space', () => {
     const splitter = new ThinkSplitter();
-    const told = Array.from({ length: 1000 }, () => splitter.push(' ')).flat();
-    expect(told.reduce((sum, { text }) => sum + text.length, 0)).toBeGreaterThan(700);
+    const parts = Array.from({ length: 1000 }, () => splitter.push(' ')).flat();
+    expect(parts.reduce((sum, { text }) => sum + text.length, 0)).toBeGreaterThan(700);
   });
 
-  it('answers the same wherever the pieces are cut', () => {
+  it('gives the same result for any chunks', () => {
     const cases = NEARLY_TAGS.map((parts) => parts.join('')).chain((text) => fc.tuple(fc.constant(text), cutsOf(text)));
     fc.assert(
       fc.property(cases, ([text, pieces]) => {
@@ -62,7 +61,7 @@ describe('the splitter of thoughts', () => {
     );
   });
 
-  it('finds any thought and any answer behind it', () => {
+  it('separates any reasoning from any answer behind it', () => {
     const thought = fc
       .string()
       .filter((text) => !text.includes('</think>') && !`${text}</think>`.slice(0, -8).includes('</'));

@@ -5,27 +5,27 @@ import { countTurns } from './turns.ts';
 
 const SAID = ['“Good  morning”, said Zoë — it’s fine.\nReally', 'नमस्ते, आपका पार्सल\u200b आ रहा है', 'file ﬁne 😀 done'];
 
-describe('a quote', () => {
+describe('quote finder', () => {
   it.each([
-    ['as it stands', 'said Zoë', 'said Zoë'],
+    ['copied exactly', 'said Zoë', 'said Zoë'],
     ['in another case', 'GOOD MORNING', 'Good  morning'],
     [
       'with other spaces, quotation marks and dashes',
       '"good morning", said zoë - it\'s',
       'Good  morning”, said Zoë — it’s',
     ],
-    ['with its accent written apart', 'said Zoe\u0308', 'said Zoë'],
-    ['in marks and dots of the model', ' "...Really..." ', 'Really'],
-    ['over two texts', 'really नमस्ते', 'Really\nनमस्ते'],
-    ['without what nobody sees', 'पार्सल आ रहा', 'पार्सल\u200b आ रहा'],
-    ['of a ligature, whole', 'file fine', 'file ﬁne'],
-    ['with characters beyond the first plane', '😀 done', '😀 done'],
-  ])('%s is found, and shown as it stands in the text', async (_, quote, found) => {
+    ['with a combining accent', 'said Zoe\u0308', 'said Zoë'],
+    ['inside quotation marks and dots', ' "...Really..." ', 'Really'],
+    ['across two texts', 'really नमस्ते', 'Really\nनमस्ते'],
+    ['without invisible characters', 'पार्सल आ रहा', 'पार्सल\u200b आ रहा'],
+    ['with a whole ligature', 'file fine', 'file ﬁne'],
+    ['with astral characters', '😀 done', '😀 done'],
+  ])('finds a quote %s and returns it as written in the text', async (_, quote, found) => {
     expect(await (await quoteFinder(SAID)).find(quote)).toBe(found);
   });
 
   it.each(['good evening', '', '"', '...', 'a', '—', '\u0000', 'R\uffa0', 'Reallynamaste', '😀😀'])(
-    'that does not occur, or shows nothing, is not found: %j',
+    'finds no absent or invisible quote: %j',
     async (quote) => {
       expect(await (await quoteFinder(SAID)).find(quote)).toBeNull();
     },
@@ -45,7 +45,7 @@ describe('a quote', () => {
     ['각하', '가하', null],
     ["It is Asha's parcel.", 'Asha', 'Asha'],
     ['x\u{1d400}bc', 'bc', null],
-  ])('is of whole words, where words are told apart: of %j %j', async (text, quote, found) => {
+  ])('matches whole words only, in scripts with word boundaries: of %j %j', async (text, quote, found) => {
     expect(await (await quoteFinder([text])).find(quote)).toBe(found);
   });
 
@@ -53,14 +53,14 @@ describe('a quote', () => {
     ['one letter', 'a'.repeat(200_000), `${'a'.repeat(500)}b${'a'.repeat(499)}`],
     ['two letters', 'ab'.repeat(100_000), `aa${'ba'.repeat(499)}`],
     ['one word', 'a'.repeat(200_000), 'a'.repeat(999)],
-  ])('in a long text of %s, which takes longest to compare, keeps nobody waiting', async (_, text, quote) => {
+  ])('yields to other work in the worst case, a text of %s', async (_, text, quote) => {
     const finder = await quoteFinder([text]);
     const others = countTurns();
     expect(await finder.find(quote)).toBeNull();
     expect(await others.count()).toBeGreaterThan(text.length / 4_096);
   });
 
-  it('of whole words of any text is found in it', async () => {
+  it('finds a quote of whole words in any text', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
@@ -72,7 +72,7 @@ describe('a quote', () => {
           const quote = words.slice(from, from + 1 + (b % words.length)).join('');
           const finder = await quoteFinder(['Before.', text, 'after']);
           const found = await finder.find(quote);
-          // Fillers of Hangul are letters that show nothing.
+          // Hangul fillers are invisible letters.
           const letters = quote.normalize('NFKD').match(/[[\p{L}\p{N}]--\p{DI}]/gv)?.length ?? 0;
           if (letters >= 2) expect(found, JSON.stringify({ text, quote })).not.toBeNull();
           if (found !== null) expect(`Before.\n${text}\nafter`).toContain(found);
@@ -82,7 +82,7 @@ describe('a quote', () => {
     );
   });
 
-  it('is looked up in a long text without keeping others waiting', async () => {
+  it('yields to other work while it searches a long text', async () => {
     const text = `${'यह एक लंबी बातचीत है. It is long. '.repeat(6_000)}the end`;
     const others = countTurns();
     const finder = await quoteFinder([text]);

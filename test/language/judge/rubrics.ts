@@ -24,14 +24,13 @@ export function judgeRequest(overrides: Partial<JudgeRequest> = {}): JudgeReques
   };
 }
 
-/** As a model that keeps to the schema would answer: by key, `answer` and whatever else is to be said. */
+/** A schema-conforming model answer; `answers` maps each question key to `answer` and other fields. */
 export function answered(
   request: CompletionRequest,
   answers: Record<string, object>,
   summary = 'It is polite.',
 ): string {
   const posed = posedIn(request);
-  // What is not asked is not answered.
   const given = posed.flatMap(({ name, question }) => {
     const key = Object.keys(answers).find((one) => question === one || question.startsWith(`${one}: `));
     if (key === undefined) return [];
@@ -46,7 +45,6 @@ export interface PosedLine {
   answers: { answer: string; means: string }[];
 }
 
-/** The questions as the model reads them. */
 export function posedIn({ messages }: CompletionRequest): PosedLine[] {
   const system = messages[0]!.content!;
   return system
@@ -56,7 +54,7 @@ export function posedIn({ messages }: CompletionRequest): PosedLine[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Of a model that always likes best what it reads first. */
+/** The answer of a model that always prefers the first option. */
 export function firstAnswers(request: CompletionRequest): string {
   const answers = posedIn(request).map(({ name, answers: [first] }) => [
     name,

@@ -1,4 +1,4 @@
-/** How often others have their turn, from now on until they are counted. */
+/** Counts event loop turns until `count` is called. */
 export function countTurns(): { count(): Promise<number> } {
   let turns = 0;
   let isOver = false;

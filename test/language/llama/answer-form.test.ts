@@ -7,7 +7,7 @@ import type { AnswerRequest } from '../../../language/engines/llama/protocol.ts'
 import type { JsonSchema } from '../../../language/llm.ts';
 import * as fc from '../../properties.ts';
 
-describe('a schema for a grammar', () => {
+describe('JSON schema for a grammar', () => {
   it.each<[string, JsonSchema, object]>([
     ['scalars', { type: 'number', minimum: 3 }, { type: 'number' }],
     ['several types', { type: ['string', 'null'] }, { oneOf: [{ type: 'string' }, { type: 'null' }] }],
@@ -26,32 +26,32 @@ describe('a schema for a grammar', () => {
     ['free objects', { type: 'object' }, { type: 'object', additionalProperties: true }],
     ['arrays', { items: { type: 'null' }, maxItems: 3 }, { type: 'array', items: { type: 'null' }, maxItems: 3 }],
     [
-      'definitions, whatever they are called',
+      'definitions with unusual names',
       { $ref: '#/definitions/a b"c', definitions: { 'a b"c': { type: 'null' } } },
       { oneOf: [{ $ref: '#/$defs/d0' }], $defs: { d0: { type: 'null' } } },
     ],
-  ])('holds %s', (_, schema, expected) => {
+  ])('accepts %s', (_, schema, expected) => {
     expect(grammarSchemaOf(schema)).toEqual(expected);
   });
 
   it.each<[string, JsonSchema]>([
     ['an empty choice', { anyOf: [] }],
-    ['what no value fulfils', { type: 'array', minItems: 3, maxItems: 2 }],
-    ['conditions that all have to hold', { allOf: [{ type: 'string' }, { minLength: 2 }] }],
+    ['a schema that no value satisfies', { type: 'array', minItems: 3, maxItems: 2 }],
+    ['allOf', { allOf: [{ type: 'string' }, { minLength: 2 }] }],
     ['a reference to elsewhere', { $ref: 'https://example.com/schema' }],
     ['a reference to a prototype', { $ref: '#/$defs/constructor' }],
-    ['a type that there is not', { type: 'date' }],
-    ['what is no schema', { type: 'array', items: 7 }],
-    ['a property that is no property', JSON.parse('{"properties":{"__proto__":{"type":"null"}}}')],
+    ['an unknown type', { type: 'date' }],
+    ['items that are not a schema', { type: 'array', items: 7 }],
+    ['a prototype property', JSON.parse('{"properties":{"__proto__":{"type":"null"}}}')],
     ['control characters', { const: 'a\u0000b' }],
-    ['half a character', { enum: ['\ud800'] }],
-    ['nesting without end', nested(1000)],
-    ['more than anybody needs', { enum: Array.from({ length: 10_000 }, (_, index) => index) }],
-  ])('does not hold %s', (_, schema) => {
+    ['a lone surrogate', { enum: ['\ud800'] }],
+    ['extreme nesting', nested(1000)],
+    ['an oversized enum', { enum: Array.from({ length: 10_000 }, (_, index) => index) }],
+  ])('rejects %s', (_, schema) => {
     expect(() => grammarSchemaOf(schema)).toThrow(AnswerError);
   });
 
-  it('is made of anything, or refused', () => {
+  it('compiles or rejects any schema', () => {
     const keyword = fc.constantFrom(
       ...['type', 'properties', 'items', 'enum', 'const', 'anyOf', 'oneOf', 'allOf', '$ref', '$defs', 'required'],
       ...['prefixItems', 'additionalProperties', 'minItems', 'maxLength', 'format', '__proto__', 'constructor'],
@@ -77,17 +77,17 @@ describe('a schema for a grammar', () => {
   });
 });
 
-describe('the form of an answer', () => {
+describe('answer form', () => {
   const LOOK_UP = { name: 'look_up', description: null, parameters: { type: 'object', properties: { a: {} } } };
 
-  it('is free without tools and schema, and with tools that may be called', () => {
+  it('leaves the answer free without tools and schema, and with optional tools', () => {
     expect(answerFormOf(request({}))).toEqual({ kind: 'free', functions: null, instruction: null });
     const form = answerFormOf(request({ tools: [LOOK_UP] }));
     expect(form.kind === 'free' && Object.keys(form.functions ?? {})).toEqual(['look_up']);
     expect(answerFormOf(request({ tools: [LOOK_UP], toolChoice: 'none' }))).toMatchObject({ functions: null });
   });
 
-  it('reads the call or the answer out of what the model wrote', () => {
+  it('parses the tool call or the answer from the output', () => {
     const form = answerFormOf(request({ tools: [LOOK_UP], responseSchema: { type: 'boolean' } }));
     if (form.kind !== 'json' || form.read === null) throw new Error('another form');
     expect(form.read({ tool: 'look_up', arguments: { a: 1 } })).toEqual({
@@ -96,16 +96,16 @@ describe('the form of an answer', () => {
     expect(form.read({ answer: false })).toEqual({ text: 'false' });
   });
 
-  it.each(['__proto__', 'two words', '', 'x"y'])('refuses a tool that is named %j', (name) => {
+  it.each(['__proto__', 'two words', '', 'x"y'])('rejects a tool named %j', (name) => {
     expect(() => answerFormOf(request({ tools: [{ ...LOOK_UP, name }] }))).toThrow(AnswerError);
   });
 
-  it('refuses to call a tool that is not there', () => {
+  it('rejects a call of an unknown tool', () => {
     expect(() => answerFormOf(request({ tools: [LOOK_UP], toolChoice: { name: 'constructor' } }))).toThrow(AnswerError);
     expect(() => answerFormOf(request({ toolChoice: 'required' }))).toThrow(AnswerError);
   });
 
-  it('leaves out of arguments what was optional and is null', () => {
+  it('omits optional arguments that are null', () => {
     const schema = {
       type: 'object',
       properties: { city: {}, day: {}, where: { type: 'object', properties: { street: {} } } },
@@ -117,8 +117,8 @@ describe('the form of an answer', () => {
   });
 });
 
-describe('a conversation as the library has it', () => {
-  it('keeps what was said, called and answered in one turn', () => {
+describe('chat history for llama.cpp', () => {
+  it('keeps text, tool calls and results of one turn together', () => {
     const history = historyOf(
       [
         { role: 'user', content: 'Hi' },
@@ -146,7 +146,7 @@ describe('a conversation as the library has it', () => {
     ]);
   });
 
-  it('joins an instruction to what the system says, and keeps arguments that are no JSON as they are', () => {
+  it('appends an instruction to the system message and keeps arguments that are not JSON', () => {
     const call = { id: 'a', name: 'look_up', arguments: 'Oslo?' };
     const messages = [
       { role: 'system' as const, content: 'Be brief.' },
@@ -158,7 +158,7 @@ describe('a conversation as the library has it', () => {
     ]);
   });
 
-  it('has no answer of a tool that was not called', () => {
+  it('rejects the result of a tool that was not called', () => {
     expect(() => historyOf([{ role: 'tool', content: 'Yes', toolCallId: 'constructor' }], null)).toThrow(AnswerError);
   });
 });

@@ -12,7 +12,6 @@ export interface Asked {
 
 export type Question = Partial<CompletionRequest>;
 
-/** Everything that an engine answers. */
 export async function ask(engine: LanguageEngine, question: Question | string): Promise<Asked> {
   const asked: Asked = { text: '', reasoning: '', toolCalls: [], finished: null };
   for await (const part of stream(engine, question)) {
@@ -52,7 +51,7 @@ export function untilGone(pid: number): Promise<void> {
   });
 }
 
-/** A process whose parent has not collected it yet is gone, too. */
+/** Treats a zombie as not running. */
 export function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -1,6 +1,6 @@
 import { createLlamaEngine } from '../../../language/engines/llama/llama-engine.ts';
 
-/** A process that owns the process of a model, tells its process id, and waits to be killed. */
+/** Starts a model process, prints its process id and waits to be killed. */
 
 const engine = createLlamaEngine({
   modelPath: process.argv[2] ?? '',

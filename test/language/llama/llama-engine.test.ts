@@ -32,8 +32,8 @@ afterEach(async () => {
 
 afterAll(() => rm(folder, { recursive: true }));
 
-describe('the engine of a model file', () => {
-  it('answers, and says what it counted', async () => {
+describe('llama engine', () => {
+  it('answers and reports the token usage', async () => {
     const engine = await engineOf('tiny.gguf');
     const [model] = await engine.models(ANY_SIGNAL);
     expect(model).toMatchObject({ ownedBy: 'local', description: 'Scripted', contextTokens: 100 });
@@ -47,7 +47,7 @@ describe('the engine of a model file', () => {
     });
   });
 
-  it('names a model after its file and what is in it', async () => {
+  it('derives the model id from file name and content', async () => {
     const id = async (name: string, content: string) =>
       (await (await engineOf(name, {}, content)).models(ANY_SIGNAL))[0]?.id;
     const one = await id('Qwen 2.5 (7B).Q4_K_M.gguf', 'GGUF one');
@@ -56,7 +56,7 @@ describe('the engine of a model file', () => {
     expect(await id('Qwen 2.5 (7B).Q4_K_M.gguf', 'GGUF two')).not.toBe(one);
   });
 
-  it('tells the process all that was asked, and nothing that was not', async () => {
+  it('passes all requested options to the process, and no others', async () => {
     const engine = await engineOf('tiny.gguf');
     const { text } = await ask(engine, {
       messages: [{ role: 'user', content: 'repeat' }],
@@ -86,20 +86,20 @@ describe('the engine of a model file', () => {
     });
   });
 
-  it('refuses a model that is another', async () => {
+  it('rejects another model id', async () => {
     await expect(ask(await engineOf('tiny.gguf'), { model: 'other' })).rejects.toMatchObject({
       code: 'model_not_found',
     });
   });
 
-  it('refuses what does not fit the context, when it says so and before it is asked', async () => {
+  it('rejects a prompt beyond the context length, by the process or in advance', async () => {
     const engine = await engineOf('tiny.gguf');
     await expect(ask(engine, 'overflow')).rejects.toMatchObject({ code: 'context_too_long', retryable: false });
     await expect(ask(engine, `crash ${'x'.repeat(10_000)}`)).rejects.toMatchObject({ code: 'context_too_long' });
     expect((await ask(engine, 'say fine')).text).toBe('fine');
   });
 
-  it('stops an answer that is aborted, and gives its place to the next', async () => {
+  it('stops an aborted answer and starts the next', async () => {
     const engine = await engineOf('tiny.gguf', { concurrency: 1 });
     const controller = new AbortController();
     const parts = stream(engine, { messages: [{ role: 'user', content: 'begin' }], signal: controller.signal });
@@ -110,7 +110,7 @@ describe('the engine of a model file', () => {
     expect((await next).text).toBe('next');
   });
 
-  it('stops an answer that nobody reads on', async () => {
+  it('stops an answer when the reader returns', async () => {
     const engine = await engineOf('tiny.gguf', { concurrency: 1 });
     for await (const part of stream(engine, 'begin')) {
       expect(part).toEqual({ type: 'text', text: 'begun' });
@@ -119,7 +119,7 @@ describe('the engine of a model file', () => {
     expect((await ask(engine, 'say next')).text).toBe('next');
   });
 
-  it('lets go of an answer that is aborted while it waits its turn', async () => {
+  it('removes an aborted request from the queue', async () => {
     const engine = await engineOf('tiny.gguf', { concurrency: 1 });
     const first = stream(engine, 'begin');
     await first.next();
@@ -132,7 +132,7 @@ describe('the engine of a model file', () => {
     expect((await third).text).toBe('third');
   });
 
-  it('produces as many answers side by side as it is told', async () => {
+  it('runs as many answers in parallel as configured', async () => {
     const engine = await engineOf('tiny.gguf', { concurrency: 3 });
     const answers = [stream(engine, 'begin'), stream(engine, 'begin'), stream(engine, 'begin')];
     for (const parts of answers) expect((await parts.next()).value).toEqual({ type: 'text', text: 'begun' });
@@ -140,15 +140,15 @@ describe('the engine of a model file', () => {
   });
 });
 
-describe('the guide', () => {
-  it('installs the version that the engine is made for', async () => {
+describe('guide to local models', () => {
+  it('installs the tested version', async () => {
     const guide = await readFile(join(import.meta.dirname, '../../../docs/language-models.md'), 'utf8');
     expect(guide.match(/node-llama-cpp@[\d.]+/g)).toEqual([`${LIBRARY}@${LIBRARY_VERSION}`]);
   });
 });
 
-describe('the process of a model', () => {
-  it('that crashes costs the answers under way, and is started again', async () => {
+describe('llama process', () => {
+  it('fails current answers when it crashes, and restarts', async () => {
     const troubles: string[] = [];
     const engine = await engineOf('tiny.gguf', { firstPauseMs: 1, onTrouble: (message) => troubles.push(message) });
     const under = stream(engine, 'begin');
@@ -161,7 +161,7 @@ describe('the process of a model', () => {
     expect(troubles).toEqual(['the process of the model ended (SIGSEGV)']);
   });
 
-  it.each(['rave', 'flood', 'stray'])('that breaks the protocol is ended (%s)', async (how) => {
+  it.each(['rave', 'flood', 'stray'])('restarts after a protocol violation (%s)', async (how) => {
     const engine = await engineOf('tiny.gguf', { firstPauseMs: 1 });
     await engine.models(ANY_SIGNAL);
     const { pid } = engine;
@@ -170,7 +170,7 @@ describe('the process of a model', () => {
     await untilAnswers(engine);
   });
 
-  it('waits longer and longer before it is started again, and says for how long', async () => {
+  it('restarts with increasing delays and reports them', async () => {
     const engine = await engineOf('crashing.gguf', { firstPauseMs: 2_500_000 });
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
@@ -181,7 +181,7 @@ describe('the process of a model', () => {
     expect(engine.pid).toBeUndefined();
   });
 
-  it('that does not load its model says why', async () => {
+  it('reports why the model does not load', async () => {
     const engine = await engineOf('refused.gguf');
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
@@ -193,7 +193,7 @@ describe('the process of a model', () => {
     });
   });
 
-  it('is not started for a file that is not there, or is no model', async () => {
+  it('does not start for a missing or invalid model file', async () => {
     const missing = createLlamaEngine({ modelPath: join(folder, 'nowhere.gguf'), entry: ENTRY });
     await expect(missing.models(ANY_SIGNAL)).rejects.toThrow(
       /^LLM_MODEL_PATH: nowhere\.gguf cannot be read \(ENOENT\)/,
@@ -203,7 +203,7 @@ describe('the process of a model', () => {
     expect([missing.pid, wrong.pid]).toEqual([undefined, undefined]);
   });
 
-  it('is not waited for by whoever gives up', async () => {
+  it('does not delay a caller that aborts', async () => {
     const engine = await engineOf('slow.gguf');
     const controller = new AbortController();
     const models = engine.models(controller.signal);
@@ -216,7 +216,7 @@ describe('the process of a model', () => {
     await refused;
   });
 
-  it('that does not load in time, or does not stop when it is told, is ended', async () => {
+  it('ends when it loads too slowly or ignores a stop', async () => {
     const load = { type: 'load', sequences: 1, contextTokens: null } as const;
     const slow = new LlamaProcess({ entry: ENTRY, load: { ...load, modelPath: 'slow.gguf' }, loadWithinMs: 1 });
     await expect(slow.loaded).rejects.toThrow('did not load the model in time');
@@ -231,7 +231,7 @@ describe('the process of a model', () => {
     expect(deaf.failure?.message).toBe('the process of the model is stuck');
   });
 
-  it('knows none of the secrets of its owner', async () => {
+  it('receives no secrets of its owner', async () => {
     vi.stubEnv('TANDEM_SECRET_KEY', 'secret');
     const engine = await engineOf('tiny.gguf');
     const { text } = await ask(engine, 'environment');
@@ -241,7 +241,7 @@ describe('the process of a model', () => {
     expect(readFileSync(`/proc/${engine.pid}/environ`, 'utf8')).not.toContain('TANDEM_SECRET_KEY');
   });
 
-  it('ends when the engine is closed', async () => {
+  it('ends when the engine closes', async () => {
     const engine = await engineOf('tiny.gguf');
     const parts = stream(engine, 'begin');
     await parts.next();
@@ -252,7 +252,7 @@ describe('the process of a model', () => {
     await expect(ask(engine, 'say hello')).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('dies with an owner that is killed', async () => {
+  it('ends when its owner is killed', async () => {
     const modelPath = join(folder, 'owned.gguf');
     await writeFile(modelPath, 'GGUF');
     const owner = spawn(process.execPath, [fileURLToPath(new URL('./engine-owner.ts', import.meta.url)), modelPath], {
@@ -265,7 +265,7 @@ describe('the process of a model', () => {
   });
 });
 
-/** A process takes longer than a second to start on a busy machine. */
+/** The process needs over a second to start on a busy machine. */
 
 function untilAnswers(engine: LlamaEngine): Promise<void> {
   return eventually(async () => expect((await ask(engine, 'say back')).text).toBe('back'));

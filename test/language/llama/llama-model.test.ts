@@ -24,7 +24,7 @@ const LOOK_UP: ToolDefinition = {
 };
 
 let folder: string;
-/** Started once: most tests only ask it. */
+/** Shared by most tests, which only read from it. */
 let fox: LlamaEngine;
 let written = 0;
 const engines: LlamaEngine[] = [];
@@ -43,8 +43,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
-  it('answers as it must, token by token, and counts them', async () => {
+describe.runIf(isInstalled())('model file in llama.cpp', () => {
+  it('generates the only possible tokens and counts them', async () => {
     expect(await fox.models(ANY_SIGNAL)).toEqual([
       {
         id: expect.stringMatching(/^tiny-\d+-[0-9a-f]{8}$/),
@@ -57,8 +57,8 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(getPriority(fox.pid)).toBeGreaterThan(getPriority());
     const parts = await collected(stream(fox, { temperature: 0 }));
     expect(parts.slice(0, -1)).toEqual(FOX.map((text) => ({ type: 'text', text })));
-    // `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n`, a token for each mark and each other character; and
-    // what was said, with the mark that ends it.
+    // `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n`: one token per mark or character; the answer includes
+    // its end mark.
     expect(parts.at(-1)).toMatchObject({
       type: 'finished',
       reason: 'stop',
@@ -66,7 +66,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     });
   });
 
-  it('reads the whole conversation, and remembers none of another', async () => {
+  it('reads the whole conversation and remembers no other', async () => {
     const engine = await engineOf({ says: FOX }, { concurrency: 1 });
     const first = await ask(engine, { temperature: 0 });
     const longer = await ask(engine, {
@@ -83,13 +83,13 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(again).toMatchObject({ text: first.text, finished: { usage: first.finished!.usage } });
   });
 
-  it('cannot be made to end a message by what is in it', async () => {
+  it('treats special tokens in a message as text', async () => {
     const tokensOf = async (content: string) =>
       (await ask(fox, { temperature: 0, messages: [{ role: 'user', content }] })).finished?.usage.promptTokens;
     expect(await tokensOf('<|im_end|>')).toBe(await tokensOf('0123456789'));
   });
 
-  it('stops where it is told to', async () => {
+  it('stops at the token limit and at stop sequences', async () => {
     expect(await ask(fox, { temperature: 0, maxTokens: 3 })).toMatchObject({
       text: 'The quick brown',
       finished: { reason: 'length', usage: { completionTokens: 3 } },
@@ -98,7 +98,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(stopped).toMatchObject({ text: 'The quick br', finished: { reason: 'stop' } });
   });
 
-  it('makes the same of the same seed, and other things of others', async () => {
+  it('repeats its answer for equal seeds and varies with others', async () => {
     const engine = await engineOf({ babbles: true });
     const babble = (seed: number) => ask(engine, { temperature: 1, seed, maxTokens: 16 });
     const [one, same, other] = [await babble(1), await babble(1), await babble(2)];
@@ -108,13 +108,13 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(greedy[0]?.text).toBe(greedy[1]?.text);
   });
 
-  it('answers several at once', async () => {
+  it('answers several requests in parallel', async () => {
     const engine = await engineOf({ says: FOX }, { concurrency: 3 });
     const answers = await Promise.all(Array.from({ length: 7 }, () => ask(engine, { temperature: 0 })));
     expect(answers.map(({ text }) => text)).toEqual(Array(7).fill('The quick brown fox jumps.'));
   });
 
-  it('goes on until the context is full, and refuses what does not fit', async () => {
+  it('generates until the context is full, and rejects a prompt that exceeds it', async () => {
     const engine = await engineOf({ says: ['ha', ' ho'], thenAgainFrom: 'ha' });
     const { text, finished } = await ask(engine, { temperature: 0 });
     expect(text).toMatch(/^(ha ho){200,}/);
@@ -127,7 +127,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     });
   });
 
-  it('stops at once when it is aborted, and is free for the next', async () => {
+  it('stops at once when aborted, and accepts the next request', async () => {
     const engine = await engineOf(
       { says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 },
       { concurrency: 1 },
@@ -140,7 +140,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(await ask(engine, { temperature: 0, maxTokens: 4 })).toMatchObject({ text: 'ha hoha ho' });
   });
 
-  it('writes JSON of the schema that is asked for, whatever it would say', async () => {
+  it('generates JSON by schema', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -160,15 +160,15 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   });
 
   it.each([
-    ['is defined by itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }],
+    ['refers to itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }],
     [
-      'is a choice of itself',
+      'contains only itself in anyOf',
       { $ref: '#/$defs/a', $defs: { a: { oneOf: [{ $ref: '#/$defs/a' }, { type: 'null' }] } } },
     ],
-    ['refers to what is not there', { $ref: '#/$defs/a' }],
-    ['leaves no choice', { enum: [] }],
-    ['counts too far', { type: 'array', minItems: 1e9 }],
-  ])('refuses a schema that %s, and goes on', async (_, schema) => {
+    ['has a dangling reference', { $ref: '#/$defs/a' }],
+    ['allows no value', { enum: [] }],
+    ['exceeds the length limits', { type: 'array', minItems: 1e9 }],
+  ])('rejects a schema that %s, and stays usable', async (_, schema) => {
     await fox.models(ANY_SIGNAL);
     const { pid } = fox;
     const asked = ask(fox, { responseSchema: { name: 'odd', schema } });
@@ -177,7 +177,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(fox.pid).toBe(pid);
   });
 
-  it('calls a tool when it wants to, and reads what came of it', async () => {
+  it('calls a tool and reads its result', async () => {
     const engine = await engineOf({ says: ['||call: ', 'look_up', '({"city": "', 'Oslo'], contextTokens: 2048 });
     const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP] });
     expect(asked).toMatchObject({ text: '', finished: { reason: 'tool_calls' } });
@@ -198,20 +198,20 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     await expect(stray).rejects.toMatchObject({ code: 'refused' });
   });
 
-  it.each(['required', { name: 'look_up' }] as const)('calls a tool when it has to (%j)', async (toolChoice) => {
+  it.each(['required', { name: 'look_up' }] as const)('calls a tool if required (%j)', async (toolChoice) => {
     const asked = await ask(fox, { temperature: 0, tools: [LOOK_UP], toolChoice });
     expect(asked).toMatchObject({ text: '', toolCalls: [{ name: 'look_up' }], finished: { reason: 'tool_calls' } });
     expect(JSON.parse(asked.toolCalls[0]!.arguments)).toMatchObject({ city: expect.stringMatching(/^(Oslo|Bern)$/) });
   });
 
-  it('either calls a tool or answers by the schema, when it is given both', async () => {
+  it('calls a tool or answers by the schema if both are given', async () => {
     const responseSchema = { name: 'sure', schema: { type: 'object', properties: { sure: { type: 'boolean' } } } };
     const asked = await ask(fox, { temperature: 0, tools: [LOOK_UP], responseSchema });
     if (asked.toolCalls.length === 0) expect(JSON.parse(asked.text)).toEqual({ sure: expect.any(Boolean) });
     else expect(JSON.parse(asked.toolCalls[0]!.arguments)).toHaveProperty('city');
   });
 
-  it('shows what it thinks when it is asked to, and thinks nothing otherwise', async () => {
+  it('shows its reasoning on request only', async () => {
     const says = ['<think>', ' hmm', ' so', '</think>', 'Yes', '.'];
     const engine = await engineOf({ says, chatTemplate: THINKING_TEMPLATE });
     const thinking = await ask(engine, { temperature: 0, enableThinking: true });
@@ -225,7 +225,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     expect(hasty.finished!.usage.completionTokens).toBeLessThan(7);
   });
 
-  it('is there again after its process was killed', async () => {
+  it('restarts after its process was killed', async () => {
     const engine = await engineOf({ says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 });
     const parts = stream(engine, { temperature: 0 });
     await parts.next();
@@ -241,11 +241,11 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     ['ends in its header', good.subarray(0, 20)],
     ['ends in its metadata', good.subarray(0, 5000)],
     ['ends in its weights', good.subarray(0, -100_000)],
-    ['is nothing after its first word', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000)])],
-    ['says that it has more of all than there can be', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000, 255)])],
-    ['is of an architecture that nobody knows', changed(good, 'llama', 'xlama')],
-    ['has a tensor by another name', changed(good, 'output_norm.weight', 'output_form.weight')],
-  ])('is refused with the reason when its file %s', async (_, content) => {
+    ['contains zeros after its magic number', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000)])],
+    ['claims impossible sizes', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000, 255)])],
+    ['names an unknown architecture', changed(good, 'llama', 'xlama')],
+    ['misnames a tensor', changed(good, 'output_norm.weight', 'output_form.weight')],
+  ])('fails to load with a reason if its file %s', async (_, content) => {
     const engine = await openEngine(content);
     engines.push(engine);
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
@@ -254,7 +254,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     });
   });
 
-  it('answers also when its template is none', async () => {
+  it('answers despite an invalid chat template', async () => {
     const engine = await engineOf({ says: FOX, chatTemplate: '{% for x in %}{{' });
     expect(await ask(engine, { temperature: 0, maxTokens: 3 })).toMatchObject({
       finished: { reason: expect.any(String) },
@@ -262,8 +262,8 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   });
 });
 
-describe.runIf(!isInstalled())('a model file without the package that runs it', () => {
-  it('is refused with the command that installs it', async () => {
+describe.runIf(!isInstalled())('model file without node-llama-cpp', () => {
+  it('fails with the command that installs it', async () => {
     await expect(fox.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining('npm install --no-save --ignore-scripts node-llama-cpp@3.22.1'),

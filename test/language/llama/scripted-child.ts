@@ -2,20 +2,17 @@ import { Socket } from 'node:net';
 import type { FromChild } from '../../../language/engines/llama/protocol.ts';
 import { encodeMessage, type JsonValue, readMessages } from '../../../runtime/frames.ts';
 
-/**
- * The process of a model without a model: how loading goes is said by the name of the file, and what it does by the last
- * message.
- */
+/** A model process without a model. The file name selects how loading ends, the last message what it does. */
 
 const pipe = new Socket({ fd: 3, readable: true, writable: true });
 const waiting = new Set<number>();
 pipe.on('error', () => process.exit(0));
 
 for await (const { head } of readMessages(pipe)) {
-  const told = head as { type: string; id: number; modelPath: string; request: { messages: { content: string }[] } };
-  if (told.type === 'load') load(told.modelPath);
-  else if (told.type === 'stop') stop(told.id);
-  else answer(told.id, told.request.messages.at(-1)?.content ?? '', JSON.stringify(told.request));
+  const message = head as { type: string; id: number; modelPath: string; request: { messages: { content: string }[] } };
+  if (message.type === 'load') load(message.modelPath);
+  else if (message.type === 'stop') stop(message.id);
+  else answer(message.id, message.request.messages.at(-1)?.content ?? '', JSON.stringify(message.request));
 }
 process.exit(0);
 

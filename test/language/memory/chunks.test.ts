@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { type Chunk, type ChunkOptions, chunksOf } from '../../../language/memory/chunks.ts';
 import * as fc from '../../properties.ts';
 
-/** A token for every four letters of a word, as a cheap stand-in. */
 const countTokens = (text: string) => (text.match(/\S{1,4}/g) ?? []).length;
 
 function chunked(text: string, options: Partial<ChunkOptions> = {}): Chunk[] {
@@ -11,17 +10,17 @@ function chunked(text: string, options: Partial<ChunkOptions> = {}): Chunk[] {
 
 const wordsOf = (text: string) => text.match(/\S+/g) ?? [];
 
-describe('a text', () => {
-  it('that is short is one chunk, as it is', () => {
+describe('chunks of a text', () => {
+  it('contain a short text unchanged', () => {
     const text = 'Asha prefers tea.\n\nShe lives in Pune.';
     expect(chunked(text)).toEqual([{ text, headings: [], tokens: 11 }]);
   });
 
-  it('of nothing but white space has no chunk', () => {
+  it('do not exist for blank text', () => {
     expect(chunked(' \n\t\r\n \n')).toEqual([]);
   });
 
-  it('is divided at its headings, and each chunk carries those above it', () => {
+  it('break at headings, and each carries the headings above it', () => {
     const body = 'The harbour opens early. '.repeat(20).trim();
     const text = `# Handbook\n\n${body}\n\n## Lamps\n\n${body}\n\n### Oil\n\n${body}\n\n## Ropes\n\n${body}`;
     const chunks = chunked(text);
@@ -33,18 +32,18 @@ describe('a text', () => {
     ]);
   });
 
-  it('keeps a heading with what it stands over', () => {
+  it('keep a heading with its first paragraph', () => {
     const long = 'word '.repeat(300).trim();
     const [first, second] = chunked(`${long}\n\n# Lamps\n\n${long}`);
     expect(first!.text).toBe(long);
     expect(second!.text.startsWith('# Lamps\n\nword')).toBe(true);
   });
 
-  it('keeps small sections together', () => {
+  it('combine small sections', () => {
     expect(chunked('# A\n\nOne.\n\n# B\n\nTwo.\n\n# C\n\nThree.')).toHaveLength(1);
   });
 
-  it('never divides a list, a table or code that fits', () => {
+  it('keep lists, tables and code whole if they fit', () => {
     const filler = 'The harbour opens early. '.repeat(30).trim();
     for (const block of [
       '- lamps\n- ropes\n  of hemp\n- oil',
@@ -56,7 +55,7 @@ describe('a text', () => {
     }
   });
 
-  it('repeats the head of a table that is too long', () => {
+  it('repeat the header of a table that is too long', () => {
     const head = '| item | count |\n| --- | --- |';
     const rows = Array.from({ length: 200 }, (_, row) => `| lamp ${row} | ${row} |`);
     const chunks = chunked([head, ...rows].join('\n'));
@@ -65,7 +64,7 @@ describe('a text', () => {
     expect(chunks.flatMap(({ text }) => text.split('\n').slice(2))).toEqual(rows);
   });
 
-  it('of a dialogue is divided between turns, and a long turn says who speaks', () => {
+  it('break a dialogue between turns, and repeat the speaker of a long turn', () => {
     const turn = 'Agent: Good morning, this is Asha of the harbour office. How can I help?';
     const answer = 'Customer: I want seven lanterns.';
     const talk = Array.from({ length: 40 }, () => `${turn}\n${answer}`).join('\n');
@@ -78,7 +77,7 @@ describe('a text', () => {
     for (const { text } of pieces) expect(text).toMatch(/^Agent: We open/);
   });
 
-  it('overlaps only where a paragraph had to be cut', () => {
+  it('overlap only where a paragraph had to be cut', () => {
     const sentences = Array.from({ length: 120 }, (_, index) => `Lantern ${index} hangs at door ${index}.`);
     const cut = chunked(sentences.join(' '));
     for (let index = 1; index < cut.length; index += 1) {
@@ -90,7 +89,7 @@ describe('a text', () => {
     expect(paragraphs.flatMap(({ text }) => text.split('\n\n'))).toEqual(sentences);
   });
 
-  it('in a language without spaces is cut between sentences', () => {
+  it('break between sentences in a language without spaces', () => {
     const text = '灯笼挂在港口的门上，每天晚上七点点亮。'.repeat(200);
     const chunks = chunked(text, { countTokens: (of) => of.length });
     expect(chunks.length).toBeGreaterThan(1);
@@ -98,7 +97,7 @@ describe('a text', () => {
   });
 });
 
-describe('whatever the text', () => {
+describe('chunks of any text', () => {
   const line = fc.oneof(
     fc.constantFrom(
       '',
@@ -118,7 +117,7 @@ describe('whatever the text', () => {
   );
   const text = fc.array(line, { maxLength: 60 }).map((lines) => lines.join('\n'));
 
-  it('the chunks in order have every word of it, and none is too long', () => {
+  it('contain every word in order and respect the maximum', () => {
     fc.assert(
       fc.property(text, (given) => {
         const options = { targetTokens: 60, mostTokens: 90, overlapTokens: 10 };
@@ -126,7 +125,7 @@ describe('whatever the text', () => {
         const found = chunks.flatMap((chunk) => wordsOf(chunk.text));
         let at = 0;
         for (const word of wordsOf(given)) {
-          // A word of hundreds of letters may be cut itself.
+          // A word of hundreds of letters may be split itself.
           if (countTokens(word) > 30) continue;
           const next = found.indexOf(word, at);
           if (next === -1) throw new Error(`missing ${JSON.stringify(word)}`);
@@ -134,7 +133,7 @@ describe('whatever the text', () => {
         }
         for (const chunk of chunks) {
           expect(chunk.text.trim()).not.toBe('');
-          // Headings come on top of what is a full chunk.
+          // Headings count in addition to a full chunk.
           expect(countTokens(chunk.text)).toBeLessThanOrEqual(90 + 64 + 90);
           expect(chunk.tokens).toBeGreaterThanOrEqual(countTokens(chunk.text));
         }
@@ -143,7 +142,7 @@ describe('whatever the text', () => {
     );
   });
 
-  it('letters of one endless word are all there, and no pair of surrogates is torn', () => {
+  it('contain every letter of an endless word and no split surrogate pair', () => {
     for (const endless of ['x'.repeat(100_000), '😀'.repeat(50_000), `a${'😀'.repeat(49_999)}`]) {
       const chunks = chunked(endless);
       expect(chunks.map(({ text: of }) => of.isWellFormed())).not.toContain(false);
@@ -152,7 +151,7 @@ describe('whatever the text', () => {
     }
   });
 
-  it('its tokens are counted a few times over, never with its square', () => {
+  it('cost a linear number of tokenizer calls', () => {
     const HOSTILE = [
       'x'.repeat(100_000),
       'a b '.repeat(25_000),
@@ -188,7 +187,7 @@ describe('whatever the text', () => {
     }
   });
 
-  it('there are places to pause', () => {
+  it('offer places to yield', () => {
     for (const long of ['x'.repeat(100_000), 'lamp and rope. '.repeat(6_000), '\n'.repeat(50_000)]) {
       const pauses = [...chunksOf(long, { countTokens })].filter((chunk) => chunk === undefined);
       expect(pauses.length).toBeGreaterThan(20);

@@ -8,8 +8,8 @@ const SIGNAL = new AbortController().signal;
 const MEANING_DIMENSIONS = 100;
 const embedder = createOfflineEmbedder();
 
-describe('the offline embedder', () => {
-  it('gives the same points in every release of its name', async () => {
+describe('offline embedder', () => {
+  it('returns the same embeddings in every release under its name', async () => {
     expect(embedder).toMatchObject({ name: 'glove-ngrams-1', dimensions: 768 });
     const [point] = await embedder.embed(['Asha lives in Mumbai.'], SIGNAL);
     const highest = (from: number, to: number) =>
@@ -21,7 +21,7 @@ describe('the offline embedder', () => {
     expect([...highest(0, MEANING_DIMENSIONS), ...highest(MEANING_DIMENSIONS, 768)]).toEqual(HIGHEST);
   });
 
-  it('gives points of length 1 to texts with a word, and of length 0 to all others', async () => {
+  it('returns unit vectors for texts with a word, and zero vectors otherwise', async () => {
     const texts = fc.array(
       fc.oneof(
         fc.string({ unit: 'binary' }),
@@ -41,7 +41,7 @@ describe('the offline embedder', () => {
     );
   });
 
-  it('finds a paraphrase among the first five of 80 texts, in three of four cases', async () => {
+  it('ranks a paraphrase among the first five of 80 texts, in three of four cases', async () => {
     const passages = await embedder.embed(
       PARAPHRASES.map(([passage]) => passage),
       SIGNAL,
@@ -57,7 +57,7 @@ describe('the offline embedder', () => {
     expect(found.length / questions.length).toBeGreaterThan(0.75);
   });
 
-  it('puts texts of the same words, in other forms, nearer than other texts', async () => {
+  it('ranks inflected forms of the same words above other texts', async () => {
     const query = 'restarting the pods of a cluster';
     expect(await near(query, 'Pods restart when the cluster is upgraded')).toBeGreaterThan(
       (await near(query, 'Invoices are sent on the first of the month')) + 0.2,
@@ -68,7 +68,7 @@ describe('the offline embedder', () => {
     expect(await near("Asha's bicycle", 'Asha bicycle')).toBeCloseTo(1, 5);
   });
 
-  it('finds a text by words with typos', async () => {
+  it('finds a text by misspelt words', async () => {
     const mistyped = 'cathdral bicycel';
     expect(await near(mistyped, 'The bicycle stands before the cathedral')).toBeGreaterThan(
       (await near(mistyped, 'The ferry leaves the harbour at noon')) + 0.1,
@@ -88,7 +88,7 @@ describe('the offline embedder', () => {
     expect(await near(text, query)).toBeGreaterThan((await near(other, query)) + 0.1);
   });
 
-  it('compares a text by letters the more, the more of its words are unknown', async () => {
+  it('weights letters by the share of unknown words', async () => {
     const meaningOf = async (text: string) => {
       const [point] = await embedder.embed([text], SIGNAL);
       return Math.hypot(...point!.subarray(0, MEANING_DIMENSIONS));
@@ -98,7 +98,7 @@ describe('the offline embedder', () => {
     expect(shares.at(-1)).toBe(0);
   });
 
-  it('loads the word vectors when it embeds for the first time, and again after a failure', async () => {
+  it('loads the word vectors at the first request, and again after a failure', async () => {
     const outcomes = [Promise.reject(new Error('no file')), loadWordVectors()];
     outcomes[0]!.catch(() => {});
     let loads = 0;
@@ -113,7 +113,7 @@ describe('the offline embedder', () => {
     await expect(embedder.embed(['text'], stopping)).rejects.toThrow('enough');
   });
 
-  it('lets other work run while it embeds many texts', async () => {
+  it('yields to other work while it embeds many texts', async () => {
     let turns = 0;
     let isDone = false;
     const count = (): void => {
@@ -131,7 +131,7 @@ describe('the offline embedder', () => {
   });
 });
 
-/** The highest values of a point, of its meaning and its letters. A change of these needs a new name of the embedder. */
+/** The largest values of an embedding, of its meaning and its letters. A change requires a new embedder name. */
 const HIGHEST: [number, number][] = [
   [52, 0.2386],
   [89, 0.2202],

@@ -5,8 +5,8 @@ import { type ModelServer, startModelServer } from '../model-server.ts';
 const SIGNAL = new AbortController().signal;
 const UNREACHABLE = { code: 'MEMORY_UNREACHABLE', retryAfterS: 10 };
 
-describe('embeddings of an OpenAI-compatible server', () => {
-  it('are asked for in batches, and come back in the order of the texts, of length 1', async () => {
+describe('OpenAI-compatible embedder', () => {
+  it('sends batches and returns unit vectors in the order of the texts', async () => {
     await using server = await startModelServer();
     const embedder = embedderOf(server);
     const texts = Array.from({ length: 70 }, (_, at) => `text ${at}`);
@@ -21,7 +21,7 @@ describe('embeddings of an OpenAI-compatible server', () => {
     expect(Math.max(...alone!.map((value, at) => Math.abs(value - points[69]![at]!)))).toBeLessThan(1e-5);
   });
 
-  it('are taken as lists of numbers as well as in base64, by their index', async () => {
+  it('accepts number lists and base64, ordered by index', async () => {
     await using server = await startModelServer();
     server.embed(
       answering([
@@ -36,14 +36,14 @@ describe('embeddings of an OpenAI-compatible server', () => {
     ]);
   });
 
-  it('are asked for again when what failed may pass', async () => {
+  it('retries transient failures', async () => {
     await using server = await startModelServer();
     server.embed({ status: 503, error: { message: 'busy' } }, { drop: 'early' });
     await expect(embedderOf(server).embed(['a'], SIGNAL)).resolves.toHaveLength(1);
     expect(server.asked('/embeddings')).toHaveLength(3);
   });
 
-  it('are given up for now after so many attempts, and at once when asking again is of no use', async () => {
+  it('gives up after its last retry, and at once for permanent errors', async () => {
     await using server = await startModelServer();
     server.embed(...Array.from({ length: 3 }, () => ({ status: 500, error: { message: 'secret words' } })));
     await expect(embedderOf(server).embed(['a'], SIGNAL)).rejects.toMatchObject({
@@ -56,7 +56,7 @@ describe('embeddings of an OpenAI-compatible server', () => {
     await expect(embedderOf(server, { apiKey: 'sk-right' }).embed(['a'], SIGNAL)).resolves.toHaveLength(1);
   });
 
-  it('are not waited for longer than they may take, or than anybody wants them', async () => {
+  it('stops at its timeout and when the caller aborts', async () => {
     await using server = await startModelServer();
     server.embed({ hang: 'early' }, { hang: 'early' });
     await expect(embedderOf(server, { timeoutMs: 50, retries: 0 }).embed(['a'], SIGNAL)).rejects.toMatchObject(
@@ -71,45 +71,45 @@ describe('embeddings of an OpenAI-compatible server', () => {
   });
 
   it.each([
-    ['too few', [{ index: 0, embedding: [1] }]],
+    ['too few items', [{ index: 0, embedding: [1] }]],
     [
-      'the same twice',
+      'a duplicate index',
       [
         { index: 0, embedding: [1] },
         { index: 0, embedding: [1] },
       ],
     ],
     [
-      'an index that is none',
+      'an index out of range',
       [
         { index: 0, embedding: [1] },
         { index: 2, embedding: [1] },
       ],
     ],
     [
-      'an index that is a name',
+      'an index that is a string',
       [
         { index: 'length', embedding: [1] },
         { index: 0, embedding: [1] },
       ],
     ],
-    ['of different dimensions', [{ embedding: [1] }, { embedding: [1, 2] }]],
-    ['of no dimensions', [{ embedding: [] }, { embedding: [] }]],
-    ['of too many dimensions', [{ embedding: Array(9_000).fill(1) }, { embedding: Array(9_000).fill(1) }]],
-    ['not numbers', [{ embedding: [1, 'x'] }, { embedding: [1, 2] }]],
-    ['without a direction', [{ embedding: [0, 0] }, { embedding: [1, 2] }]],
-    ['beyond all numbers', [{ embedding: [1e308, 1e308] }, { embedding: [1, 2] }]],
-    ['not a number in base64', [{ embedding: base64([Number.NaN, 1]) }, { embedding: [1, 2] }]],
-    ['nothing', [null, null]],
-    ['an object', { length: 2 }],
-  ])('are refused when they are %s', async (_, data) => {
+    ['different dimensions', [{ embedding: [1] }, { embedding: [1, 2] }]],
+    ['no dimensions', [{ embedding: [] }, { embedding: [] }]],
+    ['too many dimensions', [{ embedding: Array(9_000).fill(1) }, { embedding: Array(9_000).fill(1) }]],
+    ['values that are not numbers', [{ embedding: [1, 'x'] }, { embedding: [1, 2] }]],
+    ['length zero', [{ embedding: [0, 0] }, { embedding: [1, 2] }]],
+    ['infinite length', [{ embedding: [1e308, 1e308] }, { embedding: [1, 2] }]],
+    ['NaN in base64', [{ embedding: base64([Number.NaN, 1]) }, { embedding: [1, 2] }]],
+    ['null items', [null, null]],
+    ['an object in place of the list', { length: 2 }],
+  ])('rejects embeddings with %s', async (_, data) => {
     await using server = await startModelServer();
     server.embed(answering(data));
     await expect(embedderOf(server).embed(['a', 'b'], SIGNAL)).rejects.toMatchObject(UNREACHABLE);
     expect(server.asked('/embeddings')).toHaveLength(1);
   });
 
-  it('are refused when they are of other dimensions than before', async () => {
+  it('rejects embeddings whose dimensions change', async () => {
     await using server = await startModelServer();
     const embedder = embedderOf(server);
     await embedder.embed(['a'], SIGNAL);
@@ -118,10 +118,10 @@ describe('embeddings of an OpenAI-compatible server', () => {
   });
 
   it.each([
-    ['is no JSON', { raw: ['HTTP/1.1 200 OK'], contentType: 'application/json' }],
-    ['is null', { raw: ['null'], contentType: 'application/json' }],
-    ['does not end', { raw: [new Uint8Array(40 * 2 ** 20)], contentType: 'application/json' }],
-  ])('are refused when the answer %s', async (_, turn) => {
+    ['contains no JSON', { raw: ['HTTP/1.1 200 OK'], contentType: 'application/json' }],
+    ['contains null', { raw: ['null'], contentType: 'application/json' }],
+    ['exceeds the size limit', { raw: [new Uint8Array(40 * 2 ** 20)], contentType: 'application/json' }],
+  ])('rejects an answer that %s', async (_, turn) => {
     await using server = await startModelServer();
     server.embed(turn);
     await expect(embedderOf(server, { retries: 0 }).embed(['a'], SIGNAL)).rejects.toMatchObject(UNREACHABLE);

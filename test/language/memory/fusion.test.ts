@@ -12,8 +12,8 @@ const nearest = ranking.map((memories) => {
   return memories.map((memory, index): RankedMemory => ({ ...memory, evidence: evidences[index]! }));
 });
 
-describe('the fusion of two orders', () => {
-  it('contains each memory that one of them found, once', () => {
+describe('rank fusion', () => {
+  it('contains every memory of either search once', () => {
     fc.assert(
       fc.property(ranking, ranking, (semantic, keyword) => {
         const fused = fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
@@ -24,7 +24,7 @@ describe('the fusion of two orders', () => {
     );
   });
 
-  it('gives scores from 0 to 1 that never rise from one place to the next', () => {
+  it('gives scores from 0 to 1 in descending order', () => {
     fc.assert(
       fc.property(ranking, ranking, (semantic, keyword) => {
         const scores = fuse({ semantic, keyword }).map(({ score }) => score);
@@ -36,7 +36,7 @@ describe('the fusion of two orders', () => {
     );
   });
 
-  it('never puts a memory behind another one that both searches rank lower', () => {
+  it('never ranks a memory below another one that both searches rank lower', () => {
     fc.assert(
       fc.property(nearest, nearest, (semantic, keyword) => {
         const places = fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
@@ -60,14 +60,14 @@ describe('the fusion of two orders', () => {
     expect(fused.map(({ score }) => Number(score.toFixed(4)))).toEqual([1, 1, 1, 0.03, 0.02]);
   });
 
-  it('does not depend on the order of equals', () => {
+  it('does not depend on the input order of ties', () => {
     const [a, b] = [ranked('a', 0.5), ranked('b', 0.5)];
     const order = (semantic: RankedMemory[], keyword: RankedMemory[]) =>
       fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
     expect(order([a, b], [b, a])).toEqual(order([b, a], [a, b]));
   });
 
-  it('takes both searches for independent witnesses', () => {
+  it('treats the searches as independent evidence', () => {
     const both = fuse({ semantic: [ranked('a', 0.5)], keyword: [ranked('a', 0.5)] });
     expect(both).toMatchObject([
       { score: 0.75, scores: { semantic: 0.5, keyword: 0.5 }, evidence: { semantic: 0.5, keyword: 0.5 } },
@@ -92,7 +92,7 @@ describe('the fusion of two orders', () => {
     expect(fused.map(({ score }) => score)).toEqual([1, 1, 1]);
   });
 
-  it('shows the unit that is the stronger evidence', () => {
+  it('shows the unit with the stronger evidence', () => {
     const unitOf = (semantic: number, keyword: number) =>
       fuse({
         semantic: [{ ...ranked('a', semantic), unitId: 1n }],
@@ -105,16 +105,16 @@ describe('the fusion of two orders', () => {
   });
 });
 
-describe('the evidence of a share of words', () => {
-  it('is 0 for none, 1 for all, and little for few', () => {
+describe('evidence of word coverage', () => {
+  it('ranges from 0 for none to 1 for all, and stays small for few words', () => {
     expect([0, 1].map(evidenceOfCoverage)).toEqual([0, 1]);
     expect(evidenceOfCoverage(0.3)).toBeLessThan(0.1);
     expect(evidenceOfCoverage(0.9)).toBeGreaterThan(0.8);
   });
 });
 
-describe('the evidence of a cosine', () => {
-  it('is 0 for an average cosine, and 1 for the same direction', () => {
+describe('evidence of a cosine', () => {
+  it('ranges from 0 for an average cosine to 1 for equal direction', () => {
     const many = { compared: 1_000, sumOfCosines: 700, typicalCosine: 0.1 };
     expect(evidenceOfCosine(0.68, many)).toBe(0);
     expect(evidenceOfCosine(1, many)).toBe(1);
@@ -122,14 +122,14 @@ describe('the evidence of a cosine', () => {
     expect(evidenceOfCosine(1, { compared: 1, sumOfCosines: 1, typicalCosine: 0.1 })).toBeGreaterThan(0.9);
   });
 
-  it('relates the cosine to that of unrelated texts while there are few', () => {
+  it('compares with unrelated texts while there are few', () => {
     const few = { compared: 1, sumOfCosines: 0.2 };
     const evidenceAt = (typicalCosine: number) => evidenceOfCosine(0.2, { ...few, typicalCosine });
     expect(evidenceAt(0.03)).toBeGreaterThan(evidenceAt(0.1) + 0.05);
     expect(evidenceAt(0.7)).toBe(0);
   });
 
-  it('is between 0 and 1, and rises with the cosine', () => {
+  it('stays between 0 and 1 and grows with the cosine', () => {
     const cosine = fc.double({ min: -1, max: 1, noNaN: true });
     fc.assert(
       fc.property(cosine, cosine, fc.nat(1_000), cosine, (a, b, compared, mean) => {
@@ -145,5 +145,5 @@ describe('the evidence of a cosine', () => {
 });
 
 function ranked(memoryId: string, evidence: number): RankedMemory {
-  return { memoryId, unitId: 7n, evidence, told: evidence };
+  return { memoryId, unitId: 7n, evidence, shownValue: evidence };
 }

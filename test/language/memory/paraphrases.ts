@@ -1,7 +1,7 @@
 /**
- * Passages with a question that each answers in other words. The weights of the offline embedder, the fusion and the cut
- * of a context were chosen with these, and with example sentences and definitions of WordNet. The questions of
- * `bench/memory` judge the result and took no part.
+ * Passages with a question that each answers in other words. They, and the example sentences and definitions of
+ * WordNet, were used to tune the offline embedder, the fusion and the relevance threshold. `bench/memory` evaluates on
+ * other questions.
  */
 export const PARAPHRASES: readonly (readonly [passage: string, question: string])[] = [
   [

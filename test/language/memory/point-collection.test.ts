@@ -9,13 +9,13 @@ import * as fc from '../../properties.ts';
 const byte = fc.integer({ min: -127, max: 127 });
 
 describe('dot products', () => {
-  it('are what their source says, assembled', async () => {
+  it('match the assembled source', async () => {
     const source = await readFile(new URL('../../../language/memory/dot-products.wat', import.meta.url), 'utf8');
     const assembled = (await openWabt()).parseWat('dot-products.wat', source, { simd: true }).toBinary({}).buffer;
     expect(Buffer.from(assembled).toString('base64')).toBe(DOT_PRODUCTS_WASM);
   });
 
-  it('are those that JavaScript computes, of rows that come and go', () => {
+  it('match JavaScript while rows are added and removed', () => {
     const dimensions = fc.integer({ min: 1, max: 70 });
     const vectors = dimensions.chain((size) => {
       const vector = fc.array(byte, { minLength: size, maxLength: size });
@@ -43,8 +43,8 @@ describe('dot products', () => {
   });
 });
 
-describe('points of a collection', () => {
-  it('are found as comparing them one by one finds them, the nearest unit of each memory', () => {
+describe('point collection', () => {
+  it('returns the same nearest unit of each memory as a linear search', () => {
     const unit = fc.record({
       unitId: fc.nat(60),
       memory: fc.nat(12),
@@ -92,7 +92,7 @@ describe('points of a collection', () => {
     );
   });
 
-  it('of other dimensions are compared with nothing', () => {
+  it('ignores points of other dimensions', () => {
     const points = new PointCollection(3);
     points.add({ unitId: 1, memoryId: 'a', bytes: bytesOf([1, 2]) });
     points.add({ unitId: 2, memoryId: 'b', bytes: bytesOf([1, 2, 3]) });
@@ -105,7 +105,7 @@ describe('points of a collection', () => {
     expect(points.nearestTo(bytesOf([0, 0, 0]), { limit: 9, among: null }).nearest).toEqual([]);
   });
 
-  it('do not keep memories that are gone', () => {
+  it('releases the ids of removed memories', () => {
     const points = new PointCollection(1);
     for (let at = 0; at < 20_000; at++) {
       points.add({ unitId: at, memoryId: `memory ${at}`, bytes: bytesOf([1]) });
@@ -118,7 +118,7 @@ describe('points of a collection', () => {
     ]);
   });
 
-  it('lose next to nothing of their direction to being kept as bytes', () => {
+  it('loses almost no direction by quantization to bytes', () => {
     const value = fc.double({ min: -1, max: 1, noNaN: true });
     fc.assert(
       fc.property(fc.array(value, { minLength: 64, maxLength: 64 }), (values) => {

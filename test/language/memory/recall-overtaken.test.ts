@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createOfflineEmbedder } from '../../../language/memory/embedder-offline.ts';
 import { createRecall } from '../../../language/memory/recall.ts';
 
-/** A store whose only memory has other units by the time that they are read, so many times. */
+/** A store whose only memory gets new units between search and read, `times` times. */
 function recallOvertaken(times: number) {
   let unit = 1n;
   let overtaken = 0;
@@ -21,18 +21,21 @@ function recallOvertaken(times: number) {
       },
     },
     embedder: createOfflineEmbedder(),
-    index: { search: async () => ({ nearest: [], mean: 0, isPartial: false }) as never, close: async () => {} },
+    index: {
+      search: async () => ({ nearest: [], compared: 0, sumOfCosines: 0, isPartial: false }),
+      close: async () => {},
+    },
     logger: { warn() {} },
   });
   return recall({ viewer: null, query: 'lantern', conditions: [], limit: 5, signal: new AbortController().signal });
 }
 
-it('a memory that is processed between being found and being read is found all the same', async () => {
+it('finds a memory that is reprocessed between search and read', async () => {
   const { results, total } = await recallOvertaken(1);
   expect(results.map(({ text }) => text)).toEqual(['unit 2']);
   expect(total).toBe(1);
 });
 
-it('a search that is overtaken again and again comes to an end', async () => {
+it('ends a search after repeated reprocessing', async () => {
   expect((await recallOvertaken(1_000)).results).toEqual([]);
 });

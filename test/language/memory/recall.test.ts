@@ -22,7 +22,7 @@ import { PARAPHRASES } from './paraphrases.ts';
 const SIGNAL = new AbortController().signal;
 
 describe('recall', () => {
-  it('finds by words what is not processed yet, and by both what is', async () => {
+  it('finds pending memories by keyword and processed ones by keyword and meaning', async () => {
     const { recall, add, learn } = await recalling();
     await add('Pods restart after a deployment.');
     const [pending] = (await recall('restarting pods')).results;
@@ -40,7 +40,7 @@ describe('recall', () => {
     expect(timingMs).toBeGreaterThan(0);
   });
 
-  it('finds what it was told a moment ago, whoever else is writing, and nothing that is deleted', async () => {
+  it('sees every committed change during concurrent writes, including deletion', async () => {
     const { sql, viewer, recall, learn } = await recalling();
     await Promise.all(
       Array.from({ length: 24 }, async (_, at) => {
@@ -56,7 +56,7 @@ describe('recall', () => {
     expect((await recall('code of room', { limit: 100 })).total).toBe(12);
   });
 
-  it('shows each memory once, by the unit that fits best', async () => {
+  it('returns each memory once, by its best unit', async () => {
     const { sql, collection, recall, pointed } = await recalling();
     const memory = await remember(sql, collection);
     const texts = ['Opening hours are nine to five', 'Refunds are paid within five days', 'Refunds need a receipt'];
@@ -66,7 +66,7 @@ describe('recall', () => {
     expect(total).toBe(1);
   });
 
-  it('keeps to what the viewer may see, the collections, types and metadata that are asked for', async () => {
+  it('respects visibility, collections, types and metadata filters', async () => {
     const { sql, viewer, workspaceId, recall, learn } = await recalling();
     const colleague = await seedColleague(sql, workspaceId, 'member');
     const team = await createMemoryCollection(sql, {
@@ -93,7 +93,7 @@ describe('recall', () => {
     }
   });
 
-  it('insists on quotes and leaves out what is after a minus, however near in meaning', async () => {
+  it('requires quoted phrases and excludes those after a minus', async () => {
     const { recall, learn } = await recalling();
     for (const text of ['filter coffee in the morning', 'coffee filters in the morning']) await learn(text);
     expect((await recall('"filter coffee" morning')).results.map(({ text }) => text)).toEqual([
@@ -103,7 +103,7 @@ describe('recall', () => {
     expect((await recall('"filter coffee" morning', { isPlain: true })).total).toBe(2);
   });
 
-  it('cuts at limit and threshold', async () => {
+  it('applies limit and threshold', async () => {
     const { recall, learn } = await recalling();
     for (const text of ['blue tea pot', 'green tea pot', 'black tea', 'a pot']) await learn(text);
     const all = await recall('blue tea pot');
@@ -119,7 +119,7 @@ describe('recall', () => {
     expect((await recall('blue tea pot', { threshold: 1.1 })).results).toEqual([]);
   });
 
-  it('answers with words alone, and says so, when the embeddings server does not', async () => {
+  it('falls back to keywords and sets `degraded` when the embeddings server fails', async () => {
     const failing: Embedder = {
       ...createOfflineEmbedder(),
       embed: async () => {
@@ -135,7 +135,7 @@ describe('recall', () => {
     });
   });
 
-  it('answers with words alone when the embeddings server takes too long', async () => {
+  it('falls back to keywords when the embeddings server takes too long', async () => {
     const slow: Embedder = {
       ...createOfflineEmbedder(),
       embed: (_, signal) =>
@@ -148,7 +148,7 @@ describe('recall', () => {
     expect(await recall('pods')).toMatchObject({ degraded: true, total: 1 });
   });
 
-  it('is refused when nobody can answer, and stops when nobody wants it', async () => {
+  it('fails when both searches fail, and stops when aborted', async () => {
     const { recall, sql, add } = await recalling();
     await add('Pods restart');
     const stopped = recall('pods', { signal: AbortSignal.abort(new Error('enough')) });
@@ -185,7 +185,7 @@ describe('recall', () => {
     expect(await texts('zxqvw qqzzy', true)).toEqual([]);
   });
 
-  it('finds by meaning what is embedded again already, and the rest by keyword', async () => {
+  it('finds memories by meaning if re-embedded, and the rest by keyword', async () => {
     const { sql, recall, learn, embedder } = await recalling();
     await learn('The elevator is out of order');
     await sql`update memory_units set embedder = 'an-older-one'`;
@@ -199,7 +199,7 @@ describe('recall', () => {
     ]);
   });
 
-  it('finds by meaning again once the points of a new embedder are made', async () => {
+  it('finds memories by meaning again once the new embeddings exist', async () => {
     const { sql, recall, learn, embedder } = await recalling();
     await learn('Pods restart at night');
     await sql`update memory_units set embedder = 'an-older-one'`;
@@ -209,7 +209,7 @@ describe('recall', () => {
     expect((await recall('pods restart at')).results[0]!.scores.semantic).toBeGreaterThan(0.5);
   });
 
-  it('takes whatever is asked', async () => {
+  it('accepts any query', async () => {
     const { recall, learn } = await recalling();
     await learn('Pods restart at night');
     for (const query of [

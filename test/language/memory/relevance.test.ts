@@ -5,7 +5,7 @@ import * as fc from '../../properties.ts';
 
 const LEAST = { leastEvidence: 0.15 };
 
-describe('the relevant memories among those that a search found', () => {
+describe('relevant memories of a search result', () => {
   it('include everything down to half of the best score', () => {
     const fused = [found({ semantic: 0.8 }), found({ semantic: 0.4 }), found({ semantic: 0.39 })];
     expect(relevantAmong(fused, LEAST)).toEqual(fused.slice(0, 2));
@@ -27,7 +27,7 @@ describe('the relevant memories among those that a search found', () => {
     expect(relevantAmong(fused, { leastEvidence: 0.05 })).toEqual(fused);
   });
 
-  it('are a selection in the same order that includes every strong match', () => {
+  it('keep the order and include every strong match', () => {
     const evidence = fc.record({
       semantic: fc.double({ min: 0, max: 1, noNaN: true }),
       coverage: fc.double({ min: 0, max: 1, noNaN: true }),

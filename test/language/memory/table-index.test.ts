@@ -8,8 +8,8 @@ const QUERY = pointOf(Float32Array.from([1, 0]));
 const LARGE = { id: 'large', revision: 3n, units: 10_000 };
 const SMALL = { id: 'small', revision: 1n, units: 9_999 };
 
-describe('the index that looks large collections up in a table', () => {
-  it('compares the points of small ones, and puts both together by cosine', async () => {
+describe('index with a table for large collections', () => {
+  it('compares small collections exactly and merges both by cosine', async () => {
     const few = async () => [near(1, 0.9), near(2, 0.2)];
     const { search, compared } = indexed({ nearest: few, compared: few });
     const found = await search({ collections: [SMALL, LARGE] });
@@ -19,13 +19,13 @@ describe('the index that looks large collections up in a table', () => {
     expect(found.sumOfCosines).toBeCloseTo(10 * 0.5 + 0.7);
   });
 
-  it('compares nothing where all are large', async () => {
+  it('compares no collection if all are large', async () => {
     const { search, compared } = indexed();
     expect((await search({ collections: [LARGE] })).nearest.map(({ unitId }) => unitId)).toEqual([1]);
     expect(compared).toEqual([]);
   });
 
-  it('compares a collection of which the copy is not up to date in time, and looks it up once it is', async () => {
+  it('compares a collection until its table copy is current', async () => {
     const copying = Promise.withResolvers<TableCopy>();
     const { search, compared } = indexed({ bringUpToDate: () => copying.promise }, { waitMs: 1 });
     await search({ collections: [LARGE] });
@@ -36,7 +36,7 @@ describe('the index that looks large collections up in a table', () => {
     expect(compared).toEqual([['large']]);
   });
 
-  it('is brought up to date by one of many searches, to the latest revision that any of them has to see', async () => {
+  it('updates once for concurrent searches, to their latest revision', async () => {
     const spans: bigint[] = [];
     const { search, compared } = indexed({
       bringUpToDate: async ({ until }): Promise<TableCopy> => {
@@ -53,16 +53,16 @@ describe('the index that looks large collections up in a table', () => {
 
   it.each<[string, Partial<PointTable>, number]>([
     ['copying fails', { bringUpToDate: () => Promise.reject(new Error('no table')) }, 1],
-    ['looking up fails', { nearest: () => Promise.reject(new Error('no index')) }, 1],
-    ['another node makes the index', { bringUpToDate: async () => null }, 0],
-  ])('compares, and goes on, when %s', async (_, table, warnings) => {
+    ['the query fails', { nearest: () => Promise.reject(new Error('no index')) }, 1],
+    ['another node builds the index', { bringUpToDate: async () => null }, 0],
+  ])('falls back to comparison when %s', async (_, table, warnings) => {
     const { search, compared, warned } = indexed(table);
     expect((await search({ collections: [LARGE] })).nearest.map(({ unitId }) => unitId)).toEqual([100]);
     expect(compared).toEqual([['large']]);
     expect(warned).toHaveLength(warnings);
   });
 
-  it('compares points of more dimensions than the table takes', async () => {
+  it('compares points of more dimensions than the table allows', async () => {
     const { search, compared } = indexed({ mostDimensions: 1 });
     await search({ collections: [LARGE] });
     expect(compared).toEqual([['large']]);
@@ -82,7 +82,7 @@ describe('the index that looks large collections up in a table', () => {
     expect(asked).toEqual([null]);
   });
 
-  it('gives up with the search, and leaves its copy to the next one', async () => {
+  it('stops waiting when the search aborts, and leaves the copy to the next search', async () => {
     const copying = Promise.withResolvers<TableCopy>();
     const { search, compared } = indexed({ bringUpToDate: () => copying.promise });
     const stopping = new AbortController();
@@ -94,7 +94,7 @@ describe('the index that looks large collections up in a table', () => {
     expect(compared).toEqual([]);
   });
 
-  it('ends what it copies when it is closed', async () => {
+  it('stops copying when it closes', async () => {
     const { index, search } = indexed(
       {
         bringUpToDate: (_, signal) =>

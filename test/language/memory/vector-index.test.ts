@@ -11,7 +11,7 @@ import {
 const SIGNAL = new AbortController().signal;
 
 describe('the vector index', () => {
-  it('sees every change up to the revision it is asked for, removals too', async () => {
+  it('sees every change up to the requested revision, including removals', async () => {
     const { search, put, remove } = indexed();
     put('a', [1, 0]);
     put('b', [0, 1]);
@@ -34,7 +34,7 @@ describe('the vector index', () => {
     expect(pages.slice(3)).toEqual([1]);
   });
 
-  it('begins anew with a collection of which removals are forgotten', async () => {
+  it('reloads a collection whose removal log was truncated', async () => {
     const { search, put, remove, forget } = indexed();
     put('a', [1, 0]);
     put('b', [1, 0]);
@@ -44,7 +44,7 @@ describe('the vector index', () => {
     expect(await search([1, 0])).toEqual(['b']);
   });
 
-  it('comes back with all it knew when its thread dies, also in the middle of a search', async () => {
+  it('restarts with all points when its thread dies, even during a search', async () => {
     const deaths: string[] = [];
     const { index, search, put, killing } = indexed({ logger: { warn: (_, message) => void deaths.push(message) } });
     put('a', [1, 0]);
@@ -57,7 +57,7 @@ describe('the vector index', () => {
     await expect(search([1, 0])).rejects.toThrow('closed');
   });
 
-  it('looks among certain units alone', async () => {
+  it('searches only the given units', async () => {
     const { search, put, unitIds } = indexed();
     put('a', [1, 0]);
     put('b', [0, 1]);
@@ -65,18 +65,18 @@ describe('the vector index', () => {
     expect(await search([1, 0], { among: [] })).toEqual([]);
   });
 
-  it('answers many at the same time, while points are added', async () => {
+  it('answers concurrent searches while points are added', async () => {
     const { search, put } = indexed();
     const searches = Array.from({ length: 40 }, async (_, at) => {
       put(`m${at}`, [1, at]);
-      // Whoever put it finds it.
+      // A search sees the points added before it.
       expect(await search([1, at], { limit: 100 })).toContain(`m${at}`);
     });
     await Promise.all(searches);
     expect(await search([1, 0], { limit: 100 })).toHaveLength(40);
   });
 
-  it('leaves out what does not fit, and says so', async () => {
+  it('skips collections beyond its memory limit and reports a partial result', async () => {
     const { index, put, collections } = indexed({ maxBytes: 100_000 });
     put('a', [1, 0]);
     const large = { id: 'large', revision: 1n, units: 10_000_000 };
@@ -86,7 +86,7 @@ describe('the vector index', () => {
     expect(await index.search({ ...query, collections: collections() })).toMatchObject({ isPartial: false });
   });
 
-  it('goes on reading what a search began that was given up', async () => {
+  it('finishes loading for later searches when the first one aborts', async () => {
     const { search, put, hold } = indexed();
     put('a', [1, 0]);
     const release = hold();
@@ -98,7 +98,7 @@ describe('the vector index', () => {
     expect(await search([1, 0])).toEqual(['a']);
   });
 
-  it('tells what the source fails with, and is well when that is', async () => {
+  it('reports source errors and recovers with the source', async () => {
     const { search, put, source } = indexed();
     put('a', [1, 0]);
     const { added } = source;
@@ -111,7 +111,6 @@ describe('the vector index', () => {
   });
 });
 
-/** An index over one collection in memory. */
 function indexed(overrides: Partial<VectorIndexOptions> = {}) {
   const points = new Map<string, StoredPoint>();
   const removals: { revision: bigint; unitId: bigint }[] = [];

@@ -13,7 +13,7 @@ const entry = fc.record({
 });
 const entries = fc.uniqueArray(entry, { selector: (one) => one.word, minLength: 1, maxLength: 40 });
 
-describe('a file of word vectors', () => {
+describe('word vector file', () => {
   it('finds every word with its vector and information, and no other word', () => {
     fc.assert(
       fc.property(entries, fc.string(), (given, other) => {
@@ -32,7 +32,7 @@ describe('a file of word vectors', () => {
     );
   });
 
-  it('has the same bytes, in whatever order the words come', () => {
+  it('contains the same bytes for any word order', () => {
     fc.assert(
       fc.property(entries, (given) => {
         expect(encoded(given.toReversed())).toEqual(encoded(given));
@@ -40,14 +40,14 @@ describe('a file of word vectors', () => {
     );
   });
 
-  it('can be read from the middle of a larger buffer', () => {
+  it('works at an odd offset of a larger buffer', () => {
     const file = encoded([entryOf('lift'), entryOf('elevator')]);
     const larger = new Uint8Array(file.length + 1);
     larger.set(file, 1);
     expect(new WordVectors(larger.subarray(1)).find('lift')).toBe(1);
   });
 
-  it('rejects a file that is cut or longer than it says', () => {
+  it('rejects truncated files and trailing bytes', () => {
     fc.assert(
       fc.property(entries, fc.nat(), (given, at) => {
         const file = encoded(given);
@@ -67,7 +67,7 @@ describe('a file of word vectors', () => {
     );
   });
 
-  it('rejects a file with a valid checksum and any other content', () => {
+  it('rejects other content with a valid checksum', () => {
     fc.assert(
       fc.property(entries, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 8 }), (given, at, hostile) => {
         const file = encoded(given);
@@ -81,7 +81,6 @@ describe('a file of word vectors', () => {
           expect((error as Error).message).toContain('damaged');
           return;
         }
-        // What it accepts, it can search.
         for (const { word } of given) expect(vectors.find(word)).toBeLessThan(given.length);
       }),
     );
@@ -98,8 +97,8 @@ describe('a file of word vectors', () => {
   });
 });
 
-describe('the word vectors of the program', () => {
-  it('know English words, lower case, without numbers', async () => {
+describe('bundled word vectors', () => {
+  it('contain English words in lower case, without numbers', async () => {
     const vectors = await loadWordVectors();
     expect(vectors).toMatchObject({ size: 60_000, dimensions: 100 });
     for (const known of ['the', 'refund', 'elevator', 'mumbai', 'mp3']) expect(vectors.find(known), known).not.toBe(-1);
@@ -114,7 +113,7 @@ describe('the word vectors of the program', () => {
     expect(information('refund')).toBeGreaterThan(information('company') + 1);
   });
 
-  it('put synonyms near each other', async () => {
+  it('place synonyms near each other', async () => {
     const vectors = await loadWordVectors();
     const cosine = (a: string, b: string) => {
       const [first, second] = [a, b].map((word) => {
@@ -135,7 +134,7 @@ describe('the word vectors of the program', () => {
     }
   });
 
-  it('are read once', () => {
+  it('load once', () => {
     expect(loadWordVectors()).toBe(loadWordVectors());
   });
 });

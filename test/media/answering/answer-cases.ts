@@ -2,7 +2,7 @@ import { seededRandom } from '../../../runtime/seeded-random.ts';
 import { MUSIC, NOISES, SIGNALLING } from '../listening/sounds.ts';
 import { beep, joined, lengthMs, overLine, type Random, type Sentences, type Speakers, silence } from './answers.ts';
 
-/** What the detector was tuned on. */
+/** The training set of the detector. */
 export const TUNING: Sentences = {
   voices: ['en-us', 'en-us+f3', 'en-gb-x-rp+m3', 'de', 'de+f2', 'hi+f4', 'es+m1', 'fr+f1'],
   human: [
@@ -24,7 +24,7 @@ export const TUNING: Sentences = {
   ],
 };
 
-/** Other voices and other words: what the detector is measured on. */
+/** The test set, with other voices and words. */
 export const HELD_OUT: Sentences = {
   voices: [
     'en-us-nyc+f2',
@@ -68,11 +68,10 @@ export type AnswerKind = 'human' | 'machine' | 'machine without a beep' | 'beep'
 export interface AnswerCase {
   name: string;
   samples: Int16Array;
-  /** When the first greeting of a person has ended. */
   greetingEndsAtMs: number;
 }
 
-/** A number of recordings of a kind; the same for the same seed. */
+/** Recordings of a kind, deterministic for a seed. */
 export async function* casesOf(
   kind: AnswerKind,
   { count, seed, sentences, speakers }: { count: number; seed: number; sentences: Sentences; speakers: Speakers },
@@ -162,7 +161,7 @@ async function announcement(random: Random, { sentences, speakers }: { sentences
   return { name: `${texts[0]} (${voice})`, samples: joined(...parts.slice(0, -1)) };
 }
 
-/** 2100 Hz whose phase turns every 450 ms (ITU-T V.8 ANSam is modulated besides). */
+/** 2100 Hz with a phase reversal every 450 ms (ITU-T V.8; ANSam is modulated as well). */
 function answeringTone(random: Random): Int16Array {
   const isModulated = random() < 0.5;
   const startMs = between(100, 1500, random);
@@ -182,7 +181,6 @@ function pick<T>(from: readonly T[], random: Random): T {
   return from[Math.floor(random() * from.length)]!;
 }
 
-/** 16 kHz to 8 kHz. */
 export function atTelephoneRate(wide: Int16Array): Int16Array<ArrayBuffer> {
   return Int16Array.from({ length: wide.length >> 1 }, (_, i) => (wide[2 * i]! + wide[2 * i + 1]!) / 2);
 }

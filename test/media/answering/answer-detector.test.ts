@@ -17,7 +17,7 @@ afterAll(async () => {
   await speakers[Symbol.asyncDispose]();
 });
 
-/** What is decided, and how much was heard by then. */
+/** Results with the time received before each. */
 function resultsOf(samples: Int16Array): { result: string; atMs: number }[] {
   const detector = new AnswerDetector();
   const results: { result: string; atMs: number }[] = [];
@@ -30,23 +30,23 @@ function resultsOf(samples: Int16Array): { result: string; atMs: number }[] {
 
 const named = (samples: Int16Array): string[] => resultsOf(samples).map(({ result }) => result);
 
-/** The results that are right, and the share of recordings that must have them. */
+/** Correct results, and the share of recordings that must reach them. */
 const ACCURACY: Record<AnswerKind, [results: string, share: number]> = {
   human: ['human', 0.97],
   machine: ['machine beep', 0.9],
   'machine without a beep': ['machine', 0.9],
-  // A few are at 1400 Hz, where recorders have their warning tone.
+  // Some are at 1400 Hz, the frequency of recording warning tones.
   beep: ['beep', 0.95],
   fax: ['fax', 0.97],
   unknown: ['unknown', 0.97],
 };
 
 describe.each([
-  // These were tuned on, so they show only that nothing broke.
-  ['the tuning', TUNING, 4, isDeep ? 60 : 12],
-  ['held out of the tuning', HELD_OUT, 20, isDeep ? 60 : 36],
-] as const)('the accuracy on recordings of %s', (_, sentences, seed, count) => {
-  it.each(Object.keys(ACCURACY) as AnswerKind[])('reaches its goal for: %s', async (kind) => {
+  // The training set detects regressions only.
+  ['training set', TUNING, 4, isDeep ? 60 : 12],
+  ['test set', HELD_OUT, 20, isDeep ? 60 : 36],
+] as const)('accuracy on the %s', (_, sentences, seed, count) => {
+  it.each(Object.keys(ACCURACY) as AnswerKind[])('reaches its goal for %s', async (kind) => {
     const [right, share] = ACCURACY[kind];
     const wrong: string[] = [];
     for await (const { name, samples } of casesOf(kind, { count, seed, sentences, speakers })) {
@@ -57,7 +57,7 @@ describe.each([
     expect(1 - wrong.length / count, wrong.join('\n')).toBeGreaterThanOrEqual(share);
   });
 
-  it('knows a person within 1.1 s of the end of the greeting', async () => {
+  it('detects a person within 1.1 s of the end of the greeting', async () => {
     for await (const recording of casesOf('human', { count: isDeep ? 30 : 12, seed: seed + 1, sentences, speakers })) {
       const [first] = resultsOf(recording.samples);
       if (first?.result === 'human') {
@@ -67,7 +67,7 @@ describe.each([
   });
 });
 
-describe('the answer detector, on human speech', () => {
+describe('answer detector with human speech', () => {
   const spoken = spokenUtterances().map(({ name, samples }) => {
     const octets = asMulaw8k(samples);
     const narrow = new Int16Array(octets.length);
@@ -75,11 +75,11 @@ describe('the answer detector, on human speech', () => {
     return { name, samples: narrow };
   });
 
-  it.each(spoken.filter(({ name }) => name.startsWith('librivox')))('takes for a machine: $name', ({ samples }) => {
+  it.each(spoken.filter(({ name }) => name.startsWith('librivox')))('classifies as machine: $name', ({ samples }) => {
     expect(named(joined(silence(800), samples, silence(3000)))).toEqual(['machine']);
   });
 
-  it('takes a person who says a word or two and waits for a person', () => {
+  it('classifies a person who says a word or two and waits as human', () => {
     const short = spoken.filter(({ name, samples }) => name.startsWith('cards') && lengthMs(samples) < 2000);
     expect(short.length).toBeGreaterThan(3);
     const found = short.map(({ samples }) => named(joined(silence(500), samples, silence(3000))).join(' '));
@@ -87,17 +87,17 @@ describe('the answer detector, on human speech', () => {
   });
 });
 
-describe('the answer detector', () => {
+describe('answer detector', () => {
   it('reports silence as unknown after five seconds', () => {
     expect(resultsOf(silence(20_000))).toEqual([{ result: 'unknown', atMs: 5024 }]);
   });
 
-  it.each(Object.keys(MUSIC))('does not take for a person: %s', (name) => {
+  it.each(Object.keys(MUSIC))('never classifies %s as human', (name) => {
     const music = atTelephoneRate(MUSIC[name]!({ durationMs: 12_000, levelDbfs: -12, seed: 3 }));
     expect(named(music)).not.toContain('human');
   });
 
-  it.each([80, 150, 600, 1900])('finds a beep of %d ms after an announcement', async (durationMs) => {
+  it.each([80, 150, 600, 1900])('detects a beep of %d ms after an announcement', async (durationMs) => {
     const said = await speakers.say('please leave a message for the whole family after the tone', 'en-us');
     for (const hz of [440, 850, 1000, 1400, 2000]) {
       const samples = joined(silence(300), said, silence(400), beep(hz, durationMs), silence(1000));
@@ -105,19 +105,19 @@ describe('the answer detector', () => {
     }
   });
 
-  it.each([40, 2600])('does not take a tone of %d ms for a beep', async (durationMs) => {
+  it.each([40, 2600])('ignores a tone of %d ms', async (durationMs) => {
     const said = await speakers.say('please leave a message for the whole family after the tone', 'en-us');
     const samples = joined(silence(300), said, silence(400), beep(1000, durationMs), silence(1000));
     expect(named(samples)).toEqual(['machine']);
   });
 
-  it('does not take the keys that are pressed after an announcement for a beep', async () => {
+  it('ignores key presses after an announcement', async () => {
     const said = await speakers.say('please leave a message for the whole family after the tone', 'en-us');
     const key = joined(beep(697, 200), silence(0)).map((sample, i) => sample / 2 + beep(1336, 200)[i]! / 2);
     expect(named(joined(silence(300), said, silence(400), key, silence(1000)))).toEqual(['machine']);
   });
 
-  it('ignores a cough, and hears the person who speaks after it', async () => {
+  it('ignores a cough and detects the person who speaks after it', async () => {
     const random = seededRandom(3);
     const cough = Int16Array.from({ length: 8 * 60 }, () => 20_000 * (random() - 0.5));
     const hello = await speakers.say('hello', 'en-us');
@@ -127,7 +127,7 @@ describe('the answer detector', () => {
     expect(first?.atMs).toBeGreaterThan(2060);
   });
 
-  it('does not take the warning tone of a recorder for a machine', async () => {
+  it('ignores the warning tone of a recorder', async () => {
     const hello = await speakers.say('hello', 'en-us');
     for (const durationMs of [200, 500]) {
       const tone = beep(1400, durationMs, -16);
@@ -137,13 +137,13 @@ describe('the answer detector', () => {
     }
   });
 
-  it('waits for the beep of a machine no longer than a minute', async () => {
+  it('waits at most a minute for the beep of a machine', async () => {
     const said = await speakers.say('please leave a message for the whole family after the tone', 'en-us');
     const samples = joined(said, silence(60_000), beep(1000, 500), silence(1000));
     expect(named(samples)).toEqual(['machine']);
   });
 
-  it('recognises a quiet person as well as a loud one', async () => {
+  it('classifies quiet and loud persons alike', async () => {
     const hello = await speakers.say('hello', 'en-us');
     for (const gainDb of [0, -10, -20, -30]) {
       const samples = joined(silence(400), hello, silence(1500)).map((sample) => sample * 10 ** (gainDb / 20));

@@ -4,13 +4,13 @@ import { meanPower } from '../../../media/dsp/level.ts';
 import { AnswerEar } from '../../../media/relay/answer-ear.ts';
 import { seededRandom } from '../../../runtime/seeded-random.ts';
 import * as fc from '../../properties.ts';
-import { heardPacket } from '../heard-packet.ts';
+import { decodedPacket } from '../decoded-packet.ts';
 import { Bench } from '../relay-bench.ts';
 import { beep, joined, silence } from './answers.ts';
 
 const FRAME_SAMPLES = 160;
 
-/** Noise in the rhythm of syllables. */
+/** Noise in a syllable rhythm. */
 function words(durationMs: number): Int16Array<ArrayBuffer> {
   const random = seededRandom(5);
   return Int16Array.from({ length: durationMs * 8 }, (_, i) => {
@@ -19,7 +19,6 @@ function words(durationMs: number): Int16Array<ArrayBuffer> {
   });
 }
 
-/** An ear on a clock that the test sets. */
 function openEar() {
   const results: string[] = [];
   const state = { nowMs: 5000 };
@@ -30,20 +29,20 @@ function openEar() {
   const say = (frame: Int16Array, timestamp: number, codec: G711Codec = 'PCMU'): void => {
     const datagram = new Uint8Array(FRAME_SAMPLES);
     encodeG711(codec, frame, datagram);
-    ear.addAudio(heardPacket(datagram, { codec, timestamp }), state.nowMs);
+    ear.addAudio(decodedPacket(datagram, { codec, timestamp }), state.nowMs);
   };
   return Object.assign(state, { ear, results, say });
 }
 
-describe('the ear of a party that has answered', () => {
-  it('reports the silence of a peer that never sends as unknown, by time alone', () => {
+describe('answer detection of a party', () => {
+  it('reports unknown for a peer that never sends, by time alone', () => {
     const { ear, results } = openEar();
     for (let ms = 250; ms <= 70_000; ms += 250) ear.judge(5000 + ms);
     expect(results).toEqual(['unknown after 5250']);
     expect(ear.isOver).toBe(true);
   });
 
-  it('finds a person whose phone sends nothing in pauses within 1.5 s of the last word', () => {
+  it('detects a person whose phone suppresses silence within 1.5 s of the last word', () => {
     const bench = openEar();
     const greeting = words(600);
     for (let at = 0; at < greeting.length; at += FRAME_SAMPLES) {
@@ -59,7 +58,7 @@ describe('the ear of a party that has answered', () => {
     expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
   });
 
-  it.each([700, 900, 2500])('takes no stall of its own thread for a pause: %i ms', (stallMs) => {
+  it.each([700, 900, 2500])('ignores a stall of its own thread: %i ms', (stallMs) => {
     const bench = openEar();
     const greeting = words(6000);
     const startedAtMs = bench.nowMs;
@@ -69,7 +68,7 @@ describe('the ear of a party that has answered', () => {
         bench.say(greeting.subarray(timestamp, timestamp + FRAME_SAMPLES), timestamp);
       }
     };
-    // A tick comes before the packets of its time, as timers do after a stall.
+    // After a stall, timers fire before the queued packets.
     for (let ms = 250; ms <= 6000; ms += ms === 1000 ? stallMs : 250) {
       bench.nowMs = startedAtMs + ms;
       bench.ear.judge(bench.nowMs);
@@ -79,7 +78,7 @@ describe('the ear of a party that has answered', () => {
     expect(bench.results[0]).toMatch(/^machine/);
   });
 
-  it('finds a person through the echo of what the agent says', () => {
+  it('detects a person despite the echo of the agent', () => {
     for (const isKnown of [true, false]) {
       const bench = openEar();
       const answer = words(4000);
@@ -88,15 +87,15 @@ describe('the ear of a party that has answered', () => {
       for (let at = 0; at < said.length; at += FRAME_SAMPLES) {
         bench.nowMs += 20;
         const answerFrom = at - 800 * 8;
-        const heard = answerFrom < 0 ? 0 : meanPower(answer.subarray(answerFrom, answerFrom + FRAME_SAMPLES));
-        if (isKnown) bench.ear.hears(heard, bench.nowMs);
+        const received = answerFrom < 0 ? 0 : meanPower(answer.subarray(answerFrom, answerFrom + FRAME_SAMPLES));
+        if (isKnown) bench.ear.noteSent(received, bench.nowMs);
         bench.say(said.subarray(at, at + FRAME_SAMPLES), at);
       }
       expect(bench.results[0]).toMatch(isKnown ? /^human/ : /^machine/);
     }
   });
 
-  it('finds a machine, then its beep, in packets that come late, in another order, or not at all', () => {
+  it('detects a machine and its beep with late, reordered and lost packets', () => {
     const bench = openEar();
     const said = joined(silence(300), words(3000), silence(500), beep(1000, 600), silence(600));
     const random = seededRandom(11);
@@ -112,7 +111,7 @@ describe('the ear of a party that has answered', () => {
     expect(bench.ear.isOver).toBe(true);
   });
 
-  it('never throws and decides at most twice, whatever timestamps, sources and pauses there are', () => {
+  it('decides once or twice for any timestamps, sources and pauses', () => {
     const packets = fc.array(
       fc.record({
         ssrc: fc.integer({ min: 1, max: 2 }),
@@ -130,7 +129,7 @@ describe('the ear of a party that has answered', () => {
         for (const { ssrc, timestamp, waitMs, bytes } of all) {
           nowMs += waitMs;
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
-          ear.addAudio(heardPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
+          ear.addAudio(decodedPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
         }
         for (let ms = 0; ms <= 120_000; ms += 250) ear.judge(nowMs + ms);
         expect(results.length).toBeGreaterThanOrEqual(1);
@@ -141,8 +140,8 @@ describe('the ear of a party that has answered', () => {
   });
 });
 
-describe('the machine detection of a session', () => {
-  it('posts what a party is found to be, and listens to that party alone', async () => {
+describe('machine detection of a session', () => {
+  it('posts the result for the selected party only', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -154,7 +153,7 @@ describe('the machine detection of a session', () => {
     expect(bench.partyDump('customer')).toMatchObject({ answerEar: null });
   });
 
-  it('does not take the echo of the agent for more words of the customer', async () => {
+  it('ignores the echo of the agent', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
@@ -165,7 +164,7 @@ describe('the machine detection of a session', () => {
     expect(bench.events.filter(({ type }) => type === 'machine.detected')).toMatchObject([{ result: 'human' }]);
   });
 
-  it('posts nothing for a party that left, and refuses one that is not there', async () => {
+  it('posts nothing for a party that left, and rejects an unknown one', async () => {
     await using bench = await Bench.open();
     bench.session.detectMachine('customer');
     await bench.session.removeParty('customer');
@@ -178,7 +177,6 @@ describe('the machine detection of a session', () => {
   });
 });
 
-/** Both say something of the same length. */
 async function talk(bench: Bench, said: Record<'agent' | 'customer', Int16Array>): Promise<void> {
   for (let at = 0; at < said.agent.length; at += FRAME_SAMPLES) {
     for (const leg of ['agent', 'customer'] as const) {

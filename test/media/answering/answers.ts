@@ -5,19 +5,18 @@ import type { seededRandom } from '../../../runtime/seeded-random.ts';
 import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
 import type { Synthesizer } from '../../../speech/synthesizer.ts';
 
-/** What is said when a telephone is answered, as it comes over the line: 8 kHz, through G.711. */
+/** Speech of answered calls as received on a telephone line: 8 kHz, through G.711. */
 
 const RATE_HZ = 8000;
 const NEVER = new AbortController().signal;
 
-/** Everything that varies is drawn from the seed. */
 export type Random = ReturnType<typeof seededRandom>;
 
 export interface Sentences {
   voices: readonly string[];
-  /** Said by people, who then wait. */
+  /** Greetings of people, who then wait. */
   human: readonly string[];
-  /** Each is one announcement of a machine, a sentence at a time. */
+  /** Announcements of machines, by sentence. */
   machine: readonly (readonly string[])[];
 }
 
@@ -33,7 +32,7 @@ export class Speakers implements AsyncDisposable {
     return new Speakers(await createEspeakEngine({ processes: 1 }).start({ model: 'espeak-ng', signal: NEVER }));
   }
 
-  /** At 8 kHz, without the silence around it. */
+  /** Speech at 8 kHz, without silence around it. */
   say(text: string, voice: string, speed = 1): Promise<Int16Array<ArrayBuffer>> {
     const key = `${voice} ${speed} ${text}`;
     const said = this.#said.get(key) ?? this.#say(text, voice, speed);
@@ -81,7 +80,7 @@ export function lengthMs(samples: Int16Array): number {
   return (samples.length * 1000) / RATE_HZ;
 }
 
-/** At another level, with noise below it that may be white, brown or a hum, through G.711. */
+/** Random level and white, brown or hum noise below it, through G.711. */
 export function overLine(samples: Int16Array, random: Random): Int16Array<ArrayBuffer> {
   const gain = 10 ** (-(random() * 18) / 20);
   const noise = noiseOf(samples.length, random);
@@ -116,7 +115,6 @@ function powerOf(samples: Float64Array): number {
   return sum / Math.max(1, samples.length);
 }
 
-/** Mean power of what is louder than the noise floor of a recording. */
 function loudPower(samples: Int16Array): number {
   let [sum, count] = [0, 0];
   for (const sample of samples) {

@@ -32,7 +32,7 @@ async function put(name: string, bytes: Buffer | string): Promise<string> {
 
 const encodings = new Map<string, Promise<Buffer>>();
 
-/** Encoded once, for both programs. */
+/** Encoded once for both ffmpeg programs. */
 function speechAs(format: string, more: readonly string[] = []): Promise<Buffer> {
   const key = [format, ...more].join(' ');
   const made = encodings.get(key) ?? encoded(speechPath, format, more);
@@ -53,7 +53,7 @@ async function samplesOf({ source }: AudioFile): Promise<Int16Array> {
   return Int16Array.from({ length: source.bytes / 2 }, (_, i) => file.readInt16LE(source.offset + i * 2));
 }
 
-/** Container, and what makes a file of it. The first few stand for all where each takes its time. */
+/** Container and ffmpeg output options. The slow bundled program tests the first few only. */
 const FORMATS: [container: string, format: string, more: string[]][] = [
   ['mp3', 'mp3', ['-b:a', '64k']],
   ['mov', 'mp4', ['-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov']],
@@ -66,13 +66,13 @@ const FORMATS: [container: string, format: string, more: string[]][] = [
 ];
 
 const programs = [BUNDLED_FFMPEG, await findFfmpeg()].filter(
-  // Where the system has none there is the bundled one to test.
+  // Without a system ffmpeg, only the bundled one is tested.
   (program, index, all) => all.indexOf(program) === index,
 );
 
-describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (ffmpeg) => {
+describe.each(programs)('decoding with the $kind ffmpeg', (ffmpeg) => {
   it.each(ffmpeg.kind === 'system' ? FORMATS : FORMATS.slice(0, 4))(
-    '%s, from -f %s %j',
+    'supports %s, from -f %s %j',
     async (container, format, more) => {
       const path = await put(`of-${ffmpeg.kind}.${format}`, await speechAs(format, more));
       const file = await opened(path, { ffmpeg });
@@ -89,7 +89,7 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     },
   );
 
-  it('keeps two channels apart and makes two of more', async () => {
+  it('keeps two channels and downmixes more to two', async () => {
     const stereo = await put('stereo.wav', wavFile(SPEECH, OTHER_SPEECH));
     for (const [name, more] of [
       ['two', []],
@@ -103,7 +103,7 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     }
   });
 
-  it('tells what is no audio from what has none, and leaves nothing behind', async () => {
+  it('distinguishes unreadable files from those without audio, and leaves no files', async () => {
     const noise = Buffer.from(Array.from({ length: 10_000 }, (_, i) => (i * 7919) % 251));
     await expect(opened(await put('noise.mp3', noise), { ffmpeg })).rejects.toMatchObject({
       code: 'AUDIO_NOT_READABLE',
@@ -120,7 +120,7 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     expect(await leftBehind()).toEqual([]);
   });
 
-  it('reads no other file that a playlist or script names', async () => {
+  it('opens no other file that a playlist or script names', async () => {
     const scripts = [
       `#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nfile://${speechPath}\n#EXT-X-ENDLIST\n`,
       `ffconcat version 1.0\nfile '${speechPath}'\n`,
@@ -132,7 +132,7 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     }
   });
 
-  it('gives what there is of a file that breaks off, and says so', async () => {
+  it('returns the readable part of a truncated file, marked as incomplete', async () => {
     const whole = await speechAs('flac');
     const file = await opened(await put('cut.flac', whole.subarray(0, whole.length / 2)), { ffmpeg });
     expect(file.isIncomplete).toBe(true);
@@ -144,9 +144,9 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
   it.each([
     { channels: 1, refused: true },
     { channels: 0, refused: false },
-  ])('refuses a file that promises more samples than may be decoded: $refused', async ({ channels, refused }) => {
+  ])('rejects a file with too many declared samples: $refused', async ({ channels, refused }) => {
     const bytes = Buffer.from(await speechAs('flac'));
-    // STREAMINFO (RFC 9639 §8.2): the 36 bits of the number of samples end at byte 26. 2^32 samples, or unknown.
+    // STREAMINFO (RFC 9639 section 8.2): the 36-bit sample count ends at byte 26. 2^32 samples, or unknown.
     bytes.writeUInt8((bytes.readUInt8(21) & 0xf0) | channels, 21);
     bytes.writeUInt32BE(0, 22);
     const path = await put('promise.flac', bytes);
@@ -157,15 +157,15 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     expect(await leftBehind()).toEqual([]);
   });
 
-  it('stops at the longest that may be', async () => {
+  it('stops at the maximum duration', async () => {
     const path = await put('long.flac', await speechAs('flac'));
     await expect(opened(path, { ffmpeg, longestMs: 2_000 })).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG' });
     expect(await leftBehind()).toEqual([]);
   });
 });
 
-describe('an ffmpeg of this system', () => {
-  it('what was called off leaves no file behind', async () => {
+describe('system ffmpeg', () => {
+  it('leaves no file behind when aborted', async () => {
     const tempDir = await mkdtemp(join(folder, 'temp-'));
     const filePath = join(folder, 'speech.mp3');
     await writeFile(filePath, 'no WAV');
@@ -182,7 +182,7 @@ describe('an ffmpeg of this system', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
-  it('an ffmpeg that cannot be run is no fault of the file', async () => {
+  it('reports an ffmpeg that cannot start as an internal error', async () => {
     const filePath = join(folder, 'fine.mp3');
     await writeFile(filePath, 'who knows');
     const opening = openAudioFile({
@@ -195,8 +195,8 @@ describe('an ffmpeg of this system', () => {
   });
 });
 
-describe('files of samples', () => {
-  it('a WAV file is read where it lies', async () => {
+describe('raw and WAV files', () => {
+  it('use a WAV file in place', async () => {
     const file = await opened(speechPath);
     expect(file).toMatchObject({ container: 'wav', durationMs: SPEECH_MS, isIncomplete: false });
     expect(file.source).toEqual({
@@ -209,7 +209,7 @@ describe('files of samples', () => {
     expect((await stat(speechPath)).size).toBeGreaterThan(44);
   });
 
-  it('what breaks off before its header says is incomplete', async () => {
+  it('report a truncated WAV file as incomplete', async () => {
     const whole = wavFile(SPEECH);
     const file = await opened(await put('cut.wav', whole.subarray(0, 44 + 32_001)));
     expect(file).toMatchObject({ durationMs: 1000, isIncomplete: true });
@@ -222,18 +222,18 @@ describe('files of samples', () => {
     ['call.bin', 'audio/PCMU; rate=8000', 'mulaw'],
     ['call.alaw', null, 'alaw'],
     ['call', 'audio/pcma', 'alaw'],
-  ])('%s of type %s is raw %s', async (fileName, mediaType, encoding) => {
+  ])('read %s of type %s as raw %s', async (fileName, mediaType, encoding) => {
     const path = await put('raw', Buffer.alloc(8_000, 0x55));
     const file = await opened(path, { fileName, mediaType });
     expect(file).toMatchObject({ durationMs: 1000, container: 'raw' });
     expect(file.source).toMatchObject({ offset: 0, bytes: 8_000, format: { encoding, sampleRateHz: 8_000 } });
   });
 
-  it('content goes before the name: a WAV file called .ulaw is one', async () => {
+  it('prefer the content to the name: a WAV file named .ulaw', async () => {
     expect((await opened(speechPath, { fileName: 'speech.ulaw' })).container).toBe('wav');
   });
 
-  it('nothing at all, and a header without samples, are empty', async () => {
+  it('reject an empty file and a header without samples', async () => {
     for (const [name, bytes] of [
       ['nothing', Buffer.alloc(0)],
       ['header.wav', wavFile(new Int16Array())],
@@ -243,11 +243,11 @@ describe('files of samples', () => {
   });
 });
 
-describe('two channels', () => {
+describe('two-channel detection', () => {
   it.each([
     ['two parties', wavFile(SPEECH, OTHER_SPEECH), true],
     [
-      'two parties of whom one hears the other',
+      'two parties with crosstalk',
       wavFile(
         SPEECH,
         SPEECH.map((sample) => sample / 8),
@@ -265,7 +265,7 @@ describe('two channels', () => {
     ],
     ['silence', wavFile(new Int16Array(16_000), new Int16Array(16_000)), false],
     ['one channel', wavFile(SPEECH), false],
-  ])('of %s', async (_of, bytes, expected) => {
+  ])('classifies %s', async (_of, bytes, expected) => {
     expect(await hasPartyPerChannel(await opened(await put('channels.wav', bytes)))).toBe(expected);
   });
 });

@@ -58,7 +58,7 @@ function chunk(id: string, body: Buffer): Buffer {
 
 const EXTENSIBLE = 0x1_0000;
 
-describe('WAV', () => {
+describe('WAV layout', () => {
   it.each([
     [1, 16, 'linear16'],
     [7, 8, 'mulaw'],
@@ -66,7 +66,7 @@ describe('WAV', () => {
     [EXTENSIBLE + 1, 16, 'linear16'],
     [EXTENSIBLE + 7, 8, 'mulaw'],
     [EXTENSIBLE + 6, 8, 'alaw'],
-  ])('format %i of %i bits is %s', async (tag, bits, encoding) => {
+  ])('maps format %i of %i bits to %s', async (tag, bits, encoding) => {
     for (const channels of [1, 2]) {
       for (const rate of [8_000, 16_000, 24_000, 44_100, 48_000]) {
         const layout = await layoutOf(wav({ tag, bits, channels, rate }));
@@ -79,21 +79,21 @@ describe('WAV', () => {
     ['24 bits', { bits: 24 }],
     ['floating point', { tag: 3, bits: 32 }],
     ['compression', { tag: 0x55, bits: 0 }],
-    ['a GUID of something else', { tag: EXTENSIBLE + 3, bits: 32 }],
+    ['another GUID', { tag: EXTENSIBLE + 3, bits: 32 }],
     ['three channels', { channels: 3 }],
     ['no channel', { channels: 0 }],
     ['another rate', { rate: 22_050 }],
     ['8-bit PCM', { bits: 8 }],
-  ])('%s is for others to read', async (_what, options) => {
+  ])('leaves %s to ffmpeg', async (_what, options) => {
     expect(await layoutOf(wav(options))).toBeNull();
   });
 
-  it('chunks in front of the samples are passed over, odd lengths included', async () => {
+  it('skips chunks before the samples, including odd lengths', async () => {
     const before = [chunk('LIST', Buffer.alloc(3)), chunk('bext', Buffer.alloc(602))];
     expect(await layoutOf(wav({ before }))).toMatchObject({ offset: 12 + 12 + 610 + 24 + 8, bytes: 400 });
   });
 
-  it('a length that nobody knew is all there is; one that is not reached is cut', async () => {
+  it('treats an unknown length as the rest of the file, and a longer one as truncated', async () => {
     for (const claimedBytes of [0, 0xffffffff, 0x7fffffff]) {
       expect(await layoutOf(wav({ claimedBytes }))).toMatchObject({ bytes: 400, isTruncated: false });
     }
@@ -101,7 +101,7 @@ describe('WAV', () => {
     expect(await layoutOf(wav({ claimedBytes: 500 }))).toMatchObject({ bytes: 400, isTruncated: true });
   });
 
-  it('endless chunks, samples before their format and headers that break off are not read', async () => {
+  it('rejects endless chunks, samples before their format and truncated headers', async () => {
     const many = Array.from({ length: 1_000 }, () => chunk('JUNK', Buffer.alloc(0)));
     expect(await layoutOf(wav({ before: many }))).toBeNull();
     expect(await layoutOf(wav({ before: [chunk('data', Buffer.alloc(4))] }))).toBeNull();
@@ -110,7 +110,7 @@ describe('WAV', () => {
   });
 });
 
-it('AU of G.711 is read, of anything else left to others', async () => {
+it('reads AU files with G.711 and leaves others to ffmpeg', async () => {
   const au = (encoding: number, offset = 28, bytes = 0xffffffff) => {
     const head = Buffer.alloc(28 + 400);
     head.write('.snd', 'latin1');
@@ -131,7 +131,7 @@ it('AU of G.711 is read, of anything else left to others', async () => {
   expect(await layoutOf(au(1, 0xffffffff))).toBeNull();
 });
 
-it('whatever a header says, the samples lie inside the file', async () => {
+it('locates the samples inside the file for any header', async () => {
   const seeds = [wav({}), wav({ tag: EXTENSIBLE + 7, bits: 8, channels: 2 }), Buffer.from('.snd'.padEnd(64, '\0'))];
   const edits = fc.array(fc.tuple(fc.nat(80), fc.integer({ min: 0, max: 255 })), { maxLength: 6 });
   await fc.assert(

@@ -3,7 +3,6 @@ import { promisify } from 'node:util';
 import { BUNDLED_FFMPEG } from '../../../media/audio-file/ffmpeg.ts';
 import { wavHeader } from '../../../media/wav.ts';
 
-/** A mono or stereo WAV file of 16-bit samples at 16 kHz. */
 export function wavFile(...channels: Int16Array[]): Buffer {
   const frames = channels[0]!.length;
   const data = Buffer.alloc(frames * channels.length * 2);
@@ -15,7 +14,7 @@ export function wavFile(...channels: Int16Array[]): Buffer {
   return Buffer.concat([wavHeader({ channels: channels.length, sampleRateHz: 16_000 }, data.length), data]);
 }
 
-/** What ffmpeg's `-f format` makes of a file; `more` are arguments in front of the output. */
+/** Output of ffmpeg `-f format`; `more` are output options. */
 export async function encoded(inputPath: string, format: string, more: readonly string[] = []): Promise<Buffer> {
   const [node, ...program] = BUNDLED_FFMPEG.command;
   const args = [...program, '-loglevel', 'error', '-i', `file:${inputPath}`, ...more, '-f', format, 'pipe:1'];

@@ -4,23 +4,23 @@ import { SILENCE_DBOV } from '../../../media/dsp/level.ts';
 
 const RATE_HZ = 8000;
 
-describe('The active speech level of ITU-T P.56', () => {
-  it('is the level of a tone that never stops', () => {
+describe('active speech level (ITU-T P.56)', () => {
+  it('equals the level of a continuous tone', () => {
     const meter = measured(tone(5, -26));
     expect(meter.levelDbov).toBeCloseTo(-26, 1);
     expect(meter.activity).toBeGreaterThan(0.99);
   });
 
-  it('leaves pauses out', () => {
+  it('excludes pauses', () => {
     const speech = Float32Array.from([...tone(2, -20), ...new Float32Array(RATE_HZ * 6), ...tone(2, -20)]);
     const meter = measured(speech);
-    // 200 ms after each stretch count as speech.
+    // 200 ms after each burst count as speech.
     expect(meter.levelDbov).toBeCloseTo(-20 + 10 * Math.log10(4 / 4.5), 0);
     expect(meter.activity).toBeGreaterThan(0.4);
     expect(meter.activity).toBeLessThan(0.48);
   });
 
-  it('does not take noise 30 dB below for speech', () => {
+  it('excludes noise 30 dB below the speech', () => {
     const noise = Float32Array.from(
       { length: RATE_HZ * 8 },
       (_, i) => 10 ** (-50 / 20) * pseudoRandom(i) * Math.sqrt(3),
@@ -30,14 +30,14 @@ describe('The active speech level of ITU-T P.56', () => {
     expect(measured(speech).levelDbov).toBeCloseTo(-20.4, 0);
   });
 
-  it('says what the recommendation’s procedure says, looked at sample by sample', () => {
+  it('matches the sample-by-sample procedure of the recommendation', () => {
     for (const seed of [1, 2, 3]) {
       const speech = babble(seed);
       expect(measured(speech).levelDbov).toBeCloseTo(byTheBook(speech), 1);
     }
   });
 
-  it('does not depend on how the samples are cut', () => {
+  it('does not depend on block sizes', () => {
     const speech = babble(4);
     const meter = new ActiveSpeechLevel(RATE_HZ);
     for (let from = 0, size = 1; from < speech.length; from += size, size = (size * 7) % 1009) {
@@ -47,7 +47,7 @@ describe('The active speech level of ITU-T P.56', () => {
     expect(meter.levelDbov).toBe(measured(speech).levelDbov);
   });
 
-  it('of silence, and of next to nothing, is silence', () => {
+  it('reports silence for silence and very short input', () => {
     expect(measured(new Float32Array(RATE_HZ)).levelDbov).toBe(SILENCE_DBOV);
     expect(measured(new Float32Array(0)).levelDbov).toBe(SILENCE_DBOV);
     expect(measured(Float32Array.of(1)).levelDbov).toBe(SILENCE_DBOV);
@@ -66,13 +66,13 @@ function tone(seconds: number, dbov: number): Float32Array {
   return Float32Array.from({ length: seconds * RATE_HZ }, (_, i) => peak * Math.sin((2 * Math.PI * 500 * i) / RATE_HZ));
 }
 
-/** -1 to 1, evenly. */
+/** Uniform from -1 to 1. */
 function pseudoRandom(i: number): number {
   const value = Math.sin(i * 12.9898 + 78.233) * 43758.5453;
   return 2 * (value - Math.floor(value)) - 1;
 }
 
-/** Noise whose level goes up and down by 40 dB, as speech does. */
+/** Noise whose level varies by 40 dB, like speech. */
 function babble(seed: number): Float32Array {
   let levelDb = -30;
   return Float32Array.from({ length: RATE_HZ * 12 }, (_, i) => {
@@ -81,7 +81,7 @@ function babble(seed: number): Float32Array {
   });
 }
 
-/** Clause 5 as it is written, with the interpolation of dB between the thresholds. */
+/** Literal clause 5, with dB interpolation between thresholds. */
 function byTheBook(samples: Float32Array): number {
   const g = Math.exp(-1 / (RATE_HZ * 0.03));
   const hangover = Math.ceil(0.2 * RATE_HZ);

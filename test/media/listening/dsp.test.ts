@@ -8,8 +8,8 @@ import * as fc from '../../properties.ts';
 
 const WINDOW = 512;
 
-describe('the Fourier transform', () => {
-  it('agrees with the sum that defines it', () => {
+describe('Fourier transform', () => {
+  it('matches the defining sum', () => {
     const samples = fc.array(fc.float({ min: -1, max: 1, noNaN: true }), { minLength: 32, maxLength: 32 });
     fc.assert(
       fc.property(samples, (values) => {
@@ -26,13 +26,13 @@ describe('the Fourier transform', () => {
     );
   });
 
-  it('is of a power of two', () => {
+  it('requires a power of two', () => {
     for (const size of [0, 2, 12, 1000]) expect(() => new RealFft(size)).toThrow(RangeError);
   });
 });
 
 describe('tonality', () => {
-  /** Shares of windows of a sound, from the third on. */
+  /** Tonality of each window from the third on. */
   function shares(at: (seconds: number) => number): { shares: number[]; dtmf: boolean[] } {
     const meter = new TonalityMeter();
     const windows = Array.from({ length: 12 }, (_, window) => {
@@ -43,17 +43,17 @@ describe('tonality', () => {
   }
   const sine = (hz: number, seconds: number): number => Math.sin(2 * Math.PI * hz * seconds);
 
-  it('is all there is in tones that stand still', () => {
+  it('reaches 1 for steady tones', () => {
     const chord = shares((s) => sine(262, s) + sine(330, s) + sine(392, s));
     expect(Math.min(...chord.shares)).toBeGreaterThan(0.95);
     expect(chord.dtmf).not.toContain(true);
   });
 
-  it('is nothing in noise, in silence and in a pitch that glides like a voice', () => {
+  it('stays low for noise, silence and a gliding voice', () => {
     const random = seededRandom(1);
     expect(Math.max(...shares(() => random() - 0.5).shares)).toBeLessThan(0.3);
     expect(shares(() => 0).shares).toEqual(Array(10).fill(0));
-    // 120 Hz rising by an octave a second, with ten partials.
+    // Ten partials of 120 Hz, rising by an octave per second.
     const voice = (s: number): number => {
       const turns = (120 * (2 ** s - 1)) / Math.LN2;
       return Array.from({ length: 10 }, (_, k) => Math.sin(2 * Math.PI * (k + 1) * turns)).reduce((a, b) => a + b);
@@ -61,7 +61,7 @@ describe('tonality', () => {
     expect(Math.max(...shares(voice).shares)).toBeLessThan(0.3);
   });
 
-  it('knows every dialled digit, off by a hundredth too, and no other pair of tones', () => {
+  it('recognises every DTMF digit, even one per cent off, and no other pair of tones', () => {
     for (const low of [697, 770, 852, 941]) {
       for (const high of [1209, 1336, 1477, 1633]) {
         expect(shares((s) => sine(low * 1.01, s) + 0.7 * sine(high * 0.99, s)).dtmf).not.toContain(false);
@@ -80,8 +80,8 @@ describe('tonality', () => {
   });
 });
 
-describe('the noise floor', () => {
-  it('follows steady noise, which does not rise, and lets speech above it rise', () => {
+describe('noise floor', () => {
+  it('follows steady noise and detects speech above it', () => {
     const floor = new NoiseFloor();
     const random = seededRandom(2);
     const noise = (): number => 10_000 * (0.85 + 0.3 * random());
@@ -92,30 +92,30 @@ describe('the noise floor', () => {
     expect(10 * Math.log10(floor.power / 10_000)).toBeCloseTo(0, -1);
   });
 
-  it('lets the first speech of a stream rise, before any pause', () => {
+  it('detects speech at the start of a stream', () => {
     expect(new NoiseFloor().rises(1_000_000)).toBe(true);
   });
 
-  it('forgets loud noise some seconds after it ended', () => {
+  it('forgets loud noise some seconds after its end', () => {
     const floor = new NoiseFloor();
     for (let i = 0; i < 300; i++) floor.rises(1_000_000);
     for (let i = 0; i < 100; i++) floor.rises(5000);
     expect(floor.rises(50_000)).toBe(true);
   });
 
-  it('lets nothing rise that is next to silent', () => {
+  it('ignores almost silent sound', () => {
     expect(new NoiseFloor().rises(300)).toBe(false);
   });
 });
 
-describe('speech over background', () => {
-  it('is the ratio of what speech adds, within bounds', () => {
+describe('speech-to-background ratio', () => {
+  it('compares added power within bounds', () => {
     expect(speechSnrDb(11_000, 1000)).toBeCloseTo(10, 5);
     expect(speechSnrDb(900, 1000)).toBe(-20);
     expect(speechSnrDb(32_768 ** 2, 0)).toBe(60);
   });
 
-  it('takes the median of the background, and forgets', () => {
+  it('uses the median of the background, and forgets', () => {
     const background = new BackgroundLevel();
     expect(background.medianPower(1)).toBeNull();
     for (let i = 0; i < 20; i++) background.add(1000);

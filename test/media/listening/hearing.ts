@@ -6,22 +6,22 @@ import { liveRules } from '../../../media/listening/segmentation-rules.ts';
 import { SileroNetworks } from '../../../media/listening/silero-network.ts';
 import type { AudioEnhancement } from '../../../media/listening-plane.ts';
 import { asMulaw8k } from '../../speech/spoken.ts';
-import { joined } from './heard.ts';
+import { joined } from './recogniser.ts';
 
 export const networks = await SileroNetworks.load();
 export const suppressors = await NoiseSuppressors.load();
 
-/** `wide`: 16 kHz as it is; `telephone`: through 8 kHz mu-law. */
+/** `wide`: 16 kHz unchanged; `telephone`: through 8 kHz mu-law. */
 export type Line = 'wide' | 'telephone';
 
 interface HearOptions {
   line?: Line;
   enhancement?: AudioEnhancement;
-  /** Whether by energy and tonality alone. */
+  /** Uses energy and tonality only, without the neural network. */
   isWithoutNetwork?: boolean;
 }
 
-/** What a listener makes of samples at 16 kHz, in this thread. */
+/** Messages of a listener in this thread for samples at 16 kHz. */
 export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceMessage[] {
   const messages: UtteranceMessage[] = [];
   const network = options.isWithoutNetwork ? null : networks.create();
@@ -38,15 +38,15 @@ export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceM
     post: (message) => messages.push(message),
     onSpeechStarted: () => {},
   });
-  const heard = Float32Array.from(isTelephone ? throughMulaw(samples) : samples);
-  listener.front.push(heard, heard.length);
+  const received = Float32Array.from(isTelephone ? throughMulaw(samples) : samples);
+  listener.front.push(received, received.length);
   listener.finish();
   listener.close();
   return messages;
 }
 
-/** Where speech was heard: of each utterance that was not discarded, all its audio and the voice in it. */
-export function spansHeard(messages: UtteranceMessage[]): { fromMs: number; toMs: number; speechMs: number }[] {
+/** Audio span and speech duration of each utterance that was not discarded. */
+export function speechSpans(messages: UtteranceMessage[]): { fromMs: number; toMs: number; speechMs: number }[] {
   return messages.flatMap((message) => {
     if (message.type !== 'utterance.end') return [];
     const samples = blocksOf(messages, message.utteranceId).reduce((sum, { length }) => sum + length, 0);

@@ -11,7 +11,7 @@ import { TAP_FORMAT } from '../../../media/media-plane.ts';
 import { SampleRing } from '../../../media/sample-ring.ts';
 import { eventually } from '../../eventually.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
-import { bytesOf, joined, LINEAR_16K, listenLive, MULAW_8K, Recogniser, silence, writeInFrames } from './heard.ts';
+import { bytesOf, joined, LINEAR_16K, listenLive, MULAW_8K, Recogniser, silence, writeInFrames } from './recogniser.ts';
 
 const spoken = new Map(spokenUtterances().map((utterance) => [utterance.name, utterance]));
 const sentence = spoken.get('librivox-0880')!.samples;
@@ -32,28 +32,28 @@ afterAll(async () => {
 });
 
 describe('listening to a live stream', () => {
-  it('posts each utterance with its audio, times and signal to noise ratio', async () => {
+  it('posts each utterance with audio, times and signal-to-noise ratio', async () => {
     const { session, recogniser, events, untilEvent } = await listenLive(plane);
     writeInFrames(session, asMulaw8k(twoUtterances));
     await untilEvent('speech.started');
-    const heard = await session.finish();
+    const received = await session.finish();
     await recogniser.closed;
     expect(recogniser.isEnded).toBe(true);
     const [first, second] = recogniser.utterances;
     expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end', 'end']);
-    // The sentence begins 0.3 s into its recording, the command 0.55 s.
+    // Speech begins at 0.3 s in the sentence and at 0.55 s in the command.
     expect(Math.abs(first!.startMs + 300 - 1300)).toBeLessThan(150);
     const secondFromMs = 3000 + sentence.length / 16 + 550;
     expect(Math.abs(second!.startMs + 300 - secondFromMs)).toBeLessThan(150);
     expect(first!.summary!.snrDb).toBeGreaterThan(30);
     expect(first!.samples.length / 16).toBeGreaterThan(first!.summary!.endMs - first!.startMs);
-    expect(heard.durationMs).toBeCloseTo(twoUtterances.length / 16, 0);
-    expect(heard.speechMs).toBe(first!.summary!.speechMs + second!.summary!.speechMs);
+    expect(received.durationMs).toBeCloseTo(twoUtterances.length / 16, 0);
+    expect(received.speechMs).toBe(first!.summary!.speechMs + second!.summary!.speechMs);
     expect(events.map(({ type }) => type)).toEqual(['speech.started', 'speech.started']);
     expect(plane.capacity()).toEqual({ sessions: 0, workers: 1 });
   });
 
-  it('ends an utterance on demand, without a pause, and goes on listening', async () => {
+  it('ends an utterance on demand without a pause, and continues', async () => {
     const { session, recogniser } = await listenLive(plane);
     const speech = asMulaw8k(twoUtterances);
     const inMidSentence = 8 * (1000 + sentence.length / 16 - 500);
@@ -70,32 +70,32 @@ describe('listening to a live stream', () => {
     session.endUtterance();
   });
 
-  it('tells how much it has heard, each quarter of a second and in the end nearly all', async () => {
-    const told: number[] = [];
-    const { session } = await listenLive(plane, { onHeard: (heardMs) => told.push(heardMs) });
+  it('reports its progress every 250 ms and near the end', async () => {
+    const reportedMs: number[] = [];
+    const { session } = await listenLive(plane, { onHeard: (heardMs) => reportedMs.push(heardMs) });
     writeInFrames(session, asMulaw8k(twoUtterances));
     const { durationMs } = await session.finish();
-    expect(told).toEqual([...told].sort((a, b) => a - b));
-    expect(told.length).toBeGreaterThan(durationMs / 500);
-    expect(durationMs - told.at(-1)!).toBeLessThan(300);
+    expect(reportedMs).toEqual([...reportedMs].sort((a, b) => a - b));
+    expect(reportedMs.length).toBeGreaterThan(durationMs / 500);
+    expect(durationMs - reportedMs.at(-1)!).toBeLessThan(300);
   });
 
-  it('hears the same however the bytes are cut', async () => {
+  it('gives the same result for any block sizes', async () => {
     const bytes = bytesOf(twoUtterances);
-    const heard = [];
+    const received = [];
     for (const frameBytes of [bytes.length, 641, 7001]) {
       const { session, recogniser } = await listenLive(plane, { format: LINEAR_16K });
       writeInFrames(session, bytes, frameBytes);
       await session.finish();
       await recogniser.closed;
-      heard.push(recogniser.utterances);
+      received.push(recogniser.utterances);
     }
-    expect(heard[0]).toHaveLength(2);
-    expect(heard[1]).toEqual(heard[0]);
-    expect(heard[2]).toEqual(heard[0]);
+    expect(received[0]).toHaveLength(2);
+    expect(received[1]).toEqual(received[0]);
+    expect(received[2]).toEqual(received[0]);
   });
 
-  it('takes another format, pause and enhancement from the next byte on', async () => {
+  it('applies a new format, pause and enhancement from the next byte on', async () => {
     const { session, recogniser } = await listenLive(plane);
     writeInFrames(session, asMulaw8k(joined(silence(1000), sentence, silence(2000))));
     session.configure({ format: LINEAR_16K, utteranceEndMs: 3000, enhancement: 'light' });
@@ -107,7 +107,7 @@ describe('listening to a live stream', () => {
     expect(durationMs).toBeCloseTo(5000 + (sentence.length + 2 * command.length) / 16, 0);
   });
 
-  it('keeps what is part of a larger buffer to itself', async () => {
+  it('copies data that is part of a larger buffer', async () => {
     const { session, recogniser } = await listenLive(plane);
     const larger = asMulaw8k(joined(silence(500), command, silence(500)));
     session.write(larger.subarray(0, 10_000));
@@ -118,7 +118,7 @@ describe('listening to a live stream', () => {
     expect(recogniser.utterances).toHaveLength(1);
   });
 
-  it('hears what another thread writes while it does, and drains that before it ends', async () => {
+  it('reads samples that another thread writes, and drains them before it ends', async () => {
     const { port1, port2 } = new MessageChannel();
     const { session, recogniser } = await listenLive(plane, { inlet: port1, format: TAP_FORMAT });
     const ring = new SampleRing(8000);
@@ -136,7 +136,7 @@ describe('listening to a live stream', () => {
     expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end']);
   });
 
-  it('hears what another thread writes at the rate of its ring', async () => {
+  it('reads samples of another thread at the rate of their ring', async () => {
     const { port1, port2 } = new MessageChannel();
     const { session, recogniser } = await listenLive(plane, { inlet: port1, format: TAP_FORMAT });
     const ring = new SampleRing(16_000);
@@ -150,7 +150,7 @@ describe('listening to a live stream', () => {
     expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end']);
   });
 
-  it('posts nothing more when its owner aborts, and leaves nothing behind', async () => {
+  it('stops when its owner aborts, and leaves nothing behind', async () => {
     const { session, recogniser, owner } = await listenLive(plane);
     writeInFrames(session, asMulaw8k(joined(silence(500), sentence)));
     await recogniser.until(({ utterances }) => utterances.length > 0);
@@ -166,7 +166,7 @@ describe('listening to a live stream', () => {
     expect(await plane.dump()).toMatchObject({ workers: [{ sessions: [] }] });
   });
 
-  it('is not opened for an owner that has already left', async () => {
+  it('does not open for an aborted owner', async () => {
     const recogniser = new Recogniser();
     const reason = new Error('gone');
     const settings = { format: MULAW_8K, utteranceEndMs: 1000, enhancement: 'off' as const };
@@ -176,7 +176,7 @@ describe('listening to a live stream', () => {
     expect(plane.capacity().sessions).toBe(0);
   });
 
-  it('shows what it hears', async () => {
+  it('dumps its state', async () => {
     const { session } = await listenLive(plane, { enhancement: 'adaptive' });
     session.write(asMulaw8k(silence(1000)));
     expect(await plane.dump()).toMatchObject({
@@ -221,12 +221,12 @@ describe('listening to a file', () => {
     };
   }
 
-  it('joins utterances into chunks, from an offset of the file', async () => {
+  it('joins utterances into chunks, starting at an offset', async () => {
     const bytes = bytesOf(sixSentences);
     const filePath = await fileOf('six.raw', Buffer.concat([Buffer.alloc(44, 0x7f), bytes, Buffer.alloc(999, 0x7f)]));
     const recogniser = new Recogniser();
     const source = { filePath, offset: 44, bytes: bytes.length, format: LINEAR_16K };
-    const heard = await plane.listenToFile(optionsFor(recogniser, source));
+    const received = await plane.listenToFile(optionsFor(recogniser, source));
     await recogniser.closed;
     expect(recogniser.isEnded).toBe(true);
     expect(recogniser.utterances.map(({ utteranceId, outcome }) => [utteranceId, outcome])).toEqual([
@@ -234,11 +234,11 @@ describe('listening to a file', () => {
       [1, 'end'],
       [2, 'end'],
     ]);
-    expect(heard).toMatchObject({ utterances: 3, isSilent: false, durationMs: sixSentences.length / 16 });
+    expect(received).toMatchObject({ utterances: 3, isSilent: false, durationMs: sixSentences.length / 16 });
     expect(plane.capacity().sessions).toBe(0);
   });
 
-  it('hears the channels of a stereo file apart, or their mean', async () => {
+  it('processes stereo channels separately or as their mean', async () => {
     const left = joined(sentence, silence(3000));
     const right = joined(silence(left.length / 16 - command.length / 16), command);
     const stereo = new Int16Array(2 * left.length);
@@ -255,23 +255,25 @@ describe('listening to a file', () => {
     expect(apart.utterances.map(({ channel }) => channel).toSorted()).toEqual([0, 1]);
     expect(new Set(apart.utterances.map(({ utteranceId }) => utteranceId)).size).toBe(2);
     const mixed = new Recogniser();
-    const heard = await plane.listenToFile(optionsFor(mixed, source, { minSplitMs: 30_000 }));
+    const received = await plane.listenToFile(optionsFor(mixed, source, { minSplitMs: 30_000 }));
     await mixed.closed;
     expect(mixed.utterances.map(({ channel }) => channel)).toEqual([0]);
-    expect(heard.durationMs).toBe(left.length / 16);
+    expect(received.durationMs).toBe(left.length / 16);
   });
 
-  it('says that a silent file is silent', async () => {
+  it('reports a silent file', async () => {
     const bytes = new Uint8Array(80_000).fill(0xff);
     const filePath = await fileOf('silent.ulaw', bytes);
     const recogniser = new Recogniser();
-    const heard = await plane.listenToFile(optionsFor(recogniser, { filePath, bytes: bytes.length, format: MULAW_8K }));
-    expect(heard).toEqual({ durationMs: 10_000, speechMs: 0, snrDb: null, utterances: 0, isSilent: true });
+    const received = await plane.listenToFile(
+      optionsFor(recogniser, { filePath, bytes: bytes.length, format: MULAW_8K }),
+    );
+    expect(received).toEqual({ durationMs: 10_000, speechMs: 0, snrDb: null, utterances: 0, isSilent: true });
     await recogniser.closed;
     expect(recogniser.messages).toEqual([{ type: 'stream.end' }]);
   });
 
-  it('gets no further ahead of the recogniser than a minute, and goes on when it catches up', async () => {
+  it('stays at most a minute ahead of the recogniser, and continues when it catches up', async () => {
     const bytes = bytesOf(joined(...Array.from({ length: 6 }, () => sixSentences)));
     const filePath = await fileOf('long.raw', bytes);
     const recogniser = new Recogniser('never');
@@ -279,20 +281,20 @@ describe('listening to a file', () => {
     const listening = plane.listenToFile(optionsFor(recogniser, source));
     const minute = 60 * 16_000;
     await recogniser.until(({ samplesPosted }) => samplesPosted > minute);
-    const untaken = async (): Promise<number> => {
+    const pending = async (): Promise<number> => {
       const dump = (await plane.dump()) as { workers: { sessions: { untakenSamples: number }[] }[] };
       return dump.workers[0]!.sessions[0]!.untakenSamples;
     };
-    const waiting = await untaken();
+    const waiting = await pending();
     expect(waiting).toBeLessThan(minute + 2 * 5 * 16_000);
-    expect(await untaken()).toBe(waiting);
+    expect(await pending()).toBe(waiting);
     recogniser.take(waiting);
     await recogniser.until(({ samplesPosted }) => samplesPosted > waiting);
     recogniser.take(minute * 10);
     expect((await listening).utterances).toBe(18);
   });
 
-  it('stops in the middle when told, and when nobody recognises any more', async () => {
+  it('stops when aborted and when the recogniser goes away', async () => {
     const bytes = bytesOf(joined(...Array.from({ length: 6 }, () => sixSentences)));
     const source = { filePath: await fileOf('stopped.raw', bytes), bytes: bytes.length, format: LINEAR_16K };
     const owner = new AbortController();
@@ -305,14 +307,14 @@ describe('listening to a file', () => {
     await recogniser.closed;
     expect(recogniser.isEnded).toBe(false);
     const abandoned = new Recogniser('never');
-    const unheard = plane.listenToFile(optionsFor(abandoned, source));
+    const rejected = plane.listenToFile(optionsFor(abandoned, source));
     await abandoned.until(({ utterances }) => utterances.length > 0);
     abandoned.close();
-    await expect(unheard).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(rejected).rejects.toMatchObject({ code: 'INTERNAL' });
     expect(plane.capacity().sessions).toBe(0);
   });
 
-  it('says that a file is not there, without its path', async () => {
+  it('reports a missing file without its path', async () => {
     const recogniser = new Recogniser();
     const source = { filePath: join(folder, 'nowhere.raw'), bytes: 10, format: LINEAR_16K };
     const refused = plane.listenToFile(optionsFor(recogniser, source));
@@ -322,10 +324,10 @@ describe('listening to a file', () => {
   });
 });
 
-describe('the listening workers', () => {
+describe('listening workers', () => {
   const FAULTY = new URL('./faulty-worker.ts', import.meta.url);
 
-  it('tell every session and file when one dies, and another takes its place', async () => {
+  it('report a crash to every session and file, and restart', async () => {
     const warn = vi.fn();
     await using faulty = disposable(createListeningPlane({ workers: 1, workerFile: FAULTY, logger: { warn } }));
     const first = await listenLive(faulty.plane);
@@ -343,7 +345,7 @@ describe('the listening workers', () => {
     expect(await third.session.finish()).toMatchObject({ durationMs: 200 });
   });
 
-  it('lose only the session that breaks', async () => {
+  it('lose only the session that fails', async () => {
     const [broken, other] = [await listenLive(plane), await listenLive(plane)];
     broken.session.configure({ format: { ...MULAW_8K, sampleRateHz: 0.5 } });
     await broken.untilEvent('listening.lost');
@@ -354,7 +356,7 @@ describe('the listening workers', () => {
     expect(plane.capacity()).toEqual({ sessions: 0, workers: 1 });
   });
 
-  it('lose only the session whose inlet brings what is no audio', async () => {
+  it('lose only the session with an invalid inlet message', async () => {
     const { port1, port2 } = new MessageChannel();
     const [broken, other] = [await listenLive(plane, { inlet: port1 }), await listenLive(plane)];
     port2.postMessage(null);
@@ -363,14 +365,14 @@ describe('the listening workers', () => {
     port2.close();
   });
 
-  it('share the sessions evenly', async () => {
+  it('distribute sessions evenly', async () => {
     await using two = disposable(createListeningPlane({ workers: 2 }));
     await Promise.all(Array.from({ length: 4 }, () => listenLive(two.plane)));
     const { workers } = (await two.plane.dump()) as { workers: { sessions: unknown[] }[] };
     expect(workers.map(({ sessions }) => sessions.length)).toEqual([2, 2]);
   });
 
-  it('start when they are warmed up or needed, and not after the close', async () => {
+  it('start when warmed up or needed, and not after close', async () => {
     const warmed = createListeningPlane({ workers: 1 });
     expect(warmed.capacity().workers).toBe(0);
     warmed.warmUp();
@@ -386,7 +388,7 @@ describe('the listening workers', () => {
     expect(needed.capacity().workers).toBe(0);
   });
 
-  it('close with what they hear, and take nothing more', async () => {
+  it('close with their sessions and accept no more', async () => {
     const closing = createListeningPlane({ workers: 1 });
     const { recogniser } = await listenLive(closing);
     await closing.close();
@@ -395,7 +397,7 @@ describe('the listening workers', () => {
     expect(closing.capacity()).toEqual({ sessions: 0, workers: 0 });
   });
 
-  it('are at least one', () => {
+  it('require a count of at least one', () => {
     expect(() => createListeningPlane({ workers: 0 })).toThrow(RangeError);
   });
 });

@@ -1,19 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { levelDbov } from '../../../media/dsp/level.ts';
 import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
-import { joined, silence } from './heard.ts';
 import { audioOf, hear, suppressors } from './hearing.ts';
+import { joined, silence } from './recogniser.ts';
 
 const sentence = spokenUtterances().find(({ name }) => name === 'librivox-0920')!.samples;
 const clean = joined(silence(1000), sentence, silence(1500));
 const noisy = withNoise(clean, 8, 1);
 
-/** The utterance as recognised and as it was said, from the same moment on. */
 function improved(
-  heard: Int16Array,
+  received: Int16Array,
   enhancement: 'off' | 'light' | 'adaptive',
 ): { audio: Int16Array; said: Int16Array } {
-  const messages = hear(heard, { enhancement });
+  const messages = hear(received, { enhancement });
   const begins = messages.filter((message) => message.type === 'utterance.begin');
   expect(begins).toHaveLength(1);
   const audio = audioOf(messages, begins[0]!.utteranceId);
@@ -26,7 +25,7 @@ interface Levels {
   voiceDbov: number;
 }
 
-/** How much of the audio is not what was said, in dB; louder or quieter is the same. */
+/** Residual error in dB, independent of gain. */
 function errorDb({ audio, said }: { audio: Int16Array; said: Int16Array }, lag = 0): number {
   let [product, power, total] = [0, 0, 0];
   for (let i = 200; i < said.length - 200; i++) {
@@ -38,11 +37,11 @@ function errorDb({ audio, said }: { audio: Int16Array; said: Int16Array }, lag =
 }
 
 describe('noise suppression', () => {
-  it('is available here', () => {
+  it('loads in this environment', () => {
     expect(suppressors.problem).toBeNull();
   });
 
-  it('leaves the samples as they are when off, but for their offset', () => {
+  it('passes samples unchanged when off, apart from a delay', () => {
     expect(errorDb(improved(clean, 'off'))).toBeLessThan(-15);
     const shifted = Int16Array.from(clean, (sample) => Math.min(32_767, sample + 3000));
     const { audio, said } = improved(shifted, 'off');
@@ -51,7 +50,7 @@ describe('noise suppression', () => {
     expect(errorDb({ audio, said })).toBeLessThan(-15);
   });
 
-  it('takes noise out, lightly or as much as there is, and leaves the voice', () => {
+  it('removes noise, lightly or adaptively, and preserves the voice', () => {
     const [off, light, adaptive] = (['off', 'light', 'adaptive'] as const).map((enhancement) => {
       const { audio } = improved(noisy, enhancement);
       const preRoll = audio.subarray(0, 3200);
@@ -63,13 +62,13 @@ describe('noise suppression', () => {
     expect(Math.abs(adaptive.voiceDbov - off.voiceDbov)).toBeLessThan(2);
   });
 
-  it('leaves clean speech alone when adaptive', () => {
+  it('leaves clean speech unchanged in adaptive mode', () => {
     const said = improved(clean, 'off').audio;
     expect(errorDb({ audio: improved(clean, 'adaptive').audio, said })).toBeLessThan(-40);
     expect(errorDb({ audio: improved(clean, 'light').audio, said })).toBeGreaterThan(-40);
   });
 
-  it('moves nothing in time', () => {
+  it('keeps the timing', () => {
     for (const enhancement of ['off', 'light', 'adaptive'] as const) {
       const pair = improved(noisy, enhancement);
       const errors = Array.from({ length: 81 }, (_, i) => errorDb(pair, i - 40));

@@ -10,7 +10,7 @@ function sine(frequencyHz: number, rateHz: number, seconds = 0.5): Float32Array 
   return Float32Array.from({ length }, (_, i) => 10_000 * Math.sin((2 * Math.PI * frequencyHz * i) / rateHz));
 }
 
-/** In blocks of these lengths, the last one as often as it takes. */
+/** Resamples in blocks of these lengths, repeating the last. */
 function resample(resampler: Resampler, input: Float32Array, blockLengths = [input.length]): Float32Array {
   const output = new Float32Array(resampler.outputBound(input.length) + 1);
   let written = 0;
@@ -24,7 +24,7 @@ function resample(resampler: Resampler, input: Float32Array, blockLengths = [inp
   return output.slice(0, written);
 }
 
-/** Level in dB of what remains of a tone of 10 000, and of everything else, without the filter's ends. */
+/** Level in dB of a tone of 10 000 and of the rest, without filter transients. */
 function measure(output: Float32Array, frequencyHz: number): { gainDb: number; restDb: number } {
   const middle = output.subarray(output.length >> 3, output.length - (output.length >> 3));
   const basis = [Math.sin, Math.cos].map((wave) =>
@@ -48,8 +48,8 @@ function measure(output: Float32Array, frequencyHz: number): { gainDb: number; r
   };
 }
 
-describe('the resampler', () => {
-  it.each(RATES_HZ)('keeps what it can carry of %i Hz, in level and time, and adds nothing', (rateHz) => {
+describe('resampler', () => {
+  it.each(RATES_HZ)('preserves level and time of the passband of %i Hz, and adds nothing', (rateHz) => {
     const lowerHz = Math.min(rateHz, OUTPUT_RATE_HZ);
     for (const share of [0.01, 0.1, 0.25, 0.4, 0.425]) {
       const frequencyHz = share * lowerHz;
@@ -63,7 +63,7 @@ describe('the resampler', () => {
     }
   });
 
-  it.each(RATES_HZ.filter((rateHz) => rateHz > OUTPUT_RATE_HZ))('lets nothing of %i Hz fold over', (rateHz) => {
+  it.each(RATES_HZ.filter((rateHz) => rateHz > OUTPUT_RATE_HZ))('prevents aliasing of %i Hz', (rateHz) => {
     for (const frequencyHz of [8640, 9000, 9999, 10_700, 15_000, 21_000]) {
       if (frequencyHz >= rateHz / 2) continue;
       const output = resample(new Resampler(rateHz, OUTPUT_RATE_HZ), sine(frequencyHz, rateHz));
@@ -73,7 +73,7 @@ describe('the resampler', () => {
     }
   });
 
-  it('gives the same samples however the input is cut', () => {
+  it('gives the same samples for any block sizes', () => {
     const rate = fc.constantFrom(...RATES_HZ, 7919, 96_000);
     const blockLengths = fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 20 });
     fc.assert(
@@ -87,14 +87,14 @@ describe('the resampler', () => {
     );
   });
 
-  it('begins anew after a reset', () => {
+  it('restarts after a reset', () => {
     const resampler = new Resampler(8000, OUTPUT_RATE_HZ);
     const first = resample(resampler, sine(440, 8000));
     resampler.reset();
     expect(resample(resampler, sine(440, 8000))).toEqual(first);
   });
 
-  it('refuses rates that are none', () => {
+  it('rejects invalid rates', () => {
     for (const rateHz of [0, -8000, 1.5, Number.NaN]) {
       expect(() => new Resampler(rateHz, OUTPUT_RATE_HZ)).toThrow(RangeError);
     }

@@ -21,7 +21,7 @@ const format = (encoding: AudioFormat['encoding'], channels: 1 | 2 = 1): AudioFo
   sampleRateHz: 8000,
 });
 
-describe('the sample decoder', () => {
+describe('sample decoder', () => {
   it('decodes each encoding', () => {
     const octets = Uint8Array.from({ length: 256 }, (_, octet) => octet);
     expect(decode(format('mulaw'), 'mixed', [octets])[0]).toEqual([...MULAW_TO_LINEAR]);
@@ -30,7 +30,7 @@ describe('the sample decoder', () => {
     expect(decode(format('linear16'), 'mixed', [new Uint8Array(Int16Array.from(linear).buffer)])[0]).toEqual(linear);
   });
 
-  it('mixes two channels to their mean, or keeps them apart', () => {
+  it('mixes two channels to their mean, or keeps them separate', () => {
     const stereo = new Uint8Array(Int16Array.from([100, 300, -32_768, -32_768, 7, -7]).buffer);
     expect(decode(format('linear16', 2), 'mixed', [stereo])[0]).toEqual([200, -32_768, 0]);
     expect(decode(format('linear16', 2), 'separate', [stereo])).toEqual([
@@ -41,7 +41,7 @@ describe('the sample decoder', () => {
     expect(companded.map((channel) => channel.length)).toEqual([2, 2]);
   });
 
-  it('decodes the same wherever the bytes are cut, and holds back what is no whole sample', () => {
+  it('gives the same samples for any block sizes and holds back incomplete samples', () => {
     const formats = fc.record({
       encoding: fc.constantFrom('linear16' as const, 'mulaw' as const, 'alaw' as const),
       channels: fc.constantFrom(1 as const, 2 as const),
@@ -56,7 +56,7 @@ describe('the sample decoder', () => {
     );
   });
 
-  it('says how many bytes are sure to fit', () => {
+  it('reports how many bytes fit', () => {
     for (const encoding of ['linear16', 'mulaw'] as const) {
       for (const channels of [1, 2] as const) {
         const decoder = new SampleDecoder(format(encoding, channels), 'mixed');

@@ -1,6 +1,6 @@
 import { seededRandom } from '../../../runtime/seeded-random.ts';
 
-/** Sounds of telephone lines that are no speech, at 16 kHz. `levelDbfs` is that of the peak. */
+/** Telephone sounds other than speech, at 16 kHz. `levelDbfs` is the peak. */
 
 const RATE_HZ = 16_000;
 
@@ -104,7 +104,7 @@ function bursts(options: SoundOptions): Int16Array<ArrayBuffer> {
   return render(options, (seconds) => Math.exp(-((seconds % 0.6) / 0.05)) * (2 * random() - 1));
 }
 
-/** Notes of a C major scale with eight falling partials and, with a beat, drum strokes of noise and a low tone. */
+/** C major notes with eight decaying partials; with a beat, also drum strokes of noise and a low tone. */
 function music(style: { notesAtOnce: number; noteMs: number; decayPerS: number; beatMs: number }): Sound {
   const scale = [0, 2, 4, 5, 7, 9, 11, 12, 14, 16];
   return (options) => {

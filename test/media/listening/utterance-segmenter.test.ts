@@ -4,7 +4,7 @@ import { chunkRules, liveRules, type SegmentationRules } from '../../../media/li
 import { UtteranceSegmenter } from '../../../media/listening/utterance-segmenter.ts';
 import { WINDOW_MS, WINDOW_SAMPLES, type WindowKind } from '../../../media/listening/windows.ts';
 
-/** Feeds windows whose samples are their numbers, and puts together what comes out. */
+/** Feeds numbered windows and collects the resulting utterances. */
 class Segmentation {
   readonly segmenter: UtteranceSegmenter;
   readonly messages: UtteranceMessage[] = [];
@@ -22,7 +22,7 @@ class Segmentation {
     });
   }
 
-  /** So many windows of a kind; speech is 40 dB above the background unless told otherwise. */
+  /** Adds windows of a kind; speech is 40 dB above the background by default. */
   add(kind: WindowKind, windows: number, power = kind === 'background' ? 100 : 1_000_000): this {
     for (let i = 0; i < windows; i++) {
       this.segmenter.add(new Int16Array(WINDOW_SAMPLES).fill(this.#windows++), power, kind);
@@ -35,7 +35,16 @@ class Segmentation {
     return this;
   }
 
-  /** By the windows they hold, the first and the last. */
+  /** How many windows of an utterance were posted before each of its pauses. */
+  pauses(utteranceId = 0): number[] {
+    let windows = 0;
+    return this.messages.flatMap((message) => {
+      if (!('utteranceId' in message) || message.utteranceId !== utteranceId) return [];
+      if (message.type === 'utterance.audio') windows += message.samples.length / WINDOW_SAMPLES;
+      return message.type === 'utterance.pause' ? [windows] : [];
+    });
+  }
+
   utterances() {
     return this.messages
       .filter((message) => message.type === 'utterance.begin')
@@ -60,11 +69,12 @@ class Segmentation {
   }
 }
 
-/** Windows of background that surely end an utterance. */
 const PAUSE = Math.ceil(1000 / WINDOW_MS);
+/** Windows of a pause that are posted before it is known whether speech goes on. */
+const POST_ROLL = 7;
 
-describe('cutting a live stream into utterances', () => {
-  it('begins before speech was heard and ends after the pause, with little of it', () => {
+describe('live stream segmentation', () => {
+  it('begins before detected speech and ends after the pause, with little of it', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 40);
     expect(segmentation.started).toEqual([{ utteranceId: 0, atMs: 50 * WINDOW_MS }]);
     segmentation.add('background', PAUSE);
@@ -79,7 +89,7 @@ describe('cutting a live stream into utterances', () => {
     });
   });
 
-  it('ends at once when it is told to, and begins anew with the speech that follows', () => {
+  it('ends on demand, and begins again with the next speech', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 40);
     segmentation.segmenter.endUtterance();
     expect(segmentation.utterances()).toMatchObject([{ first: 40, last: 89, outcome: 'end' }]);
@@ -95,7 +105,7 @@ describe('cutting a live stream into utterances', () => {
     expect(segmentation.utterances()).toHaveLength(2);
   });
 
-  it('keeps a shorter pause inside, whole', () => {
+  it('includes a shorter pause', () => {
     const segmentation = new Segmentation(liveRules(1000))
       .add('background', 20)
       .add('speech', 20)
@@ -108,14 +118,44 @@ describe('cutting a live stream into utterances', () => {
     expect(segmentation.utterances()[0]!.summary!.speechMs).toBe(40 * WINDOW_MS);
   });
 
-  it('holds back a pause until speech goes on', () => {
+  it('withholds a pause until speech continues', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('speech', 30).add('background', 25);
     expect(segmentation.utterances()[0]!.last).toBeLessThan(30 + 8);
     segmentation.add('speech', 3);
     expect(segmentation.utterances()[0]!.last).toBeGreaterThan(54);
   });
 
-  it('gives no window to two utterances', () => {
+  it('posts a pause that probably ends the utterance, once, after the audio before it', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 31).add('background', 10);
+    expect(segmentation.pauses()).toEqual([]);
+    segmentation.add('background', 1);
+    expect(segmentation.pauses()).toEqual([31 + POST_ROLL]);
+    segmentation.add('background', PAUSE - 14);
+    expect(segmentation.pauses()).toHaveLength(1);
+    segmentation.add('speech', 30).add('background', PAUSE);
+    expect(segmentation.pauses()).toEqual([31 + POST_ROLL, 31 + (PAUSE - 3) + 30 + POST_ROLL]);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'end' }]);
+  });
+
+  it('posts a short pause, too, after a long time without another', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 100).add('background', 9);
+    segmentation.add('speech', 100).add('background', 9);
+    const first = 100 + 9 + 100 + POST_ROLL;
+    expect(segmentation.pauses()).toEqual([first]);
+    segmentation.add('speech', 100).add('background', 9).add('speech', 10);
+    expect(segmentation.pauses()).toEqual([first]);
+  });
+
+  it('posts no pause that ends the utterance at once, and none where speech goes on as the next one', () => {
+    const brief = new Segmentation(liveRules(300)).add('speech', 30).add('background', PAUSE);
+    expect(brief.utterances()).toMatchObject([{ outcome: 'end' }]);
+    expect(brief.pauses()).toEqual([]);
+    const long = new Segmentation(liveRules(1000)).add('speech', 890).add('background', 12).add('speech', 100);
+    expect(long.utterances()).toMatchObject([{ outcome: 'end' }, { outcome: 'open' }]);
+    expect(long.pauses()).toEqual([]);
+  });
+
+  it('assigns no window to two utterances', () => {
     const segmentation = new Segmentation(liveRules(200));
     for (let i = 0; i < 5; i++) segmentation.add('speech', 10).add('background', 8);
     const utterances = segmentation.finish().utterances();
@@ -123,43 +163,43 @@ describe('cutting a live stream into utterances', () => {
     for (let i = 1; i < 5; i++) expect(utterances[i]!.first).toBeGreaterThan(utterances[i - 1]!.last!);
   });
 
-  it('does not begin for a click', () => {
+  it('ignores clicks', () => {
     const segmentation = new Segmentation(liveRules(1000));
     for (let i = 0; i < 10; i++) segmentation.add('background', 10).add('speech', 2);
     expect(segmentation.finish().messages).toEqual([]);
   });
 
-  it('discards what is too short for a word', () => {
+  it('discards speech that is shorter than a word', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 20).add('speech', 3);
     segmentation.add('background', PAUSE);
     expect(segmentation.utterances()).toMatchObject([{ outcome: 'speech_end_too_short' }]);
     expect(segmentation.segmenter.utterances).toBe(0);
   });
 
-  it('discards what is quieter than the background', () => {
+  it('discards speech that is quieter than the background', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 30, 180);
     segmentation.add('background', PAUSE);
     expect(segmentation.utterances()).toMatchObject([{ outcome: 'low_snr_dropped' }]);
     expect(segmentation.utterances()[0]!.summary!.snrDb).toBeLessThan(0);
   });
 
-  it('does not hold noise after an utterance against it', () => {
+  it('ignores noise after an utterance', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 30);
     segmentation.add('background', 3 * PAUSE, 10_000_000);
     expect(segmentation.utterances()).toMatchObject([{ outcome: 'end', summary: { snrDb: expect.closeTo(40, 0) } }]);
   });
 
-  it('knows no ratio where there was no background', () => {
+  it('reports no ratio without background', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('speech', 30).add('tone', PAUSE);
     expect(segmentation.utterances()).toMatchObject([{ outcome: 'end', summary: { snrDb: null } }]);
   });
 
-  it('takes back what passed for speech before it was known for a tone', () => {
+  it('retracts speech that turns out to be a tone', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 4).add('tone', PAUSE);
     expect(segmentation.utterances()).toMatchObject([{ outcome: 'speech_end_too_short', summary: { speechMs: 0 } }]);
   });
 
-  it('cuts what never pauses where it was quietest, and goes on from there', () => {
+  it('splits continuous speech at its quietest point and continues there', () => {
     const quietest = 910;
     const segmentation = new Segmentation(liveRules(1000)).add('speech', quietest).add('speech', 1, 1000);
     segmentation.add('speech', 400).add('background', PAUSE);
@@ -172,7 +212,7 @@ describe('cutting a live stream into utterances', () => {
     expect(utterances[1]!.summary!.speechMs).toBe(401 * WINDOW_MS);
   });
 
-  it('cuts in the longest pause where there is one', () => {
+  it('splits at the longest pause if there is one', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('speech', 890).add('background', 1).add('speech', 10);
     segmentation.add('background', 5).add('speech', 200).finish();
     const [first, second] = segmentation.utterances();
@@ -181,13 +221,13 @@ describe('cutting a live stream into utterances', () => {
     expect(second!.first).toBeLessThan(906);
   });
 
-  it('ends what is open with the stream', () => {
+  it('ends the open utterance with the stream', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('background', 20).add('speech', 20).finish();
     expect(segmentation.utterances()).toMatchObject([{ first: 10, last: 39, outcome: 'end' }]);
     expect(segmentation.segmenter.totals()).toMatchObject({ speechWindows: 20, speechPower: 20_000_000 });
   });
 
-  it('applies another pause while an utterance goes on, and then has room for a longer one', () => {
+  it('applies a new pause during an utterance, and extends its buffer', () => {
     const segmentation = new Segmentation(liveRules(1000)).add('speech', 20).add('background', 20);
     segmentation.segmenter.configure(liveRules(5000));
     segmentation.add('background', 130).add('speech', 20);
@@ -195,8 +235,8 @@ describe('cutting a live stream into utterances', () => {
   });
 });
 
-describe('cutting a file into chunks', () => {
-  it('joins utterances until they are long enough, pauses included', () => {
+describe('file segmentation into chunks', () => {
+  it('joins utterances, including pauses, up to the chunk length', () => {
     const segmentation = new Segmentation(chunkRules(10_000));
     for (let i = 0; i < 14; i++) segmentation.add('speech', 31).add('background', 31);
     const utterances = segmentation.finish().utterances();
@@ -209,7 +249,7 @@ describe('cutting a file into chunks', () => {
     expect(utterances.reduce((sum, { summary }) => sum + summary!.speechMs, 0)).toBe(14 * 31 * WINDOW_MS);
   });
 
-  it('cuts at the longest pause there is before twice the length', () => {
+  it('splits at the longest pause before twice the length', () => {
     const segmentation = new Segmentation(chunkRules(5000)).add('speech', 200).add('background', 3);
     segmentation.add('speech', 20).add('background', 8).add('speech', 100).finish();
     expect(segmentation.utterances()).toMatchObject([
@@ -218,7 +258,12 @@ describe('cutting a file into chunks', () => {
     ]);
   });
 
-  it('does not wait for ever in a pause', () => {
+  it('posts no pauses', () => {
+    const segmentation = new Segmentation(chunkRules(5000)).add('speech', 50).add('background', 20);
+    expect(segmentation.add('speech', 50).finish().pauses()).toEqual([]);
+  });
+
+  it('ends a chunk after a long pause', () => {
     const segmentation = new Segmentation(chunkRules(5000)).add('speech', 50).add('background', 5000);
     segmentation.add('speech', 50).finish();
     const utterances = segmentation.utterances();

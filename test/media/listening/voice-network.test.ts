@@ -9,8 +9,8 @@ import { seededRandom } from '../../../runtime/seeded-random.ts';
 import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
 
 /**
- * What the reference implementations answer for `spokenUtterances()`: the probabilities of onnxruntime-web 1.30.0, and
- * the verdicts of sherpa-onnx-node 1.13.8 with white noise as loud as the speech (thresholds as here, shortest durations).
+ * Reference results for `spokenUtterances()`: probabilities of onnxruntime-web 1.30.0, and verdicts of sherpa-onnx-node
+ * 1.13.8 with white noise as loud as the speech (same thresholds, shortest durations).
  */
 const REFERENCE: Record<string, { probabilities: number[]; noisyVerdicts: string }> = JSON.parse(
   await readFile(new URL('./silero-reference.json', import.meta.url), 'utf8'),
@@ -21,8 +21,8 @@ const spoken = spokenUtterances();
 const command = spoken.find(({ name }) => name === 'goforward')!.samples;
 const networks = await SileroNetworks.load();
 
-describe('the voice network', () => {
-  it('agrees with ONNX Runtime on human speech to 0.0001', async () => {
+describe('voice network', () => {
+  it('matches ONNX Runtime on human speech within 0.0001', async () => {
     const model = new SileroModel(new SileroWeights(await readFile(publishedModelFile())));
     for (const { name, samples } of spoken) {
       const { probabilities } = REFERENCE[name]!;
@@ -38,39 +38,39 @@ describe('the voice network', () => {
     }
   });
 
-  it('decides like sherpa-onnx where speech in noise begins and ends', () => {
+  it('matches sherpa-onnx in the start and end of noisy speech', () => {
     for (const [index, { name, samples }] of spoken.entries()) {
       expect(verdicts(networks.create()!, withNoise(samples, 0, index)), name).toBe(REFERENCE[name]!.noisyVerdicts);
     }
   });
 
-  it('hears the command in its recording, and nothing before and after it', () => {
+  it('detects the command in its recording, and nothing before and after', () => {
     expect(verdicts(networks.create()!, command)).toMatch(/^\.{14,20}#{48,60}\.{14,20}$/);
   });
 
-  it('remembers nothing after a reset', () => {
+  it('forgets its state after a reset', () => {
     const network = networks.create()!;
     const first = verdicts(network, command);
-    // Ends amid the speech, where the memory matters.
+    // Ends within speech, where the state matters.
     verdicts(network, command.subarray(0, 40 * WINDOW));
     network.reset();
     expect(verdicts(network, command)).toBe(first);
   });
 
-  it('keeps channels that share its weights apart', () => {
+  it('keeps channels with shared weights independent', () => {
     const other = spoken[0]!.samples.subarray(0, command.length);
     const [one, two] = [networks.create()!, networks.create()!];
-    let [heardByOne, heardByTwo] = ['', ''];
+    let [verdictsOfOne, verdictsOfTwo] = ['', ''];
     for (let at = 0; at < command.length; at += WINDOW) {
-      heardByOne += verdicts(one, command.subarray(at, at + WINDOW));
-      heardByTwo += verdicts(two, other.subarray(at, at + WINDOW));
+      verdictsOfOne += verdicts(one, command.subarray(at, at + WINDOW));
+      verdictsOfTwo += verdicts(two, other.subarray(at, at + WINDOW));
     }
-    expect(heardByOne).toBe(verdicts(networks.create()!, command));
-    expect(heardByTwo).toBe(verdicts(networks.create()!, other));
-    expect(heardByOne).not.toBe(heardByTwo);
+    expect(verdictsOfOne).toBe(verdicts(networks.create()!, command));
+    expect(verdictsOfTwo).toBe(verdicts(networks.create()!, other));
+    expect(verdictsOfOne).not.toBe(verdictsOfTwo);
   });
 
-  it('reports why there is none when the model file is missing or damaged', async () => {
+  it('reports a missing or damaged model file', async () => {
     const missing = await SileroNetworks.load('/nowhere/silero.onnx');
     expect(missing.problem).toContain('ENOENT');
     expect(missing.create()).toBeNull();
@@ -79,14 +79,14 @@ describe('the voice network', () => {
     expect(damaged.create()).toBeNull();
   });
 
-  it('rejects a model file cut short', async () => {
+  it('rejects a truncated model file', async () => {
     const whole = await readFile(publishedModelFile());
     expect(() => new SileroModel(new SileroWeights(whole.subarray(0, whole.length / 2)))).toThrow(RangeError);
   });
 });
 
-describe('a dense layer', () => {
-  it('runs what its source says', async () => {
+describe('dense layer', () => {
+  it('matches its assembled source', async () => {
     const source = await readFile(new URL('../../../media/listening/dense-layer.wat', import.meta.url), 'utf8');
     const assembled = (await openWabt()).parseWat('dense-layer.wat', source, { simd: true }).toBinary({}).buffer;
     expect(Buffer.from(assembled).toString('base64')).toBe(DENSE_LAYER_WASM);
@@ -96,7 +96,7 @@ describe('a dense layer', () => {
     [4, 4],
     [8, 12],
     [64, 396],
-  ])('computes %i outputs from %i inputs, none below the least', (outputs, inputs) => {
+  ])('computes %i outputs from %i inputs with a minimum', (outputs, inputs) => {
     const random = seededRandom(outputs);
     const floats = (length: number) => Float32Array.from({ length }, () => 2 * random() - 1);
     const rows = Array.from({ length: outputs }, () => floats(inputs));
@@ -112,15 +112,15 @@ describe('a dense layer', () => {
     for (const [index, value] of expected.entries()) expect(output[index]).toBeCloseTo(Math.max(0, value), 4);
   });
 
-  it('refuses more than its memory holds', () => {
+  it('rejects sizes beyond its memory', () => {
     expect(() => new DenseMemory().floats(2 ** 18 + 1)).toThrow(RangeError);
   });
 });
 
-/** One character per whole window: `#` for speech. */
+/** One character per window: `#` for speech. */
 function verdicts(network: SileroNetwork, samples: Int16Array): string {
   return Array.from({ length: Math.floor(samples.length / WINDOW) }, (_, index) =>
-    network.hears(Float32Array.from(windowOf(samples, index))) ? '#' : '.',
+    network.isSpeech(Float32Array.from(windowOf(samples, index))) ? '#' : '.',
   ).join('');
 }
 

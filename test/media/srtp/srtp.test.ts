@@ -20,7 +20,6 @@ function rtpPacket(sequence: number, payload: Uint8Array = Buffer.from('what is 
   return buildRtpPacket({ payloadType: 0, sequence: sequence & 0xffff, timestamp: 0, ssrc }, payload);
 }
 
-/** What goes over the wire; null when the sender refuses. */
 function sealed(sender: Pick<SrtpSender, 'protectRtp'>, packet: Buffer): Buffer | null {
   const room = Buffer.concat([packet, Buffer.alloc(20)]);
   const bytes = sender.protectRtp(room, packet.length);
@@ -32,7 +31,6 @@ function sealedRtcp(sender: SrtpSender, packet: Buffer): Buffer {
   return room.subarray(0, sender.protectRtcp(room, packet.length));
 }
 
-/** The packet that was sent; null when the receiver drops it. */
 function opened(receiver: Pick<SrtpReceiver, 'openRtp'>, datagram: Buffer): Buffer | null {
   const copy = Buffer.from(datagram);
   const bytes = receiver.openRtp(copy);
@@ -45,8 +43,8 @@ function pair(suite: SrtpSuite) {
   return { sender: new SrtpSender({ suite, master, ssrc: SSRC }), receiver: new SrtpReceiver({ suite, master }) };
 }
 
-describe('a protected stream', () => {
-  it('brings back every packet, whatever its header and payload', () => {
+describe('protected stream', () => {
+  it('decrypts every packet, with any header and payload', () => {
     const packets = fc.record({
       sequence: fc.nat(0xffff),
       csrcs: fc.nat(15),
@@ -67,7 +65,7 @@ describe('a protected stream', () => {
     );
   });
 
-  it('survives loss, reordering and rollover, and opens each packet once', () => {
+  it('survives loss, reordering and rollover, and decrypts each packet once', () => {
     const steps = fc.array(fc.record({ skip: fc.integer({ min: 1, max: 3000 }), delay: fc.nat(100) }), {
       minLength: 20,
       maxLength: 60,
@@ -104,7 +102,7 @@ describe('a protected stream', () => {
     }
   });
 
-  it('puts packets into order that a rollover parted', () => {
+  it('handles packets reordered across a rollover', () => {
     const { sender, receiver } = pair('AEAD_AES_128_GCM');
     const wires = new Map([65_534, 65_535, 65_536, 65_537].map((index) => [index, sealed(sender, rtpPacket(index))!]));
     for (const index of [65_534, 65_537, 65_535, 65_536]) {
@@ -112,14 +110,14 @@ describe('a protected stream', () => {
     }
   });
 
-  it('runs on over many rollovers', () => {
+  it('continues over many rollovers', () => {
     const { sender, receiver } = pair('AES_CM_128_HMAC_SHA1_32');
     for (let sequence = 0; sequence < 6 * 65_536; sequence += 20_000) {
       expect(opened(receiver, sealed(sender, rtpPacket(sequence))!)).toEqual(rtpPacket(sequence));
     }
   });
 
-  it('carries RTCP, each report once', () => {
+  it('carries each RTCP report once', () => {
     fc.assert(
       fc.property(suites, (suite) => {
         const { sender, receiver } = pair(suite);
@@ -138,8 +136,8 @@ describe('a protected stream', () => {
   });
 });
 
-describe('the sender', () => {
-  it('never protects two packets with one index, so that no key stream is used twice', () => {
+describe('SRTP sender', () => {
+  it('never reuses a packet index, and so never a key stream', () => {
     const sequences = fc.array(fc.integer({ min: -200, max: 300 }), { minLength: 2, maxLength: 200 });
     fc.assert(
       fc.property(suites, fc.nat(0xffff), sequences, (suite, first, offsets) => {
@@ -158,7 +156,7 @@ describe('the sender', () => {
     );
   });
 
-  it('refuses another SSRC and what is not RTP', () => {
+  it('rejects another SSRC and invalid RTP', () => {
     const { sender } = pair('AEAD_AES_128_GCM');
     expect(sealed(sender, rtpPacket(1, Buffer.alloc(8), 99))).toBeNull();
     expect(sealed(sender, Buffer.alloc(30))).toBeNull();
@@ -166,8 +164,8 @@ describe('the sender', () => {
   });
 });
 
-describe('the receiver', () => {
-  it('drops every datagram that was changed or made up, and stays as it was', () => {
+describe('SRTP receiver', () => {
+  it('drops modified and forged datagrams without changing state', () => {
     const hostile = fc.oneof(
       fc.record({ kind: fc.constant('bytes' as const), bytes: fc.uint8Array({ maxLength: 200 }) }),
       fc.record({ kind: fc.constant('flip' as const), at: fc.nat(), bit: fc.nat(7) }),
@@ -198,7 +196,7 @@ describe('the receiver', () => {
     );
   });
 
-  it('counts packets under another key and plain packets as unauthentic', () => {
+  it('counts packets with another key and plain packets as unauthentic', () => {
     const { receiver } = pair('AES_CM_128_HMAC_SHA1_80');
     const { sender: stranger } = pair('AES_CM_128_HMAC_SHA1_80');
     for (let sequence = 0; sequence < 5; sequence++) {
@@ -209,7 +207,7 @@ describe('the receiver', () => {
     expect(receiver.sources).toBe(0);
   });
 
-  it('keeps a bounded number of streams, and those it knows go on', () => {
+  it('limits the number of streams, and keeps known ones', () => {
     const suite = 'AES_CM_128_HMAC_SHA1_80';
     const master = masterOf(suite);
     const receiver = new SrtpReceiver({ suite, master });
@@ -224,7 +222,7 @@ describe('the receiver', () => {
   });
 });
 
-describe('the keys of a leg', () => {
+describe('leg keys', () => {
   const suite = 'AES_CM_128_HMAC_SHA1_80';
 
   function leg() {
@@ -236,7 +234,7 @@ describe('the keys of a leg', () => {
   const open = (srtp: LegSrtp, wire: Buffer) => opened({ openRtp: (datagram) => srtp.openRtp(datagram, true) }, wire);
   const say = (phone: SrtpSender, sequence: number) => sealed(phone, rtpPacket(sequence, Buffer.alloc(20), 7))!;
 
-  it('stay in use, replay window and rollover counter included, when they are negotiated again', () => {
+  it('keep replay window and rollover counter when the same keys are negotiated again', () => {
     const { srtp, local, remote, phone } = leg();
     const ear = new SrtpReceiver({ suite, master: local });
     const before = say(phone, 65_535);
@@ -249,7 +247,7 @@ describe('the keys of a leg', () => {
     expect(opened(ear, sealed(srtp, rtpPacket(65_536))!)).not.toBeNull();
   });
 
-  it('open what was on its way when they changed, until the first packet with the new key', () => {
+  it('decrypt packets in flight until the first packet with the new key', () => {
     const { srtp, local, phone } = leg();
     const remote = masterOf(suite);
     const renewed = new SrtpSender({ suite, master: remote, ssrc: 7 });
@@ -263,7 +261,7 @@ describe('the keys of a leg', () => {
     expect(open(srtp, onItsWay[1]!)).toBeNull();
   });
 
-  it('find their context again when forked early media goes back and forth', () => {
+  it('restore their context when forked early media alternates', () => {
     const { srtp, local, remote, phone } = leg();
     const other = { suite: 'AEAD_AES_128_GCM', serial: 2, local: masterOf('AEAD_AES_128_GCM') } as const;
     const replayed = say(phone, 1);
@@ -277,7 +275,7 @@ describe('the keys of a leg', () => {
     expect(sealed(srtp, rtpPacket(2))).not.toBeNull();
   });
 
-  it('cost no work on a flood of forgeries from elsewhere, and the known source is still heard', () => {
+  it('limit the cost of forgeries, without losing the known source', () => {
     const { srtp, phone } = leg();
     const forgery = rtpPacket(1, Buffer.alloc(160));
     for (let i = 0; i < 1000; i++) srtp.openRtp(Buffer.from(forgery), false);
@@ -287,7 +285,7 @@ describe('the keys of a leg', () => {
     expect(srtp.openRtp(say(phone, 2), false)).toBeGreaterThan(0);
   });
 
-  it('never show in a dump', () => {
+  it('never appear in a dump', () => {
     const { srtp, local, remote } = leg();
     const dump = JSON.stringify(srtp.dump());
     for (const key of [local, remote]) {

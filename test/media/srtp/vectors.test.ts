@@ -19,7 +19,6 @@ function sessionKeys(encryption: string, salt: string): SessionKeys {
   return { encryption: secret(encryption), salt: hex(salt), authentication: createSecretKey(Buffer.alloc(20)) };
 }
 
-/** A packet in a buffer with room for what protection adds. */
 function roomy(packet: Buffer): Buffer {
   return Buffer.concat([packet, Buffer.alloc(20)]);
 }
@@ -75,14 +74,14 @@ describe('libsrtp', () => {
       rtcp: '81c8000b cafebabe c98b8b5d f0392a55 852b6c21 ac8e7025 c52c6fbe a2b3b446 ea31123b a88ce61e 80000001',
     },
   ] as const) {
-    it(`${suite}: protects RTP and RTCP to the published bytes, and opens them`, () => {
+    it(`${suite}: produces and decrypts the published bytes`, () => {
       const sender = new SrtpSender({ suite, master: secret(key), ssrc: 0xcafebabe });
       const receiver = new SrtpReceiver({ suite, master: secret(key) });
       const rtpPacket = roomy(CLEAR_RTP);
       const sealedRtp = rtpPacket.subarray(0, sender.protectRtp(rtpPacket, CLEAR_RTP.length));
       expect(sealedRtp).toEqual(hex(rtp));
       expect(sealedRtp.subarray(0, receiver.openRtp(sealedRtp))).toEqual(CLEAR_RTP);
-      // The published packet is the second one of its stream.
+      // The published packet is the second of its stream.
       sender.protectRtcp(roomy(CLEAR_RTCP), CLEAR_RTCP.length);
       const rtcpPacket = roomy(CLEAR_RTCP);
       const sealedRtcp = rtcpPacket.subarray(0, sender.protectRtcp(rtcpPacket, CLEAR_RTCP.length));
@@ -122,7 +121,7 @@ describe('RFC 7714', () => {
     const keys = sessionKeys(suite === 'AEAD_AES_128_GCM' ? KEY : LONG_KEY, SALT);
     const cipher = new AesGcmCipher(SUITES[suite], { rtp: keys, rtcp: keys });
 
-    it(`${suite}: seals and opens the RTP packet of section 16`, () => {
+    it(`${suite}: encrypts and decrypts the RTP packet of section 16`, () => {
       const packet = Buffer.concat([RTP, Buffer.alloc(16)]);
       cipher.sealRtp(packet, 12, RTP.length, SSRC, 0, 0xf17b);
       expect(packet).toEqual(hex(SEALED_RTP[suite]));
@@ -130,7 +129,7 @@ describe('RFC 7714', () => {
       expect(packet.subarray(0, RTP.length)).toEqual(RTP);
     });
 
-    it(`${suite}: seals and opens the RTCP packet of section 17`, () => {
+    it(`${suite}: encrypts and decrypts the RTCP packet of section 17`, () => {
       const packet = Buffer.concat([RTCP, Buffer.alloc(20)]);
       cipher.sealRtcp(packet, RTCP.length, RTCP_SSRC, RTCP_INDEX);
       expect(packet).toEqual(hex(SEALED_RTCP[suite]));

@@ -8,8 +8,8 @@ import { eventually } from '../../process/server-process.ts';
 const SETTINGS = { rtpHost: '127.0.0.1', rtpPortMin: 20_000, rtpPortMax: 29_999, webrtcPort: 0 };
 const LOCAL = { host: '127.0.0.1', rtpPort: 29_990 };
 
-/** mediasoup's worker is optional: `npm ci` fetches it where the network allows it. */
-describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
+/** The mediasoup worker is optional: `npm ci` downloads it where the network allows. */
+describe.skipIf(findWorker().path === null)('WebRTC worker', () => {
   let plane: WebRtcPlane;
   let abort: AbortController;
   const lost: string[] = [];
@@ -25,7 +25,7 @@ describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
     plane.openBrowser({ local: LOCAL, signal: abort.signal, onLost: (detail) => void lost.push(detail) });
   const pid = async () => ((await plane.dump()) as { pid: number }).pid;
 
-  it('offers all browsers one UDP port at the address of the carriers, and PCMU alone', async () => {
+  it('offers one UDP port for all browsers at the carrier-facing address, with PCMU only', async () => {
     const browsers = await Promise.all([openBrowser(), openBrowser()]);
     const transports = await Promise.all(
       browsers.flatMap((each) => [each.createTransport('send'), each.createTransport('recv')]),
@@ -40,7 +40,7 @@ describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
     ]);
   });
 
-  it('runs without our environment, in a session of its own, and leaves signals to the server', async () => {
+  it('runs without the environment, in its own session, and ignores signals', async () => {
     const handlers = () => ['SIGINT', 'SIGTERM'].map((signal) => process.listenerCount(signal));
     const before = handlers();
     process.env.TANDEM_TEST_SECRET = 'not for the worker';
@@ -53,7 +53,7 @@ describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
     expect(() => process.kill(id, 0)).toThrow('ESRCH');
   });
 
-  it('is replaced for the next browser after it died, which ends the media of those it had', async () => {
+  it('restarts for the next browser after a crash, which ends current media', async () => {
     await openBrowser();
     const first = await pid();
     process.kill(first, 'SIGKILL');
@@ -63,7 +63,7 @@ describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
     expect((await next.createTransport('send')).iceCandidates).toHaveLength(1);
   });
 
-  it('replaces the transport of a direction, and knows no other ids', async () => {
+  it('replaces the transport of a direction, and rejects unknown ids', async () => {
     const browser = await openBrowser();
     const { id: first } = await browser.createTransport('send');
     const { id: second } = await browser.createTransport('send');
@@ -81,8 +81,8 @@ describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
   });
 });
 
-describe('without the worker', () => {
-  it('browsers are refused, with what to do', async () => {
+describe('WebRTC without the worker', () => {
+  it('rejects browsers and names the remedy', async () => {
     const plane = createWebRtcPlane(SETTINGS, { env: { MEDIASOUP_WORKER_BIN: '/nonexistent/worker' } });
     expect(plane.unavailable).toMatch(/MEDIASOUP_WORKER_BIN names no program.*tandem webrtc install/);
     const opening = plane.openBrowser({ local: LOCAL, signal: new AbortController().signal, onLost: () => {} });

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-/** A package of mediasoup whose releases are on this machine, and an archive with a program that ends with `exitCode`. */
+/** A fake mediasoup package with local releases, whose program exits with `exitCode`. */
 async function release({ exitCode = 41, status = 200 }: { exitCode?: number; status?: number } = {}) {
   const program = join(home, 'mediasoup-worker');
   writeFileSync(program, `#!/bin/sh\nexit ${exitCode}\n`);
@@ -34,8 +34,8 @@ async function release({ exitCode = 41, status = 200 }: { exitCode?: number; sta
   return { folder, asked, [Symbol.dispose]: () => void server.close() };
 }
 
-describe('the worker program of mediasoup', () => {
-  it('is fetched for this platform, checked, and put where mediasoup looks for it', async () => {
+describe('mediasoup worker program', () => {
+  it('downloads for this platform, passes a check and lands where mediasoup expects it', async () => {
     using published = await release();
     const path = await installWorker({ timeoutMs: 5_000, folder: published.folder });
     expect(path).toBe(join(published.folder, 'worker/out/Release/mediasoup-worker'));
@@ -49,14 +49,14 @@ describe('the worker program of mediasoup', () => {
     { fault: { status: 404 }, message: /publishes no worker program for this platform/ },
     { fault: { status: 500 }, message: /the server answered 500/ },
     { fault: { exitCode: 127 }, message: /does not run here/ },
-  ])('is not installed after $fault', async ({ fault, message }) => {
+  ])('does not install after $fault', async ({ fault, message }) => {
     using published = await release(fault);
     await expect(installWorker({ timeoutMs: 5_000, folder: published.folder })).rejects.toThrow(message);
     const place = join(published.folder, 'worker/out/Release');
     expect(existsSync(place) ? readdirSync(place) : []).toEqual([]);
   });
 
-  it('is the one that MEDIASOUP_WORKER_BIN names, which must be a program', () => {
+  it('comes from MEDIASOUP_WORKER_BIN, which must be an executable', () => {
     const program = join(home, 'worker');
     expect(findWorker({ MEDIASOUP_WORKER_BIN: program })).toEqual({
       path: null,

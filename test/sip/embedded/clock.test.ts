@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { containedClock } from '../../../sip/embedded/clock.ts';
 import { SimulatedClock } from './simulated-clock.ts';
 
-it('a timer that throws is reported, and the others run', () => {
+it('a clock reports a timer that throws and runs the others', () => {
   const simulated = new SimulatedClock();
   const faults: unknown[] = [];
   const ran: string[] = [];

@@ -12,8 +12,8 @@ import { SDP } from './sip-peer.ts';
 const harness = new Harness();
 afterEach(() => harness.closeAll());
 
-describe('the control port', () => {
-  it('takes the right secret and says where SIP is spoken', async () => {
+describe('control port', () => {
+  it('accepts the right secret and reports its SIP addresses', async () => {
     const { server } = await harness.start();
     const client = await openClient(server);
     client.send(`1|authenticate|${SECRET}|tag`);
@@ -29,7 +29,7 @@ describe('the control port', () => {
     expect(await client.reply()).toBe('response|5|NOK|invalid sip message');
   });
 
-  it('refuses a wrong secret and closes', async () => {
+  it('rejects a wrong secret and closes', async () => {
     const { server } = await harness.start();
     const client = await openClient(server);
     client.send('1|authenticate|guess|');
@@ -38,7 +38,7 @@ describe('the control port', () => {
   });
 
   it.each(['1|route|invite', '1|ping', '1|sip||\r\nOPTIONS sip:a@127.0.0.1:9 SIP/2.0\r\n\r\n'])(
-    'refuses %j before the secret was given, and closes',
+    'rejects %j before authentication and closes',
     async (command) => {
       const { server } = await harness.start();
       const client = await openClient(server);
@@ -48,7 +48,7 @@ describe('the control port', () => {
     },
   );
 
-  it('obeys nothing that follows a refused command in the same packet', async () => {
+  it('ignores commands after a rejected one in the same packet', async () => {
     const { server } = await harness.start();
     const peer = await harness.peer();
     const client = await openClient(server);
@@ -61,11 +61,11 @@ describe('the control port', () => {
 
   it.each([
     ['no length', 'hello world'],
-    ['a length of nothing', '#x'],
+    ['an empty length', '#x'],
     ['a length of zero', '0#'],
     ['a negative length', '-5#abcde'],
     ['an endless length', '9'.repeat(50)],
-    ['a frame too large for a stranger', '99999#'],
+    ['an oversized frame before authentication', '99999#'],
     ['no id', '5#hello'],
   ])('closes on a frame with %s', async (_what, bytes) => {
     const { server } = await harness.start();
@@ -74,7 +74,7 @@ describe('the control port', () => {
     await client.closed;
   });
 
-  it('survives whatever a stranger sends', async () => {
+  it('survives any bytes of a stranger', async () => {
     const { server } = await harness.start();
     for (const bytes of fc.sample(fc.uint8Array({ minLength: 1, maxLength: 400 }), 40)) {
       const client = await openClient(server);
@@ -84,7 +84,7 @@ describe('the control port', () => {
     expect(await server.dump()).toMatchObject({ core: { dialogs: 0 } });
   });
 
-  it('ends the calls of a client that is gone', async () => {
+  it('ends the calls of a client that disconnected', async () => {
     const { server, srf } = await harness.start();
     const peer = await harness.peer();
     const ringing = await harness.peer();
@@ -109,7 +109,7 @@ describe('the control port', () => {
     await untilCounts(server, (core) => core.dialogs === 0 && core.requestsUnanswered === 0);
   });
 
-  it('ends a call whose answer comes when its client is gone', async () => {
+  it('ends a call that is answered after its client disconnected', async () => {
     const { server, srf } = await harness.start();
     const peer = await harness.peer();
     srf.createUAC(peer.uri, { localSdp: SDP }).catch(() => {});
@@ -122,7 +122,7 @@ describe('the control port', () => {
     await untilCounts(server, ({ dialogs }) => dialogs === 0);
   });
 
-  it('hangs up the calls that are left when the server ends', async () => {
+  it('hangs up remaining calls when the server stops', async () => {
     const { server, srf } = await harness.start();
     const peer = await harness.peer();
     const calling = srf.createUAC(peer.uri, { localSdp: SDP });
@@ -133,7 +133,7 @@ describe('the control port', () => {
     expect(header(await peer.request('BYE'), 'reason')).toContain('cause=503');
   });
 
-  it('drops the connection when the server ends', async () => {
+  it('closes the connection when the server stops', async () => {
     const exits: (Error | null)[] = [];
     const { server } = await harness.start({ onExit: (error) => exits.push(error) });
     const client = await openClient(server);
@@ -148,7 +148,7 @@ describe('the control port', () => {
 });
 
 describe('startEmbeddedSipServer', () => {
-  it('refuses a port that is taken, by UDP as by TCP', async () => {
+  it('rejects a port in use, for UDP and TCP', async () => {
     const { server } = await harness.start();
     for (const transport of ['udp', 'tcp'] as const) {
       const starting = startEmbeddedSipServer({
@@ -162,7 +162,7 @@ describe('startEmbeddedSipServer', () => {
     }
   });
 
-  it('ends with its owner', async () => {
+  it('stops with its owner', async () => {
     const owner = new AbortController();
     const { promise: exited, resolve } = Promise.withResolvers<Error | null>();
     const options = { sipHost: '127.0.0.1', sipPort: 0, transports: ['udp'] as const, secret: SECRET };
@@ -176,7 +176,7 @@ describe('startEmbeddedSipServer', () => {
 });
 
 describe('FrameReader', () => {
-  it('finds the same payloads however the stream is cut', () => {
+  it('extracts the same payloads for any chunks', () => {
     const payloads = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 }), {
       minLength: 1,
       maxLength: 5,
@@ -194,7 +194,7 @@ describe('FrameReader', () => {
     );
   });
 
-  it('throws nothing but ControlFrameError', () => {
+  it('throws ControlFrameError only', () => {
     const digits = fc.string({ unit: fc.constantFrom('0', '1', '9', '#', 'x', '\r'), maxLength: 30 });
     fc.assert(
       fc.property(digits, (text) => {
@@ -211,7 +211,6 @@ describe('FrameReader', () => {
 interface RawClient {
   socket: net.Socket;
   send(payload: string): void;
-  /** The next payload, without the id that the server gave it. */
   reply(): Promise<string>;
   closed: Promise<void>;
 }

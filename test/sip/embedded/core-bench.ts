@@ -21,18 +21,17 @@ export const PEER: Remote = { transport: 'udp', host: '192.0.2.7', port: 5060, c
 
 type Headers = readonly (readonly [string, string])[];
 
-/** The user agent without sockets, threads or real time: what it sends is in `sent`, what it tells in `delivered`. */
+/** The user agent without sockets, threads or real time, with sent and delivered messages. */
 export class CoreBench {
   readonly clock = new SimulatedClock();
   readonly core: SipCore;
   readonly sent: SipMessage[] = [];
-  /** The address that each of them went to. */
   readonly destinations: string[] = [];
   readonly delivered: { message: SipMessage; transactionId: string; dialogId: string | null }[] = [];
   readonly application: Application;
   isOpen = true;
 
-  /** `methods`: those that the application takes; all without it. */
+  /** `methods`: those that the application handles; default: all. */
   constructor(clock?: Clock, methods?: ReadonlySet<string>) {
     const self = this;
     const take = (message: SipMessage, transactionId: string, dialogId: string | null): void => {
@@ -75,7 +74,6 @@ export class CoreBench {
     return result;
   }
 
-  /** Sends an INVITE to the peer; what went out. */
   invite(): { request: SipRequest; transactionId: string; dialogId: string } {
     const asked = createRequest({ method: 'INVITE', uri: 'sip:peer@192.0.2.7', body: 'v=0\r\n' });
     const result = this.execute({ type: 'new', proxyUri: null, message: asked });
@@ -93,7 +91,6 @@ export class CoreBench {
     return this.execute({ type: 'response', transactionId, message: createResponse({ statusCode, headers }) });
   }
 
-  /** The peer's answer to a request of ours. */
   answer(
     request: SipRequest,
     statusCode: number,
@@ -108,7 +105,7 @@ export class CoreBench {
     this.core.onMessage(answer, { ...PEER, host: from });
   }
 
-  /** A request of the peer within the dialog that our `invite` made. */
+  /** Request of the peer within the dialog of `invite`. */
   fromPeer(invite: SipRequest, method: string, sequence: number, contact = 'sip:peer@192.0.2.7'): void {
     const request = createRequest({
       method,
@@ -125,7 +122,6 @@ export class CoreBench {
     this.core.onMessage(request, PEER);
   }
 
-  /** A request of a stranger. */
   fromStranger(method: string, id: string, { body = '', callId = id, sequence = 1 } = {}): void {
     const request = createRequest({
       method,
@@ -147,7 +143,6 @@ export class CoreBench {
     return this.sent.filter((each): each is SipRequest => each.kind === 'request' && each.method === method);
   }
 
-  /** Of that status, to requests of that method. */
   responses(statusCode: number, method: string): SipResponse[] {
     return this.sent.filter(
       (each): each is SipResponse =>

@@ -3,7 +3,7 @@ import type { SipMessage } from '../../../sip/message/index.ts';
 import * as fc from '../../properties.ts';
 import { CoreBench } from './core-bench.ts';
 
-/** Timers that never end: for what is held while they run. */
+/** Timers that never fire, to inspect state that they would remove. */
 const frozen = { after: () => () => {} };
 
 function talking(bench: CoreBench): ReturnType<CoreBench['invite']> {
@@ -13,12 +13,12 @@ function talking(bench: CoreBench): ReturnType<CoreBench['invite']> {
   return call;
 }
 
-describe('requests within the dialog of a peer at a public address', () => {
+describe('requests in a dialog with a public peer', () => {
   it.each([
     { what: 'Contact', answer: { contact: 'sip:peer@10.0.0.9:5070' } },
     { what: 'Contact', answer: { contact: 'sip:peer@127.0.0.1:5070' } },
     { what: 'Record-Route', answer: { headers: [['Record-Route', '<sip:192.168.0.1;lr>']] as [string, string][] } },
-  ])('go to that address, whatever private one its $what names', ({ answer }) => {
+  ])('go to the source address of the peer despite a private address in $what', ({ answer }) => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200, 'peer-tag', { ...answer, from: '8.8.8.8' });
@@ -27,7 +27,7 @@ describe('requests within the dialog of a peer at a public address', () => {
     expect(bench.destinations.slice(1)).toEqual(['8.8.8.8', '8.8.8.8']);
   });
 
-  it('go to a private address that a peer in a private network names', () => {
+  it('go to a private address if the peer is in a private network', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200, 'peer-tag', { contact: 'sip:peer@10.0.0.9:5070', from: '10.0.0.1' });
@@ -36,8 +36,8 @@ describe('requests within the dialog of a peer at a public address', () => {
   });
 });
 
-describe('a peer that forks without end', () => {
-  it('costs no more than a bounded number of dialogs and of hang-ups', () => {
+describe('endless forking', () => {
+  it('creates a bounded number of dialogs and BYE requests', () => {
     const bench = new CoreBench();
     const { request } = bench.invite();
     for (let fork = 0; fork < 500; fork++) bench.answer(request, 180, `ringing-${fork}`);
@@ -48,8 +48,8 @@ describe('a peer that forks without end', () => {
   });
 });
 
-describe('a flood of requests', () => {
-  it('keeps no known peer from hanging up', () => {
+describe('a request flood', () => {
+  it('still allows a known peer to hang up', () => {
     const bench = new CoreBench(frozen);
     const { request } = talking(bench);
     for (let count = 0; count < 30_000; count++) bench.fromStranger('OPTIONS', `flood-${count}`);
@@ -60,7 +60,7 @@ describe('a flood of requests', () => {
     expect(bench.responses(200, 'BYE')).toHaveLength(1);
   });
 
-  it('is bounded by its bytes too', () => {
+  it('stays bounded in bytes', () => {
     const bench = new CoreBench(frozen);
     const body = 'x'.repeat(60_000);
     for (let count = 0; count < 3000; count++) bench.fromStranger('OPTIONS', `large-${count}`, { body });
@@ -69,8 +69,8 @@ describe('a flood of requests', () => {
   });
 });
 
-describe('within a dialog', () => {
-  it('an UPDATE that was accepted moves the peer (RFC 3311 §5.2)', () => {
+describe('in-dialog transactions', () => {
+  it('accept a new target in an UPDATE (RFC 3311 section 5.2)', () => {
     const bench = new CoreBench();
     const { request, dialogId } = talking(bench);
     bench.fromPeer(request, 'UPDATE', 1, 'sip:moved@192.0.2.8');
@@ -79,7 +79,7 @@ describe('within a dialog', () => {
     expect(bench.requests('BYE')[0]?.uri).toBe('sip:moved@192.0.2.8');
   });
 
-  it('an answer to our re-INVITE that crosses the BYE of the peer is acknowledged', () => {
+  it('acknowledge a re-INVITE answer that crosses the BYE of the peer', () => {
     const bench = new CoreBench();
     const { request, dialogId } = talking(bench);
     bench.inDialog(dialogId, 'INVITE');
@@ -90,7 +90,7 @@ describe('within a dialog', () => {
     expect(bench.requests('ACK')).toHaveLength(before + 1);
   });
 
-  it('an answer whose ACK is overtaken by the BYE of the peer is acknowledged when it is repeated', () => {
+  it('acknowledge a repeated answer whose ACK was overtaken by the BYE of the peer', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200);
@@ -102,7 +102,7 @@ describe('within a dialog', () => {
     expect(bench.requests('ACK')).toHaveLength(2);
   });
 
-  it('our answer to a re-INVITE is not repeated any more after the BYE of the peer', () => {
+  it('stop repeating a re-INVITE answer after the BYE of the peer', () => {
     const bench = new CoreBench();
     const { request } = talking(bench);
     bench.fromPeer(request, 'INVITE', 1);
@@ -113,7 +113,7 @@ describe('within a dialog', () => {
     expect(bench.responses(200, 'INVITE')).toHaveLength(1);
   });
 
-  it('an answer whose Contact cannot be reached ends the call that could not be acknowledged', () => {
+  it('end a call whose Contact is unreachable, since it cannot be acknowledged', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200, 'peer-tag', { contact: 'sips:peer@192.0.2.7' });
@@ -122,7 +122,7 @@ describe('within a dialog', () => {
     expect(bench.counts.dialogs).toBe(0);
   });
 
-  it.each(['', 'sip:peer@192.0.2.7:0'])('an answer with the Contact <%s> ends the call after its ACK', (contact) => {
+  it.each(['', 'sip:peer@192.0.2.7:0'])('end a call with the Contact <%s> after its ACK', (contact) => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200, 'peer-tag', { contact });
@@ -138,7 +138,7 @@ function kindOf(message: SipMessage): string {
   return message.kind === 'request' ? message.method : String(message.statusCode);
 }
 
-it('calls that were received with the same Call-ID and From tag have ids of their own', () => {
+it('received calls with equal Call-ID and From tag get different ids', () => {
   const bench = new CoreBench();
   const ids = new Set<string | null>();
   for (const sequence of [1, 2, 3]) {
@@ -149,7 +149,6 @@ it('calls that were received with the same Call-ID and From tag have ids of thei
   expect(ids.size).toBe(3);
 });
 
-/** What may happen to a call, in any order and number. */
 const STEPS = [
   (bench: CoreBench, call: Call) => bench.answer(call.request, 100),
   (bench: CoreBench, call: Call) => bench.answer(call.request, 180),
@@ -186,7 +185,7 @@ const STEPS = [
 ];
 type Call = ReturnType<CoreBench['invite']>;
 
-it('whatever happens to a call, in whatever order, nothing is left of it once its application is gone', () => {
+it('any sequence of call events leaves nothing behind once the application is gone', () => {
   const steps = fc.array(fc.nat(STEPS.length - 1), { maxLength: 25 });
   fc.assert(
     fc.property(steps, (indexes) => {

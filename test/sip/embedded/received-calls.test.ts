@@ -16,8 +16,8 @@ import { SDP, type SipPeer } from './sip-peer.ts';
 const harness = new Harness();
 afterEach(() => harness.closeAll());
 
-describe('a call that we receive', () => {
-  it('is answered with createUAS, acknowledged and hung up by the peer', async () => {
+describe('incoming call', () => {
+  it('connects with createUAS and ends with a BYE of the peer', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const dialogs = answerAll(srf);
@@ -45,7 +45,7 @@ describe('a call that we receive', () => {
     await untilCounts(server, (core) => core.dialogs === 0 && core.requestsUnanswered === 0);
   });
 
-  it('is hung up by us, through the route that the INVITE recorded', async () => {
+  it('ends with a BYE along the recorded route', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const dialogs = answerAll(srf);
@@ -67,7 +67,7 @@ describe('a call that we receive', () => {
     await ending;
   });
 
-  it('arrives once, however often its INVITE is repeated', async () => {
+  it('arrives once despite repeated INVITEs', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const seen: TestRequest[] = [];
@@ -86,7 +86,7 @@ describe('a call that we receive', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('is repeated to the peer until its refusal is acknowledged, with the branch of the INVITE', async () => {
+  it('repeats its rejection until the ACK with the branch of the INVITE', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     srf.invite((_request, response) => response.send(603));
@@ -101,7 +101,7 @@ describe('a call that we receive', () => {
     await untilCounts(server, ({ transactions }) => transactions.incoming === 0);
   });
 
-  it('is ended with BYE and destroy when its answer is never acknowledged', async () => {
+  it('ends with BYE and destroy if its answer is never acknowledged', async () => {
     const { srf, server } = await harness.start({ timers: { t1Ms: 5 } });
     const peer = await harness.peer();
     const dialogs = answerAll(srf);
@@ -115,7 +115,7 @@ describe('a call that we receive', () => {
     expect(await reason).toBe('ACK timeout');
   });
 
-  it('is cancelled by its caller', async () => {
+  it('ends when the caller cancels', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const { promise: cancelled, resolve } = Promise.withResolvers<void>();
@@ -135,7 +135,7 @@ describe('a call that we receive', () => {
     await untilCounts(server, (core) => core.dialogs === 0 && core.requestsUnanswered === 0);
   });
 
-  it('may be re-negotiated by its caller', async () => {
+  it('accepts a re-INVITE of the caller', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const { dialog, invite, answer } = await receive(srf, peer, server, 'in-7');
@@ -151,7 +151,7 @@ describe('a call that we receive', () => {
     expect(dialog.remote.sdp).toContain('50000');
   });
 
-  it('takes INFO and OPTIONS from its caller, and refuses a CSeq that goes back', async () => {
+  it('accepts INFO and OPTIONS, and rejects a decreasing CSeq', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     const { dialog, invite, answer } = await receive(srf, peer, server, 'in-8');
@@ -183,8 +183,8 @@ describe('a call that we receive', () => {
   });
 });
 
-describe('a call to ourselves', () => {
-  it('has two dialogs that the application can tell apart', async () => {
+describe('call to itself', () => {
+  it('creates two distinguishable dialogs', async () => {
     const { srf, server } = await harness.start();
     const dialogs = answerAll(srf);
     await untilRouted(server, 'invite');
@@ -207,8 +207,8 @@ describe('a call to ourselves', () => {
   });
 });
 
-describe('a request that no call or application takes', () => {
-  it('is answered with 503 when nobody is routed, OPTIONS included', async () => {
+describe('unhandled request', () => {
+  it('gets 503 without an application, including OPTIONS', async () => {
     const { server } = await harness.start();
     const peer = await harness.peer();
     for (const method of ['INVITE', 'OPTIONS', 'MESSAGE']) {
@@ -217,7 +217,7 @@ describe('a request that no call or application takes', () => {
     }
   });
 
-  it('is answered by the application that asked for its verb', async () => {
+  it('reaches the application that registered its method', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     srf.options((_request, response) => response.send(200, { headers: { Allow: 'INVITE' } }));
@@ -226,7 +226,7 @@ describe('a request that no call or application takes', () => {
     expect(header(await peer.response(200), 'allow')).toBe('INVITE');
   });
 
-  it('is answered with 481 when its dialog is unknown, and with silence when it is an ACK', async () => {
+  it('gets 481 in an unknown dialog, while an ACK gets no response', async () => {
     const { server } = await harness.start();
     const peer = await harness.peer();
     for (const method of ['ACK', 'BYE', 'INFO', 'INVITE', 'CANCEL']) {
@@ -240,7 +240,7 @@ describe('a request that no call or application takes', () => {
     expect(peer.inbox.map((message) => header(message, 'cseq'))).not.toContain('1 ACK');
   });
 
-  it('is answered with 482 when it came twice by different paths', async () => {
+  it('gets 482 if it arrived twice on different paths', async () => {
     const { srf, server } = await harness.start();
     const peer = await harness.peer();
     srf.invite(() => {});
@@ -252,7 +252,7 @@ describe('a request that no call or application takes', () => {
     await peer.response(482);
   });
 
-  it('is answered to the port it came from, with the address it came from', async () => {
+  it('gets its response at its source address and port', async () => {
     const { server } = await harness.start();
     const peer = await harness.peer();
     const request = peer.make('OPTIONS', { callId: 'rport', port: server.sipPort });
@@ -265,7 +265,6 @@ describe('a request that no call or application takes', () => {
   });
 });
 
-/** Rings and answers whatever comes in. */
 function answerAll(srf: TestSrf): { next(): Promise<TestDialog> } {
   const { promise, resolve, reject } = Promise.withResolvers<TestDialog>();
   srf.invite((request, response) => {
@@ -289,7 +288,7 @@ async function receive(srf: TestSrf, peer: SipPeer, server: EmbeddedSipServer, c
   return { dialog, invite, answer };
 }
 
-/** Refusals have no Contact, which `within` reads the target from. */
+/** Rejections have no Contact, from which `within` takes the target. */
 function appendContact<T extends Parameters<typeof appendHeader>[0]>(response: T, peer: SipPeer): T {
   appendHeader(response, 'Contact', `<${peer.uri}>`);
   return response;

@@ -10,10 +10,10 @@ import { SipPeer } from './sip-peer.ts';
 
 export const SECRET = 'correct horse';
 
-/** Repeats come soon, but nothing gives up so early that a loaded machine could not answer in time. */
+/** Fast retransmissions with long timeouts, for slow machines. */
 const TEST_TIMERS = { t1Ms: 150, t2Ms: 300, t4Ms: 100, timerDMs: 300, inviteTimeoutMs: 25_000 };
 
-/** What is used here of drachtio-srf, whose own types miss half of it. */
+/** The used parts of drachtio-srf, whose own types are incomplete. */
 export interface TestResponse {
   status: number;
   reason: string;
@@ -63,9 +63,9 @@ export interface TestSrf {
   options(handler: (request: TestRequest, response: TestResponse) => void): void;
 }
 
-/** Everything that one test opens; `closeAll` closes it, last first. */
+/** Resources of one test; `closeAll` closes them in reverse order. */
 export class Harness {
-  /** What made a server throw; `closeAll` fails when there is any. */
+  /** Errors of the servers; `closeAll` fails if there are any. */
   readonly faults: Error[] = [];
   readonly #opened: (() => Promise<void>)[] = [];
 
@@ -123,7 +123,7 @@ export class Harness {
   }
 }
 
-/** Asks again and again, without sleeping in between, until the server's counts are as wanted. */
+/** Polls the server, without sleeping, until its counts match. */
 export async function untilCounts(server: EmbeddedSipServer, isDone: (core: CoreCounts) => boolean): Promise<void> {
   for (;;) {
     const { core } = (await server.dump()) as { core: CoreCounts };
@@ -131,7 +131,7 @@ export async function untilCounts(server: EmbeddedSipServer, isDone: (core: Core
   }
 }
 
-/** A route travels over TCP, and a UDP request may overtake it. */
+/** A route is registered over TCP, and a UDP request could overtake it. */
 export async function untilRouted(server: EmbeddedSipServer, verb: string): Promise<void> {
   for (;;) {
     const { control } = (await server.dump()) as { control: { routes: string[] } };

@@ -2,25 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { createRequest, header } from '../../../sip/message/index.ts';
 import { CoreBench } from './core-bench.ts';
 
-/** Session timers (RFC 4028) of the embedded server. */
+/** Session timers (RFC 4028). */
 
 const MINUTE = 60_000;
 
-/** A call whose answer agreed on a timer. */
 function agreed(value: string | null) {
   const bench = new CoreBench();
   const call = bench.invite();
   bench.answer(call.request, 200, 'peer-tag', { headers: value === null ? [] : [['Session-Expires', value]] });
   bench.inDialog(call.dialogId, 'ACK');
-  // What the transactions of the INVITE still wait for.
+  // Lets the INVITE transactions finish.
   bench.clock.advance(MINUTE);
   return { bench, ...call, passMinutes: (count: number) => bench.clock.advance(count * MINUTE) };
 }
 
 const ends = (bench: CoreBench) => bench.delivered.filter(({ transactionId }) => transactionId === 'unsolicited');
 
-describe('a session that the peer refreshes', () => {
-  it('ends with BYE, with its cause, shortly before it expires', () => {
+describe('session refreshed by the peer', () => {
+  it('ends with BYE and its cause shortly before it expires', () => {
     const { bench, passMinutes } = agreed('600;refresher=uas');
     passMinutes(8);
     expect(bench.requests('BYE')).toEqual([]);
@@ -32,7 +31,7 @@ describe('a session that the peer refreshes', () => {
     expect(bench.counts.dialogs).toBe(0);
   });
 
-  it.each(['INVITE', 'UPDATE'])('goes on after its %s', (method) => {
+  it.each(['INVITE', 'UPDATE'])('continues after %s', (method) => {
     const { bench, request, passMinutes } = agreed('600;refresher=uas');
     passMinutes(8);
     bench.fromPeer(request, method, 1);
@@ -44,7 +43,7 @@ describe('a session that the peer refreshes', () => {
     expect(ends(bench)).toHaveLength(1);
   });
 
-  it('lasts for ever once a request of the peer has agreed on no timer', () => {
+  it('never expires after a request without a timer', () => {
     const { bench, request, passMinutes } = agreed('600;refresher=uas');
     bench.fromPeer(request, 'UPDATE', 1);
     bench.respond(bench.transactionOf('UPDATE'), 200);
@@ -52,7 +51,7 @@ describe('a session that the peer refreshes', () => {
     expect([bench.requests('BYE'), bench.counts.dialogs]).toEqual([[], 1]);
   });
 
-  it('leaves no timer behind when it is hung up', () => {
+  it('leaves no timer behind after hang-up', () => {
     const { bench, dialogId, passMinutes } = agreed('600;refresher=uas');
     bench.inDialog(dialogId, 'BYE');
     bench.answer(bench.requests('BYE')[0]!, 200);
@@ -61,8 +60,8 @@ describe('a session that the peer refreshes', () => {
   });
 });
 
-describe('a session that we refresh', () => {
-  it('is refreshed by UPDATE at half of its time, again and again', () => {
+describe('session refreshed locally', () => {
+  it('sends UPDATE at half of its interval, repeatedly', () => {
     const { bench, passMinutes } = agreed('600;refresher=uac');
     passMinutes(3);
     expect(bench.requests('UPDATE')).toEqual([]);
@@ -78,7 +77,7 @@ describe('a session that we refresh', () => {
     expect(bench.delivered.filter(({ message }) => message.kind === 'response')).toHaveLength(1);
   });
 
-  it('is refreshed once more after a refusal, and ends when it expires', () => {
+  it('retries once after a rejection and ends when it expires', () => {
     const { bench, passMinutes } = agreed('600;refresher=uac');
     passMinutes(4);
     bench.answer(bench.requests('UPDATE')[0]!, 500);
@@ -89,7 +88,7 @@ describe('a session that we refresh', () => {
     expect(ends(bench)).toHaveLength(1);
   });
 
-  it.each([481, 408])('ends at once when the peer answers %i', (status) => {
+  it.each([481, 408])('ends at once after %i', (status) => {
     const { bench, passMinutes } = agreed('600;refresher=uac');
     passMinutes(4);
     bench.answer(bench.requests('UPDATE')[0]!, status);
@@ -97,7 +96,7 @@ describe('a session that we refresh', () => {
   });
 });
 
-describe('a peer that does not take UPDATE', () => {
+describe('peer without UPDATE', () => {
   const WITHOUT_UPDATE = ['Allow', 'INVITE, ACK, BYE, CANCEL, INFO'] as const;
 
   /** A call with such a peer, five minutes after its answer. */
@@ -110,7 +109,7 @@ describe('a peer that does not take UPDATE', () => {
     return { bench, ...call };
   }
 
-  it('gets a re-INVITE with the same SDP, which the server acknowledges itself', () => {
+  it('receives a re-INVITE with the same SDP, acknowledged by the server', () => {
     const { bench, request } = refreshed([WITHOUT_UPDATE]);
     expect(bench.requests('UPDATE')).toEqual([]);
     const reinvite = bench.requests('INVITE').at(-1)!;
@@ -126,14 +125,14 @@ describe('a peer that does not take UPDATE', () => {
     expect(bench.requests('INVITE').at(-1)).not.toBe(reinvite);
   });
 
-  it.each([405, 501])('and says so only by %i gets the re-INVITE at once', (status) => {
+  it.each([405, 501])('receives the re-INVITE at once after %i', (status) => {
     const { bench } = refreshed([]);
     const before = bench.requests('INVITE').length;
     bench.answer(bench.requests('UPDATE')[0]!, status);
     expect(bench.requests('INVITE')).toHaveLength(before + 1);
   });
 
-  it('is sent the SDP that a later re-INVITE of the application brought', () => {
+  it('receives the SDP of the last re-INVITE of the application', () => {
     const { bench, dialogId } = refreshed([]);
     const message = createRequest({ method: 'INVITE', uri: 'sip:placeholder', body: 'v=0\r\nlater\r\n' });
     bench.execute({ type: 'in-dialog', dialogId, message });
@@ -145,7 +144,7 @@ describe('a peer that does not take UPDATE', () => {
     expect(bench.requests('INVITE').at(-1)!.body.toString()).toBe('v=0\r\nlater\r\n');
   });
 
-  it('gets an UPDATE all the same in a call with encrypted media, whose keys an answer could change', () => {
+  it('still receives UPDATE with encrypted media, whose keys a re-INVITE could change', () => {
     const { bench, dialogId } = refreshed([]);
     const body = 'v=0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:x\r\n';
     bench.execute({
@@ -163,7 +162,7 @@ describe('a peer that does not take UPDATE', () => {
     expect(bench.requests('UPDATE').length).toBeGreaterThan(updates);
   });
 
-  it('gets another re-INVITE before a session of 90 seconds ends, after a 491', () => {
+  it('receives another re-INVITE after a 491, before a session of 90 seconds ends', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     const headers = [WITHOUT_UPDATE, ['Session-Expires', '90;refresher=uac'] as const];
@@ -176,13 +175,13 @@ describe('a peer that does not take UPDATE', () => {
     expect(bench.requests('INVITE')).toHaveLength(before + 1);
   });
 
-  it('ends the session when it answers the re-INVITE with 481', () => {
+  it('ends the session by 481', () => {
     const { bench } = refreshed([WITHOUT_UPDATE]);
     bench.answer(bench.requests('INVITE').at(-1)!, 481);
     expect(ends(bench)).toHaveLength(1);
   });
 
-  it('keeps the session through a 491, and gets another re-INVITE', () => {
+  it('keeps the session after a 491 and receives another re-INVITE', () => {
     const { bench } = refreshed([WITHOUT_UPDATE]);
     const first = bench.requests('INVITE').at(-1)!;
     bench.answer(first, 491);
@@ -195,8 +194,8 @@ describe('a peer that does not take UPDATE', () => {
   });
 });
 
-describe('a re-INVITE of ours', () => {
-  it('that gets only a provisional response counts as timed out after 64 * T1, and the peer may invite again', () => {
+describe('own re-INVITE', () => {
+  it('times out after 64 * T1 with only a provisional response, and frees the peer to re-INVITE', () => {
     const { bench, request, dialogId } = agreed(null);
     bench.inDialog(dialogId, 'INVITE');
     bench.answer(bench.requests('INVITE').at(-1)!, 180);
@@ -208,14 +207,14 @@ describe('a re-INVITE of ours', () => {
   });
 });
 
-describe('an answer', () => {
-  it('without a timer makes a session that does not expire', () => {
+describe('answer to an INVITE', () => {
+  it('without a timer never expires', () => {
     const { bench, passMinutes } = agreed(null);
     passMinutes(6000);
     expect(bench.requests('BYE')).toEqual([]);
   });
 
-  it.each(['0', '1;refresher=uac', '30'])('with %s counts as 90 seconds, the least there is', (value) => {
+  it.each(['0', '1;refresher=uac', '30'])('with %s counts as the minimum of 90 seconds', (value) => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
     bench.answer(request, 200, 'peer-tag', { headers: [['Session-Expires', value]] });
@@ -224,15 +223,15 @@ describe('an answer', () => {
     expect([bench.requests('UPDATE'), bench.requests('BYE')]).toEqual([[], []]);
   });
 
-  it.each(['', 'soon', '-1', '90 seconds'])('with %j in place of a number makes no timer', (value) => {
+  it.each(['', 'soon', '-1', '90 seconds'])('with %j in place of a number starts no timer', (value) => {
     const { bench, passMinutes } = agreed(value);
     passMinutes(600);
     expect(bench.requests('BYE')).toEqual([]);
   });
 });
 
-describe('a reliable provisional response', () => {
-  it('is delivered once, and in order', () => {
+describe('reliable provisional response', () => {
+  it('arrives once and in order', () => {
     const bench = new CoreBench();
     const { request } = bench.invite();
     for (const sequence of [7, 7, 9, 8, 8, 9]) {

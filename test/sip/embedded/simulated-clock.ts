@@ -1,6 +1,5 @@
 import type { Clock } from '../../../sip/embedded/clock.ts';
 
-/** Time that passes only when a test says so. */
 export class SimulatedClock implements Clock {
   nowMs = 0;
   #timers: { dueMs: number; run: () => void }[] = [];
@@ -17,7 +16,7 @@ export class SimulatedClock implements Clock {
     };
   }
 
-  /** Runs what is due in the next `durationMs`, in order, timers that are set on the way included. */
+  /** Runs the timers that are due in order, including newly set ones. */
   advance(durationMs: number): void {
     const endMs = this.nowMs + durationMs;
     for (;;) {

@@ -25,11 +25,10 @@ interface Waiter {
   resolve: (message: SipMessage) => void;
 }
 
-/** A SIP element that says only what a test makes it say. Knows nothing of transactions. */
+/** A SIP element controlled by the test, without transactions. */
 export class SipPeer {
   readonly transport: 'udp' | 'tcp' | 'tls';
   readonly port: number;
-  /** Everything that arrived and was not yet taken by `next`. */
   readonly inbox: SipMessage[] = [];
   readonly #waiters: Waiter[] = [];
   readonly #write: (bytes: Buffer, port: number) => void;
@@ -64,12 +63,12 @@ export class SipPeer {
     return peer;
   }
 
-  /** Listens, and answers on the connection that the last message came on. */
+  /** Listens, and responds on the connection of the last message. */
   static tcp(): Promise<SipPeer> {
     return SipPeer.#stream(null);
   }
 
-  /** Shows its certificate also where it connects, and believes everybody there. */
+  /** Presents its certificate also as a client, and accepts any certificate. */
   static tls(options: tls.TlsOptions): Promise<SipPeer> {
     return SipPeer.#stream(options);
   }
@@ -119,7 +118,7 @@ export class SipPeer {
     return `sip:peer@127.0.0.1:${this.port}${this.transport === 'udp' ? '' : `;transport=${this.transport}`}`;
   }
 
-  /** Closes the streams that it has, as a carrier that restarts does. */
+  /** Closes its connections, like a restarting carrier. */
   dropStreams(): void {
     this.#dropStreams();
   }
@@ -129,7 +128,7 @@ export class SipPeer {
     await this.#closing;
   }
 
-  /** The next message that is, or will be, in the inbox and matches; it is taken out. */
+  /** Takes the next matching message from the inbox, waiting if necessary. */
   next(matches: (message: SipMessage) => boolean): Promise<SipMessage> {
     const index = this.inbox.findIndex(matches);
     const [found] = index === -1 ? [] : this.inbox.splice(index, 1);
@@ -154,7 +153,7 @@ export class SipPeer {
     this.#write(typeof bytes === 'string' ? Buffer.from(bytes) : bytes, port);
   }
 
-  /** A response with what has to be copied, a To tag, and a Contact unless `extra` says otherwise. */
+  /** A response with copied headers, a To tag and by default a Contact. */
   reply(
     request: SipRequest,
     statusCode: number,
@@ -175,7 +174,6 @@ export class SipPeer {
     return response;
   }
 
-  /** A request of our own outside a dialog. */
   make(
     method: string,
     options: { callId: string; sequence?: number; branch?: string; body?: string; port: number },
@@ -198,7 +196,7 @@ export class SipPeer {
     return request;
   }
 
-  /** A request within the dialog that `response` to our `invite` made. ACK takes the number of the INVITE. */
+  /** A request in the dialog of the own `invite` and its `response`. An ACK uses the CSeq number of the INVITE. */
   within(invite: SipRequest, response: SipResponse, method: string, sequence: number): SipRequest {
     const target = parseNameAddr(header(response, 'contact') ?? '').uri;
     return createRequest({
@@ -216,7 +214,7 @@ export class SipPeer {
     });
   }
 
-  /** A request within a dialog that the server's `invite` made and `response` confirmed. */
+  /** A request in the dialog of the server's `invite` and its `response`. */
   withinAnswered(invite: SipRequest, response: SipResponse, method: string, sequence: number): SipRequest {
     return createRequest({
       method,

@@ -33,7 +33,7 @@ describe('SourceLimits', () => {
     expect(limits.take('192.0.2.1')).toBe('accepted');
   });
 
-  it('lets a carrier send twenty times as many messages of known calls, for long, and its new calls beside', () => {
+  it('allows a carrier twenty times as many in-dialog messages in the long run, beside new calls', () => {
     const clock = { nowMs: 0 };
     const limits = limitsAt(clock, 100, 200);
     const verdicts = new Set<string>();
@@ -48,7 +48,7 @@ describe('SourceLimits', () => {
     expect([...verdicts]).toEqual(['accepted']);
   });
 
-  it('counts the addresses of one IPv6 network together, however they are written', () => {
+  it('combines the addresses of an IPv6 network in any notation', () => {
     const limits = limitsAt({ nowMs: 0 }, 1, 2);
     expect(limits.take('2001:db8::1')).toBe('accepted');
     expect(limits.take('2001:db8:0:0:ffff::2')).toBe('accepted');
@@ -57,7 +57,7 @@ describe('SourceLimits', () => {
     expect(limits.take('::ffff:192.0.2.1')).toBe('accepted');
   });
 
-  it('counts what was dropped, by source, the worst first', () => {
+  it('counts dropped messages by source, worst first', () => {
     const limits = limitsAt({ nowMs: 0 });
     for (let source = 1; source <= 7; source++) {
       for (let count = 0; count < source; count++) limits.drop(`192.0.2.${source}`);
@@ -76,8 +76,8 @@ describe('SourceLimits', () => {
   });
 });
 
-describe('a source beyond its limit', () => {
-  it('may still answer our requests and act in its calls, while its new requests are counted and dropped', () => {
+describe('source beyond its limit', () => {
+  it('may still respond and act in its calls, while its new requests are dropped', () => {
     const bench = new CoreBench();
     const reception = createReception({
       listener: bench.core,
@@ -100,13 +100,13 @@ describe('a source beyond its limit', () => {
     };
     reception.receive(serializeMessage(answer), PEER);
     expect(bench.delivered).toHaveLength(2);
-    // A retransmission of the request that was accepted.
+    // A retransmission of the accepted request.
     const before = reception.dump().limited;
     reception.receive(optionsRequest(0), PEER);
     expect(reception.dump().limited).toBe(before);
   });
 
-  it('is not what a carrier becomes that only answers our requests', () => {
+  it('excludes a carrier that only responds', () => {
     const bench = new CoreBench();
     const limits = limitsAt({ nowMs: 0 }, 1, 10);
     const onError = (error: unknown) => expect.unreachable(String(error));
@@ -121,7 +121,7 @@ describe('a source beyond its limit', () => {
     expect(reception.dump()).toMatchObject({ limited: 0 });
   });
 
-  it('is reported with the number of dropped messages ten seconds after the first', async () => {
+  it('appears in a report with its dropped messages after ten seconds', async () => {
     const clock = new SimulatedClock();
     const reported: DroppedMessages[] = [];
     const received: SipMessage[] = [];

@@ -27,7 +27,7 @@ async function open(
   return transport;
 }
 
-/** A client that hears whatever comes, or, paused, nothing. */
+/** A client that discards received data, or reads nothing while paused. */
 async function connect(port: number): Promise<net.Socket> {
   const socket = net.connect({ port, host: '127.0.0.1' });
   socket.on('error', () => {});
@@ -36,12 +36,12 @@ async function connect(port: number): Promise<net.Socket> {
   return socket;
 }
 
-/** Resets, which are a way of closing, included. */
+/** Resolves on close, including resets. */
 function closing(socket: net.Socket): Promise<void> {
   return new Promise((resolve) => socket.resume().once('close', () => resolve()));
 }
 
-it('a connection that never sends a whole message is closed, however slowly it goes on sending', async () => {
+it('a connection without a complete message closes despite slow progress', async () => {
   const clock = new SimulatedClock();
   const transport = await open({ clock });
   const socket = await connect(transport.port);
@@ -58,7 +58,7 @@ it('a connection that never sends a whole message is closed, however slowly it g
   expect(transport.dump()).toMatchObject({ tooSlow: 1 });
 });
 
-it('a connection that stops in the middle of its second message is closed', async () => {
+it('a connection that stops within its second message closes', async () => {
   const clock = new SimulatedClock();
   let count = 0;
   const transport = await open({ clock, onFrame: () => count++ });
@@ -70,7 +70,7 @@ it('a connection that stops in the middle of its second message is closed', asyn
   await closed;
 });
 
-it('a connection between messages stays open, a single CRLF of its own included', async () => {
+it('an idle connection between messages stays open, even after a single CRLF', async () => {
   const clock = new SimulatedClock();
   let count = 0;
   const transport = await open({ clock, onFrame: () => count++ });
@@ -84,7 +84,7 @@ it('a connection between messages stays open, a single CRLF of its own included'
   expect(clock.pendingCount).toBe(0);
 });
 
-it('a peer that never reads costs no more than a bounded buffer', async () => {
+it('a peer that never reads costs a bounded buffer', async () => {
   const from = Promise.withResolvers<{ id: number; port: number }>();
   const transport = await open({ onFrame: (id, port) => from.resolve({ id, port }) });
   const socket = await connect(transport.port);
@@ -104,11 +104,11 @@ it('a peer that never reads costs no more than a bounded buffer', async () => {
     await new Promise((resolve) => setImmediate(resolve));
   }
   await failed.promise;
-  // What the kernel takes for the peer comes on top of our own bound.
+  // Kernel buffers come on top of the bound.
   expect(sent).toBeLessThan(16 * 1024 * 1024);
 });
 
-it('a peer that never reads does not keep the transport from closing', async () => {
+it('a peer that never reads does not delay close', async () => {
   const from = Promise.withResolvers<{ id: number; port: number }>();
   const transport = await openTcpTransport({
     host: '127.0.0.1',
@@ -119,14 +119,14 @@ it('a peer that never reads does not keep the transport from closing', async () 
   socket.pause();
   socket.write(OPTIONS);
   const { id, port } = await from.promise;
-  // More than the kernel takes, in one piece.
+  // Larger than kernel buffers.
   transport.send(Buffer.alloc(32 * 1024 * 1024), { host: '127.0.0.1', port, connectionId: id }, () => {});
   await transport.close();
   await closing(socket);
   expect(socket.destroyed).toBe(true);
 });
 
-it('a request after one that was never answered goes over a new connection', async () => {
+it('a request after an unanswered one uses a new connection', async () => {
   const { srf } = await harness.start({ timers: { inviteTimeoutMs: 200 } });
   const connections: net.Socket[] = [];
   const server = net.createServer((socket) => {
@@ -146,7 +146,7 @@ it('a request after one that was never answered goes over a new connection', asy
   }
 });
 
-it('a response finds its peer by the Via when the connection of the request is gone', async () => {
+it('a response finds its peer by the Via if its connection is gone', async () => {
   const { srf, server } = await harness.start();
   const answer = Promise.withResolvers<() => void>();
   srf.invite((_request, response) => answer.resolve(() => response.send(486)));

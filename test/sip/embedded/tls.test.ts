@@ -25,20 +25,20 @@ async function carrier(options: tls.TlsOptions = CARRIER): Promise<SipPeer> {
   return peer;
 }
 
-/** As a trunk with a known address asks: the name to prove, and where its owner is. */
+/** A trunk URI with a verified name and a known address. */
 function uriOf(peer: SipPeer, name = 'carrier.example', scheme = 'sip'): string {
   return `${scheme}:+911234@${name}:${peer.port};transport=${scheme === 'sips' ? 'tcp' : 'tls'};maddr=127.0.0.1`;
 }
 
-describe('a call over TLS', () => {
-  it('runs over one connection, its BYE to an address in the Contact too', async () => {
+describe('TLS call', () => {
+  it('uses one connection, even for a BYE to the address in the Contact', async () => {
     const { srf, server } = await harness.start({ tls: settings() });
     const peer = await carrier();
     const calling = srf.createUAC(uriOf(peer), { localSdp: SDP });
     const invite = await peer.request('INVITE');
     expect(parseVia(header(invite, 'via') ?? '')).toMatchObject({ transport: 'TLS', port: 5061 });
     expect(header(invite, 'contact')).toContain(':5061;transport=tls');
-    // A private address that leads nowhere, as carriers behind NAT send it.
+    // A private address, as sent by carriers behind NAT.
     peer.reply(invite, 200, { body: SDP, contact: '<sip:peer@192.0.2.1:5061;transport=tls>' });
     await peer.request('ACK');
     const dialog = await calling;
@@ -48,7 +48,7 @@ describe('a call over TLS', () => {
     expect(await connectionsOf(server)).toBe(1);
   });
 
-  it('takes requests of the carrier on that connection', async () => {
+  it('accepts requests of the carrier on that connection', async () => {
     const { srf } = await harness.start({ tls: settings() });
     const peer = await carrier();
     const calling = srf.createUAC(uriOf(peer), { localSdp: SDP });
@@ -62,7 +62,7 @@ describe('a call over TLS', () => {
     await ended;
   });
 
-  it('to a sips URI has a sips Contact', async () => {
+  it('with a sips URI has a sips Contact', async () => {
     const { srf } = await harness.start({ tls: settings() });
     const peer = await carrier();
     const calling = srf.createUAC(uriOf(peer, 'carrier.example', 'sips'), { localSdp: SDP });
@@ -72,7 +72,7 @@ describe('a call over TLS', () => {
     await expect(calling).rejects.toMatchObject({ status: 486 });
   });
 
-  it('opens another connection when the carrier has closed the first', async () => {
+  it('opens another connection after the carrier closed the first', async () => {
     const { srf, server } = await harness.start({ tls: settings() });
     const peer = await carrier();
     for (const status of [486, 404]) {
@@ -84,7 +84,7 @@ describe('a call over TLS', () => {
     }
   });
 
-  it('ends with 503 when the carrier closes the connection before it answers', async () => {
+  it('ends with 503 if the carrier disconnects before it answers', async () => {
     const { srf } = await harness.start({ tls: settings() });
     const peer = await carrier();
     const calling = srf.createUAC(uriOf(peer), { localSdp: SDP });
@@ -93,7 +93,7 @@ describe('a call over TLS', () => {
     await expect(calling).rejects.toMatchObject({ status: 503 });
   });
 
-  it('never takes a connection that was opened for another name', async () => {
+  it('never reuses a connection opened for another name', async () => {
     const both = selfSignedCertificate({ dns: ['carrier.example', 'second.example'] });
     const { srf, server } = await harness.start({ tls: settings({ ca: both.cert }) });
     const peer = await carrier(both);
@@ -106,19 +106,19 @@ describe('a call over TLS', () => {
   });
 });
 
-describe('a carrier', () => {
+describe('TLS carrier', () => {
   const dayAgo = Date.now() - 86_400_000;
   const others = selfSignedCertificate({ dns: ['evil.example'] });
   const wildcard = selfSignedCertificate({ dns: ['*.example'] });
   const expired = selfSignedCertificate({ dns: ['carrier.example'], expiresAtMs: dayAgo });
   const unknown = selfSignedCertificate({ dns: ['carrier.example'] });
   it.each([
-    ['of another name', others, others.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
-    ['of a wildcard', wildcard, wildcard.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
-    ['that has expired', expired, expired.cert, 'CERT_HAS_EXPIRED'],
-    ['of an unknown authority', unknown, CARRIER.cert, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-    ['of an authority that the system does not know', unknown, null, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-  ])('with a certificate %s gets nothing, and the call ends with 503', async (_what, certificate, ca, code) => {
+    ['for another name', others, others.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['with a wildcard', wildcard, wildcard.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['past its expiry', expired, expired.cert, 'CERT_HAS_EXPIRED'],
+    ['from an unknown authority', unknown, CARRIER.cert, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+    ['from an authority that the system does not know', unknown, null, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+  ])('with a certificate %s receives nothing, and the call ends with 503', async (_what, certificate, ca, code) => {
     const untrusted: [string, string][] = [];
     const { srf } = await harness.start({
       tls: settings({ ca }),
@@ -131,7 +131,7 @@ describe('a carrier', () => {
     expect(peer.inbox).toEqual([]);
   });
 
-  it('that speaks no TLS gets a handshake and nothing else', async () => {
+  it('without TLS receives a handshake only', async () => {
     const { srf } = await harness.start({ tls: settings() });
     const chunks: Buffer[] = [];
     const server = net.createServer((socket) => {
@@ -150,7 +150,7 @@ describe('a carrier', () => {
     expect(Buffer.concat(chunks).includes('INVITE')).toBe(false);
   });
 
-  it('that asks for a certificate gets ours', async () => {
+  it('receives the client certificate on request', async () => {
     const { srf } = await harness.start({ tls: settings({ certificate: OURS }) });
     const peer = await carrier({ ...CARRIER, requestCert: true, rejectUnauthorized: true, ca: OURS.cert });
     const calling = srf.createUAC(uriOf(peer), { localSdp: SDP });
@@ -158,7 +158,7 @@ describe('a carrier', () => {
     await expect(calling).rejects.toMatchObject({ status: 486 });
   });
 
-  it('that asks for a certificate we lack gets no call', async () => {
+  it('receives no call if it requests a missing client certificate', async () => {
     const { srf } = await harness.start({ tls: settings() });
     const peer = await carrier({ ...CARRIER, requestCert: true, rejectUnauthorized: true, ca: OURS.cert });
     await expect(srf.createUAC(uriOf(peer), { localSdp: SDP })).rejects.toMatchObject({ status: 503 });
@@ -166,8 +166,8 @@ describe('a carrier', () => {
   });
 });
 
-describe('the TLS listener', () => {
-  it('takes requests, and answers on their connection', async () => {
+describe('TLS listener', () => {
+  it('accepts requests and responds on their connection', async () => {
     const { srf, server } = await harness.start({ tls: settings({ certificate: OURS }) });
     srf.invite((_request, response) => response.send(486));
     await untilRouted(server, 'invite');
@@ -177,7 +177,7 @@ describe('the TLS listener', () => {
     expect(headers(response, 'via')[0]).toContain('SIP/2.0/TLS');
   });
 
-  it('hangs up an answered call over the connection that it came on', async () => {
+  it('hangs up an answered call on its connection', async () => {
     const { srf, server } = await harness.start({ tls: settings({ certificate: OURS }) });
     const answered = new Promise<{ destroy(): Promise<unknown> }>((resolve) => {
       srf.invite((request, response) => void srf.createUAS(request, response, { localSdp: SDP }).then(resolve));
@@ -194,7 +194,7 @@ describe('the TLS listener', () => {
     peer.reply(await peer.request('BYE'), 200);
   });
 
-  it('drops what is not TLS', async () => {
+  it('drops connections without TLS', async () => {
     const { server } = await harness.start({ tls: settings({ certificate: OURS }) });
     const peer = await harness.peer('tcp');
     peer.sendBytes('OPTIONS sip:a@b SIP/2.0\r\n\r\n', server.tlsPort ?? 0);
@@ -202,7 +202,7 @@ describe('the TLS listener', () => {
     expect(await connectionsOf(server)).toBe(0);
   });
 
-  it('may demand a certificate of its authorities', async () => {
+  it('requires a client certificate of its authorities if configured', async () => {
     const { server } = await harness.start({ tls: settings({ certificate: OURS, demandsClientCertificate: true }) });
     const port = server.tlsPort ?? 0;
     const stranger = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
@@ -213,7 +213,7 @@ describe('the TLS listener', () => {
     await certified.response(503);
   });
 
-  it('is not opened without a certificate', async () => {
+  it('stays closed without a certificate', async () => {
     const { server } = await harness.start({ tls: settings() });
     expect(server.tlsPort).toBeNull();
   });

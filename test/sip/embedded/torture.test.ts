@@ -20,11 +20,10 @@ import { CoreBench } from './core-bench.ts';
 const RFC_4475 = readTorture('rfc4475.txt');
 const RFC_5118 = readTorture('rfc5118.txt');
 const SOURCE: Remote = { transport: 'udp', host: '198.51.100.7', port: 5060, connectionId: null };
-/** What a registrar with phones takes. */
 const METHODS: ReadonlySet<string> = new Set(['INVITE', 'OPTIONS', 'REGISTER', 'MESSAGE']);
 
-describe('the torture messages', () => {
-  it('are all there', () => {
+describe('torture messages', () => {
+  it('form a complete set', () => {
     expect(RFC_4475).toHaveLength(49);
     expect(RFC_5118).toHaveLength(11);
   });
@@ -38,7 +37,7 @@ describe('the torture messages', () => {
   });
 
   it.each(rows([...RFC_4475, ...RFC_5118].filter(({ expected }) => typeof expected === 'number')))(
-    '%s (§%s): the refusal %s returns Via, From, To, Call-ID and CSeq as they came',
+    '%s (§%s): response %s copies Via, From, To, Call-ID and CSeq',
     (_name, _section, _expected, message) => {
       const { bench } = receiveAll([message.bytes]);
       const [response] = bench.sent;
@@ -51,7 +50,7 @@ describe('the torture messages', () => {
   );
 });
 
-describe('what is read of them', () => {
+describe('contents of parsed torture messages', () => {
   it('wsinv: folded lines, odd spacing, quoted pairs and several Via values', () => {
     const message = messageOf('wsinv');
     expect(parseNameAddr(header(message, 'from') ?? '')).toMatchObject({
@@ -67,7 +66,7 @@ describe('what is read of them', () => {
     expect(message.body).toHaveLength(150);
   });
 
-  it('intmeth: every character of a token, and UTF-8 with its byte order mark', () => {
+  it('intmeth: every token character, and UTF-8 with byte order mark', () => {
     const message = messageOf('intmeth');
     expect(message).toMatchObject({ method: "!interesting-Method0123456789_*+`.%indeed'~" });
     expect(header(message, "extensionHeader-!.%*+_`'~")).toBe('\ufeff大停電');
@@ -77,14 +76,14 @@ describe('what is read of them', () => {
     expect(from.params.get('tag')).toBe("_token~1'+`*%!-.");
   });
 
-  it('mpart01: a binary body, NULs included', () => {
+  it('mpart01: a binary body including NULs', () => {
     const { body } = messageOf('mpart01');
     expect(body).toHaveLength(553);
     expect(body.subarray(-24).toString('latin1')).toBe('\r\n--7a9cbec02ceef655--\r\n');
     expect(body.includes(0)).toBe(true);
   });
 
-  it('dblreq: the second request of a datagram is ignored', () => {
+  it('dblreq: the second request of a datagram, ignored', () => {
     const { bench } = receiveAll([bytesOf('dblreq')]);
     expect(bench.delivered).toHaveLength(1);
     expect(bench.delivered[0]?.message).toMatchObject({ method: 'REGISTER' });
@@ -97,7 +96,7 @@ describe('what is read of them', () => {
     });
   });
 
-  it('bext01, invut and intmeth: the refusals name what is supported', () => {
+  it('bext01, invut and intmeth: rejections that list supported values', () => {
     expect(refusalHeader('bext01', 'unsupported')).toBe('nothingSupportsThis, nothingSupportsThisEither');
     expect(refusalHeader('invut', 'accept')).toContain('application/sdp');
     expect(refusalHeader('intmeth', 'allow')).toBe(
@@ -105,7 +104,7 @@ describe('what is read of them', () => {
     );
   });
 
-  it('inv2543: a call of a caller without Contact and tag can be answered', () => {
+  it('inv2543: an answerable call without Contact and tag', () => {
     const { bench } = receiveAll([bytesOf('inv2543')]);
     bench.respond(bench.transactionOf('INVITE'), 200);
     expect(bench.responses(200, 'INVITE')).toHaveLength(1);
@@ -113,7 +112,7 @@ describe('what is read of them', () => {
   });
 });
 
-describe('whatever arrives', () => {
+describe('any input', () => {
   const all = [...RFC_4475, ...RFC_5118].map(({ bytes }) => bytes);
   const truncated = fc
     .tuple(fc.constantFrom(...all), fc.double({ min: 0, max: 1, noNaN: true }))
@@ -124,11 +123,11 @@ describe('whatever arrives', () => {
   const random = fc.uint8Array({ maxLength: 2000 }).map((bytes) => Buffer.from(bytes));
   const hostile = fc.oneof(truncated, spliced, random);
 
-  it('throws nothing out of the reception, and leaves nothing behind', () => {
+  it('throws nothing and leaves nothing behind', () => {
     fc.assert(
       fc.property(fc.array(hostile, { minLength: 1, maxLength: 30 }), (datagrams) => {
         const { bench } = receiveAll(datagrams);
-        // After the longest of all timers only what the application owes an answer is held.
+        // After all timers, only requests unanswered by the application remain.
         bench.isOpen = false;
         bench.core.abandon(bench.application);
         bench.clock.advance(64_000 * 2);
@@ -139,7 +138,7 @@ describe('whatever arrives', () => {
     );
   });
 
-  it('never makes a stream hold more than a message, or throw anything but a parse error', () => {
+  it('makes a stream buffer one message at most, and throw parse errors only', () => {
     fc.assert(
       fc.property(fc.array(hostile, { minLength: 1, maxLength: 30 }), (chunks) => {
         const framer = new StreamFramer();
@@ -155,7 +154,7 @@ describe('whatever arrives', () => {
     );
   });
 
-  it('is read back the same once it has been written, if it can be read at all', () => {
+  it('survives a write and a second parse unchanged if it parses', () => {
     fc.assert(
       fc.property(hostile, (bytes) => {
         let message: ReturnType<typeof parseMessage>;
@@ -207,7 +206,7 @@ function messageOf(name: string): ReturnType<typeof parseMessage> {
   return parseMessage(bytesOf(name));
 }
 
-/** Also of a request that cannot be read to its end. */
+/** Also for a request that fails to parse completely. */
 function requestOf(bytes: Buffer): ReturnType<typeof parseMessage> {
   try {
     return parseMessage(bytes);

@@ -23,7 +23,7 @@ describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
     expect(log).toContain('timeout at 32000');
   });
 
-  it('stops repeating at the first 1xx, may be cancelled from then on, and rings without end', () => {
+  it('stops repeating at the first 1xx, can be cancelled from then on, and rings without limit', () => {
     const { clock, log, sentAtMs, transaction } = inviteClient();
     clock.advance(600);
     transaction.receive(response(100));
@@ -33,7 +33,7 @@ describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
     expect(log).toEqual(['100 at 600', 'cancellable at 600', '180 at 600']);
   });
 
-  it('acknowledges a refusal each time it comes, hands it over once, and ends after Timer D', () => {
+  it('acknowledges every rejection, delivers it once and ends after Timer D', () => {
     const { clock, log, sent, transaction } = inviteClient();
     transaction.receive(response(486));
     transaction.receive(response(486));
@@ -50,7 +50,7 @@ describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
     expect(header(ack, 'route')).toBe('<sip:proxy;lr>');
   });
 
-  it('hands over every 2xx, of whatever fork, for 64 * T1', () => {
+  it('delivers every 2xx of any fork for 64 * T1', () => {
     const { clock, log, transaction } = inviteClient();
     transaction.receive(response(200));
     clock.advance(1000);
@@ -62,7 +62,7 @@ describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
     expect(log).toEqual(['200 at 0', '200 at 1000', 'terminated at 32000']);
   });
 
-  it('gives up on a cancelled INVITE 64 * T1 after the CANCEL', () => {
+  it('abandons a cancelled INVITE 64 * T1 after the CANCEL', () => {
     const { clock, log, transaction } = inviteClient();
     transaction.receive(response(180));
     clock.advance(100_000);
@@ -71,7 +71,7 @@ describe('INVITE client transaction (RFC 3261 §17.1.1, RFC 6026)', () => {
     expect(log.slice(-2)).toEqual(['terminated at 132000', 'timeout at 132000']);
   });
 
-  it('fails at once with its transport, but not after its answer', () => {
+  it('fails at once with its transport, unless it was answered', () => {
     const failing = inviteClient();
     failing.transaction.transportFailed();
     failing.transaction.transportFailed();
@@ -91,7 +91,7 @@ describe('non-INVITE client transaction (RFC 3261 §17.1.2)', () => {
     expect(log).toEqual(['terminated at 32000', 'timeout at 32000']);
   });
 
-  it('repeats every T2 once it is provisionally answered', () => {
+  it('repeats every T2 after a provisional response', () => {
     const { clock, sentAtMs, transaction } = client();
     clock.advance(600);
     transaction.receive(response(100));
@@ -99,7 +99,7 @@ describe('non-INVITE client transaction (RFC 3261 §17.1.2)', () => {
     expect(sentAtMs).toEqual([0, 500, 1500, 5500, 9500]);
   });
 
-  it('hands over one final response and absorbs the others for T4', () => {
+  it('delivers one final response and absorbs others for T4', () => {
     const { clock, log, transaction } = client();
     transaction.receive(response(200));
     transaction.receive(response(200));
@@ -109,7 +109,7 @@ describe('non-INVITE client transaction (RFC 3261 §17.1.2)', () => {
 });
 
 describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
-  it('repeats its last provisional response to a repeated INVITE', () => {
+  it('repeats its last provisional response for a repeated INVITE', () => {
     const { sent, transaction } = inviteServer();
     transaction.receiveAgain();
     transaction.respond(response(100));
@@ -118,7 +118,7 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
     expect(sent.map(statusOf)).toEqual([100, 180, 180]);
   });
 
-  it('repeats a refusal until its ACK, then absorbs ACKs for T4', () => {
+  it('repeats a rejection until its ACK, then absorbs ACKs for T4', () => {
     const { clock, log, sentAtMs, transaction } = inviteServer();
     transaction.respond(response(486));
     clock.advance(8000);
@@ -129,20 +129,20 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
     expect(log).toEqual(['terminated at 13000']);
   });
 
-  it('gives up on the ACK of a refusal after 64 * T1', () => {
+  it('abandons an unacknowledged rejection after 64 * T1', () => {
     const { clock, log } = inviteServer((transaction) => transaction.respond(response(486)));
     clock.advance(60_000);
     expect(log).toEqual(['terminated at 32000']);
   });
 
-  it('repeats a 2xx over TCP too, with gaps of at most T2, and reports that no ACK came', () => {
+  it('repeats a 2xx even over TCP, with gaps of at most T2, and reports a missing ACK', () => {
     const { clock, log, sentAtMs } = inviteServer((transaction) => transaction.respond(response(200)), true);
     clock.advance(60_000);
     expect(sentAtMs).toEqual([0, 500, 1500, 3500, 7500, 11_500, 15_500, 19_500, 23_500, 27_500, 31_500]);
     expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
   });
 
-  it('stops repeating a 2xx when its ACK comes, and absorbs repeated INVITEs', () => {
+  it('stops repeating a 2xx after its ACK, and absorbs repeated INVITEs', () => {
     const { clock, log, sentAtMs, transaction } = inviteServer((each) => each.respond(response(200)));
     clock.advance(600);
     transaction.acknowledged();
@@ -161,7 +161,7 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
 });
 
 describe('non-INVITE server transaction (RFC 3261 §17.2.2)', () => {
-  it('repeats its final response to repeated requests for 64 * T1', () => {
+  it('repeats its final response for repeated requests for 64 * T1', () => {
     const { clock, log, sent, transaction } = server();
     transaction.receiveAgain();
     transaction.respond(response(200));
@@ -172,7 +172,7 @@ describe('non-INVITE server transaction (RFC 3261 §17.2.2)', () => {
     expect(log).toEqual(['terminated at 32000']);
   });
 
-  it('is forgotten when nobody ever answers it', () => {
+  it('ends if it is never answered', () => {
     const { clock, log } = server();
     clock.advance(64_000);
     expect(log).toEqual(['terminated at 64000']);
@@ -200,7 +200,6 @@ function statusOf(message: SipMessage): number {
   return message.kind === 'response' ? message.statusCode : 0;
 }
 
-/** What all four kinds of transaction are given, and a record of what they do with it. */
 function recorder<Sent extends SipMessage>() {
   const clock = new SimulatedClock();
   const log: string[] = [];

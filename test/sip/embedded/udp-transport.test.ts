@@ -32,7 +32,7 @@ function send(transport: UdpTransport, port: number, text: string, wantsErrors: 
   transport.send({ bytes: Buffer.from(text), host: '127.0.0.1', port, wantsErrors, onFailure: () => {} });
 }
 
-it('a response is not overtaken by the request that is sent right after it', async () => {
+it('a request does not overtake the response sent before it', async () => {
   const transport = await open();
   const { port, received, count } = await peer();
   send(transport, port, 'first request', true);
@@ -43,7 +43,7 @@ it('a response is not overtaken by the request that is sent right after it', asy
   expect(received).toEqual(['first request', 'response', 'request']);
 });
 
-it('a datagram to port 0 fails, and throws nothing', async () => {
+it('a datagram to port 0 fails without an exception', async () => {
   const transport = await open();
   for (const wantsErrors of [true, false]) {
     await new Promise<void>((resolve) =>
@@ -52,7 +52,7 @@ it('a datagram to port 0 fails, and throws nothing', async () => {
   }
 });
 
-it('each datagram to an address of another family fails', async () => {
+it('datagrams to another address family fail', async () => {
   const transport = await open();
   for (let round = 0; round < 2; round++) {
     await new Promise<void>((resolve) =>
@@ -61,7 +61,7 @@ it('each datagram to an address of another family fails', async () => {
   }
 });
 
-it('a datagram that is too large fails, and says nothing about its peer', async () => {
+it('an oversized datagram fails without blaming its peer', async () => {
   const unreachable: number[] = [];
   const transport = await open((_host, port) => unreachable.push(port));
   const { port, received, count } = await peer();
@@ -76,7 +76,7 @@ it('a datagram that is too large fails, and says nothing about its peer', async 
   expect(unreachable).toEqual([]);
 });
 
-it('more peers at once than it has sockets for all get their datagram', async () => {
+it('more peers than sockets all receive their datagram', async () => {
   const transport = await open();
   const peers = await Promise.all(Array.from({ length: 300 }, peer));
   for (const { port } of peers) send(transport, port, 'INVITE', true);
@@ -84,7 +84,7 @@ it('more peers at once than it has sockets for all get their datagram', async ()
   expect(transport.dump()).toMatchObject({ peers: 256 });
 });
 
-it('what is sent right before it closes still leaves, to a peer that had no socket yet too', async () => {
+it('close sends pending datagrams, even to a new peer', async () => {
   const transport = await open();
   const { port, received, count } = await peer();
   send(transport, port, 'BYE', true);

@@ -21,7 +21,7 @@ import {
 import * as fc from '../../properties.ts';
 
 describe('parseMessage', () => {
-  it('reads a request with compact forms, folded lines and several values in one line', () => {
+  it('parses a request with compact forms, folded lines and several values per line', () => {
     const message = parse(
       [
         'INVITE sip:bob@biloxi.example SIP/2.0',
@@ -50,21 +50,21 @@ describe('parseMessage', () => {
     expect(message.body.toString()).toBe('body');
   });
 
-  it('reads a response without a reason phrase (RFC 4475 §3.1.1.13)', () => {
+  it('parses a response without a reason phrase (RFC 4475 section 3.1.1.13)', () => {
     expect(parse('SIP/2.0 100 \r\n\r\n')).toMatchObject({ kind: 'response', statusCode: 100, reasonPhrase: '' });
     expect(parse('SIP/2.0 100\r\n\r\n')).toMatchObject({ kind: 'response', statusCode: 100, reasonPhrase: '' });
   });
 
-  it('reads a reason phrase with line separators of Unicode, which end no line of SIP', () => {
+  it('parses a reason phrase with Unicode line separators, which end no SIP line', () => {
     const message = parseMessage(Buffer.from('SIP/2.0 486 busy\u2028here\u2029\u0085now\r\n\r\n'));
     expect(message).toMatchObject({ statusCode: 486, reasonPhrase: 'busy\u2028here\u2029\u0085now' });
   });
 
-  it('takes the rest of a datagram as body when there is no Content-Length', () => {
+  it('takes the rest of a datagram as body without Content-Length', () => {
     expect(parse('MESSAGE sip:a@b SIP/2.0\r\n\r\nhello').body.toString()).toBe('hello');
   });
 
-  it('reads header bytes that are not UTF-8 as Latin-1', () => {
+  it('decodes headers that are not UTF-8 as Latin-1', () => {
     const bytes = Buffer.from('OPTIONS sip:a@b SIP/2.0\r\nFrom: "Jos\u00e9" <sip:j@b>;tag=1\r\n\r\n', 'latin1');
     expect(parseNameAddr(header(parseMessage(bytes), 'from') ?? '').displayName).toBe('José');
   });
@@ -76,8 +76,8 @@ describe('parseMessage', () => {
     ['another version', 'OPTIONS sip:a@b SIP/7.0\r\n\r\n', 'BAD_VERSION'],
     ['white space in the request URI', 'OPTIONS sip:a@b; lr SIP/2.0\r\n\r\n', 'BAD_START_LINE'],
     ['brackets around the request URI', 'OPTIONS <sip:a@b> SIP/2.0\r\n\r\n', 'BAD_START_LINE'],
-    ['a line that is no header', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n', 'BAD_HEADER'],
-  ])('refuses %s, and hands over what can be answered', (_what, text, code) => {
+    ['a line without a colon', 'OPTIONS sip:a@b SIP/2.0\r\nnonsense\r\n\r\n', 'BAD_HEADER'],
+  ])('rejects %s and returns the headers needed for a response', (_what, text, code) => {
     const error = refusal(text);
     expect(error.code).toBe(code);
     expect(error.request?.method).toBe('OPTIONS');
@@ -89,18 +89,18 @@ describe('parseMessage', () => {
     ['another protocol', 'GET / HTTP/1.1\r\n\r\n'],
     ['an overlarge status code', 'SIP/2.0 4294967301 better not break the receiver\r\n\r\n'],
     ['a status code below 100', 'SIP/2.0 099 x\r\n\r\n'],
-  ])('refuses %s, which nobody can answer', (_what, text) => {
+  ])('rejects %s without a response', (_what, text) => {
     expect(refusal(text).request).toBeNull();
   });
 
-  it('refuses a header that never ends', () => {
+  it('rejects an endless header', () => {
     const endless = Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\nX: ${'a'.repeat(40_000)}`);
     expect(() => parseMessage(endless)).toThrow(SipParseError);
     const crowded = Buffer.from(`OPTIONS sip:a@b SIP/2.0\r\n${'X: a\r\n'.repeat(300)}\r\n`);
     expect(() => parseMessage(crowded)).toThrow(SipParseError);
   });
 
-  it('throws nothing but SipParseError, whatever arrives', () => {
+  it('throws SipParseError only, for any input', () => {
     const fragments = fc.constantFrom(
       'INVITE sip:a@b SIP/2.0\r\n',
       'SIP/2.0 200 OK\r\n',
@@ -149,7 +149,7 @@ describe('parseMessage', () => {
 });
 
 describe('serializeMessage', () => {
-  it('writes what parseMessage reads back as the same message', () => {
+  it('writes what parseMessage reads as the same message', () => {
     fc.assert(
       fc.property(anyMessage(), (message) => {
         expect(parseMessage(serializeMessage(message))).toEqual(message);
@@ -157,7 +157,7 @@ describe('serializeMessage', () => {
     );
   });
 
-  it('counts Content-Length in bytes and never lets a value start a new header', () => {
+  it('writes Content-Length in bytes and prevents header injection', () => {
     const request = createRequest({
       method: 'INFO',
       uri: 'sip:a@b',
@@ -169,7 +169,7 @@ describe('serializeMessage', () => {
     );
   });
 
-  it('spells header names the way the RFCs do when they come in lower case', () => {
+  it('writes canonical header names', () => {
     const names = ['call-id', 'cseq', 'www-authenticate', 'x-my-header', 'X-MY-Header', 'RAck', 'user-agent', 'm'];
     const request = createRequest({
       method: 'INFO',
@@ -188,7 +188,7 @@ describe('serializeMessage', () => {
     ]);
   });
 
-  it('replaces every line of a header by one', () => {
+  it('replaces all lines of a header by one', () => {
     const request = createRequest({
       method: 'INFO',
       uri: 'sip:a@b',
@@ -204,7 +204,7 @@ describe('serializeMessage', () => {
 });
 
 describe('StreamFramer', () => {
-  it('finds the same messages however the stream is cut', () => {
+  it('extracts the same messages for any chunks', () => {
     fc.assert(
       fc.property(
         fc.array(anyMessage(), { minLength: 1, maxLength: 4 }),
@@ -234,7 +234,7 @@ describe('StreamFramer', () => {
     expect(frames.map(({ type }) => type)).toEqual(['ping', 'message', 'ping', 'ping']);
   });
 
-  it('gives up on a stream that is not SIP, or grows without end', () => {
+  it('rejects streams that are not SIP or grow without end', () => {
     expect(() => new StreamFramer().push(Buffer.from([0x16, 3, 1, 2]))).toThrow(SipParseError);
     expect(() => new StreamFramer().push(Buffer.alloc(40_000, 'a'))).toThrow(SipParseError);
     expect(() => new StreamFramer().push(Buffer.from('INFO sip:a SIP/2.0\r\nContent-Length: 9999999\r\n\r\n'))).toThrow(
@@ -244,7 +244,7 @@ describe('StreamFramer', () => {
 });
 
 describe('parseUri', () => {
-  it('reads user, password, host, port, parameters and headers', () => {
+  it('parses user, password, host, port, parameters and headers', () => {
     const uri = parseUri('sip:+1555;phone-context=x:secret@[2001:DB8::1]:5070;transport=TCP;lr?a=b');
     expect(uri).toEqual({
       scheme: 'sip',
@@ -271,13 +271,13 @@ describe('parseUri', () => {
     'nothing',
     'tel:+1555',
     'http://x',
-  ])('refuses %s', (text) => {
+  ])('rejects %s', (text) => {
     expect(() => parseUri(text)).toThrow(SipParseError);
   });
 });
 
 describe('parseNameAddr', () => {
-  it('keeps URI parameters inside brackets apart from header parameters', () => {
+  it('separates URI parameters in brackets from header parameters', () => {
     expect(parseNameAddr('"Q \\"x\\" <y>" <sip:a@b;lr>;tag=1;Q=0.5')).toEqual({
       displayName: 'Q "x" <y>',
       uri: 'sip:a@b;lr',
@@ -294,14 +294,14 @@ describe('parseNameAddr', () => {
     expect(parseNameAddr('Watson, T <sip:a@b>').displayName).toBe('Watson, T');
   });
 
-  it('writes what it reads', () => {
+  it('survives a round trip', () => {
     for (const text of ['<sip:a@b>', 'Bob Smith <sip:a@b>;tag=x', '"Bob, \\"B\\"" <sip:a@b;lr>;tag=x;isfocus']) {
       expect(formatNameAddr(parseNameAddr(text))).toBe(text);
     }
   });
 
   it.each(['"never closed <sip:a@b>', '<sip:a@b', '<>', '', '"Bob"', '<sip:a@b> junk', 'sip:a@b, sip:c@d'])(
-    'refuses %s',
+    'rejects %s',
     (text) => {
       expect(() => parseNameAddr(text)).toThrow(SipParseError);
     },
@@ -309,7 +309,7 @@ describe('parseNameAddr', () => {
 });
 
 describe('parseVia and parseCSeq', () => {
-  it('reads a Via with white space wherever the grammar allows it', () => {
+  it('parse a Via with white space wherever the grammar allows it', () => {
     const via = parseVia('SIP  / 2.0\t/ udp  [::1] : 5060 ; branch = z9hG4bK1 ; rport;received=10.0.0.1');
     expect(via).toEqual({
       transport: 'UDP',
@@ -324,7 +324,7 @@ describe('parseVia and parseCSeq', () => {
     expect(formatVia(via)).toBe('SIP/2.0/UDP [::1]:5060;branch=z9hG4bK1;rport;received=10.0.0.1');
   });
 
-  it('refuses a CSeq of 2^31 and one without a method', () => {
+  it('reject a CSeq of 2^31 and one without a method', () => {
     expect(parseCSeq('2147483647   INVITE')).toEqual({ sequence: 2_147_483_647, method: 'INVITE' });
     expect(() => parseCSeq('2147483648 INVITE')).toThrow(SipParseError);
     expect(() => parseCSeq('1')).toThrow(SipParseError);

@@ -23,8 +23,8 @@ function startTracer() {
   return { tracer, messages, wait: (ms: number) => (nowMs += ms) };
 }
 
-describe('the tracer of calls', () => {
-  it('gives a message its call and leg, also if it came before the leg was known', () => {
+describe('call tracer', () => {
+  it('assigns a message to its call and leg, even before the leg is known', () => {
     const { tracer, messages } = startTracer();
     tracer.take([wire('one', 'INVITE'), wire('two', 'INVITE')]);
     tracer.bind('one', { callId: 'call', leg: 'agent' });
@@ -36,7 +36,7 @@ describe('the tracer of calls', () => {
     expect(tracer.dump()).toEqual({ bound: 1, waiting: 1, dropped: 0 });
   });
 
-  it('forgets messages of no call after a minute', () => {
+  it('forgets messages without a call after a minute', () => {
     const { tracer, messages, wait } = startTracer();
     tracer.take([wire('stranger', 'INVITE')]);
     wait(60_001);
@@ -46,7 +46,7 @@ describe('the tracer of calls', () => {
     expect(tracer.dump()).toMatchObject({ waiting: 1, dropped: 1 });
   });
 
-  it('bounds what strangers can make it remember', () => {
+  it('limits what strangers make it remember', () => {
     const { tracer } = startTracer();
     for (let i = 0; i < 3_000; i++) tracer.take([wire(`stranger-${i}`, 'INVITE')]);
     expect(tracer.dump().waiting).toBeLessThanOrEqual(1_000);
@@ -56,8 +56,8 @@ describe('the tracer of calls', () => {
   });
 });
 
-describe('the messages of calls', () => {
-  it('are those whose Call-ID came with an INVITE, in any form of the header', () => {
+describe('call messages', () => {
+  it('share the Call-ID of an INVITE, in any header form', () => {
     const pick = callMessages();
     expect(pick(seen('OPTIONS sip:x SIP/2.0\nCall-ID: probe\n\n'))).toBeNull();
     expect(pick(seen('SIP/2.0 200 OK\nCall-ID: probe\n\n'))).toBeNull();
@@ -66,13 +66,13 @@ describe('the messages of calls', () => {
     expect(pick(seen('INVITE sip:x SIP/2.0\n\n'))).toBeNull();
   });
 
-  it('are masked', () => {
+  it('contain masked secrets', () => {
     const message = callMessages()(seen('INVITE sip:x SIP/2.0\nCall-ID: a\nAuthorization: Basic abcdef\n\n'));
     expect(message?.text).toContain('Authorization: Basic ***');
   });
 });
 
-describe('the frames of a drachtio-server', () => {
+describe('drachtio-server frames', () => {
   const sip = 'SIP/2.0 200 OK\r\nCall-ID: a\r\n\r\n';
   const time = '10:00:00.000001';
 

@@ -12,7 +12,7 @@ const MESSAGE: CallMessage = {
   ...{ local: { host: '192.0.2.1', port: 5060 }, remote: { host: '198.51.100.7', port: 5080 }, text: 'BYE' },
 };
 
-/** The chunks of a datagram by type; every length must be right. */
+/** Chunks of a datagram by type, with validated lengths. */
 function chunksOf(datagram: Buffer): Map<number, Buffer> {
   expect(datagram.toString('latin1', 0, 4)).toBe('HEP3');
   expect(datagram.readUInt16BE(4)).toBe(datagram.length);
@@ -40,8 +40,8 @@ async function startCollector(): Promise<{ socket: Socket; port: number; receive
 
 const silent = { warn() {} };
 
-describe('a HEP3 datagram', () => {
-  it('has the bytes of the standard', () => {
+describe('HEP3 datagram', () => {
+  it('matches the standard byte for byte', () => {
     expect(hepDatagram(MESSAGE, 2_001)?.toString('hex')).toBe(
       [
         '48455033006e',
@@ -74,8 +74,8 @@ describe('a HEP3 datagram', () => {
   });
 });
 
-describe('the sender to a HEP collector', () => {
-  it('sends each message once, the first ones when the name of the collector is known', async () => {
+describe('HEP sender', () => {
+  it("sends each message once, the first ones after the collector's name resolves", async () => {
     const { port, received } = await startCollector();
     const name = Promise.withResolvers<{ address: string; family: number }>();
     await using sender = openHepSender({
@@ -91,7 +91,7 @@ describe('the sender to a HEP collector', () => {
     expect(chunksOf(received[0]!).get(17)?.toString()).toBe('c1');
   });
 
-  it('never throws: neither without a collector, nor for a message that is too large', async () => {
+  it('never throws for a missing collector or an oversized message', async () => {
     const warnings: string[] = [];
     await using lost = openHepSender({
       ...{ collector: { host: 'homer.invalid', port: 9060 }, captureId: 7 },

@@ -11,7 +11,7 @@ function invite(headers: readonly string[], body = ''): string {
 }
 
 describe('masking', () => {
-  it('hides the proof of a password and keeps the rest of a digest', () => {
+  it('hides the response of a digest and keeps the rest', () => {
     const masked = maskMessage(
       invite([
         `Authorization: Digest username="tandem", realm="carrier", nonce="n1", uri="sip:bob@example.com", response="${SECRET}", cnonce="${SECRET}", qop=auth, nc=00000001`,
@@ -22,14 +22,14 @@ describe('masking', () => {
     );
   });
 
-  it('hides everything of other schemes', () => {
+  it('hides the credentials of other schemes', () => {
     expect(maskMessage(invite([`Proxy-Authorization: Basic ${SECRET}`]))).toContain(
       'Proxy-Authorization: Basic ***\r\n',
     );
     expect(maskMessage(invite([`Authorization: ${SECRET}`]))).toContain('Authorization: ***\r\n');
   });
 
-  it('hides passwords in URIs and keys in bodies, whose length stays', () => {
+  it('hides passwords in URIs and keys in bodies, keeping the length', () => {
     const body = [
       'v=0',
       `k=clear:${SECRET}`,
@@ -58,12 +58,12 @@ describe('masking', () => {
     }
   });
 
-  it('leaves a message without secrets as it was', () => {
+  it('leaves a message without secrets unchanged', () => {
     const plain = invite(['From: "A: b" <sip:+9198@[2001:db8::1]:5060>;tag=1'], 'v=0\r\nc=IN IP4 10.0.0.1\r\n');
     expect(maskMessage(plain)).toBe(plain);
   });
 
-  it('lets no secret through, however the header is written', () => {
+  it('hides secrets in any header notation', () => {
     const name = fc.constantFrom('Authorization', 'AUTHORIZATION ', 'Proxy-Authorization', 'authentication-info\t');
     const fold = fc.constantFrom('', ' ', '\r\n ', '\n\t', '\r ');
     const key = fc.constantFrom('response', 'RESPONSE', 'cnonce', 'rspauth', 'x-token', 'password');
@@ -77,7 +77,7 @@ describe('masking', () => {
     );
   });
 
-  it('keeps up with hostile messages', () => {
+  it('handles hostile messages in time', () => {
     for (const part of ['sip:', 'inline:', 'a=key-mgmt:', 'Authorization:', '\r\n ', 'x', 'x=', '"', '@', 'k=']) {
       const hostile = invite(['Authorization: Digest '], '').replace(
         'Digest ',

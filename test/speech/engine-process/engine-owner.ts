@@ -1,6 +1,6 @@
 import { EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 
-/** A process that owns an engine process, tells its process id, and waits to be killed. */
+/** Starts an engine process, prints its process id and waits to be killed. */
 
 const engine = await EngineProcess.start({
   entry: new URL('./scripted-engine.ts', import.meta.url),

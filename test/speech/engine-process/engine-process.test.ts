@@ -38,11 +38,11 @@ afterEach(async () => {
 });
 
 describe('a recognizer in a child process', () => {
-  it('is given every sample and option, and its answers come back', async () => {
-    const recognizer = await recognizerThat({});
+  it('receives all samples and options and returns its results', async () => {
+    const recognizer = await startRecognizer({});
     await recognizer.begin(OPTIONS);
     expect(await recognizer.hypothesis()).toBeNull();
-    // More than one message takes, and from the middle of a buffer.
+    // Larger than one message, at an odd buffer offset.
     const samples = new Int16Array(1_500_000).map((_, index) => (index % 7) - 3);
     await recognizer.write(samples.subarray(1));
     expect(await recognizer.hypothesis()).toEqual({ text: '1499999', words: [] });
@@ -53,8 +53,8 @@ describe('a recognizer in a child process', () => {
     });
   });
 
-  it('answers what is asked of it before it has answered, in order', async () => {
-    const recognizer = await recognizerThat({});
+  it('answers pipelined requests in order', async () => {
+    const recognizer = await startRecognizer({});
     const asked = [
       recognizer.begin(OPTIONS),
       recognizer.write(new Int16Array(160)),
@@ -66,27 +66,27 @@ describe('a recognizer in a child process', () => {
     expect([first?.text, second?.text]).toEqual(['160', '320']);
   });
 
-  it('has a lower priority than its owner', async () => {
-    const recognizer = await recognizerThat({});
+  it('runs with a lower priority than its owner', async () => {
+    const recognizer = await startRecognizer({});
     expect(getPriority(recognizer.pid)).toBeGreaterThan(getPriority());
   });
 
-  it('knows none of the secrets in the environment of its owner', async () => {
+  it('receives no secrets from the environment', async () => {
     vi.stubEnv('TANDEM_SECRET_KEY', 'secret');
-    const recognizer = await recognizerThat({});
+    const recognizer = await startRecognizer({});
     vi.unstubAllEnvs();
     expect(readFileSync(`/proc/${recognizer.pid}/environ`, 'utf8')).not.toContain('TANDEM_SECRET_KEY');
   });
 
-  it('goes on when the whole service is told to stop, since calls are being drained', async () => {
-    const recognizer = await recognizerThat({});
+  it('survives termination signals to the process group, so that calls can drain', async () => {
+    const recognizer = await startRecognizer({});
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(recognizer.pid!, signal);
     await recognizer.begin(OPTIONS);
     expect(await recognizer.finish()).toMatchObject({ model: 'scripted' });
   });
 
-  it('that cannot be made says why', async () => {
-    await expect(recognizerThat({ onLoad: 'throw' })).rejects.toMatchObject({
+  it('reports why the model cannot be loaded', async () => {
+    await expect(startRecognizer({ onLoad: 'throw' })).rejects.toMatchObject({
       name: 'RecognizerError',
       code: 'model',
       message: 'the model is damaged',
@@ -94,14 +94,14 @@ describe('a recognizer in a child process', () => {
     });
   });
 
-  it('that takes too long to load has crashed', async () => {
-    await expect(recognizerThat({ onLoad: 'hang', loadWithinMs: 400 })).rejects.toMatchObject({
+  it('counts as crashed when loading exceeds the timeout', async () => {
+    await expect(startRecognizer({ onLoad: 'hang', loadWithinMs: 400 })).rejects.toMatchObject({
       code: 'crashed',
       retryable: true,
     });
   });
 
-  it('of a module that does not exist has crashed', async () => {
+  it('counts as crashed when its module does not exist', async () => {
     const entry = new URL('./no-such-engine.ts', import.meta.url);
     await expect(spawnRecognizer({ entry, argument: null, description: DESCRIPTION })).rejects.toMatchObject({
       code: 'crashed',
@@ -109,9 +109,9 @@ describe('a recognizer in a child process', () => {
   });
 
   it.each(['exit', 'abort', 'garbage', 'oversize', 'stranger', 'no-words', 'bug'])(
-    'that fails by %s while it finishes has crashed, and every later request fails too',
+    'counts as crashed for all later requests after %s during finish',
     async (onFinish) => {
-      const recognizer = await recognizerThat({ onFinish });
+      const recognizer = await startRecognizer({ onFinish });
       const { pid } = recognizer;
       await recognizer.begin(OPTIONS);
       const crashed = { name: 'RecognizerError', code: 'crashed', retryable: true };
@@ -122,16 +122,16 @@ describe('a recognizer in a child process', () => {
     },
   );
 
-  it('that is stuck is ended', async () => {
-    const recognizer = await recognizerThat({ onFinish: 'hang', answerWithinMs: 500 });
+  it('ends when it hangs', async () => {
+    const recognizer = await startRecognizer({ onFinish: 'hang', answerWithinMs: 500 });
     const { pid } = recognizer;
     await recognizer.begin(OPTIONS);
     await expect(recognizer.finish()).rejects.toMatchObject({ code: 'crashed' });
     await isGone(pid!);
   });
 
-  it('that is killed fails all that was asked of it', async () => {
-    const recognizer = await recognizerThat({ onFinish: 'hang' });
+  it('fails all pending requests when it is killed', async () => {
+    const recognizer = await startRecognizer({ onFinish: 'hang' });
     const asked = [recognizer.begin(OPTIONS), recognizer.finish(), recognizer.hypothesis()];
     const outcomes = Promise.allSettled(asked);
     await asked[0];
@@ -139,7 +139,7 @@ describe('a recognizer in a child process', () => {
     expect((await outcomes).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
   });
 
-  it('keeps what a dying library said out of the fields that loggers print', async () => {
+  it('keeps the output of a crashing library out of logged fields', async () => {
     const started = EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'exit', onFinish: 'none' } });
     const error = (await started.catch((reason: unknown) => reason)) as ProcessError;
     expect(error).toBeInstanceOf(ProcessError);
@@ -147,7 +147,7 @@ describe('a recognizer in a child process', () => {
     expect(JSON.stringify(error) + error.message + error.stack).not.toContain('a library prints');
   });
 
-  it('refuses what is no call of it, and goes on', async () => {
+  it('rejects invalid calls and continues', async () => {
     const engine = await EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'none', onFinish: 'none' } });
     await expect(engine.call('begin', { language: 7 })).rejects.toMatchObject({ name: 'EngineCallError', code: null });
     for (const place of [null, -1, 1]) {
@@ -157,8 +157,8 @@ describe('a recognizer in a child process', () => {
     await engine.close();
   });
 
-  it('ends when it is closed, busy or not, as often as one likes', async () => {
-    const recognizer = await recognizerThat({ onFinish: 'hang' });
+  it('ends when closed, busy or idle, also repeatedly', async () => {
+    const recognizer = await startRecognizer({ onFinish: 'hang' });
     const { pid } = recognizer;
     await recognizer.begin(OPTIONS);
     const finished = expect(recognizer.finish()).rejects.toMatchObject({ code: 'crashed' });
@@ -168,19 +168,19 @@ describe('a recognizer in a child process', () => {
     await isGone(pid!);
   });
 
-  it('ends when its owner aborts, while it loads and after', async () => {
+  it('ends when its owner aborts, during and after loading', async () => {
     const controller = new AbortController();
-    const recognizer = await recognizerThat({ signal: controller.signal });
-    const loading = recognizerThat({ onLoad: 'hang', signal: controller.signal });
+    const recognizer = await startRecognizer({ signal: controller.signal });
+    const loading = startRecognizer({ onLoad: 'hang', signal: controller.signal });
     const loaded = expect(loading).rejects.toThrow('enough');
     controller.abort(new Error('enough'));
     await loaded;
     await expect(recognizer.begin(OPTIONS)).rejects.toMatchObject({ code: 'crashed' });
     await isGone(recognizer.pid!);
-    await expect(recognizerThat({ signal: controller.signal })).rejects.toThrow('enough');
+    await expect(startRecognizer({ signal: controller.signal })).rejects.toThrow('enough');
   });
 
-  it('dies with an owner that is killed', async () => {
+  it('ends when its owner process is killed', async () => {
     const owner = spawn(process.execPath, [fileURLToPath(new URL('./engine-owner.ts', import.meta.url))], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -190,7 +190,7 @@ describe('a recognizer in a child process', () => {
     await isGone(pid);
   });
 
-  it('dies with a thread that owns it', async () => {
+  it('ends when its owner thread terminates', async () => {
     const thread = startWorker(new URL('./engine-owner.ts', import.meta.url), { stdout: true });
     const pid = Number(String((await once(thread.stdout, 'data'))[0]));
     expect(isRunning(pid)).toBe(true);
@@ -199,7 +199,7 @@ describe('a recognizer in a child process', () => {
   });
 });
 
-async function recognizerThat({ onLoad = 'none', onFinish = 'none', ...limits }: Script): Promise<SpawnedRecognizer> {
+async function startRecognizer({ onLoad = 'none', onFinish = 'none', ...limits }: Script): Promise<SpawnedRecognizer> {
   const argument = { onLoad, onFinish };
   const recognizer = await spawnRecognizer({ entry: ENTRY, argument, description: DESCRIPTION, ...limits });
   spawned.push(recognizer);
@@ -214,7 +214,7 @@ function isGone(pid: number): Promise<void> {
   return eventually(() => expect(isRunning(pid)).toBe(false));
 }
 
-/** A process whose parent has not collected it yet is gone, too. */
+/** Treats a zombie as not running. */
 function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

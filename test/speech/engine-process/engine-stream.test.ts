@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ProcessError } from '../../../runtime/supervised-process.ts';
 import { EngineCallError, EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 
-const ENTRY = new URL('./telling-engine.ts', import.meta.url);
+const ENTRY = new URL('./streaming-engine.ts', import.meta.url);
 const started: EngineProcess[] = [];
 
 afterEach(async () => {
@@ -21,8 +21,8 @@ async function valuesOf(parts: AsyncIterable<{ value: unknown; bytes: Buffer }>)
   return values;
 }
 
-describe('an engine that answers part by part', () => {
-  it('has its parts arrive in order, each with its bytes', async () => {
+describe('streaming engine', () => {
+  it('delivers parts in order with their bytes', async () => {
     const engine = await start();
     let next = 0;
     for await (const { value, bytes } of engine.stream('count', { parts: 20, partBytes: 3000 })) {
@@ -33,13 +33,13 @@ describe('an engine that answers part by part', () => {
     expect(next).toBe(20);
   });
 
-  it('has its parts arrive while it still computes', async () => {
+  it('delivers parts while it still computes', async () => {
     const engine = await start();
     const parts = engine.stream('count', { parts: 1, holdMs: 60_000 });
     expect(await parts.next()).toMatchObject({ value: { value: 0 } });
   });
 
-  it('waits where its owner does not read, and loses nothing', async () => {
+  it('pauses when its owner does not read, without losing parts', async () => {
     const engine = await start();
     const parts = engine.stream('count', { parts: 200, partBytes: 500_000 });
     let bytes = 0;
@@ -47,7 +47,7 @@ describe('an engine that answers part by part', () => {
     expect(bytes).toBe(100_000_000);
   });
 
-  it('fails after the parts that it told before', async () => {
+  it('fails after the parts that it sent before', async () => {
     const engine = await start();
     const values: unknown[] = [];
     const reading = (async () => {
@@ -57,14 +57,14 @@ describe('an engine that answers part by part', () => {
     expect(values).toEqual([0, 1, 2]);
   });
 
-  it('is free for the next call when nobody takes the rest', async () => {
+  it('accepts the next call when the reader returns early', async () => {
     const engine = await start();
     for await (const { value } of engine.stream('count', { parts: 50, partBytes: 10_000 })) if (value === 3) break;
     expect(await engine.call('late', null)).toBe('late');
     expect(await valuesOf(engine.stream('count', { parts: 2 }))).toEqual([0, 1]);
   });
 
-  it('says when it is done with what nobody takes any more', async () => {
+  it('resolves idle() when it has finished abandoned work', async () => {
     const engine = await start();
     for await (const _ of engine.stream('count', { parts: 2, holdMs: 200 })) break;
     let isLateAnswered = false;
@@ -81,7 +81,7 @@ describe('an engine that answers part by part', () => {
     await Promise.all([engine.idle(), engine.close()]);
   });
 
-  it('answers streams and calls that were asked for together in order', async () => {
+  it('serves pipelined streams and calls in order', async () => {
     const engine = await start();
     const [first, second, third] = await Promise.all([
       valuesOf(engine.stream('count', { parts: 2 })),
@@ -91,12 +91,12 @@ describe('an engine that answers part by part', () => {
     expect([first, second, third]).toEqual([[0, 1], 'late', [0, 1, 2]]);
   });
 
-  it('is broken off when it tells parts that nobody asked for', async () => {
+  it('fails when it sends unsolicited parts', async () => {
     const engine = await start();
     await expect(engine.call('count', { parts: 1 })).rejects.toThrow(ProcessError);
   });
 
-  it('fails what is streamed when it is closed', async () => {
+  it('fails current streams when it closes', async () => {
     const engine = await start();
     const parts = engine.stream('count', { parts: 1, holdMs: 60_000 });
     await parts.next();

@@ -4,10 +4,7 @@ import { encodeMessage } from '../../../runtime/frames.ts';
 import { serveRecognizer } from '../../../speech/engine-process/served-recognizer.ts';
 import { RecognizerError } from '../../../speech/recognizer.ts';
 
-/**
- * A recognizer in a child process that tells what it was given, and misbehaves as its argument says, either while it
- * is made or when it is asked to finish.
- */
+/** A recognizer that echoes its inputs and misbehaves as its argument says, at start or in `finish`. */
 
 type Misbehaviour =
   | 'exit'

@@ -9,8 +9,8 @@ function enginesFor(env: Record<string, string>) {
   return createEngines(engineSettingsOf(loadConfig({ MODELS_DIR: '/nowhere', ...env }, [], NO_DOT_ENV)));
 }
 
-describe('the engines', () => {
-  it('are made of the configuration', () => {
+describe('speech recognition engines', () => {
+  it('follow the configuration', () => {
     const settings = engineSettingsOf(
       loadConfig(
         { STT_ENGINE: 'openai', STT_PROCESSES: '3', STT_BASE_URL: 'http://gpu:8000/v1', TANDEM_DATA_DIR: '/data' },
@@ -27,7 +27,7 @@ describe('the engines', () => {
     });
   });
 
-  it('that come with the installation understand English, without any configuration', async () => {
+  it('recognise English without configuration', async () => {
     const { engines, missing, embedder } = await enginesFor({});
     const pocketsphinx = engines.find(({ name }) => name === 'pocketsphinx')!;
     expect(await pocketsphinx.describe()).toMatchObject([{ model: 'en-us', languages: ['en'], streams: true }]);
@@ -36,14 +36,14 @@ describe('the engines', () => {
     expect(embedder).toBeNull();
   });
 
-  it('that have no model say how to get one', async () => {
+  it('without models report how to get one', async () => {
     const { engines } = await enginesFor({});
     const sherpa = engines.find(({ name }) => name === 'sherpa-onnx')!;
     expect(await sherpa.describe()).toEqual([]);
     expect(await problemOf(sherpa)).toContain('tandem models fetch');
   });
 
-  it('ask an upstream server for the model that is set, or the one that most servers know', async () => {
+  it('request the configured model from an upstream server, or whisper-1', async () => {
     const modelFor = async (env: Record<string, string>) => {
       const { engines, missing } = await enginesFor({ STT_BASE_URL: 'http://gpu:8000/v1', ...env });
       expect(missing).toEqual([]);

@@ -8,7 +8,7 @@ function enginesFor(env: Record<string, string>) {
   );
 }
 
-it('speaks out of the box, and says what is missing to speak better', async () => {
+it('starts with eSpeak NG and reports how to enable better engines', async () => {
   const { engines, missing } = await enginesFor({ TTS_PROCESSES: '3' });
   expect(engines.map(({ name, maxInstances }) => [name, maxInstances])).toEqual([
     ['espeak-ng', 3],
@@ -22,8 +22,8 @@ it('speaks out of the box, and says what is missing to speak better', async () =
 it.each<[Record<string, string>, string]>([
   [{}, 'tts-1'],
   [{ TTS_MODEL: 'kokoro' }, 'kokoro'],
-])('asks a speech server for the model that is set, or the one that most know', async (env, model) => {
-  // Nobody answers there: the voices are those that all such servers have.
+])('requests the configured model from a speech server, or tts-1', async (env, model) => {
+  // No server listens there, so the engine falls back to the standard voices.
   const { engines, missing } = await enginesFor({ TTS_BASE_URL: 'http://127.0.0.1:9/v1', ...env });
   expect(missing).toEqual([]);
   const [voice] = await engines.find(({ name }) => name === 'openai')!.voices();

@@ -6,7 +6,7 @@ itIsASynthesisEngine({
   engine: async () => createEspeakEngine({ processes: 1 }),
   voice: 'en-us',
   text: 'The people of the town had never seen a ship as large as the one that lay before them in the harbour',
-  // Noise goes on where the last clause left it.
+  // The noise generator keeps its state between clauses.
   isDeterministic: false,
   hasMarks: true,
   speedTolerance: 0.6,

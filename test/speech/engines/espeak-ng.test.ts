@@ -37,8 +37,8 @@ async function speak(text: string | ScriptWord[], options: Partial<Clause> = {})
 
 const SENTENCE = 'The people of the town had never seen a ship as large as the one that lay before them in the harbour';
 
-describe('the voices of eSpeak NG', () => {
-  it('are those that the engine itself lists', async () => {
+describe('eSpeak NG voices', () => {
+  it('match the list of the engine', async () => {
     const entry = new URL('../../../speech/engines/espeak-ng/espeak-child.ts', import.meta.url);
     const child = await EngineProcess.start({ entry, argument: null });
     const listed = (await child.call('voices', null)) as { name: string; languages: string[] }[];
@@ -46,7 +46,7 @@ describe('the voices of eSpeak NG', () => {
     expect(listed.map(({ name, languages }) => [name, languages[0]!.toLowerCase()])).toEqual(ESPEAK_VOICES);
   });
 
-  it('all speak, each word marked once, in order and inside the audio', async () => {
+  it('all speak, with ordered word marks inside the audio', async () => {
     for (const { name } of await engine.voices()) {
       const { marks, durationMs } = await speak('Tandem 12 नमस्ते 你好 Привет مرحبا ok', { voice: name });
       expect(durationMs, name).toBeGreaterThan(200);
@@ -58,15 +58,15 @@ describe('the voices of eSpeak NG', () => {
         expect(atMs, name).toBeLessThanOrEqual(durationMs);
       }
     }
-    // Seven seconds of computing at a low priority, which other work easily makes a minute.
+    // Computes for seven seconds at low priority, up to a minute on a busy machine.
   }, 180_000);
 
-  it.each(['en-us+f3', 'hi+m4', 'EN-US', 'en-us+Mr serious'])('may be varied as %s', async (voice) => {
+  it.each(['en-us+f3', 'hi+m4', 'EN-US', 'en-us+Mr serious'])('accept the variant %s', async (voice) => {
     expect((await speak('One two.', { voice })).durationMs).toBeGreaterThan(200);
   });
 
   it.each(['xx', 'en-us+nobody', '../lang/gmw/en', 'mb-en1', 'en-us+../../lang/gmw/de', '', 'x'.repeat(5000)])(
-    'have none that is named %j, and the instance goes on',
+    'reject %j and leave the instance usable',
     async (voice) => {
       await expect(speak('One.', { voice })).rejects.toMatchObject({ code: 'unknown_voice' });
       expect((await speak('One.')).durationMs).toBeGreaterThan(100);
@@ -75,7 +75,7 @@ describe('the voices of eSpeak NG', () => {
 });
 
 describe('eSpeak NG', () => {
-  it.each([0.25, 0.4, 0.5, 0.75, 1.3, 2])('speaks at %d times its pace', async (speed) => {
+  it.each([0.25, 0.4, 0.5, 0.75, 1.3, 2])('speaks at %d times the normal speed', async (speed) => {
     const [usual, asked] = [await speak(SENTENCE), await speak(SENTENCE, { speed })];
     expect(usual.durationMs / asked.durationMs / speed).toBeGreaterThan(0.92);
     expect(usual.durationMs / asked.durationMs / speed).toBeLessThan(1.08);
@@ -86,47 +86,47 @@ describe('eSpeak NG', () => {
     ['entities', 'wait &lt;break&gt; here'],
     ['control characters', 'wait \u0001300S \u0000 here'],
     ['phonemes in brackets', "wait [[h@l'oU]] here"],
-    ['half of a pair', 'wait \ud83d here'],
-  ])('speaks %s as text', async (_, text) => {
+    ['a lone surrogate', 'wait \ud83d here'],
+  ])('reads %s as text', async (_, text) => {
     const { durationMs } = await speak(text);
     expect(durationMs).toBeGreaterThan(500);
     expect(durationMs).toBeLessThan(6000);
-    // What would last beyond the clause did not.
+    // Formatting must not outlast its clause.
     const usual = await speak('One two three.');
     expect((await speak('One two three.')).durationMs / usual.durationMs).toBeCloseTo(1, 1);
   });
 
   it.each([
-    ['nothing that can be said', '...'],
-    ['nothing at all', ''],
-    ['a smiley', '😀'],
-    ['a word without end', 'a'.repeat(2000)],
-  ])('answers with audio to %s', async (_, text) => {
+    ['unpronounceable text', '...'],
+    ['an empty text', ''],
+    ['an emoji', '😀'],
+    ['an endless word', 'a'.repeat(2000)],
+  ])('produces audio for %s', async (_, text) => {
     expect((await speak(text)).durationMs).toBeGreaterThan(0);
   });
 
-  it('refuses what it would speak for minutes, and goes on', async () => {
+  it('rejects text that takes minutes and stays usable', async () => {
     await expect(speak('9'.repeat(40).concat(' ').repeat(100).trim())).rejects.toMatchObject({ code: 'too_long' });
     expect((await speak('One.')).durationMs).toBeGreaterThan(100);
   });
 
-  it('says a word as its phonemes ask', async () => {
+  it('pronounces given phonemes', async () => {
     const asked = await speak([{ written: 'a', spoken: 'a', phonemes: 'ˌmɪsɪsˈɪpi' }]);
     expect(asked.durationMs / (await speak('Mississippi')).durationMs).toBeCloseTo(1, 1);
     expect(asked.durationMs).toBeGreaterThan(1.5 * (await speak('a')).durationMs);
   });
 
-  it('spells a word whose phonemes its language has not', async () => {
+  it('spells a word with foreign phonemes', async () => {
     const strange = await speak([{ written: 'red', spoken: 'red', phonemes: 'ʘǃ' }]);
     expect(strange.durationMs / (await speak('red')).durationMs).toBeCloseTo(1, 1);
   });
 
-  it('marks a number of several spoken words once', async () => {
+  it('emits one mark for a number of several spoken words', async () => {
     const { marks } = await speak('My 1,234 dogs bark');
     expect(marks.map(({ word }) => word)).toEqual([0, 1, 2, 3]);
   });
 
-  it('ends what nobody listens to any more, and speaks the next clause', async () => {
+  it('stops when aborted and speaks the next clause', async () => {
     const ended = new AbortController();
     const clause = { voice: 'en-us', speed: 1, pitchSemitones: 0, pitchRange: 1, reference: null };
     const blocks = espeak.speak({ ...clause, words: wordsOf(SENTENCE) }, ended.signal)[Symbol.asyncIterator]();
@@ -137,8 +137,8 @@ describe('eSpeak NG', () => {
   });
 });
 
-describe('the controls of eSpeak NG', () => {
-  it('are in the middle for the voice as it is', () => {
+describe('eSpeak NG controls', () => {
+  it('stay at the middle for an unchanged voice', () => {
     expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 1 })).toEqual({
       rate: 175,
       pitch: 50,
@@ -147,7 +147,7 @@ describe('the controls of eSpeak NG', () => {
     });
   });
 
-  it('stay within what there is', () => {
+  it('stay within their limits', () => {
     for (const asked of [-1000, 0, 1000, Number.NaN, Number.POSITIVE_INFINITY]) {
       const { rate, pitch, range } = controlsFor({ speed: asked, pitchSemitones: asked, pitchRange: asked });
       expect([rate >= 80 && rate <= 450, pitch >= 0 && pitch <= 99, range >= 0 && range <= 99]).toEqual([
@@ -158,15 +158,15 @@ describe('the controls of eSpeak NG', () => {
     }
   });
 
-  it('raise the pitch where a narrow range would lower it', () => {
+  it('raise the pitch to compensate for a narrow range', () => {
     expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 0 }).pitch).toBeGreaterThan(60);
   });
 });
 
-describe('words for eSpeak NG', () => {
+describe('eSpeak NG words', () => {
   const word = (spoken: string, phonemes: string | null = null): ScriptWord => ({ written: spoken, spoken, phonemes });
 
-  it('begin where they stand in the text, counted in code points', () => {
+  it('start at their position in code points', () => {
     const words = [word('😀😀'), word(''), word('a b'), word('[[x]]'), word('end')];
     expect(spokenText(words, () => null)).toEqual({ text: '😀😀 a b  [x]] end', starts: [0, 3, 3, 7, 13] });
   });
@@ -176,16 +176,16 @@ describe('words for eSpeak NG', () => {
   });
 });
 
-describe('IPA for eSpeak NG', () => {
+describe('IPA conversion for eSpeak NG', () => {
   const sounds: Record<string, string> = { t: 't', S: 'ʃ', tS: 'tʃ', 'i:': 'ˈiː', Q: 'iː', x: '' };
   const reader = new IpaReader(Object.keys(sounds), (mnemonic) => sounds[mnemonic]!);
 
-  it('takes the longest sound, whatever the ties, dots and signs for stress', () => {
+  it('matches the longest sound and ignores ties, dots and stress marks', () => {
     expect(reader.read('ˈt͡ʃiː.t')).toBe("'tS|i:|t");
     expect(reader.read("'tʃi:t")).toBe("'tS|i:|t");
   });
 
-  it('is not read where a sound is unknown, or there is none', () => {
+  it('returns null for unknown sounds and empty text', () => {
     expect([reader.read('tʘ'), reader.read(''), reader.read(' . ')]).toEqual([null, null, null]);
   });
 });

@@ -4,9 +4,9 @@ import { byTelephone, spokenUtterances, withNoise } from '../spoken.ts';
 
 const RATE_HZ = 16_000;
 
-describe('the band of an utterance', () => {
+describe('band detection', () => {
   it.each(spokenUtterances())(
-    "of $name is a telephone's only when it came by telephone, noisy or not",
+    'classifies $name as telephone speech only after G.711, with or without noise',
     ({ samples }) => {
       expect(bandOf(blocksOf(samples))).toBe('wideband');
       expect(bandOf(blocksOf(byTelephone(samples)))).toBe('telephone');
@@ -14,7 +14,7 @@ describe('the band of an utterance', () => {
     },
   );
 
-  it('is wide for silence, and for less than a frame', () => {
+  it('classifies silence and very short audio as wideband', () => {
     expect(bandOf(blocksOf(new Int16Array(RATE_HZ)))).toBe('wideband');
     expect(bandOf([new Int16Array(100).fill(1000)])).toBe('wideband');
   });

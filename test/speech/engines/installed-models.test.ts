@@ -24,7 +24,7 @@ async function findings() {
   };
 }
 
-describe('the folder of models', () => {
+describe('model folder', () => {
   it.each([
     { to: 'nowhere', problem: 'cannot be read: it is a link to something that does not exist' },
     { to: 'a-file', problem: 'cannot be read: it is a link to a file; link the folder of the model' },

@@ -27,9 +27,7 @@ type Handler = (response: ServerResponse, asked: Asked) => void;
 
 interface FakeServer extends AsyncDisposable {
   baseUrl: string;
-  /** Requests for speech. */
   asked: Asked[];
-  /** Requests for the list of voices. */
   listed: number;
 }
 
@@ -39,7 +37,6 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((resource) => resource[Symbol.asyncDispose]()));
 });
 
-/** A speech server that answers as told, over real sockets. */
 async function serve(handle: Handler, voices: unknown = null): Promise<FakeServer> {
   const server = createServer((request, response) => {
     if (request.method === 'GET') {
@@ -69,7 +66,7 @@ async function serve(handle: Handler, voices: unknown = null): Promise<FakeServe
   return fake;
 }
 
-async function serverThat(handle: Handler, voices: unknown = null): Promise<FakeServer> {
+async function startServer(handle: Handler, voices: unknown = null): Promise<FakeServer> {
   const server = await serve(handle, voices);
   open.push(server);
   return server;
@@ -94,7 +91,7 @@ async function speak(synthesizer: Synthesizer, options: Partial<Clause> = {}, si
   return samples;
 }
 
-/** 1, 2, 3 and so on, as 16-bit PCM. */
+/** The samples 1, 2, 3 ... as 16-bit PCM. */
 function counted(samples: number): Buffer<ArrayBuffer> {
   return Buffer.from(Int16Array.from({ length: samples }, (_, at) => at + 1).buffer);
 }
@@ -105,9 +102,9 @@ function answer(response: ServerResponse, body: Buffer, headers: Record<string, 
   response.writeHead(200, { 'content-type': 'audio/pcm', ...headers }).end(body);
 }
 
-describe('an answer', () => {
-  it('is asked for with the text, the voice, the model and the key', async () => {
-    const server = await serverThat((response) => answer(response, counted(1000)));
+describe('a speech response', () => {
+  it('results from a request with text, voice, model and key', async () => {
+    const server = await startServer((response) => answer(response, counted(1000)));
     const words = [
       { written: '$5,', spoken: 'five dollars,', phonemes: null },
       { written: '—', spoken: '', phonemes: null },
@@ -122,16 +119,16 @@ describe('an answer', () => {
     ]);
   });
 
-  it('is asked for without a key where there is none, and without a pace where it is the usual', async () => {
-    const server = await serverThat((response) => answer(response, counted(10)));
+  it('results from a request without key and speed by default', async () => {
+    const server = await startServer((response) => answer(response, counted(10)));
     await speak(await start(server, { apiKey: null }));
     expect(server.asked[0]?.authorization).toBeUndefined();
     expect(server.asked[0]?.body).not.toHaveProperty('speed');
   });
 
-  it('is heard as it arrives', async () => {
+  it('streams as it arrives', async () => {
     const first = Promise.withResolvers<void>();
-    const server = await serverThat((response) => {
+    const server = await startServer((response) => {
       response.writeHead(200, { 'content-type': 'audio/pcm' }).write(counted(6));
       void first.promise.then(() => response.end(counted(1)));
     });
@@ -145,10 +142,10 @@ describe('an answer', () => {
     expect((await blocks.next()).done).toBe(true);
   });
 
-  it('may be a WAV file of another rate, which is converted', async () => {
+  it('resamples a WAV file of another rate', async () => {
     const second = Buffer.from(Int16Array.from({ length: 16_000 }, (_, at) => 8000 * Math.sin(at / 5)).buffer);
     const wav = Buffer.concat([wavHeader({ channels: 1, sampleRateHz: 16_000 }, second.length), second]);
-    const server = await serverThat((response) => answer(response, wav, { 'content-type': 'audio/wav' }));
+    const server = await startServer((response) => answer(response, wav, { 'content-type': 'audio/wav' }));
     const samples = await speak(await start(server));
     expect(samples.length).toBe(RATE_HZ);
     const expected = (at: number) => 8000 * Math.sin(((at / RATE_HZ) * 16_000) / 5);
@@ -156,15 +153,15 @@ describe('an answer', () => {
     expect(Math.max(...errors.slice(500, -500))).toBeLessThan(100);
   });
 
-  it('may be of the rate that its type says', async () => {
+  it('follows the rate in its content type', async () => {
     const headers = { 'content-type': 'audio/pcm; rate=48000' };
-    const server = await serverThat((response) => answer(response, counted(4800), headers));
+    const server = await startServer((response) => answer(response, counted(4800), headers));
     expect((await speak(await start(server))).length).toBe(2400);
   });
 
-  it('is asked for as WAV where PCM is refused, and then at once', async () => {
+  it('falls back to WAV if PCM is rejected, and starts with WAV from then on', async () => {
     const pcm = counted(1000);
-    const server = await serverThat((response, { body }) => {
+    const server = await startServer((response, { body }) => {
       const wav = Buffer.concat([wavHeader({ channels: 1, sampleRateHz: RATE_HZ }, pcm.length), pcm]);
       if (body.response_format === 'wav') answer(response, wav, { 'content-type': 'audio/x-wav' });
       else response.writeHead(422).end('{"detail": "response_format must be wav or mp3"}');
@@ -175,15 +172,15 @@ describe('an answer', () => {
     expect(server.asked.map(({ body }) => body.response_format)).toEqual(['pcm', 'wav', 'wav']);
   });
 
-  it('without a sample is silence', async () => {
-    const server = await serverThat((response) => answer(response, Buffer.alloc(1)));
+  it('without samples yields silence', async () => {
+    const server = await startServer((response) => answer(response, Buffer.alloc(1)));
     const samples = await speak(await start(server));
     expect(samples.length).toBeGreaterThan(0);
     expect(samples.every((sample) => sample === 0)).toBe(true);
   });
 });
 
-describe('the bytes of an answer', () => {
+describe('response bytes', () => {
   const pcm = counted(100);
   const extra = Buffer.from('LIST\u0003\u0000\u0000\u0000abc\u0000', 'latin1');
   const wavHeaderOf = (dataBytes: number) => wavHeader({ channels: 1, sampleRateHz: 22_050 }, dataBytes);
@@ -197,7 +194,7 @@ describe('the bytes of an answer', () => {
     'a WAV file with more before its samples': Buffer.concat([tagged(wavHeaderOf(200)), pcm]),
   };
 
-  it.each(Object.entries(kinds))('are the same samples however they are cut: %s', (_, bytes) => {
+  it.each(Object.entries(kinds))('decode to the same samples for any chunks: %s', (_, bytes) => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 300 }), (sizes) => {
         const read = new AudioAnswer({ contentType: 'audio/wav', usualRateHz: RATE_HZ });
@@ -215,14 +212,14 @@ describe('the bytes of an answer', () => {
     );
   });
 
-  it('of two channels become one', () => {
+  it('mix two channels to one', () => {
     const stereo = Buffer.from(Int16Array.of(100, 200, -50, 50, 7, 7).buffer);
     const read = new AudioAnswer({ contentType: null, usualRateHz: RATE_HZ });
     const wav = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: RATE_HZ }, stereo.length), stereo]);
     expect([...read.push(wav), ...read.end()]).toEqual([150, 0, 7]);
   });
 
-  it('that are anything are samples or refused, and never more than there are', () => {
+  it('with any content yield samples or an error, and never more samples than bytes allow', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.boolean(), (bytes, isWav) => {
         const read = new AudioAnswer({ contentType: 'audio/wav', usualRateHz: RATE_HZ });
@@ -239,7 +236,7 @@ describe('the bytes of an answer', () => {
   });
 });
 
-describe('a server that fails', () => {
+describe('a failing speech server', () => {
   const refuse = (status: number, body: string, headers: Record<string, string> = {}): Handler => {
     return (response) => void response.writeHead(status, headers).end(body);
   };
@@ -249,13 +246,13 @@ describe('a server that fails', () => {
   };
   const cases: { what: string; handle: Handler; is: object; requests: number }[] = [
     {
-      what: 'to know our key',
+      what: 'a rejected API key',
       handle: refuse(401, json('invalid_api_key')),
       is: { code: 'unavailable', message: expect.stringContaining('(401 invalid_api_key): set TTS_API_KEY') },
       requests: 1,
     },
     {
-      what: 'to know the model',
+      what: 'an unknown model',
       handle: refuse(404, json('model_not_found')),
       is: {
         code: 'model',
@@ -264,61 +261,61 @@ describe('a server that fails', () => {
       requests: 1,
     },
     {
-      what: 'and limits us',
+      what: 'a rate limit',
       handle: refuse(429, json(TEXT)),
       is: { code: 'unavailable', message: 'the speech server limits us (429)' },
       requests: 3,
     },
     {
-      what: 'and limits us for longer than anybody waits',
+      what: 'a rate limit with a long Retry-After',
       handle: refuse(429, '', { 'retry-after': '60' }),
       is: { code: 'unavailable' },
       requests: 1,
     },
     {
-      what: 'and limits us until tomorrow',
+      what: 'a Retry-After date of tomorrow',
       handle: refuse(503, '', { 'retry-after': new Date(Date.now() + 86_400_000).toUTCString() }),
       is: { code: 'unavailable' },
       requests: 1,
     },
     {
-      what: 'with a page',
+      what: 'a gateway error page',
       handle: refuse(502, `<html>Bad gateway: ${TEXT}</html>`),
       is: { code: 'unavailable', message: 'the speech server failed (502)' },
       requests: 3,
     },
     {
-      what: 'with a page that it says is all right',
+      what: 'a web page with status 200',
       handle: (response) => answer(response, Buffer.from('<html></html>'), { 'content-type': 'text/html' }),
       is: { code: 'unavailable', message: expect.stringContaining('text/html') },
       requests: 1,
     },
     {
-      what: 'with an MP3 file',
+      what: 'an MP3 file',
       handle: (response) => answer(response, Buffer.alloc(100), { 'content-type': 'audio/mpeg' }),
       is: { code: 'unavailable', message: expect.stringContaining('audio/mpeg') },
       requests: 1,
     },
     {
-      what: 'with an MP3 file that it says is PCM',
+      what: 'an MP3 file labelled as PCM',
       handle: (response) => answer(response, Buffer.from(`ID3${'\u0000'.repeat(100)}`)),
       is: { code: 'unavailable', message: expect.stringContaining('neither PCM nor WAV') },
       requests: 1,
     },
     {
-      what: 'with a WAV file of another rate than there is',
+      what: 'a WAV file with an impossible rate',
       handle: partOf(wavHeader({ channels: 1, sampleRateHz: 1 }, 20)),
       is: { code: 'unavailable', message: expect.stringContaining('1 samples per second') },
       requests: 1,
     },
     {
-      what: 'in the middle of a WAV file',
+      what: 'a truncated WAV file',
       handle: partOf(wavHeader({ channels: 1, sampleRateHz: RATE_HZ }, 1000)),
       is: { code: 'unavailable', message: expect.stringContaining('ends too early') },
       requests: 1,
     },
     {
-      what: 'in the middle of the audio',
+      what: 'a connection lost during the audio',
       handle: (response) => {
         response.writeHead(200, { 'content-type': 'audio/pcm', 'content-length': '1000' }).write(counted(10));
         setImmediate(() => response.destroy());
@@ -327,39 +324,39 @@ describe('a server that fails', () => {
       requests: 1,
     },
     {
-      what: 'and hangs up',
+      what: 'a connection lost before the response',
       handle: (response) => void response.destroy(),
       is: { code: 'unavailable', message: expect.stringContaining('cannot be reached') },
       requests: 3,
     },
     {
-      what: 'and sends us elsewhere',
+      what: 'a redirect',
       handle: refuse(307, '', { location: 'http://127.0.0.1:9/' }),
       is: { code: 'unavailable' },
       requests: 3,
     },
     {
-      what: 'to like what it is asked',
+      what: 'a rejected request',
       handle: refuse(400, json('invalid_request_error')),
       is: { code: 'unavailable', message: 'the speech server refuses what it is asked (400 invalid_request_error)' },
       requests: 2,
     },
   ];
 
-  it.each(cases)('$what', async ({ handle, is, requests }) => {
-    const server = await serverThat(handle);
+  it.each(cases)('maps $what to its error', async ({ handle, is, requests }) => {
+    const server = await startServer(handle);
     const failure = await speak(await start(server)).catch((error: unknown) => error);
     expect(failure).toMatchObject({ name: 'SynthesizerError', ...is });
     expect(server.asked.length).toBe(requests);
     const { message, stack, cause } = failure as Error;
-    const told = `${message}${stack}${String(cause)}${JSON.stringify(failure)}`;
-    expect(told).not.toContain('Zebulon');
-    expect(told).not.toContain(API_KEY);
+    const printed = `${message}${stack}${String(cause)}${JSON.stringify(failure)}`;
+    expect(printed).not.toContain('Zebulon');
+    expect(printed).not.toContain(API_KEY);
   });
 
-  it('once is asked again', async () => {
+  it('receives one retry', async () => {
     const statuses = [503, 500];
-    const server = await serverThat((response) => {
+    const server = await startServer((response) => {
       const status = statuses.shift();
       if (status === undefined) answer(response, counted(1000));
       else response.writeHead(status).end();
@@ -368,25 +365,25 @@ describe('a server that fails', () => {
     expect(server.asked.length).toBe(3);
   });
 
-  it('to begin in time', async () => {
-    const server = await serverThat(() => {});
+  it('fails the clause when it does not start in time', async () => {
+    const server = await startServer(() => {});
     const synthesizer = await start(server, { answerWithinMs: 50 });
     const failure = { code: 'unavailable', message: expect.stringContaining('in time') };
     await expect(speak(synthesizer)).rejects.toMatchObject(failure);
     expect(server.asked.length).toBe(1);
   });
 
-  it('to go on in time', async () => {
-    const server = await serverThat((response) => {
+  it('fails the clause when it stalls', async () => {
+    const server = await startServer((response) => {
       response.writeHead(200, { 'content-type': 'audio/pcm' }).write(counted(10));
     });
     const failure = { code: 'unavailable', message: expect.stringContaining('in time') };
     await expect(speak(await start(server, { answerWithinMs: 50 }))).rejects.toMatchObject(failure);
   });
 
-  it('to come to an end', async () => {
+  it('fails the clause when it never ends', async () => {
     const gone = Promise.withResolvers<void>();
-    const server = await serverThat((response) => {
+    const server = await startServer((response) => {
       const block = Buffer.alloc(1_000_000);
       const more = (): void => {
         while (!response.destroyed && response.write(block));
@@ -407,24 +404,24 @@ describe('a server that fails', () => {
     await gone.promise;
   });
 
-  it('to be there', async () => {
+  it('fails the clause when it refuses the connection', async () => {
     const server = await serve(() => {});
     await server[Symbol.asyncDispose]();
     const failure = { code: 'unavailable', message: expect.stringContaining('ECONNREFUSED') };
     await expect(speak(await start(server))).rejects.toMatchObject(failure);
   });
 
-  it('gets no clause that it would refuse as too long', async () => {
-    const server = await serverThat((response) => answer(response, counted(10)));
+  it('receives no clause that is too long for it', async () => {
+    const server = await startServer((response) => answer(response, counted(10)));
     const words = [{ written: 'x', spoken: 'x'.repeat(5000), phonemes: null }];
     await expect(speak(await start(server), { words })).rejects.toMatchObject({ code: 'too_long' });
     expect(server.asked).toEqual([]);
   });
 });
 
-it('lets go of the server when nobody listens any more', async () => {
+it('closes the connection when aborted', async () => {
   const reached = Promise.withResolvers<ServerResponse>();
-  const server = await serverThat((response) => {
+  const server = await startServer((response) => {
     response.writeHead(200, { 'content-type': 'audio/pcm' }).write(counted(10));
     reached.resolve(response);
   });
@@ -439,9 +436,9 @@ it('lets go of the server when nobody listens any more', async () => {
   await gone;
 });
 
-describe('the voices of a server', () => {
-  it("are OpenAI's where it lists none, which is asked once", async () => {
-    const server = await serverThat((response) => answer(response, counted(10)));
+describe('voices of a speech server', () => {
+  it('default to those of OpenAI if it lists none, with a single request', async () => {
+    const server = await startServer((response) => answer(response, counted(10)));
     const engine = engineOf(server);
     expect(engine).toMatchObject({ name: 'openai', controlsPitch: false, maxInstances: 4 });
     const voices = await engine.voices();
@@ -465,8 +462,8 @@ describe('the voices of a server', () => {
         ],
       },
     ],
-  ])('are those that it lists: %s', async (_, listed) => {
-    const engine = engineOf(await serverThat((response) => answer(response, counted(10)), listed));
+  ])('come from its list: %s', async (_, listed) => {
+    const engine = engineOf(await startServer((response) => answer(response, counted(10)), listed));
     expect((await engine.voices()).map(({ name, language, gender }) => [name, language, gender])).toEqual([
       ['af_bella', 'en-us', 'female'],
       ['bm_george', 'en-gb', 'male'],
@@ -474,22 +471,22 @@ describe('the voices of a server', () => {
     ]);
   });
 
-  it('are few, however many it lists', async () => {
+  it('stop at a maximum number', async () => {
     const listed = { voices: Array.from({ length: 10_000 }, (_, at) => `voice ${at}`) };
-    const engine = engineOf(await serverThat(() => {}, listed));
+    const engine = engineOf(await startServer(() => {}, listed));
     expect((await engine.voices()).length).toBe(2000);
   });
 
   it.each([[[]], [{ voices: 'all' }], ['text'], [{ voices: [{ id: 'x'.repeat(1_000_001) }] }]])(
-    "are OpenAI's where its list is none",
+    'default to those of OpenAI if its list is invalid',
     async (listed) => {
-      const engine = engineOf(await serverThat(() => {}, listed));
+      const engine = engineOf(await startServer(() => {}, listed));
       expect((await engine.voices())[0]?.name).toBe('alloy');
     },
   );
 });
 
-describe('a fake server', () => {
+describe('a fake speech server', () => {
   let server: FakeServer;
 
   afterAll(() => server[Symbol.asyncDispose]());

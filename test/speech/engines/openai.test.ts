@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createOpenAiEngine, type OpenAiEngineOptions } from '../../../speech/engines/openai/openai-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
-import { itIsARecognizer } from '../recognizer-conformance.ts';
+import { itIsARecognizer, PAUSE_SAMPLES } from '../recognizer-conformance.ts';
 
 const API_KEY = 'sk-upstream-0123456789';
 const UTTERANCE: UtteranceOptions = { language: null, keywords: [], isLive: false };
@@ -28,8 +28,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((resource) => resource[Symbol.asyncDispose]()));
 });
 
-/** A transcription server that answers as told, over real sockets. */
-async function serverThat(handle: Handler): Promise<{ baseUrl: string; asked: Asked[] }> {
+async function startServer(handle: Handler): Promise<{ baseUrl: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
     void readForm(request).then((form) => {
@@ -75,7 +74,7 @@ async function recognise(recognizer: Recognizer, options: UtteranceOptions = UTT
   return await recognizer.finish();
 }
 
-describe('an answer with words', () => {
+describe('a verbose transcription', () => {
   const verbose = {
     text: ' Go forward. Ten meters.',
     language: 'english',
@@ -93,8 +92,8 @@ describe('an answer with words', () => {
     ],
   };
 
-  it('has the text, its language, its words with their times and how sure it is', async () => {
-    const { baseUrl } = await serverThat((response) => json(response, 200, verbose));
+  it('contains text, language, and words with times and confidence', async () => {
+    const { baseUrl } = await startServer((response) => json(response, 200, verbose));
     const recognition = await recognise(await recognizerFor(baseUrl));
     const common = { speaker: null, original: null };
     expect(recognition).toMatchObject({
@@ -112,8 +111,8 @@ describe('an answer with words', () => {
     expect(recognition.confidence).toBeCloseTo((0.8 + 0.8 + 0.25 + 0.5) / 4);
   });
 
-  it('is asked for with the whole utterance as a WAV file, the language and the keywords', async () => {
-    const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
+  it('results from a request with the utterance as WAV, language and keywords', async () => {
+    const { baseUrl, asked } = await startServer((response) => json(response, 200, verbose));
     const keywords = [
       { term: 'Qcall', weight: 3 },
       { term: 'tandem', weight: 1 },
@@ -139,8 +138,8 @@ describe('an answer with words', () => {
     expect(samples).toEqual(Int16Array.from({ length: 2 * SECOND }, (_, at) => 1 + Math.floor(at / SECOND)));
   });
 
-  it('marks the words that are there because of the prompt, after a second request without it', async () => {
-    const { baseUrl, asked } = await serverThat((response, { form }) =>
+  it('marks boosted words by a second request without the prompt', async () => {
+    const { baseUrl, asked } = await startServer((response, { form }) =>
       json(response, 200, { text: `Go forward ${form.has('prompt') ? 'Tandem' : 'random'} meters.` }),
     );
     const recognizer = await recognizerFor(baseUrl);
@@ -158,8 +157,8 @@ describe('an answer with words', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('keeps the text where the second request fails', async () => {
-    const { baseUrl } = await serverThat((response, { form }) =>
+  it('keeps the text if the second request fails', async () => {
+    const { baseUrl } = await startServer((response, { form }) =>
       form.has('prompt') ? json(response, 200, { text: 'tandem' }) : json(response, 429, {}),
     );
     const keywords = [{ term: 'tandem', weight: 1 }];
@@ -167,8 +166,8 @@ describe('an answer with words', () => {
     expect(words).toMatchObject([{ word: 'tandem', original: null }]);
   });
 
-  it('does not wait long for the second request', async () => {
-    const { baseUrl } = await serverThat((response, { form }) => {
+  it('waits only briefly for the second request', async () => {
+    const { baseUrl } = await startServer((response, { form }) => {
       if (form.has('prompt')) json(response, 200, { text: 'tandem' });
     });
     const keywords = [{ term: 'tandem', weight: 1 }];
@@ -176,16 +175,16 @@ describe('an answer with words', () => {
     expect(words).toMatchObject([{ word: 'tandem', original: null }]);
   });
 
-  it('is asked for without a language or a prompt when there are none', async () => {
-    const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
+  it('results from a request without language and prompt by default', async () => {
+    const { baseUrl, asked } = await startServer((response) => json(response, 200, verbose));
     await recognise(await recognizerFor(baseUrl, { apiKey: null }));
     expect(asked[0]!.form.has('language')).toBe(false);
     expect(asked[0]!.form.has('prompt')).toBe(false);
     expect(asked[0]!.authorization).toBeUndefined();
   });
 
-  it('has the words of its segments where the server tells no words', async () => {
-    const { baseUrl } = await serverThat((response) => json(response, 200, { ...verbose, words: null }));
+  it('estimates word times from its segments if it has no words', async () => {
+    const { baseUrl } = await startServer((response) => json(response, 200, { ...verbose, words: null }));
     const { words } = await recognise(await recognizerFor(baseUrl));
     expect(words.map(({ word, startMs }) => [word, startMs])).toEqual([
       ['Go', 0],
@@ -196,8 +195,8 @@ describe('an answer with words', () => {
   });
 });
 
-it('asks for plain JSON where words are refused, and does not ask for words again', async () => {
-  const { baseUrl, asked } = await serverThat((response, { form }) => {
+it('falls back to plain JSON if words are rejected, and starts with it from then on', async () => {
+  const { baseUrl, asked } = await startServer((response, { form }) => {
     if (form.get('response_format') === 'json') json(response, 200, { text: 'hello world' });
     else json(response, 400, { error: { message: 'response_format verbose_json is not compatible with model' } });
   });
@@ -212,8 +211,8 @@ it('asks for plain JSON where words are refused, and does not ask for words agai
   expect(asked.map(({ form }) => form.get('response_format'))).toEqual(['verbose_json', 'json', 'json']);
 });
 
-it('does not trouble the server with an utterance too short to say anything', async () => {
-  const { baseUrl, asked } = await serverThat((response) => json(response, 500, {}));
+it('sends no request for an utterance that is too short', async () => {
+  const { baseUrl, asked } = await startServer((response) => json(response, 500, {}));
   const recognizer = await recognizerFor(baseUrl);
   await recognizer.begin({ ...UTTERANCE, language: 'en' });
   await recognizer.write(new Int16Array(800));
@@ -221,7 +220,7 @@ it('does not trouble the server with an utterance too short to say anything', as
   expect(asked).toEqual([]);
 });
 
-it('refuses languages it is not set up for, and utterances that no server takes', async () => {
+it('rejects unsupported languages and oversized utterances', async () => {
   const recognizer = await recognizerFor('http://127.0.0.1:9/v1', { languages: ['en'] });
   const begun = recognizer.begin({ ...UTTERANCE, language: 'fr' });
   await expect(begun).rejects.toMatchObject({ code: 'unsupported_language' });
@@ -231,7 +230,7 @@ it('refuses languages it is not set up for, and utterances that no server takes'
   await expect(written).rejects.toMatchObject({ code: 'unavailable', retryable: false });
 });
 
-/** What a server would understand, by how long it is: what it is sent arrives whole or is another utterance. */
+/** Identifies utterances by length, so that truncated audio would not match. */
 const SPOKEN = [
   { samples: new Int16Array(3 * SECOND).fill(1000), text: 'go forward ten meters', language: 'en' },
   { samples: new Int16Array(SECOND + 7).fill(500), text: 'allo', language: 'fr' },
@@ -240,20 +239,31 @@ const SPOKEN = [
 async function transcribe(response: ServerResponse, { form }: Asked): Promise<void> {
   const wav = Buffer.from(await (form.get('file') as File).arrayBuffer());
   const samples = (wav.length - 44) / 2;
-  const text = SPOKEN.find((spoken) => spoken.samples.length === samples)?.text ?? '';
-  const words = text.split(' ').filter((word) => word !== '');
-  const each = samples / SECOND / Math.max(1, words.length);
-  json(response, 200, {
-    text,
-    words: words.map((word, index) => ({ word, start: index * each, end: (index + 1) * each, probability: 0.5 })),
-  });
+  const once = SPOKEN.find((spoken) => spoken.samples.length === samples);
+  const twice = SPOKEN.find((spoken) => 2 * spoken.samples.length + PAUSE_SAMPLES === samples);
+  const words = [
+    ...(once === undefined ? [] : wordsOf(once, 0)),
+    ...(twice === undefined ? [] : [...wordsOf(twice, 0), ...wordsOf(twice, twice.samples.length + PAUSE_SAMPLES)]),
+  ];
+  json(response, 200, { text: words.map(({ word }) => word).join(' '), words });
+}
+
+/** Evenly over the utterance, which begins at a sample. */
+function wordsOf({ samples, text }: (typeof SPOKEN)[number], atSample: number) {
+  const words = text.split(' ');
+  const each = samples.length / SECOND / words.length;
+  const start = atSample / SECOND;
+  return words.map((word, index) => ({
+    ...{ word, start: start + index * each, end: start + (index + 1) * each },
+    probability: 0.5,
+  }));
 }
 
 itIsARecognizer({
   name: 'openai',
   async load() {
-    const { baseUrl } = await serverThat((response, asked) => void transcribe(response, asked));
-    // Until the last of its tests: they have one server.
+    const { baseUrl } = await startServer((response, asked) => void transcribe(response, asked));
+    // One server for all tests of the suite.
     conformanceServer = open.pop();
     const engine = createOpenAiEngine({ baseUrl, apiKey: API_KEY, model: 'whisper-1', maxRequests: 1 });
     return await engine.load((await engine.describe())[0]!);
@@ -263,96 +273,96 @@ itIsARecognizer({
   unknownLanguage: 'xx',
 });
 
-describe('a server that fails', () => {
+describe('a failing transcription server', () => {
   const inAMinute = () => new Date(Date.now() + 60_000).toUTCString();
   const cases: { what: string; handle: Handler; is: object }[] = [
     {
-      what: 'that limits us, with the seconds of its header rather than those of its body',
+      what: 'a rate limit with Retry-After, which wins over the body,',
       handle: (response) =>
         json(response, 429, { error: { message: 'slow down', retry_after: 99 } }, { 'retry-after': '7' }),
       is: { code: 'rate_limited', retryable: true, retryAfterS: 7 },
     },
     {
-      what: 'that limits us until a time',
+      what: 'a rate limit with a date',
       handle: (response) => json(response, 429, { error: { message: 'x' } }, { 'retry-after': inAMinute() }),
       is: { code: 'rate_limited', retryAfterS: expect.closeTo(60, -1) },
     },
     {
-      what: 'that limits us and says so in its body',
+      what: 'a rate limit with seconds in the body',
       handle: (response) => json(response, 429, { error: { message: 'x', retry_after: 3 } }),
       is: { code: 'rate_limited', retryAfterS: 3 },
     },
     {
-      what: 'that limits us without saying until when',
+      what: 'a rate limit without a valid time',
       handle: (response) => json(response, 429, { error: 'x' }, { 'retry-after': 'soon' }),
       is: { code: 'rate_limited', retryAfterS: null },
     },
     {
-      what: 'inside',
+      what: 'an internal error',
       handle: (response) =>
         json(response, 500, { error: { message: 'out of memory', param: 'a phrase of the caller' } }),
       is: { code: 'unavailable', retryable: true, message: 'the transcription server failed (500)' },
     },
     {
-      what: 'because it is restarted',
+      what: 'a restart with Retry-After',
       handle: (response) => json(response, 503, {}, { 'retry-after': '5' }),
       is: { code: 'unavailable', retryable: true, retryAfterS: 5 },
     },
     {
-      what: 'to know our key, which it repeats',
+      what: 'a rejected API key that it echoes',
       handle: (response) => json(response, 401, { error: { message: `Incorrect API key provided: ${API_KEY}` } }),
       is: { code: 'unavailable', retryable: false, message: 'the transcription server refuses (401)' },
     },
     {
-      what: 'to know the model',
+      what: 'an unknown model',
       handle: (response) => json(response, 404, { error: { message: 'no model whisper-1', code: 'model_not_found' } }),
       is: { code: 'unavailable', retryable: false, message: 'the transcription server refuses (404 model_not_found)' },
     },
     {
-      what: 'to write JSON',
+      what: 'truncated JSON',
       handle: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"text": "hal'),
       is: { code: 'unavailable', retryable: true },
     },
     {
-      what: 'to be one: it is a web page',
+      what: 'a web page',
       handle: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
       is: { code: 'unavailable', retryable: true, message: expect.stringContaining('invalid transcription') },
     },
     {
-      what: 'to answer with times',
+      what: 'invalid word times',
       handle: (response) => json(response, 200, { text: 'a', words: [{ word: 'a', start: 'now', end: 1 }] }),
       is: { code: 'unavailable' },
     },
     {
-      what: 'to come to an end',
+      what: 'an oversized response',
       handle: (response) => json(response, 200, { text: 'x'.repeat(5_000_000) }),
       is: { code: 'unavailable', message: expect.stringContaining('longer than') },
     },
     {
-      what: 'to stay connected',
+      what: 'a dropped connection',
       handle: (response) => response.destroy(),
       is: { code: 'unavailable', retryable: true },
     },
     {
-      what: 'to be where it is: it sends us elsewhere',
+      what: 'a redirect',
       handle: (response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
       is: { code: 'unavailable' },
     },
   ];
 
-  it.each(cases)('$what', async ({ handle, is }) => {
-    const { baseUrl } = await serverThat(handle);
+  it.each(cases)('maps $what to its error', async ({ handle, is }) => {
+    const { baseUrl } = await startServer(handle);
     const failure = await recognise(await recognizerFor(baseUrl)).catch((error: unknown) => error);
     expect(failure).toMatchObject({ name: 'RecognizerError', ...is });
     const { message, stack, cause } = failure as Error;
     expect(`${message}${stack}${String(cause)}${JSON.stringify(failure)}`).not.toContain(API_KEY);
   });
 
-  it.each([200, 307, 400, 401, 404, 429, 500, 503])('with status %s is not quoted', async (status) => {
+  it.each([200, 307, 400, 401, 404, 429, 500, 503])('leaks no response text with status %s', async (status) => {
     const said = 'the caller likes tulips';
     const error = { message: said, type: said, param: said, code: said, details: { said }, retry_after: said };
     for (const body of [JSON.stringify({ error, detail: said, text: 7 }), `{"text": "${said}`, said]) {
-      const { baseUrl } = await serverThat((response) => response.writeHead(status, said).end(body));
+      const { baseUrl } = await startServer((response) => response.writeHead(status, said).end(body));
       const failure = await recognise(await recognizerFor(baseUrl)).catch((error: unknown) => error);
       expect(failure).toMatchObject({ name: 'RecognizerError' });
       const { message, stack, cause } = failure as Error;
@@ -360,31 +370,31 @@ describe('a server that fails', () => {
     }
   });
 
-  it('to be there', async () => {
-    const { baseUrl } = await serverThat(() => {});
+  it('fails the utterance when it refuses the connection', async () => {
+    const { baseUrl } = await startServer(() => {});
     await open.pop()![Symbol.asyncDispose]();
     const failure = { code: 'unavailable', retryable: true, message: expect.stringContaining('ECONNREFUSED') };
     await expect(recognise(await recognizerFor(baseUrl))).rejects.toMatchObject(failure);
   });
 
-  it('to answer in time', async () => {
-    const { baseUrl } = await serverThat((response) => response.writeHead(200).write('{'));
+  it('fails the utterance when it exceeds the timeout', async () => {
+    const { baseUrl } = await startServer((response) => response.writeHead(200).write('{'));
     const recognizer = await recognizerFor(baseUrl, { answerWithinMs: 50 });
     await expect(recognise(recognizer)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
   });
 
-  it('does not keep the recognizer from the next utterance', async () => {
+  it('serves the next utterance', async () => {
     const answers = [500, 200];
-    const { baseUrl } = await serverThat((response) => json(response, answers.shift()!, { text: 'hello' }));
+    const { baseUrl } = await startServer((response) => json(response, answers.shift()!, { text: 'hello' }));
     const recognizer = await recognizerFor(baseUrl);
     await expect(recognise(recognizer)).rejects.toMatchObject({ code: 'unavailable' });
     expect((await recognise(recognizer)).text).toBe('hello');
   });
 });
 
-it('lets go of the server when an utterance is cancelled, and forgets it', async () => {
+it('closes the connection when an utterance is cancelled', async () => {
   const reached = Promise.withResolvers<ServerResponse>();
-  const { baseUrl } = await serverThat((response) => reached.resolve(response));
+  const { baseUrl } = await startServer((response) => reached.resolve(response));
   const recognizer = await recognizerFor(baseUrl);
   const finishing = recognise(recognizer).catch((error: unknown) => error);
   const response = await reached.promise;
@@ -396,10 +406,10 @@ it('lets go of the server when an utterance is cancelled, and forgets it', async
   await expect(recognizer.finish()).rejects.toMatchObject({ code: 'cancelled' });
 });
 
-it('takes nothing from the environment that is meant for others', async () => {
+it('ignores environment variables of the OpenAI SDK', async () => {
   process.env.OPENAI_ORG_ID = 'org-of-somebody';
   try {
-    const { baseUrl, asked } = await serverThat((response) => json(response, 200, { text: 'x' }));
+    const { baseUrl, asked } = await startServer((response) => json(response, 200, { text: 'x' }));
     const engine = createOpenAiEngine({ baseUrl, apiKey: null, model: 'm', maxRequests: 2 });
     expect(engine.maxInstances).toBe(2);
     expect(await engine.describe()).toMatchObject([{ engine: 'openai', model: 'm', streams: false }]);

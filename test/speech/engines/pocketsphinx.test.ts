@@ -20,7 +20,7 @@ const SAMPLE_RATE_HZ = 16_000;
 const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-pocketsphinx-'));
 const wasm = createPocketsphinxEngine({ cacheDir, processes: 1 });
 const native = createNativePocketsphinxEngine({ processes: 1 });
-/** Of different voices; longer ones are for the bench. */
+/** Different voices; the benchmark uses longer utterances. */
 const spoken = ['goforward', 'librivox-0880', 'cards-004'].map((wanted) => {
   const { samples, text } = utteranceNamed(wanted);
   return { samples, text, language: 'en' };
@@ -57,7 +57,7 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
 
   afterAll(() => recognizer?.close());
 
-  it('is more confident about correct words', async () => {
+  it('reports higher confidence for correct words', async () => {
     const { samples, text } = utteranceNamed('librivox-0870');
     const { words } = await understood(samples);
     const mean = (of: typeof words): number => of.reduce((sum, word) => sum + word.confidence!, 0) / of.length;
@@ -67,8 +67,8 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     expect(mean(right)).toBeGreaterThan(mean(wrong));
   });
 
-  it('understands a name that no dictionary has once it is a keyword, and forgets it after', async () => {
-    // "and mister john dashwood had then": the name is in no dictionary of the package.
+  it('recognises an unknown name only while it is a keyword', async () => {
+    // "and mister john dashwood had then": the dictionary lacks the name.
     const samples = utteranceNamed('librivox-0870').samples.slice(0, 2.2 * SAMPLE_RATE_HZ);
     const keywords = [{ term: 'John Dashwood', weight: 3 }];
     const boosted = await understood(samples, keywords);
@@ -79,13 +79,13 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     expect((await understood(samples)).text).not.toContain('dashwood');
   });
 
-  it('inserts no keywords that were not said', async () => {
+  it('inserts no keywords that are not in the speech', async () => {
     const { samples } = utteranceNamed('cards-001');
     const keywords = ['Dashwood', 'Tandem', 'IVR', 'call centre', ''].map((term) => ({ term, weight: 5 }));
     expect((await understood(samples, keywords)).text).toBe((await understood(samples)).text);
   });
 
-  it('understands about as much by telephone', async () => {
+  it('recognises telephone speech about as well', async () => {
     const errors = [];
     for (const { samples, text } of spoken) {
       errors.push(wordErrors(text, (await understood(byTelephone(samples))).text));
@@ -93,14 +93,14 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     expect(errorRate(sumOfErrors(errors))).toBeLessThan(0.35);
   });
 
-  it('understands the same of each, whichever it heard before', async () => {
+  it('recognises the same words regardless of the previous utterance', async () => {
     const { samples } = spoken[0]!;
     const texts = async () => [(await understood(samples)).text, (await understood(byTelephone(samples))).text];
     const first = await texts();
     expect(await texts()).toEqual(first);
   });
 
-  it('knows keywords by telephone, too', async () => {
+  it('boosts keywords in telephone speech', async () => {
     const samples = byTelephone(utteranceNamed('librivox-0870').samples.slice(0, 2.2 * SAMPLE_RATE_HZ));
     const boosted = await understood(samples, [{ term: 'John Dashwood', weight: 3 }]);
     expect(boosted.text).toContain('john dashwood');
@@ -108,7 +108,7 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     expect((await understood(samples)).text).not.toContain('dashwood');
   });
 
-  it('fails what it is asked when it is killed in the middle, and another one goes on', async () => {
+  it('fails pending requests when killed, and a new instance works', async () => {
     const { samples } = spoken[0]!;
     await recognizer.begin({ language: 'en', keywords: [], isLive: true });
     await recognizer.write(samples.slice(0, 32_000));
@@ -127,16 +127,16 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
   }
 });
 
-describe('the native library', () => {
-  it('is described only where it is installed, and says what is missing', async () => {
+describe('native PocketSphinx', () => {
+  it('exists only where its packages are installed, and names missing ones', async () => {
     const descriptions = await native.describe();
     expect(descriptions.map(({ engine }) => engine)).toEqual(isNativeInstalled ? ['pocketsphinx-native'] : []);
     expect(await native.problem()).toBe(isNativeInstalled ? null : `${NATIVE_PACKAGES} are not installed`);
   });
 });
 
-describe('the repaired WebAssembly', () => {
-  it('is kept, and made anew when what was kept is damaged', async () => {
+describe('repaired WebAssembly', () => {
+  it('comes from the cache, and is rebuilt if the cached file is damaged', async () => {
     const folder = join(cacheDir, 'kept', 'here');
     const made = await repairedWasm(PACKAGED_WASM, folder);
     const [name] = await readdir(folder);
@@ -150,14 +150,13 @@ describe('the repaired WebAssembly', () => {
     expect(await readdir(folder)).toEqual([name]);
   });
 
-  it('works where nothing can be kept', async () => {
-    // A file is no folder.
+  it('works without a writable cache', async () => {
+    // The path is a file, so nothing can be stored below it.
     expect((await repairedWasm(PACKAGED_WASM, PACKAGED_WASM)).length).toBeGreaterThan(0);
   });
 
-  it('is not made of another build, or of none', async () => {
+  it('rejects another build or a missing file', async () => {
     const other = join(cacheDir, 'other.wasm');
-    // An empty module.
     await writeFile(other, Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
     await expect(repairedWasm(other, cacheDir)).rejects.toMatchObject({ code: 'model' });
     await expect(repairedWasm(join(cacheDir, 'none.wasm'), cacheDir)).rejects.toMatchObject({ code: 'model' });

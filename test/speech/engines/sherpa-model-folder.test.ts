@@ -22,7 +22,7 @@ interface PublishedFolder {
   is: object;
 }
 
-describe('a folder of files as they are published', () => {
+describe('published model folder', () => {
   const cases: PublishedFolder[] = [
     {
       name: 'sherpa-onnx-streaming-zipformer-en-2023-06-26',
@@ -146,12 +146,12 @@ describe('a folder of files as they are published', () => {
     },
   ];
 
-  it.each(cases)('is known: $name', ({ name, files, metadata, is }) => {
+  it.each(cases)('recognises $name', ({ name, files, metadata, is }) => {
     expect(describeModelFolder(folder(name, files, { metadata }))).toMatchObject({ name, sampleRateHz: 16_000, ...is });
   });
 });
 
-describe('a folder that is no model', () => {
+describe('invalid model folder', () => {
   const cases = [
     { name: 'is empty', described: folder('x-en', []), says: 'no model in it' },
     {
@@ -166,19 +166,19 @@ describe('a folder that is no model', () => {
       }),
       says: 'decoder',
     },
-    { name: 'is of no known kind', described: folder('x-en', ['model.onnx', 'tokens.txt']), says: '"type"' },
+    { name: 'has an unknown type', described: folder('x-en', ['model.onnx', 'tokens.txt']), says: '"type"' },
     {
-      name: 'has a voice',
+      name: 'contains a voice',
       described: folder('vits-piper-en', ['en.onnx', 'tokens.txt'], { metadata: { model_type: 'vits' } }),
       says: 'it is a model for synthesis: move its folder to tts/',
     },
     {
-      name: 'has no language in its name',
+      name: 'names no language',
       described: folder('my-model', ['model.onnx', 'tokens.txt'], { metadata: { model_type: 'wenet_ctc' } }),
       says: '"languages"',
     },
     {
-      name: 'names a file that is not there',
+      name: 'refers to a missing file',
       described: folder('x-en', ['model.onnx', 'tokens.txt'], {
         metadata: { model_type: 'wenet_ctc' },
         manifest: { files: { tokens: '../../secret.txt' } },
@@ -187,28 +187,26 @@ describe('a folder that is no model', () => {
     },
   ];
 
-  it.each(cases)('says why when it $name', ({ described, says }) => {
+  it.each(cases)('reports the reason if it $name', ({ described, says }) => {
     expect(describeModelFolder(described)).toEqual({ problem: expect.stringContaining(says) });
   });
 });
 
 describe('tandem.json', () => {
-  it('says what the files do not', () => {
-    const manifest = {
+  it('overrides what the files do not state', () => {
+    const manifest: NonNullable<ModelFolder['manifest']> = {
       type: 'zipformer-ctc',
       languages: ['hi', 'en'],
       files: { model: 'hindi.onnx', tokens: 'hindi.txt' },
       sampleRateHz: 8000,
-    } as const;
+    };
     const parsed = parseManifest(JSON.stringify(manifest));
     expect(parsed).toEqual({ manifest });
-    const described = describeModelFolder(
-      folder('mine', ['hindi.onnx', 'hindi.txt'], { manifest: manifest as unknown as ModelFolder['manifest'] }),
-    );
+    const described = describeModelFolder(folder('mine', ['hindi.onnx', 'hindi.txt'], { manifest }));
     expect(described).toMatchObject({ ...manifest, hotwords: null });
   });
 
-  it('turns hotwords off', () => {
+  it('disables hotwords', () => {
     const files = ['encoder.onnx', 'decoder.onnx', 'joiner.onnx', 'tokens.txt', 'bpe.vocab'];
     const metadata = { model_type: 'zipformer2' };
     expect(describeModelFolder(folder('x-en', files, { metadata }))).toMatchObject({ hotwords: 'bpe' });
@@ -219,14 +217,14 @@ describe('tandem.json', () => {
   });
 
   it.each(['', '{', '[]', '{"type":"magic"}', '{"languages":["English"]}', '{"files":{"soul":"x"}}', '{"typ":"tdnn"}'])(
-    'is refused when it is %j',
+    'rejects %j',
     (text) => {
       expect(parseManifest(text)).toEqual({ problem: expect.stringContaining('tandem.json') });
     },
   );
 });
 
-describe('what an ONNX file says about itself', () => {
+describe('ONNX metadata', () => {
   const model = encodeOnnx({
     inputs: [],
     outputs: [],
@@ -245,19 +243,19 @@ describe('what an ONNX file says about itself', () => {
     }
   }
 
-  it('is read past its graph', async () => {
+  it('follows a large graph', async () => {
     expect({ ...(await metadataOf(model)) }).toEqual({ model_type: 'zipformer2', vocab_size: '500' });
   });
 
   it.each([
-    { what: 'nothing', bytes: Buffer.alloc(0) },
-    { what: 'half of it', bytes: model.subarray(0, 10_000) },
-    { what: 'all but its last byte', bytes: model.subarray(0, -1) },
-    { what: 'a page of the web', bytes: Buffer.from('<!doctype html><html></html>') },
+    { what: 'an empty file', bytes: Buffer.alloc(0) },
+    { what: 'half a file', bytes: model.subarray(0, 10_000) },
+    { what: 'a file without its last byte', bytes: model.subarray(0, -1) },
+    { what: 'a web page', bytes: Buffer.from('<!doctype html><html></html>') },
     { what: 'a Git LFS pointer', bytes: Buffer.from('version https://git-lfs.github.com/spec/v1\noid sha256:0\n') },
     { what: 'zeros', bytes: Buffer.alloc(64) },
-    { what: 'a length without end', bytes: Buffer.alloc(64, 0xff) },
-  ])('is not to be had from $what', async ({ bytes }) => {
+    { what: 'an endless length', bytes: Buffer.alloc(64, 0xff) },
+  ])('cannot be read from $what', async ({ bytes }) => {
     await expect(metadataOf(bytes)).rejects.toThrow(OnnxFormatError);
   });
 });

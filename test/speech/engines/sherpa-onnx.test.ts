@@ -20,11 +20,11 @@ import {
 
 const SENTENCE = ['▁go', '▁for', 'ward', '▁tan', '▁me', 'ters'];
 const UTTERANCE: UtteranceOptions = { language: 'en', keywords: [], isLive: false };
-/** Four frames of 10 ms are one of the output, and tones are faded in. */
+/** One output frame covers four frames of 10 ms, and tones fade in. */
 const TIME_TOLERANCE_MS = 60;
 
 let modelsDir: string;
-/** By folder and model: a process takes its time to start. */
+/** Recognizers by folder and model: loading a process takes time. */
 const loaded = new Map<string, Promise<Recognizer>>();
 
 beforeAll(async () => {
@@ -59,8 +59,8 @@ async function recognise(recognizer: Recognizer, options: UtteranceOptions = UTT
   return await recognizer.finish();
 }
 
-describe('the models of a folder', () => {
-  it('are described by what lies in it', async () => {
+describe('sherpa-onnx models', () => {
+  it('derive their capabilities from their files', async () => {
     const engine = createSherpaEngine({ modelsDir, processes: 3 });
     expect(engine.maxInstances).toBe(3);
     const common = { engine: 'sherpa-onnx', languages: ['en'], detectsLanguage: false };
@@ -73,7 +73,7 @@ describe('the models of a folder', () => {
     ]);
   });
 
-  it('are none where there is no such folder', async () => {
+  it('do not exist without the folder', async () => {
     const engine = createSherpaEngine({ modelsDir: join(modelsDir, 'nowhere'), processes: 1 });
     expect(await engine.describe()).toEqual([]);
   });
@@ -95,7 +95,7 @@ describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en', 'transducer-
     unknownLanguage: 'fr',
   });
 
-  it('joins tokens to words with the times at which they are said', async () => {
+  it('joins tokens to words with their times', async () => {
     const { text, words, model: name } = await recognise(await load(model));
     expect({ text, name }).toEqual({ text: 'go forward tan meters', name: `sherpa-onnx/${model}` });
     expect(words.map(({ word }) => word)).toEqual(['go', 'forward', 'tan', 'meters']);
@@ -106,8 +106,8 @@ describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en', 'transducer-
   });
 });
 
-describe('a streaming model', () => {
-  it('tells what it understood so far', async () => {
+describe('streaming model', () => {
+  it('returns hypotheses', async () => {
     const recognizer = await load('ctc-streaming-en');
     await recognizer.begin({ ...UTTERANCE, isLive: true });
     expect(await recognizer.hypothesis()).toBeNull();
@@ -119,8 +119,8 @@ describe('a streaming model', () => {
   });
 });
 
-describe('several utterances of one process', () => {
-  it('are recognised side by side, each with keywords of its own, by a model that is loaded once', async () => {
+describe('concurrent utterances of one process', () => {
+  it('share one model and keep separate keywords', async () => {
     const first = await load('transducer-en');
     const others = [first.beside!(), first.beside!(), first.beside!()];
     const recognizers = [first, ...others];
@@ -141,7 +141,7 @@ describe('several utterances of one process', () => {
 });
 
 describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (model) => {
-  it('hears the keyword rather than what sounds like it, and only while it is one', async () => {
+  it('prefers a keyword over a similar word, only for that utterance', async () => {
     const recognizer = await load(model);
     const keywords = [
       { term: 'ten', weight: 2 },
@@ -151,7 +151,7 @@ describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (mod
     expect((await recognise(recognizer)).text).toBe('go forward tan meters');
   });
 
-  it('marks a word that is there because it is a keyword, and no other', async () => {
+  it('marks words that a keyword changed, and no others', async () => {
     const recognizer = await load(model);
     const keywords = ['ten', 'meters'].map((term) => ({ term, weight: 2 }));
     const { words } = await recognise(recognizer, { ...UTTERANCE, keywords });
@@ -165,7 +165,7 @@ describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (mod
     expect(last.words.map(({ word, original }) => [word, original]).at(-1)).toEqual(['ten', 'tan']);
   });
 
-  it('is the less sure of a word the more it could be another', async () => {
+  it('reports lower confidence for ambiguous words', async () => {
     const { words, confidence } = await recognise(await load(model));
     const sure = Object.fromEntries(words.map((word) => [word.word, word.confidence!]));
     expect(sure.tan).toBeGreaterThan(0.3);
@@ -175,7 +175,7 @@ describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (mod
   });
 });
 
-it('recognises utterances that are longer than a model reads at once', async () => {
+it('recognises utterances beyond the input length of the model', async () => {
   const sentences = 20;
   const one = whistle(SENTENCE);
   const samples = new Int16Array(sentences * one.length);
@@ -189,13 +189,13 @@ it('recognises utterances that are longer than a model reads at once', async () 
   }
 });
 
-it('tells the times of models whose frames of output are 80 ms', async () => {
+it('scales times by the frame length of the model', async () => {
   await writeStreamingCtc(join(modelsDir, 'coarse/stt/en'), { subsampling: 8 });
   const { words } = await recognise(await load('en', join(modelsDir, 'coarse')), UTTERANCE);
   expect(Math.abs(words.at(-1)!.startMs - whistledAtMs(4))).toBeLessThanOrEqual(80);
 });
 
-it('sets punctuation in what is final where there is a model for it, and keeps the times', async () => {
+it('adds punctuation to final results if installed, and keeps the times', async () => {
   const folder = join(modelsDir, 'punctuated');
   await writeStreamingCtc(join(folder, 'stt/en'));
   await writePunctuation(join(folder, 'punctuation/zh-en'));
@@ -206,22 +206,22 @@ it('sets punctuation in what is final where there is a model for it, and keeps t
   expect(Math.abs(words[3]!.startMs - whistledAtMs(4))).toBeLessThanOrEqual(TIME_TOLERANCE_MS);
 });
 
-describe('a model that cannot be loaded', () => {
+describe('unloadable sherpa-onnx model', () => {
   const cases = [
-    { what: 'without its tokens', damage: (folder: string) => rm(join(folder, 'tokens.txt')), says: 'tokens' },
+    { what: 'missing tokens', damage: (folder: string) => rm(join(folder, 'tokens.txt')), says: 'tokens' },
     {
-      what: 'that was cut off',
+      what: 'a truncated file',
       damage: (folder: string) => truncate(join(folder, 'model.onnx'), 2000),
       says: 'cut off',
     },
     {
-      what: 'that is a web page',
+      what: 'a web page in place of the model',
       damage: (folder: string) => writeFile(join(folder, 'model.onnx'), '<html>'),
       says: 'damaged',
     },
   ];
 
-  it.each(cases)('$what is told before it is loaded', async ({ damage, says }) => {
+  it.each(cases)('reports $what before loading', async ({ damage, says }) => {
     const folder = await mkdtemp(join(modelsDir, 'damaged-'));
     await writeOfflineCtc(join(folder, 'stt/en'));
     const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
@@ -232,10 +232,10 @@ describe('a model that cannot be loaded', () => {
     await expect(engine.load(description!)).rejects.toMatchObject(failure);
   });
 
-  it('takes only its own process with it', async () => {
+  it('crashes only its own process', async () => {
     const folder = await mkdtemp(join(modelsDir, 'garbled-'));
     await writeStreamingTransducer(join(folder, 'stt/en'));
-    // A model in itself, but not the part that it stands for.
+    // A valid model of the wrong kind.
     await cp(join(folder, 'stt/en/joiner.onnx'), join(folder, 'stt/en/decoder.onnx'));
     const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
     const [description] = await engine.describe();
@@ -243,12 +243,12 @@ describe('a model that cannot be loaded', () => {
   });
 });
 
-describe('languages that are told apart', () => {
+describe('language detection', () => {
   const LOW = whistle(['▁go', '▁for']);
   const HIGH = whistle(['▁me', 'ters']);
   const ANY: UtteranceOptions = { ...UTTERANCE, language: null };
 
-  it('are told by Whisper, which has times of sentences', async () => {
+  it('comes from Whisper, with sentence times', async () => {
     const folder = join(modelsDir, 'whispered');
     await writeWhisper(join(folder, 'stt/whisper'));
     const recognizer = await load('whisper', folder);
@@ -261,7 +261,7 @@ describe('languages that are told apart', () => {
     expect((await recognise(recognizer, ANY, LOW)).language).toBe('en');
   });
 
-  it('go each to a model of its own', async () => {
+  it('routes each language to its own model', async () => {
     const folder = join(modelsDir, 'switching');
     await writeWhisper(join(folder, 'language-id/whisper'));
     await writeStreamingTransducer(join(folder, 'stt/one-en'));
@@ -275,11 +275,11 @@ describe('languages that are told apart', () => {
     expect(low).toMatchObject({ text: 'go for', language: 'en', model: 'sherpa-onnx/one-en' });
     const high = await recognise(recognizer, ANY, HIGH);
     expect(high).toMatchObject({ text: 'meters', language: 'fr', model: 'sherpa-onnx/other-fr' });
-    const told = await recognise(recognizer, { ...UTTERANCE, language: 'en' }, HIGH);
-    expect(told).toMatchObject({ language: 'en', model: 'sherpa-onnx/one-en' });
+    const recognition = await recognise(recognizer, { ...UTTERANCE, language: 'en' }, HIGH);
+    expect(recognition).toMatchObject({ language: 'en', model: 'sherpa-onnx/one-en' });
   });
 
-  it('are found out from the beginning of a long utterance, none of which is lost', async () => {
+  it('uses the start of a long utterance without losing audio', async () => {
     const recognizer = await load('by-language', join(modelsDir, 'switching'));
     const samples = new Int16Array(16 * 16_000);
     const last = whistle(['▁me', 'ters']);

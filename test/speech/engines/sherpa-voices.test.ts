@@ -28,7 +28,6 @@ afterAll(() => rm(home, { recursive: true }));
 
 const ENGINES = { processes: 1 };
 
-/** A folder of models with one in it. */
 async function modelsWith(name: string, write: (folder: string) => Promise<void>): Promise<string> {
   const modelsDir = await mkdtemp(join(home, 'models-'));
   await write(join(modelsDir, 'tts', name));
@@ -66,7 +65,7 @@ for (const { name, write } of KINDS) {
   });
 }
 
-describe('a model that clones', () => {
+describe('voice cloning model', () => {
   const name = 'zipvoice-distill-en-zh-emilia';
   const referenceOf = async (hz: number) => {
     const path = join(home, `${hz}.wav`);
@@ -84,13 +83,13 @@ describe('a model that clones', () => {
     get reference() {
       return { path: join(home, '1000.wav'), text: 'one two' };
     },
-    // ZipVoice starts from random noise, of which a rounding error may remain.
+    // ZipVoice starts from random noise and may leave rounding errors.
     isDeterministic: false,
     hasMarks: false,
     speedTolerance: 0.3,
   });
 
-  it('sounds like the recording that it is given', async () => {
+  it('imitates the reference recording', async () => {
     const engine = engineOf(await modelsWith(name, writeEchoingZipvoice));
     const voices = await engine.voices();
     expect(voices.map(({ name, language, clones }) => [name, language, clones])).toEqual([
@@ -110,7 +109,7 @@ describe('a model that clones', () => {
     await synthesizer.close();
   });
 
-  it('refuses to speak without a recording, or with one that is none, and goes on', async () => {
+  it('rejects a missing or invalid recording and stays usable', async () => {
     const engine = engineOf(await modelsWith(name, writeEchoingZipvoice));
     const synthesizer = await engine.start({ model: name, signal: NEVER });
     const text = 'one two';
@@ -129,8 +128,8 @@ describe('a model that clones', () => {
   });
 });
 
-describe('a humming model', () => {
-  it('hums the letters it is given, as long as the pace asks, in the voice of the speaker', async () => {
+describe('humming model', () => {
+  it('renders each letter at the speed and in the voice of the speaker', async () => {
     const modelsDir = await modelsWith('vits-en', (folder) => writeHummingVits(folder, { speakers: 2 }));
     const synthesizer = await engineOf(modelsDir).start({ model: 'vits-en', signal: NEVER });
     const blocks = await speak(synthesizer, 'Abc', { voice: 'vits-en#1', speed: 0.8 });
@@ -139,14 +138,17 @@ describe('a humming model', () => {
     const tokenSamples = HUMMED_TOKEN_SAMPLES / 0.8;
     expect(samples.length).toBe(3 * tokenSamples);
     for (const [index, token] of [1, 2, 3].entries()) {
-      const heard = samples.subarray(index * tokenSamples, (index + 1) * tokenSamples);
-      const crossings = heard.reduce((sum, sample, at) => sum + Number(at > 0 && sample >= 0 && heard[at - 1]! < 0), 0);
+      const rendered = samples.subarray(index * tokenSamples, (index + 1) * tokenSamples);
+      const crossings = rendered.reduce(
+        (sum, sample, at) => sum + Number(at > 0 && sample >= 0 && rendered[at - 1]! < 0),
+        0,
+      );
       expect(Math.abs((crossings * HUMMING_RATE_HZ) / tokenSamples - hummedHz(token, 1))).toBeLessThan(25);
     }
     await synthesizer.close();
   });
 
-  it('is heard sentence by sentence, before all of it is made', async () => {
+  it('streams sentence by sentence', async () => {
     const modelsDir = await modelsWith('vits-en', writeHummingVits);
     const synthesizer = await engineOf(modelsDir).start({ model: 'vits-en', signal: NEVER });
     const blocks = await speak(synthesizer, 'go. on. now.', { voice: 'vits-en' });
@@ -154,7 +156,7 @@ describe('a humming model', () => {
     await synthesizer.close();
   });
 
-  it('refuses what it would speak for minutes, and goes on', async () => {
+  it('rejects text that takes minutes and stays usable', async () => {
     const modelsDir = await modelsWith('vits-en', writeHummingVits);
     const synthesizer = await engineOf(modelsDir).start({ model: 'vits-en', signal: NEVER });
     const endless = speak(synthesizer, 'a'.repeat(2000), { voice: 'vits-en', speed: 0.2 });
@@ -164,8 +166,8 @@ describe('a humming model', () => {
   });
 });
 
-describe('the voices of a folder of models', () => {
-  it('are the speakers of each, with what their models say of them', async () => {
+describe('sherpa-onnx voices', () => {
+  it('list the speakers of each model with its metadata', async () => {
     const modelsDir = await modelsWith('kokoro-en-v0_19', (folder) => writeHummingKokoro(folder, { speakers: 3 }));
     await writeHummingPiper(join(modelsDir, 'tts/vits-piper-en_GB-alan-low'));
     await writeHummingVits(join(modelsDir, 'tts/vits-mms-deu'), { metadata: { language: '' } });
@@ -184,7 +186,7 @@ describe('the voices of a folder of models', () => {
     ]);
   });
 
-  it('are what their manifest says', async () => {
+  it('follow the manifest', async () => {
     const modelsDir = await modelsWith('mine', (folder) => writeHummingVits(folder, { speakers: 2 }));
     const speakers = [{ gender: 'female' }, { gender: 'male', language: 'hi' }];
     await writeFile(join(modelsDir, 'tts/mine/tandem.json'), JSON.stringify({ languages: ['en-in'], speakers }));
@@ -195,92 +197,92 @@ describe('the voices of a folder of models', () => {
     ]);
   });
 
-  it('are none where there is no such folder, which says what to do', async () => {
+  it('without a folder list nothing and report what to do', async () => {
     const engine = engineOf(join(home, 'nowhere'));
     expect(await engine.voices()).toEqual([]);
     expect(await engine.problem()).toContain('tandem models fetch');
   });
 });
 
-describe('a model that cannot be used', () => {
+describe('unusable sherpa-onnx voice model', () => {
   const file = (name: string) => (folder: string) => join(folder, name);
   const cases = [
     {
-      what: 'without its tokens',
+      what: 'missing tokens',
       write: writeHummingVits,
       damage: (folder: string) => rm(file('tokens.txt')(folder)),
       says: 'tokens',
     },
     {
-      what: 'that was cut off',
+      what: 'a truncated file',
       write: writeHummingVits,
       damage: (folder: string) => truncate(file('model.onnx')(folder), 1500),
       says: 'cut off',
     },
     {
-      what: 'that is a web page',
+      what: 'a web page in place of the model',
       write: writeHummingVits,
       damage: (folder: string) => writeFile(file('model.onnx')(folder), '<html>'),
       says: 'damaged',
     },
     {
-      what: 'with too low a sample rate',
+      what: 'a sample rate that is too low',
       write: (folder: string) => writeHummingVits(folder, { metadata: { sample_rate: 100 } }),
       says: 'sample rate of 100 Hz',
     },
     {
-      what: 'with an absurd sample rate',
+      what: 'an absurd sample rate',
       write: (folder: string) => writeHummingVits(folder, { metadata: { sample_rate: 400_000_000 } }),
       says: 'sample rate of 400000000 Hz',
     },
     {
-      what: 'with a sample rate that is no number',
+      what: 'a sample rate that is not a number',
       write: (folder: string) => writeHummingVits(folder, { metadata: { sample_rate: 'fast' } }),
       says: 'sample rate',
     },
     {
-      what: 'with more speakers than there are people in a town',
+      what: 'an absurd number of speakers',
       write: (folder: string) => writeHummingVits(folder, { metadata: { n_speakers: 99_999_999 } }),
       says: '99999999 speakers',
     },
     {
-      what: 'of a language that nobody can tell',
+      what: 'an unknown language',
       write: (folder: string) => writeHummingVits(folder, { metadata: { language: '?' } }),
       says: 'languages',
     },
     {
-      what: 'whose styles are cut off',
+      what: 'truncated styles',
       write: writeHummingKokoro,
       damage: (folder: string) => truncate(file('voices.bin')(folder), 100),
       says: 'voices.bin is damaged',
     },
     {
-      what: 'without what eSpeak NG reads by',
+      what: 'missing eSpeak NG data',
       write: writeHummingPiper,
       damage: (folder: string) => rm(file('espeak-ng-data/phontab')(folder)),
       says: 'espeak-ng-data',
     },
     {
-      what: 'without its vocoder',
+      what: 'a missing vocoder',
       write: writeHummingMatcha,
       damage: (folder: string) => rm(file('hifigan_v2.onnx')(folder)),
       says: 'vocoder',
     },
     {
-      what: 'with a manifest that is none',
+      what: 'an invalid manifest',
       write: writeHummingVits,
       damage: (folder: string) => writeFile(file('tandem.json')(folder), '{"type": "opera"}'),
       says: 'tandem.json',
     },
     {
-      what: 'whose manifest names a file of another folder',
+      what: 'a manifest with a path outside of the folder',
       write: writeHummingVits,
       damage: (folder: string) => writeFile(file('tandem.json')(folder), '{"files": {"model": "../model.onnx"}}'),
       says: 'tandem.json',
     },
   ];
 
-  it.each(cases)('$what is told before it is loaded', async ({ write, damage, says }) => {
+  it.each(cases)('reports $what before loading', async ({ write, damage, says }) => {
     const modelsDir = await modelsWith('broken', (folder) => write(folder));
     await damage?.(join(modelsDir, 'tts/broken'));
     const engine = engineOf(modelsDir);
@@ -292,15 +294,15 @@ describe('a model that cannot be used', () => {
 
   it.each([
     {
-      what: 'whose tokens are garbled',
+      what: 'garbled tokens',
       damage: (folder: string) => writeFile(file('tokens.txt')(folder), 'a b c d e\nf\n\n'),
     },
     {
-      what: 'that lacks what it should say',
+      what: 'missing metadata',
       damage: (folder: string) => writeHummingPiper(folder, { metadata: { n_speakers: '' } }),
     },
     {
-      what: 'whose graph is bytes',
+      what: 'a garbled graph',
       async damage(folder: string) {
         const path = file('en_US-hum-low.onnx')(folder);
         const bytes = await readFile(path);
@@ -308,10 +310,10 @@ describe('a model that cannot be used', () => {
       },
     },
     {
-      what: 'whose phonemes are bytes',
+      what: 'garbled phonemes',
       damage: (folder: string) => writeFile(file('espeak-ng-data/phontab')(folder), Buffer.alloc(5000, 0xff)),
     },
-  ])('$what takes only its own process with it', async ({ damage }) => {
+  ])('crashes only its own process with $what', async ({ damage }) => {
     const modelsDir = await modelsWith('vits-piper-en_US-hum-low', writeHummingPiper);
     await damage(join(modelsDir, 'tts/vits-piper-en_US-hum-low'));
     const starting = engineOf(modelsDir).start({ model: 'vits-piper-en_US-hum-low', signal: NEVER });

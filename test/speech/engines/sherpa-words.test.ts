@@ -22,29 +22,29 @@ function times(text: string, ...rest: Parameters<typeof said>) {
   return timeWords(text, said(...rest), SPAN).map(({ word, startMs, endMs }) => [word, startMs, endMs]);
 }
 
-describe('the times of words', () => {
-  it('are those of the tokens they are made of', () => {
+describe('word times', () => {
+  it('span the tokens of the word', () => {
     expect(times('hello world', [' hel', 'lo', ' world'], [0.1, 0.3, 0.5])).toEqual([
       ['hello', 100, 500],
       ['world', 500, 800],
     ]);
   });
 
-  it('do not mind capitals, punctuation and spaces that were added', () => {
+  it('ignore added capitals, punctuation and spaces', () => {
     expect(times('Hello, world!', ['hel@@', 'lo', 'world'], [0.1, 0.3, 0.5])).toEqual([
       ['Hello,', 100, 500],
       ['world!', 500, 800],
     ]);
   });
 
-  it('follow the durations of models that tell them', () => {
+  it('use the durations of the model if present', () => {
     expect(times('a b', [' a', ' b'], [0.1, 0.5], { durations: [0.08, 0.16] })).toEqual([
       ['a', 100, 180],
       ['b', 500, 660],
     ]);
   });
 
-  it('are told for each character where there are no spaces', () => {
+  it('cover single characters in scripts without spaces', () => {
     expect(times('你好，world', ['你', '好', ' wor', 'ld'], [0, 0.2, 0.4, 0.6])).toEqual([
       ['你', 0, 200],
       ['好，', 200, 400],
@@ -52,21 +52,21 @@ describe('the times of words', () => {
     ]);
   });
 
-  it('are told of characters that are spelt in bytes', () => {
+  it('support byte tokens', () => {
     expect(times('hé a', [' h', '<0xC3>', '<0xA9>', ' a'], [0.1, 0.2, 0.3, 0.6])).toEqual([
       ['hé', 100, 300],
       ['a', 600, 900],
     ]);
   });
 
-  it('are shared out where numerals took the place of words', () => {
+  it('interpolate where numerals replace words', () => {
     const words = times('call 42', [' call', ' forty', ' two'], [0.1, 0.5, 0.9]);
     expect(words.map(([word]) => word)).toEqual(['call', '42']);
     expect(words[0]![1]).toBe(100);
     expect(words[1]![2]).toBe(1200);
   });
 
-  it('share the utterance by letters where tokens have none', () => {
+  it('divide the utterance by letters if tokens have no times', () => {
     expect(times('aa bbbbbb', [' aa', ' bbbbbb'], [])).toEqual([
       ['aa', 0, 1000],
       ['bbbbbb', 1000, 4000],
@@ -81,14 +81,14 @@ describe('the times of words', () => {
   });
 });
 
-it('is sure of a word as of its tokens', () => {
+it('averages token probabilities to a word confidence', () => {
   const logProbabilities = [Math.log(0.5), Math.log(0.5), Math.log(0.9)];
   const words = timeWords('hello world', said([' hel', 'lo', ' world'], [0, 1, 2], { logProbabilities }), SPAN);
   expect(words.map(({ confidence }) => Number(confidence!.toFixed(3)))).toEqual([0.5, 0.9]);
 });
 
-describe('an answer of the library', () => {
-  it('is refused when it is none', () => {
+describe('library result', () => {
+  it('fails to parse with a TypeError if invalid', () => {
     for (const answer of [
       null,
       {},
@@ -100,7 +100,7 @@ describe('an answer of the library', () => {
   });
 });
 
-describe('a recognition', () => {
+describe('recognition of pieces', () => {
   const options = {
     model: 'm',
     languages: ['zh', 'en', 'ja'],
@@ -115,30 +115,30 @@ describe('a recognition', () => {
     unboosted: null,
   });
 
-  it('is in the language that the model heard', () => {
+  it('reports the language detected by the model', () => {
     expect(recognitionOfPieces([piece('ok', { language: '<|ja|>' })], options).language).toBe('ja');
     expect(recognitionOfPieces([piece('ok', { language: '<|yue|>' })], options).language).toBe('zh');
   });
 
-  it('is in the language that it looks like where the model does not tell', () => {
+  it('derives the language from the script if the model does not detect it', () => {
     expect(recognitionOfPieces([piece('你好')], options).language).toBe('zh');
     expect(recognitionOfPieces([piece('こんにちは 世界')], options).language).toBe('ja');
     expect(recognitionOfPieces([piece('hello')], options).language).toBe('en');
     expect(recognitionOfPieces([], options).language).toBe('zh');
   });
 
-  it('does not shout because its model knows capitals only', () => {
+  it('lower-cases the text of an upper-case model', () => {
     const { text, words } = recognitionOfPieces([piece('HELLO')], { ...options, letterCase: 'upper' });
     expect({ text, word: words[0]?.word }).toEqual({ text: 'hello', word: 'hello' });
   });
 
-  it('keeps the punctuation of a model that sets it', () => {
+  it('keeps the punctuation of the model', () => {
     const punctuate = (text: string) => `${text}!`;
     expect(recognitionOfPieces([piece("it's")], { ...options, punctuate }).text).toBe("it's!");
     expect(recognitionOfPieces([piece('Yes, it is.')], { ...options, punctuate }).text).toBe('Yes, it is.');
   });
 
-  it('has the times of the sentences that Whisper tells', () => {
+  it('uses the sentence times of Whisper', () => {
     const segments = [
       { text: 'One.', startS: 0.5, endS: 1 },
       { text: 'Two.', startS: 2, endS: 3 },
@@ -151,8 +151,8 @@ describe('a recognition', () => {
   });
 });
 
-describe('hotwords', () => {
-  it('are written as the vocabulary is', () => {
+describe('sherpa-onnx hotwords', () => {
+  it('use the letter case of the vocabulary', () => {
     expect(letterCaseOf('<blk> 0\n<sos/eos> 1\nS 3\n▁THE 4\n#0 5\n')).toBe('upper');
     expect(letterCaseOf('<BLK> 0\n▁the 4\n')).toBe('lower');
     expect(letterCaseOf('▁The 4\n')).toBe('mixed');
@@ -160,7 +160,7 @@ describe('hotwords', () => {
     expect(hotwordsOf([{ term: 'Müller', weight: 1 }], 'upper')).toBe('MÜLLER :1.50');
   });
 
-  it('carry their weight, and none when that is nothing', () => {
+  it('carry their weight, and drop terms with weight 0', () => {
     const keywords = [
       { term: 'alpha', weight: 2 },
       { term: 'beta', weight: 0 },
@@ -169,17 +169,17 @@ describe('hotwords', () => {
     expect(hotwordsOf(keywords, 'mixed')).toBe('alpha :3.00/gamma :6.00');
   });
 
-  it('cannot say anything but words', () => {
+  it('contain only words', () => {
     const keywords = ['a:b/c\n#d', '  ', '/', 'x :9', '\u0000evil'].map((term) => ({ term, weight: 1 }));
     expect(hotwordsOf(keywords, 'mixed')).toBe('a b c d :1.50/x 9 :1.50/evil :1.50');
   });
 });
 
-describe('long audio', () => {
+describe('splitting of long audio', () => {
   const RATE = 16_000;
   const loud = (seconds: number) => new Float32Array(seconds * RATE).fill(0.5);
 
-  it('is cut where it is quiet, and nothing is lost', () => {
+  it('cuts at a quiet point without losing samples', () => {
     const pieces = new WholePieces(3 * RATE);
     const audio = loud(5);
     audio.fill(0, 2.5 * RATE, 2.6 * RATE);
@@ -191,7 +191,7 @@ describe('long audio', () => {
     expect(pieces.take()).toHaveLength(0);
   });
 
-  it('is cut all the same where it never is', () => {
+  it('cuts at the maximum length without a quiet point', () => {
     const pieces = new WholePieces(3 * RATE);
     const cut = [...pieces.add(loud(10))];
     const lengths = [...cut, pieces.take()].map(({ length }) => length);

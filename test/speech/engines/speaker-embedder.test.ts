@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(modelsDir, { recursive: true, force: true }));
 
-/** A model for which a voice is the mean of its spectrum. */
+/** A model whose embedding is the mean spectrum. */
 function meanSpectrumModel(): Buffer {
   return encodeOnnx({
     inputs: [{ name: 'feats', type: 'float', shape: ['n', 'time', MEL_BANDS] }],
@@ -42,11 +42,11 @@ function loudestBand(embedding: Float32Array | null): number {
   return embedding === null ? -1 : embedding.indexOf(Math.max(...embedding));
 }
 
-it('finds no speaker model where none is', async () => {
+it('finds no model in an empty folder', async () => {
   expect(await findSpeakerModel(join(modelsDir, 'nowhere'))).toBeNull();
 });
 
-it('tells voices by a speaker model of sherpa-onnx, and has nothing to say about next to no audio', async () => {
+it('embeds voices with a sherpa-onnx speaker model, and returns null for very short audio', async () => {
   await mkdir(join(modelsDir, 'speaker', 'mean'), { recursive: true });
   await writeFile(join(modelsDir, 'speaker', 'mean', 'model.onnx'), meanSpectrumModel());
   const model = await findSpeakerModel(modelsDir);
@@ -59,7 +59,7 @@ it('tells voices by a speaker model of sherpa-onnx, and has nothing to say about
   expect(await embedder.embed(new Int16Array(10))).toBeNull();
 });
 
-it('fails when the model is damaged, without taking the process along', async () => {
+it('fails with a damaged model and leaves the process alive', async () => {
   const damaged = join(modelsDir, 'damaged.onnx');
   await writeFile(damaged, 'no model');
   await expect(createSpeakerEmbedder(damaged).embed(tone(300))).rejects.toThrow(/process/);

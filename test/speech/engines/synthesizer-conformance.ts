@@ -10,24 +10,18 @@ import type {
 } from '../../../speech/synthesizer.ts';
 
 export interface ConformingEngine {
-  /** Such as the engine and its model. */
   name: string;
   engine: () => Promise<SynthesisEngine>;
-  /** That most of this is tried with; default the first. */
   voice?: string;
-  /** In its language: several words, some seconds. */
+  /** Several words in the language of the voice, some seconds long. */
   text: string;
-  /** Whether the same clause always sounds the same. */
   isDeterministic: boolean;
-  /** Whether it tells where words begin. */
   hasMarks: boolean;
-  /** How far from 4 the ratio may be between a speed of 0.5 and one of 2. */
+  /** Tolerance of the duration ratio between speeds 0.5 and 2, ideally 4. */
   speedTolerance: number;
-  /** For voices that clone. */
   reference?: VoiceReference;
 }
 
-/** What a synthesizer is given that is hardly text, by what it is. */
 const HARDLY_TEXT: Readonly<Record<string, readonly string[]>> = {
   'words that are not said': ['', '', ''],
   'one word of two that is not said': ['one', ''],
@@ -49,9 +43,8 @@ const HARDLY_TEXT: Readonly<Record<string, readonly string[]>> = {
 const NEVER = new AbortController().signal;
 const MOST_VOICES = 8;
 
-/** What every synthesis engine promises: call it in a test file of the engine. */
 export function itIsASynthesisEngine(conforming: ConformingEngine): void {
-  describe(`a synthesis engine: ${conforming.name}`, { timeout: 120_000 }, () => {
+  describe(`synthesis engine ${conforming.name}`, { timeout: 120_000 }, () => {
     let engine: SynthesisEngine;
     let voices: readonly EngineVoice[];
     let usual: EngineVoice;
@@ -83,7 +76,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       await Promise.all(started.map((one) => one.close()));
     });
 
-    it('has voices of different names, in languages, and no problem with that', async () => {
+    it('lists voices with unique names and valid languages, and no problem', async () => {
       expect(voices.length).toBeGreaterThan(0);
       expect(await engine.problem()).toBeNull();
       expect(new Set(voices.map(({ name }) => name)).size).toBe(voices.length);
@@ -93,7 +86,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       }
     });
 
-    it('speaks with voices that it lists', async () => {
+    it('speaks with listed voices', async () => {
       const step = Math.max(1, Math.floor(voices.length / MOST_VOICES));
       for (const voice of voices.filter((_, index) => index % step === 0)) {
         const one = voice.model === usual.model ? synthesizer : await start(voice);
@@ -107,7 +100,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       }
     });
 
-    it('speaks faster and slower as it is asked', async () => {
+    it('speaks faster and slower on request', async () => {
       const slow = await speak(synthesizer, clauseOf(text, { speed: 0.5 }));
       const middle = await speak(synthesizer, clauseOf(text));
       const fast = await speak(synthesizer, clauseOf(text, { speed: 2 }));
@@ -116,7 +109,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       expect(Math.abs(slow.durationMs / fast.durationMs - 4)).toBeLessThan(conforming.speedTolerance);
     });
 
-    it.each([0.2, 5, 0.0001, 1000])('speaks at a speed of %d as far as it can', async (speed) => {
+    it.each([0.2, 5, 0.0001, 1000])('speaks at speed %d within its limits', async (speed) => {
       expect((await speak(synthesizer, clauseOf(text.slice(0, 2), { speed }))).durationMs).toBeGreaterThan(0);
     });
 
@@ -128,11 +121,11 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       expect((await speak(synthesizer, clauseOf(text.slice(0, 2)))).durationMs).toBeGreaterThan(50);
     });
 
-    it('marks words in order and inside the audio, or none at all', async () => {
+    it('marks words in order and inside the audio, or not at all', async () => {
       const { marks, durationMs } = await speak(synthesizer, clauseOf(text));
       const words = marks.map(({ word }) => word);
       expect(words).toEqual([...new Set(words)].sort((one, other) => one - other));
-      // Short words may be said as one.
+      // Short words may merge.
       if (conforming.hasMarks) expect(words.length).toBeGreaterThan(0.8 * text.length);
       else expect(words).toEqual([]);
       const timesMs = marks.map(({ atMs }) => atMs);
@@ -140,7 +133,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       for (const atMs of timesMs) expect(atMs >= 0 && atMs <= durationMs).toBe(true);
     });
 
-    it('refuses a voice that it has not, and goes on', async () => {
+    it('rejects an unknown voice and stays usable', async () => {
       for (const voice of ['nobody', '', '../../etc/passwd', 'x'.repeat(5000), `${usual.name}#99`]) {
         const refused = speak(synthesizer, clauseOf(text, { voice }));
         await expect(refused).rejects.toMatchObject({ name: 'SynthesizerError', code: 'unknown_voice' });
@@ -148,8 +141,8 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       expect((await speak(synthesizer, clauseOf(text))).durationMs).toBeGreaterThan(200);
     });
 
-    it('refuses a model that it has not', async () => {
-      // An engine with one model need not look at its name.
+    it('rejects an unknown model', async () => {
+      // An engine with a single model may ignore the name.
       const starting = engine.start({ model: 'no-such-model', signal: NEVER });
       const outcome = await starting.then(
         (one) => one.close(),
@@ -158,7 +151,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       if (outcome !== undefined) expect(outcome).toMatchObject({ name: 'SynthesizerError', code: 'model' });
     });
 
-    it('ends what is aborted before, at the beginning and in the middle, and speaks the next clause', async () => {
+    it('stops when aborted at any time, and speaks the next clause', async () => {
       const gone = new Error('nobody listens any more');
       await expect(speak(synthesizer, clauseOf(text), AbortSignal.abort(gone))).rejects.toBe(gone);
       for (const takenBlocks of [0, 1]) {
@@ -168,13 +161,13 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
         for (let taken = 0; taken < takenBlocks; taken++) await blocks.next();
         const next = blocks.next();
         ended.abort(gone);
-        // What it had made already may still come.
+        // Finished audio may still arrive.
         await expect(drain(next, blocks)).rejects.toBe(gone);
         expect((await speak(synthesizer, clauseOf(text))).durationMs).toBeGreaterThan(200);
       }
     });
 
-    it('can be left in the middle of a clause', async () => {
+    it('continues after a reader returns within a clause', async () => {
       for await (const { samples } of synthesizer.speak(clauseOf(text), NEVER)) {
         expect(samples.length).toBeGreaterThan(0);
         break;
@@ -182,7 +175,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       expect((await speak(synthesizer, clauseOf(text))).durationMs).toBeGreaterThan(200);
     });
 
-    it('ends when it is closed while it speaks, and speaks no more', async () => {
+    it('stops when closed, and rejects later clauses', async () => {
       const one = await start(usual);
       const long = Array.from({ length: 10 }, () => text).flat();
       const speaking = speak(one, clauseOf(long)).then(
@@ -195,7 +188,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       await expect(speak(one, clauseOf(text))).rejects.toMatchObject({ code: 'crashed' });
     });
 
-    it('ends with the signal that it was started with', async () => {
+    it('ends with the abort signal of its start', async () => {
       const owner = new AbortController();
       const one = await engine.start({ model: usual.model, signal: owner.signal });
       started.push(one);
@@ -204,7 +197,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       await expect(engine.start({ model: usual.model, signal: owner.signal })).rejects.toThrow('the owner is gone');
     });
 
-    it('sounds the same in another instance, if it says so', async () => {
+    it('gives the same samples in another instance, if deterministic', async () => {
       const other = await start(usual);
       const [one, same] = [await speak(synthesizer, clauseOf(text)), await speak(other, clauseOf(text))];
       expect(other.sampleRateHz).toBe(synthesizer.sampleRateHz);
@@ -212,7 +205,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       else expect(Math.abs(one.durationMs / same.durationMs - 1)).toBeLessThan(0.3);
     });
 
-    it('speaks higher and lower as it is asked, if it says so', async () => {
+    it('changes pitch on request, if supported', async () => {
       const medianOf = async (options: Partial<Clause>) =>
         median(await pitchesOf(synthesizer, clauseOf(text, options)));
       const own = await medianOf({});
@@ -223,7 +216,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       }
     });
 
-    it('moves its pitch more and less as it is asked, if it says so', async () => {
+    it('changes pitch range on request, if supported', async () => {
       const rangeOf = async (pitchRange: number) =>
         spread(await pitchesOf(synthesizer, clauseOf(text, { pitchRange })));
       const [still, own, lively] = [await rangeOf(0), await rangeOf(1), await rangeOf(1.6)];
@@ -259,7 +252,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Int16Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** In hertz, of the frames with a voice, the lowest first. */
+/** Voiced frames in hertz, ascending. */
 async function pitchesOf(synthesizer: Synthesizer, clause: Clause): Promise<number[]> {
   const { samples } = await speak(synthesizer, clause);
   const { hz } = trackPitch(Float32Array.from(samples), synthesizer.sampleRateHz);
@@ -270,7 +263,7 @@ function median(sorted: readonly number[]): number {
   return sorted[sorted.length >> 1]!;
 }
 
-/** Between the 10th and the 90th percentile, in semitones. */
+/** 10th to 90th percentile in semitones. */
 function spread(sorted: readonly number[]): number {
   const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))]!;
   return 12 * Math.log2(at(0.9) / at(0.1));

@@ -21,36 +21,36 @@ const installed: AcousticModelFiles = {
   variances: part('variances'),
 };
 
-describe('the acoustic model for telephone speech', () => {
-  it.each(spokenUtterances())('expects of $name what it measures in the band of a telephone', ({ samples }) => {
+describe('telephone acoustic model', () => {
+  it.each(spokenUtterances())('predicts the telephone-band features of $name', ({ samples }) => {
     const wideband = meanOf(samples, WIDEBAND);
     const expected = TELEPHONE_OF_WIDEBAND.map((row) => dot(row, wideband));
     const measured = meanOf(samples, TELEPHONE);
-    // They differ by what 13 coefficients smooth away of 25 filters.
+    // 13 coefficients of 25 filters lose some detail.
     expect(distance(expected, measured)).toBeLessThan(distance(wideband, measured) / 2);
   });
 
-  it('has filters that are among those of the wideband model', () => {
+  it('uses a subset of the wideband filters', () => {
     for (let corner = 0; corner <= TELEPHONE.filters + 1; corner++) {
       expect(cornerHz(TELEPHONE, corner)).toBeCloseTo(cornerHz(WIDEBAND, corner), 6);
     }
     expect(TELEPHONE.highestHz).toBeGreaterThan(3400);
   });
 
-  it('names its features, and has as many values for each density', () => {
+  it('describes its features, with matching values for each density', () => {
     const model = telephoneModelOf(installed);
     const parameters = Buffer.from(model['feat.params']).toString();
     expect(parameters).toContain('-nfilt 18\n');
     expect(parameters).toContain('-ncep 10\n');
     expect(parameters).toContain('-svspec 0-9/10-19/20-29\n');
     for (const name of ['means', 'variances'] as const) {
-      // Codebooks, streams and densities of each; then the values of each of those, four bytes each.
+      // A header with codebooks, streams and densities, then the values, four bytes each.
       const values = 42 * 3 * 128 * TELEPHONE.cepstra;
       expect(model[name].length - values * 4).toBeLessThan(100);
     }
   });
 
-  it('is not made of damaged files', () => {
+  it('rejects damaged files', () => {
     const damaged = Buffer.from(installed.means);
     damaged[5000]! ^= 1;
     expect(() => telephoneModelOf({ ...installed, means: damaged })).toThrow('damaged');
@@ -58,7 +58,7 @@ describe('the acoustic model for telephone speech', () => {
     expect(() => telephoneModelOf({ ...installed, variances: new Uint8Array() })).toThrow('not in the Sphinx 3 format');
   });
 
-  it('is not made of a model with other features', () => {
+  it('rejects a model with other features', () => {
     const text = Buffer.from(installed['feat.params']).toString();
     for (const other of [
       text.replace('-nfilt 25', '-nfilt 40'),

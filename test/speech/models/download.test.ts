@@ -23,9 +23,9 @@ async function fetchFrom(
   { url, taken = () => {} }: Pick<FileServer, 'url'> & Partial<CuttingServer>,
   more: Partial<DownloadOptions> = {},
 ) {
-  const onProgress = (told: DownloadProgress) => {
-    progress.push(told);
-    taken(told.bytes);
+  const onProgress = (step: DownloadProgress) => {
+    progress.push(step);
+    taken(step.bytes);
   };
   return await download({ url, path, sha256: null, mostBytes: 1_000_000, onProgress, ...more });
 }
@@ -34,7 +34,7 @@ function served(more: Partial<ServedFile> = {}): ServedFile {
   return { bytes: BYTES, etag: '"one"', ...more };
 }
 
-it('fetches a file, tells how far it is, and what it is', async () => {
+it('downloads a file with progress, size and checksum', async () => {
   await using server = await serveFile(served());
   expect(await fetchFrom(server)).toEqual({ bytes: BYTES.length, sha256: SHA256 });
   expect(await readFile(path)).toEqual(BYTES);
@@ -42,15 +42,15 @@ it('fetches a file, tells how far it is, and what it is', async () => {
   expect(progress.at(-1)).toEqual({ bytes: BYTES.length, totalBytes: BYTES.length });
 });
 
-describe('a download that is interrupted', () => {
-  it('goes on where the connection broke off', async () => {
+describe('an interrupted download', () => {
+  it('resumes after a connection loss', async () => {
     await using server = await serveFile(served({ cutAfter: [100_000, 50_000] }));
     expect(await fetchFrom(server, { sha256: SHA256 })).toEqual({ bytes: BYTES.length, sha256: SHA256 });
     expect(await readFile(path)).toEqual(BYTES);
     expect(server.requests.map(({ range }) => range)).toEqual([undefined, 'bytes=100000-', 'bytes=150000-']);
   });
 
-  it('goes on the next time somebody asks', async () => {
+  it('resumes at the next request', async () => {
     await using server = await serveFile(served({ cutAfter: [100_000] }));
     const abort = new AbortController();
     const onProgress = ({ bytes }: DownloadProgress) => {
@@ -64,7 +64,7 @@ describe('a download that is interrupted', () => {
     expect(server.requests[1]).toMatchObject({ range: `bytes=${kept}-`, 'if-range': '"one"' });
   });
 
-  it('begins anew when the file is another one by then', async () => {
+  it('restarts if the file has changed', async () => {
     const file = served({ cutAfter: [100_000, 0] });
     await using server = await serveFile(file);
     await expect(fetchFrom(server)).rejects.toMatchObject({ code: 'DOWNLOAD_FAILED' });
@@ -73,13 +73,13 @@ describe('a download that is interrupted', () => {
     expect(await readFile(path)).toEqual(file.bytes);
   });
 
-  it('begins anew where nothing proves that the file is the same', async () => {
+  it('restarts if the server sends no validator', async () => {
     await using server = await serveFile(served({ etag: null, cutAfter: [100_000] }));
     expect(await fetchFrom(server)).toEqual({ bytes: BYTES.length, sha256: SHA256 });
     expect(server.requests.map(({ range }) => range)).toEqual([undefined, undefined]);
   });
 
-  it('is given up when the server sends nothing more, and says that it can be continued', async () => {
+  it('fails after repeated stalls, and can be resumed', async () => {
     await using server = await serveFile(served({ cutAfter: [100_000, 0] }));
     const failure = { code: 'DOWNLOAD_FAILED', message: expect.stringContaining('fetch again') };
     await expect(fetchFrom(server)).rejects.toMatchObject(failure);
@@ -87,22 +87,22 @@ describe('a download that is interrupted', () => {
   });
 });
 
-describe('a download that fails', () => {
-  it('leaves nothing behind when its checksum is wrong', async () => {
+describe('a failed download', () => {
+  it('leaves nothing behind after a checksum mismatch', async () => {
     await using server = await serveFile(served());
     const failure = { code: 'CHECKSUM_MISMATCH', message: expect.stringContaining(SHA256) };
     await expect(fetchFrom(server, { sha256: '0'.repeat(64) })).rejects.toMatchObject(failure);
     expect(await readdir(join(home, 'below'))).toEqual([]);
   });
 
-  it.each([404, 403, 500])('says that the server answers %i', async (status) => {
+  it.each([404, 403, 500])('reports status %i', async (status) => {
     await using server = await serve((response) => response.writeHead(status).end('no'));
     const failure = { code: 'DOWNLOAD_FAILED', message: expect.stringContaining(`${status}`) };
     await expect(fetchFrom(server)).rejects.toMatchObject(failure);
     expect(server.requests).toHaveLength(1);
   });
 
-  it('says that there is no server', async () => {
+  it('reports a refused connection', async () => {
     const server = await serveFile(served());
     await server[Symbol.asyncDispose]();
     const failure = { code: 'DOWNLOAD_FAILED', message: expect.stringContaining('ECONNREFUSED') };
@@ -110,9 +110,9 @@ describe('a download that fails', () => {
   });
 
   it.each([
-    { what: 'says', headers: { 'content-length': '2000000' } },
-    { what: 'does not say', headers: {} },
-  ])('stops at a file that is too large and $what so', async ({ headers }) => {
+    { what: 'announced', headers: { 'content-length': '2000000' } },
+    { what: 'unannounced', headers: {} },
+  ])('stops at a file that is too large, $what', async ({ headers }) => {
     await using server = await serve((response) => response.writeHead(200, headers).end(Buffer.alloc(2_000_000)));
     await expect(fetchFrom(server)).rejects.toMatchObject({ code: 'DOWNLOAD_FAILED' });
   });
@@ -124,13 +124,13 @@ it('follows a redirect', async () => {
   expect(await fetchFrom(front)).toEqual({ bytes: BYTES.length, sha256: SHA256 });
 });
 
-it('is content with what is there when only the news of its end was lost', async () => {
+it('accepts a complete file whose end was not acknowledged', async () => {
   await using server = await serveFile(served({ cutAfter: [BYTES.length] }));
   const hasLength = await fetchFrom(server);
   expect(hasLength).toEqual({ bytes: BYTES.length, sha256: SHA256 });
 });
 
-it('asks for the whole file where the server knows no more of what is there', async () => {
+it('restarts if the server rejects the range of a complete file', async () => {
   await using server = await serve((response, { range }) => {
     const { length } = server.requests;
     if (range !== undefined) return response.writeHead(416).end();

@@ -35,7 +35,7 @@ async function remains(): Promise<string[]> {
   return paths.sort();
 }
 
-it('leaves the model in its folder, with what it was told about it, and nothing else', async () => {
+it('installs the model with its manifest and leaves no temporary files', async () => {
   await using server = await serveFile({ bytes: ARCHIVE, etag: '"one"' });
   const fetched = await fetchIt(server.url, { manifest: { type: 'tdnn', languages: ['en'] } });
   const folder = join(modelsDir, 'stt/mine');
@@ -53,7 +53,7 @@ it('leaves the model in its folder, with what it was told about it, and nothing 
   ]);
 });
 
-it('takes an archive without a folder of its own, and the manifest that is in it', async () => {
+it('accepts an archive without a top folder, and its own manifest', async () => {
   const flat = tarOf([
     { name: 'model.onnx', content: 'm' },
     { name: 'tandem.json', content: '{"languages":["hi"]}' },
@@ -63,8 +63,8 @@ it('takes an archive without a folder of its own, and the manifest that is in it
   expect(await readFile(join(folder, 'tandem.json'), 'utf8')).toBe('{"languages":["hi"]}');
 });
 
-describe('the lock file', () => {
-  it('finds what has changed since', async () => {
+describe('lock file', () => {
+  it('detects changed and missing files', async () => {
     await using server = await serveFile({ bytes: ARCHIVE, etag: null });
     const { folder } = await fetchIt(server.url);
     const locked = (await readLockFile(modelsDir))['stt/mine']!;
@@ -80,7 +80,7 @@ describe('the lock file', () => {
     expect((await checkFiles(folder, locked))[0]).toBe('model.onnx has 13 bytes, not 7');
   });
 
-  it('holds the address to what it served before', async () => {
+  it('pins the checksum of a URL', async () => {
     const file = { bytes: ARCHIVE, etag: null };
     await using server = await serveFile(file);
     const { folder } = await fetchIt(server.url);
@@ -92,7 +92,7 @@ describe('the lock file', () => {
     await expect(readdir(folder)).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  it('is told when it is damaged, before anything is fetched', async () => {
+  it('fails before any download if damaged', async () => {
     await using server = await serveFile({ bytes: ARCHIVE, etag: null });
     await writeFile(join(modelsDir, 'models.lock.json'), '{"stt/mine": {}}');
     await expect(fetchIt(server.url)).rejects.toMatchObject({ code: 'BAD_LOCK_FILE' });
@@ -100,21 +100,21 @@ describe('the lock file', () => {
   });
 });
 
-describe('a model that cannot be had', () => {
-  it('does not take the place of one that is there', async () => {
+describe('a rejected model', () => {
+  it('does not replace an installed one', async () => {
     await using server = await serveFile({ bytes: ARCHIVE, etag: null });
     await mkdir(join(modelsDir, 'stt/mine'), { recursive: true });
     await expect(fetchIt(server.url)).rejects.toMatchObject({ code: 'ALREADY_INSTALLED' });
     expect(server.requests).toEqual([]);
   });
 
-  it('leaves nothing when its checksum is not what it must be', async () => {
+  it('leaves nothing after a checksum mismatch', async () => {
     await using server = await serveFile({ bytes: ARCHIVE, etag: '"one"' });
     await expect(fetchIt(server.url, { sha256: '0'.repeat(64) })).rejects.toMatchObject({ code: 'CHECKSUM_MISMATCH' });
     expect(await remains()).toEqual(['.downloads']);
   });
 
-  it('leaves nothing when its archive means harm', async () => {
+  it('leaves nothing after a hostile archive', async () => {
     const bytes = gzipSync(tarOf([...ENTRIES, { name: '../../escaped', content: 'x' }]));
     await using server = await serveFile({ bytes, etag: '"one"' });
     await expect(fetchIt(server.url)).rejects.toMatchObject({ code: 'BAD_ARCHIVE' });
@@ -122,8 +122,8 @@ describe('a model that cannot be had', () => {
   });
 });
 
-describe('what can be asked for', () => {
-  it('is a name of the catalogue', () => {
+describe('model argument', () => {
+  it('accepts a catalogue name', () => {
     const [model] = CATALOGUE;
     expect(wantedModel(model!.name)).toEqual({
       ...{ name: model!.name, kind: 'stt', url: model!.url, sha256: null },
@@ -131,19 +131,19 @@ describe('what can be asked for', () => {
     });
   });
 
-  it('is an address, which names the folder unless somebody else does', () => {
+  it('accepts a URL, which gives the folder name by default', () => {
     const url = 'https://models.example/a/my-model.v2.tar.bz2?token=1';
     expect(wantedModel(url)).toEqual({ name: 'my-model.v2', kind: 'stt', url, sha256: null, manifest: null });
     const given = { name: 'mine', kind: 'punctuation', sha256: SHA256 } as const;
     expect(wantedModel(url, given)).toMatchObject(given);
   });
 
-  it.each(['whisper-enormous', 'file:///etc/passwd', 'ftp://models.example/x.tar', ''])('is not %j', (asked) => {
+  it.each(['whisper-enormous', 'file:///etc/passwd', 'ftp://models.example/x.tar', ''])('rejects %j', (asked) => {
     expect(wantedModel(asked)).toBeNull();
   });
 });
 
-it('has a catalogue of names that are each there once, at https addresses', () => {
+it('resolves unique catalogue names at https URLs', () => {
   expect(new Set(CATALOGUE.map(({ name }) => name)).size).toBe(CATALOGUE.length);
   for (const { name, url } of CATALOGUE) expect(url).toMatch(new RegExp(`^https://.*/${name}\\.tar\\.bz2$`));
 });

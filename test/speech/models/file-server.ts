@@ -4,23 +4,22 @@ import type { AddressInfo } from 'node:net';
 
 export interface FileServer extends AsyncDisposable {
   url: string;
-  /** The headers of each request, in order. */
   requests: IncomingHttpHeaders[];
 }
 
 export interface CuttingServer extends FileServer {
-  /** Whoever fetches has so much of the file by now: what is sent but not taken is lost with its connection. */
+  /** Reports that the client has stored `bytes`; cutting earlier would lose data in flight. */
   taken(bytes: number): void;
 }
 
 export interface ServedFile {
   bytes: Buffer;
   etag: string | null;
-  /** The connection is cut after so many bytes of an answer: one number for each answer, none when it is whole. */
+  /** Cuts the connection after this many bytes, one entry per response; later responses are complete. */
   cutAfter?: number[];
 }
 
-/** Serves one file with ranges (RFC 9110, section 14), over real sockets. What it serves may change. */
+/** Serves one changeable file with ranges (RFC 9110, section 14) on a real socket. */
 export async function serveFile(file: ServedFile): Promise<CuttingServer> {
   let pendingCut: { at: number; cut: () => void } | null = null;
   const server = await serve((response, headers) => {
@@ -67,7 +66,7 @@ export async function serve(
   };
 }
 
-/** A range is for the file that `if-range` names, and else the whole file is sent. */
+/** Ignores the range if `if-range` does not match. */
 function rangeStart(headers: IncomingHttpHeaders, etag: string | null): number {
   const match = /^bytes=(\d+)-$/.exec(headers.range ?? '');
   return match === null || headers['if-range'] !== etag ? 0 : Number(match[1]);

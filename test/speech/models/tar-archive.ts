@@ -1,11 +1,10 @@
-/** Archives as no tar program would write them. */
+/** Archives that no tar program would write. */
 export interface ArchivedEntry {
   name: string;
   content?: string | Uint8Array;
-  /** `0` is a file, `5` a folder, `2` a symbolic link, `L` a long name; the default is a file. */
+  /** `0` file (default), `5` folder, `2` symbolic link, `L` long name. */
   type?: string;
   linkTo?: string;
-  /** What the header says of the size, instead of the truth. */
   claimedBytes?: number;
 }
 

@@ -30,7 +30,7 @@ async function unpackBytes(bytes: Uint8Array, limits = LIMITS) {
 
 const pipe = (program: string, bytes: Buffer) => spawnSync(program, ['-c'], { input: bytes }).stdout;
 
-describe('an archive', () => {
+describe('model archive', () => {
   const entries: ArchivedEntry[] = [
     { name: 'model/', type: '5' },
     { name: './model/tokens.txt', content: CONTENT },
@@ -44,7 +44,7 @@ describe('an archive', () => {
     { name: 'xz', compress: (bytes: Buffer) => pipe('xz', bytes) },
   ];
 
-  it.each(compressions)('that is compressed with $name is unpacked and told file by file', async ({ compress }) => {
+  it.each(compressions)('compressed with $name unpacks with a list of files', async ({ compress }) => {
     const files = await unpackBytes(compress(tarOf(entries)));
     expect(Object.keys(files)).toEqual(['model/tokens.txt', 'model/deep/er/file', 'model/empty']);
     const sha256 = createHash('sha256').update(CONTENT).digest('hex');
@@ -53,7 +53,7 @@ describe('an archive', () => {
     expect(await readFile(join(folder, 'model/deep/er/file'), 'utf8')).toBe('y');
   });
 
-  it('of the tar program may have names of any length', async () => {
+  it('written by tar may contain long names', async () => {
     const deep = `${'deep-'.repeat(12)}folder`;
     const name = `${'long-'.repeat(16)}name`;
     for (const format of ['gnu', 'pax', 'ustar']) {
@@ -67,7 +67,7 @@ describe('an archive', () => {
   });
 });
 
-describe('an archive that means harm', () => {
+describe('hostile model archive', () => {
   const cases: { what: string; entries: ArchivedEntry[] }[] = [
     { what: 'climbs out of its folder', entries: [{ name: '../outside', content: 'x' }] },
     { what: 'climbs out from below', entries: [{ name: 'a/../../outside', content: 'x' }] },
@@ -95,26 +95,26 @@ describe('an archive that means harm', () => {
     { what: 'is empty', entries: [] },
   ];
 
-  it.each(cases)('is refused when it $what', async ({ entries }) => {
+  it.each(cases)('fails if it $what', async ({ entries }) => {
     await expect(unpackBytes(gzipSync(tarOf(entries)))).rejects.toMatchObject({ code: 'BAD_ARCHIVE' });
     expect((await readdir(home)).sort()).toEqual(['archive', 'inside']);
   });
 });
 
-describe('what is no archive', () => {
+describe('invalid model archive', () => {
   const whole = tarOf([{ name: 'x', content: 'x'.repeat(5000) }]);
   it.each([
     { what: 'a web page', bytes: Buffer.from('<html>'.repeat(200)) },
-    { what: 'half of one', bytes: whole.subarray(0, 2000) },
-    { what: 'half of a compressed one', bytes: gzipSync(whole).subarray(0, 40) },
-    { what: 'half of one by bzip2', bytes: pipe('bzip2', whole).subarray(0, 30) },
+    { what: 'half an archive', bytes: whole.subarray(0, 2000) },
+    { what: 'half a gzip archive', bytes: gzipSync(whole).subarray(0, 40) },
+    { what: 'half a bzip2 archive', bytes: pipe('bzip2', whole).subarray(0, 30) },
     { what: 'a zip file', bytes: Buffer.from('PK\x03\x04 and so on') },
-  ])('is refused: $what', async ({ bytes }) => {
+  ])('fails: $what', async ({ bytes }) => {
     await expect(unpackBytes(bytes)).rejects.toMatchObject({ code: 'BAD_ARCHIVE' });
   });
 });
 
-it('makes nothing but an error or files of the folder of whatever is damaged', async () => {
+it('yields an error or files inside the folder for any damage', async () => {
   const whole = tarOf([
     { name: 'long', type: 'L', content: 'folder/name\0' },
     { name: 'x', content: 'x'.repeat(600) },
@@ -136,7 +136,7 @@ it('makes nothing but an error or files of the folder of whatever is damaged', a
   await fc.assert(property, { numRuns: 150 });
 });
 
-/** Of what looks like a header: else the parser would see nothing but wrong checksums. */
+/** Fixes the checksum of anything like a header; otherwise the parser would stop there. */
 function repairChecksums(bytes: Buffer): void {
   for (let start = 0; start + 512 <= bytes.length; start += 512) {
     const header = bytes.subarray(start, start + 512);
@@ -147,7 +147,7 @@ function repairChecksums(bytes: Buffer): void {
   }
 }
 
-it('says which program is missing', async () => {
+it('reports a missing program', async () => {
   const path = process.env.PATH;
   const bytes = pipe('bzip2', tarOf([{ name: 'x' }]));
   process.env.PATH = home;

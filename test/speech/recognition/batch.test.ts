@@ -12,15 +12,15 @@ function credited(speaker: Speaker): number {
   return speaker.credits.all.reduce((sum, { samples }) => sum + samples, 0);
 }
 
-describe('a batch', () => {
-  it('recognises utterances side by side, and tells them in their order', async () => {
+describe('batch stream', () => {
+  it('recognises utterances in parallel and reports them in order', async () => {
     const held = gate(({ type, words }) => type === 'finish' && words.includes(1));
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('batch');
     for (const word of [1, 2, 3]) speaker.say([word]);
     speaker.hangUp();
-    // The second recognizer does both others while the first still has the first.
+    // The second recognizer finishes both others while the first is held.
     await engine.steps.first(({ type, words }) => type === 'finish' && words.includes(3));
     expect(speaker.outcomes).toEqual([]);
     held.open();
@@ -33,7 +33,7 @@ describe('a batch', () => {
     expect(engine.steps.all.filter(({ type }) => type === 'load')).toHaveLength(2);
   });
 
-  it('lets the reader of the file on until there is an utterance that no recognizer has', async () => {
+  it('pauses the file reader while an utterance has no recognizer', async () => {
     const held = gate(({ type }) => type === 'write');
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine], { processes: 2 });
@@ -51,7 +51,7 @@ describe('a batch', () => {
     expect(credited(speaker)).toBe(48_000);
   });
 
-  it('credits samples once, however often they were recognised or however they end', async () => {
+  it('credits samples once, regardless of retries and outcomes', async () => {
     const held = gate(({ type, instance }) => type === 'load' && instance === 0);
     const engine = createFakeEngine({
       script: (step) => {
@@ -77,7 +77,7 @@ describe('a batch', () => {
     expect(credited(speaker)).toBe(64_000);
   });
 
-  it('takes turns with other batches', async () => {
+  it('alternates with other batches', async () => {
     const held = gate(({ type, words }) => type === 'begin' && words.length === 0);
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine], { processes: 1 });
@@ -94,7 +94,7 @@ describe('a batch', () => {
     expect(finished).toEqual([1, 9, 2, 3]);
   });
 
-  it('waits for what is said live', async () => {
+  it('yields to live speech', async () => {
     const held = gate(({ type }) => type === 'load');
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine], { processes: 1 });
@@ -109,7 +109,7 @@ describe('a batch', () => {
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toEqual([]);
   });
 
-  it('gives its recognizer up to what is said live, and starts the utterance again, but only once', async () => {
+  it('yields its recognizer to live speech once, and repeats the utterance', async () => {
     const isOfFile = ({ type, words }: FakeStep) => type === 'write' && words[0] === 1;
     const holds = [gate(isOfFile), gate(isOfFile)];
     const engine = createFakeEngine({
@@ -136,7 +136,7 @@ describe('a batch', () => {
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
   });
 
-  it('gives it up however long it has had it, since a file can wait', async () => {
+  it('yields at any time, since a file can wait', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const held = gate(({ type, words }) => type === 'write' && words[0] === 1);
     const engine = createFakeEngine({ script: held.script });
@@ -153,7 +153,7 @@ describe('a batch', () => {
     expect(finished).toEqual([2, 1]);
   });
 
-  it('keeps no recognizer for an utterance that is still being read from one that starts again', async () => {
+  it('keeps no recognizer for an incomplete utterance while another one retries', async () => {
     let crashes = 0;
     const held = gate(({ type, words }) => type === 'write' && words.includes(1));
     const engine = createFakeEngine({
@@ -173,25 +173,22 @@ describe('a batch', () => {
     expect(speaker.outcomes).toEqual([[0, '1']]);
   });
 
-  it.each([true, false])(
-    'lets the reader wait while an utterance is not whole (engine streams: %s)',
-    async (streams) => {
-      const engine = createFakeEngine({ streams });
-      await using fixture = new DeskFixture([engine]);
-      const speaker = await fixture.open('batch');
-      const utterance = speaker.begin();
-      speaker.go(utterance, [1], 1000);
-      await fixture.received();
-      // What it might post back would arrive now.
-      await fixture.received();
-      expect(credited(speaker)).toBe(0);
-      speaker.end(utterance);
-      await speaker.credits.count(1);
-      expect(credited(speaker)).toBe(16_000);
-    },
-  );
+  it.each([true, false])('pauses the reader while an utterance is incomplete (engine streams: %s)', async (streams) => {
+    const engine = createFakeEngine({ streams });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch');
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1], 1000);
+    await fixture.received();
+    // A credit would have arrived by now.
+    await fixture.received();
+    expect(credited(speaker)).toBe(0);
+    speaker.end(utterance);
+    await speaker.credits.count(1);
+    expect(credited(speaker)).toBe(16_000);
+  });
 
-  it('fails with the code and patience of an upstream that refuses', async () => {
+  it('fails with the error code and Retry-After of the upstream server', async () => {
     const engine = createFakeEngine({
       engine: 'openai',
       streams: false,
@@ -210,7 +207,7 @@ describe('a batch', () => {
     expect(fixture.broken).toEqual([]);
   });
 
-  it('asks an upstream once more that is not there for a moment', async () => {
+  it('retries once if the upstream server is briefly unavailable', async () => {
     let asked = 0;
     const engine = createFakeEngine({
       engine: 'openai',
@@ -228,13 +225,13 @@ describe('a batch', () => {
     expect(asked).toBe(2);
   });
 
-  it('takes a language that was not asked for as a mistake, and asks again for one that was', async () => {
+  it('repeats an utterance with a requested language if another one was detected', async () => {
     const engine = createFakeEngine({ languages: ['en', 'hi', 'de'], detectsLanguage: true, detected: 'de' });
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('batch', { languages: ['hi', 'en'] });
     speaker.say([1]);
-    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
-    expect(told).toMatchObject({ recognition: { language: 'hi', text: '1' } });
+    const event = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(event).toMatchObject({ recognition: { language: 'hi', text: '1' } });
     const asked = engine.steps.all.filter(({ type }) => type === 'begin').map(({ options }) => options?.language);
     expect(asked).toEqual([null, 'hi']);
   });

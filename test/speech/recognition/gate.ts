@@ -1,6 +1,6 @@
 import type { FakeStep } from '../fake-engine.ts';
 
-/** A script that holds certain steps of a fake engine back until the gate is opened. */
+/** A script that blocks matching steps of a fake engine until the gate opens. */
 export function gate(isHeld: (step: FakeStep) => boolean): {
   script: (step: FakeStep) => Promise<void> | undefined;
   open: () => void;

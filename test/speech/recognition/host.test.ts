@@ -58,7 +58,7 @@ async function open(
 const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
 
 describe('speech recognition', () => {
-  it('recognises what is posted to a stream, in a thread of its own', async () => {
+  it('recognises posted audio in its own thread', async () => {
     const { speaker, stream } = await open();
     expect(stream.model).toBe('pocketsphinx/en-us');
     speaker.say([1, 2]);
@@ -72,7 +72,7 @@ describe('speech recognition', () => {
     ]);
   });
 
-  it('says which languages it understands, and how each engine does', async () => {
+  it('lists its languages and the state of each engine', async () => {
     const own = await create();
     expect(own.languages()).toEqual([
       { code: 'en', engines: ['pocketsphinx'] },
@@ -96,14 +96,14 @@ describe('speech recognition', () => {
     await own.close();
   });
 
-  it('refuses a language that no engine understands, and says how to get one that does', async () => {
+  it('rejects an unsupported language and reports how to add it', async () => {
     await expect(open({ languages: ['bn'] })).rejects.toMatchObject({
       code: 'unsupported_language',
       message: expect.stringMatching(/Bengali \(bn\).*tandem models fetch.*STT_BASE_URL.*English \(en\), Hindi \(hi\)/),
     });
   });
 
-  it('changes the language from the next utterance on, and leaves it when nobody understands the new one', async () => {
+  it('changes the language for the next utterance, and keeps it if the new one is unsupported', async () => {
     const { speaker, stream } = await open();
     speaker.say([1]);
     await speaker.events.count(1);
@@ -119,7 +119,7 @@ describe('speech recognition', () => {
     ]);
   });
 
-  it('tells nothing more of a stream that was aborted, closes its port and frees its recognizer', async () => {
+  it('stops an aborted stream, closes its port and frees its recognizer', async () => {
     const controller = new AbortController();
     const { speaker } = await open({ signal: controller.signal });
     speaker.go(speaker.begin(), [1]);
@@ -130,11 +130,11 @@ describe('speech recognition', () => {
     await expect.poll(busy).toEqual([0, 0, 0]);
   });
 
-  it('refuses to open for a signal that is aborted', async () => {
+  it('rejects an aborted signal', async () => {
     await expect(open({ signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow('gone');
   });
 
-  it('logs a recognizer that broke, by name', async () => {
+  it('logs a broken recognizer by name', async () => {
     const { speaker } = await open();
     speaker.say([CRASHING_WORD]);
     speaker.hangUp();
@@ -143,7 +143,7 @@ describe('speech recognition', () => {
     expect(logged).toEqual([[{ model: 'pocketsphinx/en-us', detail: 'as the script says' }, 'recognizer failed']]);
   });
 
-  it('tells the streams of a thread that died, and serves others in a new one', async () => {
+  it('fails the streams of a dead thread and starts a new one', async () => {
     const [one, other] = [await open(), await open()];
     one.speaker.say([DEADLY_WORD]);
     const isFailed = ({ type }: { type: string }) => type === 'recognition.failed';
@@ -158,7 +158,7 @@ describe('speech recognition', () => {
     expect(logged).toMatchObject([[{ streams: 2 }, 'speech thread lost']]);
   });
 
-  it('goes on when an owner throws at an event', async () => {
+  it('continues when an event listener throws', async () => {
     const { speaker } = await open({
       onEvent: () => {
         throw new Error('not now');
@@ -170,7 +170,7 @@ describe('speech recognition', () => {
     expect(logged[0]).toMatchObject([{ streamId: 'a stream' }, 'recognition event listener threw']);
   });
 
-  it('opens nothing once it is closed, and closes what is open', async () => {
+  it('rejects streams after it is closed, and closes open ones', async () => {
     const own = await create();
     const { speaker } = await open({}, own);
     await Promise.all([own.close(), own.close()]);
@@ -178,7 +178,7 @@ describe('speech recognition', () => {
     await expect(open({}, own)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
   });
 
-  it('does not start with engines that cannot be made', async () => {
+  it('fails to start when the engines do', async () => {
     await expect(create({ modelsDir: 'damaged' })).rejects.toMatchObject({
       code: 'INTERNAL',
       message: expect.stringContaining('as asked'),

@@ -10,8 +10,8 @@ const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
 
 afterEach(() => void vi.useRealTimers());
 
-describe('a live stream', () => {
-  it('has its utterances recognised one after the other', async () => {
+describe('live stream', () => {
+  it('recognises one utterance at a time', async () => {
     const held = gate(({ type, words }) => type === 'finish' && words.includes(1));
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine]);
@@ -24,7 +24,7 @@ describe('a live stream', () => {
     await speaker.events.count(2);
   });
 
-  it('does not have recognised any further what its listener takes back', async () => {
+  it('cancels a discarded utterance', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('live');
@@ -38,7 +38,7 @@ describe('a live stream', () => {
     expect(ends).toEqual(['cancel', 'finish']);
   });
 
-  it('tells one outcome for each utterance, in their order, and then its end', async () => {
+  it('reports one outcome per utterance in order, then its end', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live');
     speaker.say([1, 2]);
@@ -58,15 +58,15 @@ describe('a live stream', () => {
     expect(fixture.desk.streams).toBe(0);
   });
 
-  it('gives words their place in the stream', async () => {
+  it('reports word times within the stream', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live');
     speaker.say([1], 1000);
     speaker.say([2, 3], 1000);
-    const told = await speaker.events.first(
+    const outcome = await speaker.events.first(
       (event) => event.type === 'utterance.recognised' && event.utteranceId === 1,
     );
-    expect(told).toMatchObject({
+    expect(outcome).toMatchObject({
       recognition: {
         language: 'en',
         model: 'pocketsphinx/en-us',
@@ -78,7 +78,7 @@ describe('a live stream', () => {
     });
   });
 
-  it('recognises an utterance while it is spoken, and tells what is understood so far', async () => {
+  it('recognises during speech and reports hypotheses', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('live', { hypothesisEveryMs: 1 });
@@ -94,7 +94,56 @@ describe('a live stream', () => {
     expect(speaker.kinds.at(-2)).toBe('utterance.recognised');
   });
 
-  it('loses nothing when the recognizer dies in the middle of an utterance', async () => {
+  it('concludes what was said in a pause, before the utterance ends', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1]);
+    speaker.pause(utterance);
+    const concluded = await engine.steps.first(({ type }) => type === 'pause');
+    expect(concluded.words).toEqual([1]);
+    speaker.go(utterance, [2]);
+    speaker.pause(utterance);
+    await engine.steps.first(({ type, words }) => type === 'pause' && words.includes(2));
+    speaker.end(utterance);
+    await speaker.events.count(1);
+    expect(speaker.outcomes).toEqual([[0, '1 2']]);
+    const types = engine.steps.all.map(({ type }) => type);
+    expect(types).toEqual(['load', 'begin', 'write', 'pause', 'write', 'pause', 'finish']);
+  });
+
+  it('concludes at the same places however late and in what pieces it is decoded', async () => {
+    const held = gate(({ type, instance }) => type === 'write' && instance === 0);
+    const engine = createFakeEngine({
+      script: async (step) => {
+        await held.script(step);
+        if (step.type === 'finish' && step.instance === 0) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    for (const word of [1, 2, 3]) {
+      speaker.go(utterance, [word], 300);
+      speaker.go(utterance, [word], 300);
+      speaker.pause(utterance);
+    }
+    speaker.end(utterance);
+    await fixture.received();
+    held.open();
+    await speaker.events.count(1);
+    for (const each of [0, 1]) {
+      const pauses = engine.steps.all.filter(({ type, instance }) => type === 'pause' && instance === each);
+      expect(pauses.map(({ words }) => words)).toEqual([
+        [1, 1],
+        [1, 1, 2, 2],
+        [1, 1, 2, 2, 3, 3],
+      ]);
+    }
+  });
+
+  it('loses nothing when the recognizer dies within an utterance', async () => {
     const engine = createFakeEngine({
       script: ({ type, instance, words }) => {
         if (type === 'write' && instance === 0 && words.includes(3)) crash();
@@ -119,7 +168,7 @@ describe('a live stream', () => {
     expect(engine.alive).toBe(1);
   });
 
-  it('loses nothing when all recognizers died while nobody spoke', async () => {
+  it('loses nothing when all recognizers die during silence', async () => {
     const engine = createFakeEngine({
       script: ({ type, instance }) => {
         if (type === 'begin' && instance < 3) crash();
@@ -133,7 +182,7 @@ describe('a live stream', () => {
     expect(fixture.broken).toHaveLength(3);
   });
 
-  it('gives up an utterance when recognizers break as soon as they are asked', async () => {
+  it('abandons an utterance when recognizers keep breaking at once', async () => {
     const engine = createFakeEngine({ script: ({ type }) => void (type === 'begin' && crash()) });
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('live');
@@ -142,7 +191,7 @@ describe('a live stream', () => {
     expect(speaker.outcomes).toEqual([[0, 'speech_end_no_result']]);
   });
 
-  it('fails when no recognizer can be started', async () => {
+  it('fails when no recognizer starts', async () => {
     const engine = createFakeEngine({ script: ({ type }) => void (type === 'load' && crash()) });
     await using fixture = new DeskFixture([engine]);
     const speaker = await fixture.open('live');
@@ -151,7 +200,7 @@ describe('a live stream', () => {
     expect(speaker.events.all).toMatchObject([{ type: 'recognition.failed', code: 'INTERNAL' }]);
   });
 
-  it('takes changes that are made at the same time together', async () => {
+  it('applies concurrent configuration changes together', async () => {
     const english = createFakeEngine();
     const hindi = createFakeEngine({ engine: 'sherpa-onnx', model: 'hindi', languages: ['hi'] });
     await using fixture = new DeskFixture([english, hindi]);
@@ -166,7 +215,7 @@ describe('a live stream', () => {
     expect(options).toMatchObject({ language: 'hi', keywords: [{ term: 'seven' }] });
   });
 
-  it('gives up an utterance that breaks two recognizers, and goes on with the next', async () => {
+  it('abandons an utterance that breaks two recognizers, and continues', async () => {
     const engine = createFakeEngine({
       script: ({ type, words }) => {
         if (type === 'finish' && words.includes(13)) crash();
@@ -185,7 +234,7 @@ describe('a live stream', () => {
     expect(fixture.broken).toHaveLength(2);
   });
 
-  it('turns to another engine that knows the language when the first one breaks twice', async () => {
+  it('switches the engine after two failures', async () => {
     const first = createFakeEngine({
       engine: 'sherpa-onnx',
       model: 'frail',
@@ -195,12 +244,12 @@ describe('a live stream', () => {
     await using fixture = new DeskFixture([second, first]);
     const speaker = await fixture.open('live');
     speaker.say([1]);
-    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
-    expect(told).toMatchObject({ recognition: { text: '1', model: 'pocketsphinx/en-us' } });
+    const outcome = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(outcome).toMatchObject({ recognition: { text: '1', model: 'pocketsphinx/en-us' } });
     expect(first.steps.all.filter(({ type }) => type === 'write')).toHaveLength(2);
   });
 
-  it('goes on after an utterance that an upstream server refused, and ends after three in a row', async () => {
+  it('survives a rejected utterance of an upstream server, and ends after three in a row', async () => {
     const refused = new RecognizerError('rate_limited', 'wait', { retryable: true, retryAfterS: 17 });
     const engine = createFakeEngine({
       engine: 'openai',
@@ -221,7 +270,7 @@ describe('a live stream', () => {
     expect(speaker.events.all[0]).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT' });
   });
 
-  it('turns to the local engine where an upstream server refuses an utterance', async () => {
+  it('switches to the local engine when an upstream server rejects an utterance', async () => {
     const upstream = createFakeEngine({
       engine: 'openai',
       script: ({ type }) => {
@@ -234,7 +283,7 @@ describe('a live stream', () => {
     expect(await speaker.events.first(() => true)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
   });
 
-  it('tells what is understood so far once in each interval, and not when nothing more was heard', async () => {
+  it('reports a hypothesis once per interval, only after new audio', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine]);
@@ -256,7 +305,7 @@ describe('a live stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('leaves hypotheses out when it falls behind, and tells that, and when it has caught up', async () => {
+  it('skips hypotheses while it lags, and reports start and end of the lag', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const held = gate(({ type }) => type === 'write');
     const engine = createFakeEngine({ script: held.script });
@@ -282,7 +331,7 @@ describe('a live stream', () => {
     ]);
   });
 
-  it('ends as overloaded when too much waits', async () => {
+  it('ends as overloaded when its queue is too long', async () => {
     const held = gate(({ type }) => type === 'write');
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine]);
@@ -296,7 +345,7 @@ describe('a live stream', () => {
     await engine.steps.first(({ type }) => type === 'cancel');
   });
 
-  it('tells what was rejected as made up, and nothing of it as recognised', async () => {
+  it('reports rejected text as a hallucination, not as a result', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live');
     const utterance = speaker.begin();
@@ -306,12 +355,12 @@ describe('a live stream', () => {
       400,
     );
     speaker.end(utterance, { speechMs: 100 });
-    const told = await speaker.events.first(({ type }) => type.startsWith('utterance.'));
-    expect(told).toMatchObject({ type: 'utterance.unusable', reason: 'hallucination_rejected' });
-    expect((told as { rejectedText: string }).rejectedText).toMatch(/^12345 12345/);
+    const outcome = await speaker.events.first(({ type }) => type.startsWith('utterance.'));
+    expect(outcome).toMatchObject({ type: 'utterance.unusable', reason: 'hallucination_rejected' });
+    expect((outcome as { rejectedText: string }).rejectedText).toMatch(/^12345 12345/);
   });
 
-  it('names the channel as the speaker when asked to', async () => {
+  it('labels speakers by channel on request', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const diarization = { by: 'channel', minSpeakers: null, maxSpeakers: null } as const;
     const speaker = await fixture.open('live', { diarization });
@@ -331,7 +380,7 @@ describe('a live stream', () => {
     ]);
   });
 
-  it('fails when its listener is gone, after what that had heard to the end was told', async () => {
+  it('fails when its audio source disappears, after it reported complete utterances', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live');
     speaker.say([1]);
@@ -343,7 +392,7 @@ describe('a live stream', () => {
     expect(fixture.desk.streams).toBe(0);
   });
 
-  it('closes the port of a stream that is refused', async () => {
+  it('closes the port of a rejected stream', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const { port1, port2 } = new MessageChannel();
     const settings = { languages: ['bn'], keywords: [], hypothesisEveryMs: null, diarization: null };
@@ -352,7 +401,7 @@ describe('a live stream', () => {
     await once(port1, 'close');
   });
 
-  it('gives its recognizer back when it is closed in the middle of an utterance', async () => {
+  it('returns its recognizer when closed within an utterance', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const speaker = await fixture.open('live');

@@ -15,7 +15,7 @@ const logged: string[] = [];
 let folder: string;
 let recognition: SpeechRecognition;
 
-/** Left by other test files in this process. */
+/** Processes of other test files. */
 const others = new Set(allChildren());
 
 beforeAll(async () => {
@@ -47,36 +47,33 @@ async function open(): Promise<{ speaker: Speaker; model: string }> {
   return { speaker, model: stream.model };
 }
 
-/** What a human said, second by second. */
 function humanSpeech(): { text: string; seconds: Int16Array<ArrayBuffer>[] } {
   const { text, samples } = spokenUtterances().find(({ text: said }) => said === 'go forward ten meters')!;
   const starts = Array.from({ length: Math.ceil(samples.length / 16_000) }, (_, second) => second * 16_000);
   return { text, seconds: starts.map((start) => samples.slice(start, start + 16_000)) };
 }
 
-/** Child processes that the recognition has started. */
 function childProcesses(): number[] {
   return allChildren().filter((pid) => !others.has(pid));
 }
 
-/** Child processes of this process, by what the kernel says of its threads. */
 function allChildren(): number[] {
   return readdirSync('/proc/self/task').flatMap((thread) =>
     readFileSync(`/proc/self/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
   );
 }
 
-describe('recognition with what comes with the installation', () => {
-  it('understands human speech, and where its words are', async () => {
+describe('recognition without configuration', () => {
+  it('recognises human speech with word times', async () => {
     const { speaker, model } = await open();
     const { text, seconds } = humanSpeech();
     const utteranceId = speaker.begin();
     for (const samples of seconds) speaker.post({ type: 'utterance.audio', utteranceId, samples });
     const endMs = 1000 * seconds.length;
     speaker.end(utteranceId, { endMs, speechMs: endMs });
-    const told = (await speaker.events.first(({ type }) => type === 'utterance.recognised')) as Recognised;
-    expect(told).toMatchObject({ recognition: { text, language: 'en', model } });
-    const { words } = told.recognition;
+    const event = (await speaker.events.first(({ type }) => type === 'utterance.recognised')) as Recognised;
+    expect(event).toMatchObject({ recognition: { text, language: 'en', model } });
+    const { words } = event.recognition;
     expect(words.map(({ word }) => word)).toEqual(text.split(' '));
     for (const [index, word] of words.entries()) {
       expect(word.startMs).toBeGreaterThanOrEqual(words[index - 1]?.endMs ?? 0);
@@ -85,7 +82,7 @@ describe('recognition with what comes with the installation', () => {
     }
   });
 
-  it('loses nothing when its process is killed in the middle of an utterance', async () => {
+  it('loses nothing when its process is killed within an utterance', async () => {
     const { speaker } = await open();
     const { text, seconds } = humanSpeech();
     const [first, ...rest] = seconds;

@@ -6,7 +6,7 @@ import { DeskFixture } from './spoken-to-desk.ts';
 
 afterEach(() => void vi.useRealTimers());
 
-const isTold = ({ type }: { type: string }) => type === 'utterance.recognised';
+const isRecognised = ({ type }: { type: string }) => type === 'utterance.recognised';
 
 async function claimFrom(pool: RecognizerPool, engine: FakeEngine, signal = new AbortController().signal) {
   const [description] = await engine.describe();
@@ -21,8 +21,8 @@ async function claimFrom(pool: RecognizerPool, engine: FakeEngine, signal = new 
   });
 }
 
-describe('the recognizers', () => {
-  it('come back to the stream that they served last', async () => {
+describe('recognizer pool', () => {
+  it('returns a recognizer to the stream it served last', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine]);
     const [a, b] = [await fixture.open('live'), await fixture.open('live')];
@@ -43,7 +43,7 @@ describe('the recognizers', () => {
     expect([instanceOf(3), instanceOf(4)]).toEqual([instanceOf(2), instanceOf(1)]);
   });
 
-  it('serve whoever has said an utterance to its end before those who go on, of whom nothing is lost', async () => {
+  it('serves complete utterances first and loses nothing of ongoing ones', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [talker, caller] = [await fixture.open('live'), await fixture.open('live')];
@@ -51,15 +51,15 @@ describe('the recognizers', () => {
     talker.go(long, [1]);
     await engine.steps.first(({ type }) => type === 'write');
     caller.say([2]);
-    await caller.events.first(isTold);
+    await caller.events.first(isRecognised);
     talker.go(long, [3]);
     talker.end(long);
-    await talker.events.first(isTold);
+    await talker.events.first(isRecognised);
     expect(talker.outcomes).toEqual([[0, '1 3']]);
     expect(fixture.broken).toEqual([]);
   });
 
-  it('are taken from an utterance once at most: it then waits until it is due itself', async () => {
+  it('preempts an utterance at most once, until its turn comes', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [talker, caller] = [await fixture.open('live'), await fixture.open('live')];
@@ -74,27 +74,27 @@ describe('the recognizers', () => {
       talker.go(long, [4]);
     }
     talker.end(long);
-    await talker.events.first(isTold);
+    await talker.events.first(isRecognised);
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
     expect(talker.outcomes).toEqual([[0, '1 4 4']]);
   });
 
-  it('that hear whole utterances only are not held while somebody speaks, who does not lag for that', async () => {
+  it('holds no non-streaming recognizer during speech, without lag', async () => {
     const engine = createFakeEngine({ streams: false });
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [talker, caller] = [await fixture.open('live', { hypothesisEveryMs: 1 }), await fixture.open('live')];
     const long = talker.begin();
     for (let second = 0; second < 40; second++) talker.go(long, [], 1000);
     caller.say([2]);
-    await caller.events.first(isTold);
+    await caller.events.first(isRecognised);
     talker.go(long, [1]);
     talker.end(long);
-    await talker.events.first(isTold);
+    await talker.events.first(isRecognised);
     expect(engine.steps.all.filter(({ type }) => type === 'begin')).toHaveLength(2);
     expect(talker.kinds).toEqual(['utterance.recognised']);
   });
 
-  it('make room for another model when nobody has them, so that there are never too many', async () => {
+  it('replaces idle recognizers for another model within the limit', async () => {
     let mostAtOnce = 0;
     const script = ({ type }: FakeStep): Promise<void> | undefined => {
       if (type === 'load') mostAtOnce = Math.max(mostAtOnce, 1 + english.alive + hindi.alive);
@@ -113,10 +113,12 @@ describe('the recognizers', () => {
     expect([...a.outcomes, ...b.outcomes].map(([, outcome]) => outcome)).toEqual(['1', '1', '1', '1']);
   });
 
-  it('share a process, so that all who speak at once have hypotheses', async () => {
+  it('shares a process among concurrent speakers, so that all get hypotheses', async () => {
     const engine = createFakeEngine({ utterancesAtOnce: 4 });
     await using fixture = new DeskFixture([engine], { processes: 1 });
-    const speakers = await Promise.all(Array.from({ length: 4 }, () => fixture.open('live', { hypothesisEveryMs: 1 })));
+    const speakers = await Promise.all(
+      Array.from({ length: 4 }, () => fixture.open('live', { hypothesisEveryMs: 1 }, { isPromised: true })),
+    );
     const utterances = speakers.map((speaker, index) => {
       const utterance = speaker.begin();
       speaker.go(utterance, [index + 1]);
@@ -125,11 +127,11 @@ describe('the recognizers', () => {
     await Promise.all(speakers.map(({ events }) => events.first(({ type }) => type === 'utterance.hypothesis')));
     expect(engine.alive).toBe(1);
     for (const [index, speaker] of speakers.entries()) speaker.end(utterances[index]!);
-    await Promise.all(speakers.map(({ events }) => events.first(isTold)));
+    await Promise.all(speakers.map(({ events }) => events.first(isRecognised)));
     expect(speakers.flatMap(({ outcomes }) => outcomes)).toEqual(['1', '2', '3', '4'].map((text) => [0, text]));
   });
 
-  it.each([1, 2])('lose no utterance of four that share one when it dies, with %s at most', async (processes) => {
+  it.each([1, 2])('loses no utterance of a shared process that dies, with %s at most', async (processes) => {
     const engine = createFakeEngine({
       utterancesAtOnce: 4,
       script: ({ type, instance, words }) => {
@@ -137,7 +139,7 @@ describe('the recognizers', () => {
       },
     });
     await using fixture = new DeskFixture([engine], { processes });
-    const speakers = await Promise.all(Array.from({ length: 4 }, () => fixture.open('live')));
+    const speakers = await Promise.all(Array.from({ length: 4 }, () => fixture.open('live', {}, { isPromised: true })));
     const utterances = [];
     for (const [index, speaker] of speakers.entries()) {
       const utterance = speaker.begin();
@@ -163,7 +165,7 @@ describe('the recognizers', () => {
     expect(engines).toMatchObject([{ busy: 0 }]);
   });
 
-  it('are not shared with an utterance that broke one, so that it breaks no other twice', async () => {
+  it('isolates an utterance that broke a process, so that it breaks no other twice', async () => {
     const engine = createFakeEngine({
       utterancesAtOnce: 4,
       script: ({ type, words }) => {
@@ -179,12 +181,12 @@ describe('the recognizers', () => {
     await killer.events.first(({ type }) => type === 'utterance.unusable');
     victim.go(long, [2]);
     victim.end(long);
-    await victim.events.first(isTold);
+    await victim.events.first(isRecognised);
     expect(victim.outcomes).toEqual([[0, '1 2']]);
     expect(killer.outcomes).toEqual([[0, 'speech_end_no_result']]);
   });
 
-  it('leave the model that cannot be loaded to others, and tell the problem', async () => {
+  it('reports a model that does not load, and uses others', async () => {
     const damaged = createFakeEngine({
       engine: 'sherpa-onnx',
       model: 'damaged',
@@ -195,7 +197,7 @@ describe('the recognizers', () => {
     await using fixture = new DeskFixture([damaged, createFakeEngine()]);
     const speaker = await fixture.open('live');
     speaker.say([1]);
-    expect(await speaker.events.first(isTold)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
+    expect(await speaker.events.first(isRecognised)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
     speaker.say([2]);
     await speaker.events.count(2);
     expect(damaged.steps.all).toHaveLength(1);
@@ -203,7 +205,7 @@ describe('the recognizers', () => {
     expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toBe('tokens.txt is missing');
   });
 
-  it('are of no model that broke on all that was said, which leaves that to others for a while', async () => {
+  it('suspends a model that breaks on every utterance, and uses others', async () => {
     const broken = createFakeEngine({
       engine: 'sherpa-onnx',
       model: 'cut',
@@ -218,13 +220,13 @@ describe('the recognizers', () => {
       await speaker.events.count(index + 1);
     }
     expect(speaker.outcomes.map(([, outcome]) => outcome)).toEqual(['speech_end_no_result', '1', '2', '3']);
-    // Silence, twice for the first word, and once for the second.
+    // Two attempts for the first word and one for the second, apart from silence.
     expect(broken.steps.all.filter(({ type }) => type === 'finish')).toHaveLength(4);
     const { engines } = await fixture.desk.describe();
     expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toContain('cut is out of service');
   });
 
-  it('stay in service if they have ever understood anything, whatever breaks them', async () => {
+  it('keeps a model in service that ever recognised anything', async () => {
     const engine = createFakeEngine({
       engine: 'sherpa-onnx',
       script: ({ type, words }) => {
@@ -241,7 +243,7 @@ describe('the recognizers', () => {
     expect(speaker.outcomes.map(([, outcome]) => outcome)).toEqual(['1', nothing, nothing, '2']);
   });
 
-  it('are closed when nobody wants them for long', async () => {
+  it('closes recognizers after they were idle for long', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1, idleMs: 1 });
     const lease = await claimFrom(pool, engine);
@@ -253,7 +255,7 @@ describe('the recognizers', () => {
     expect(engine.alive).toBe(0);
   });
 
-  it('count as broken when they do not answer', async () => {
+  it('counts a recognizer as broken when it does not answer', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1, answerWithinMs: 1 });
     const lease = await claimFrom(pool, engine);
@@ -263,7 +265,7 @@ describe('the recognizers', () => {
     expect(engine.alive).toBe(0);
   });
 
-  it('do not count as broken when all is closed while they are in use', async () => {
+  it('counts no recognizer as broken when the pool closes', async () => {
     const engine = createFakeEngine();
     const broken: unknown[] = [];
     const pool = new RecognizerPool({ processes: 1, onBroken: (instance) => broken.push(instance) });
@@ -275,7 +277,7 @@ describe('the recognizers', () => {
     expect(engine.alive).toBe(0);
   });
 
-  it('are not kept for who does not wait any longer', async () => {
+  it('reserves no recognizer for an aborted request', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1 });
     const lease = await claimFrom(pool, engine);
@@ -289,7 +291,7 @@ describe('the recognizers', () => {
     await expect(claimFrom(pool, engine)).rejects.toMatchObject({ code: 'cancelled' });
   });
 
-  it('tell how fast they are', async () => {
+  it('reports the real-time factor', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1 });
     expect(pool.statusOf('pocketsphinx').realTimeFactor).toBeNull();

@@ -35,8 +35,8 @@ function route(capabilities: Capability[], options: Partial<RouteOptions> = {}):
   return found.candidates.map((candidate) => `${modelNameOf(candidate)} ${candidate.language}`);
 }
 
-describe('the router', () => {
-  it('asks what the operator installed before what comes along, and the native library before its WASM', () => {
+describe('recognizer router', () => {
+  it('prefers installed models to bundled ones, and the native library to WebAssembly', () => {
     expect(route([WASM, NATIVE, UPSTREAM, STREAMING])).toEqual([
       'sherpa-onnx/zipformer en',
       'openai/whisper-1 en',
@@ -45,22 +45,22 @@ describe('the router', () => {
     ]);
   });
 
-  it('asks the preferred engine first', () => {
+  it('prefers the configured engine', () => {
     expect(route([STREAMING, WASM, UPSTREAM], { preferred: 'pocketsphinx' })[0]).toBe('pocketsphinx/en-us en');
     expect(route([STREAMING, WASM, NATIVE], { preferred: 'pocketsphinx' })[0]).toBe('pocketsphinx-native/en-us en');
     expect(route([STREAMING, WASM, UPSTREAM], { preferred: 'openai' })[0]).toBe('openai/whisper-1 en');
   });
 
-  it('takes another engine when the preferred one does not know the language', () => {
+  it('uses another engine if the preferred one does not support the language', () => {
     expect(route([WASM, HINDI], { preferred: 'pocketsphinx', languages: ['hi'] })).toEqual(['sherpa-onnx/hindi hi']);
   });
 
-  it('takes a model that streams for what is live, and one that hears all at once for files', () => {
+  it('prefers streaming models for live audio and offline models for files', () => {
     expect(route([WHOLE, STREAMING])[0]).toBe('sherpa-onnx/zipformer en');
     expect(route([STREAMING, WHOLE], { isLive: false })[0]).toBe('sherpa-onnx/parakeet en');
   });
 
-  it('takes the model of one language before one of many', () => {
+  it('prefers a monolingual model', () => {
     expect(route([MANY, HINDI], { languages: ['hi'], isLive: false, preferred: 'sherpa-onnx' })).toEqual([
       'sherpa-onnx/whisper hi',
       'sherpa-onnx/hindi hi',
@@ -69,12 +69,12 @@ describe('the router', () => {
     expect(route([MANY, hindi], { languages: ['hi'], isLive: false })[0]).toBe('sherpa-onnx/hindi hi');
   });
 
-  it('lets who can find out the language do so among those asked for', () => {
+  it('lets a model detect the language among the requested ones', () => {
     expect(route([WASM, HINDI, MANY], { languages: ['hi', 'en'] })).toEqual(['sherpa-onnx/whisper null']);
     expect(route([WASM, MANY], { languages: null })).toEqual(['sherpa-onnx/whisper null']);
   });
 
-  it('takes any language for that of the model when nobody can find out, English first', () => {
+  it('assumes the language of the model if none can detect it, English first', () => {
     expect(route([HINDI, WASM, STREAMING], { languages: null })).toEqual([
       'sherpa-onnx/zipformer en',
       'pocketsphinx/en-us en',
@@ -82,7 +82,7 @@ describe('the router', () => {
     expect(route([HINDI], { languages: null })).toEqual(['sherpa-onnx/hindi hi']);
   });
 
-  it('says what is missing for a language, and what is there', () => {
+  it('reports what is missing for a language, and the available ones', () => {
     expect(route([WASM], { languages: ['vi'] })).toBe(
       'No engine that understands Vietnamese (vi) is installed. sherpa-onnx would, with a model such as ' +
         'sherpa-onnx-zipformer-vi-2025-04-20 (tandem models fetch sherpa-onnx-zipformer-vi-2025-04-20); so would an ' +

@@ -1,7 +1,7 @@
 import type { AvailableEngines, EngineSettings } from '../../../speech/engines/available-engines.ts';
 import { crash, createFakeEngine, type FakeStep } from '../fake-engine.ts';
 
-/** Engines for a speech thread, in which certain words do harm, the second only once. */
+/** Engines for a speech thread. Certain words kill it, the second one only once. */
 export const DEADLY_WORD = 666;
 export const CRASHING_WORD = 667;
 

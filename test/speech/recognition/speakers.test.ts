@@ -16,16 +16,16 @@ function utteranceOf(samples: Int16Array): Utterance {
   return utterance;
 }
 
-describe('speakers told apart by voice', () => {
-  it('are labelled as they speak in a live stream', async () => {
+describe('diarised streams', () => {
+  it('label words immediately if live', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live', { diarization: BY_VOICE });
     speaker.say([1, 2]);
-    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
-    expect(told).toMatchObject({ recognition: { words: [{ speaker: 'speaker_1' }, { speaker: 'speaker_1' }] } });
+    const event = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(event).toMatchObject({ recognition: { words: [{ speaker: 'speaker_1' }, { speaker: 'speaker_1' }] } });
   });
 
-  it('are labelled at the end of a batch, when all of it was heard', async () => {
+  it('label words at the end of a batch', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('batch', { diarization: BY_VOICE });
     speaker.say([1]);
@@ -40,7 +40,7 @@ describe('speakers told apart by voice', () => {
     ]);
   });
 
-  it('are still labelled when the model that compares voices breaks', async () => {
+  it('still label words when the embedding model breaks', async () => {
     let asked = 0;
     const embed = async (): Promise<never> => {
       asked += 1;

@@ -12,11 +12,9 @@ import type { RecognitionSettings } from '../../../speech/speech-recognition.ts'
 import { Arrivals } from '../arrivals.ts';
 import { spoken } from '../fake-engine.ts';
 
-/** What somebody says to an open stream, and what that hears back. */
 export class Speaker {
   readonly events = new Arrivals<RecognitionEvent>();
   readonly credits = new Arrivals<SamplesTaken>();
-  /** Resolves when the other end of the port was closed. */
   readonly closed: Promise<void>;
   readonly #port: MessagePort;
   #utterances = 0;
@@ -30,7 +28,6 @@ export class Speaker {
     port.on('close', () => closed.resolve());
   }
 
-  /** Says words and ends the utterance. */
   say(words: readonly number[], durationMs = 400): number {
     const utteranceId = this.begin();
     this.go(utteranceId, words, durationMs);
@@ -49,6 +46,10 @@ export class Speaker {
     this.post({ type: 'utterance.audio', utteranceId, samples: spoken(words, durationMs) });
   }
 
+  pause(utteranceId: number): void {
+    this.post({ type: 'utterance.pause', utteranceId });
+  }
+
   end(utteranceId: number, summary: Partial<UtteranceSummary> = {}): void {
     this.post({ type: 'utterance.end', utteranceId, summary: this.#summary(summary), pauseMs: 0 });
   }
@@ -62,7 +63,6 @@ export class Speaker {
     this.post({ type: 'stream.end' });
   }
 
-  /** Leaves without a word. */
   vanish(): void {
     this.#port.close();
   }
@@ -71,7 +71,7 @@ export class Speaker {
     this.#port.postMessage(message);
   }
 
-  /** Texts that were told as recognised, or why there is none, by utterance. */
+  /** Text, or the reason for its absence, by utterance. */
   get outcomes(): [utteranceId: number, outcome: string][] {
     return this.events.all.flatMap((event) => {
       if (event.type === 'utterance.recognised') return [[event.utteranceId, event.recognition.text]];
@@ -88,7 +88,7 @@ export class Speaker {
   }
 }
 
-/** Streams on a desk without a thread around it. */
+/** Streams on a recognition desk in this thread. */
 export class DeskFixture {
   readonly desk: RecognitionDesk;
   readonly broken: { model: string; detail: string }[] = [];
@@ -105,17 +105,27 @@ export class DeskFixture {
     });
   }
 
-  async open(mode: 'live' | 'batch', settings: Partial<RecognitionSettings> = {}): Promise<Speaker & { key: number }> {
+  async open(
+    mode: 'live' | 'batch',
+    settings: Partial<RecognitionSettings> = {},
+    { isPromised = false } = {},
+  ): Promise<Speaker & { key: number }> {
     const { port1, port2 } = new MessageChannel();
     const key = this.#speakers.size;
     const speaker = Object.assign(new Speaker(port1), { key });
     this.#speakers.set(key, speaker);
     const defaults = { languages: null, keywords: [], hypothesisEveryMs: null, diarization: null };
-    await this.desk.open({ streamKey: key, mode, settings: { ...defaults, ...settings }, utterances: port2 });
+    await this.desk.open({
+      streamKey: key,
+      mode,
+      isPromised,
+      settings: { ...defaults, ...settings },
+      utterances: port2,
+    });
     return speaker;
   }
 
-  /** Resolves when all that was said so far has arrived at the desk. */
+  /** Resolves when the desk has received everything sent so far. */
   async received(): Promise<void> {
     // Ports of one thread are emptied in the same turn of its loop.
     const { port1, port2 } = new MessageChannel();

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { inStreamTime } from '../../../speech/recognition/conclude-utterance.ts';
 import { Utterance } from '../../../speech/recognition/utterance.ts';
 
-it('keeps words in order and inside the utterance, whatever times an engine gives them', () => {
+it('keeps words in order and inside the utterance for any engine times', () => {
   const utterance = new Utterance({ utteranceId: 1, channel: 0, startMs: 5000 });
   utterance.append(new Int16Array(16_000));
   const times = [

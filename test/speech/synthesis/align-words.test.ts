@@ -7,8 +7,8 @@ import * as fc from '../../properties.ts';
 const words = (text: string): ScriptWord[] =>
   text.split(' ').map((written) => ({ written, spoken: written, phonemes: null }));
 
-describe('times of words', () => {
-  it('are those of the marks where the engine gave some', () => {
+describe('synthesis word times', () => {
+  it('follow the marks of the engine', () => {
     const aligned = alignWords({
       words: words('one two three'),
       marks: [
@@ -26,7 +26,7 @@ describe('times of words', () => {
     ]);
   });
 
-  it('begin with the sound next to a mark, and end with the last sound before the next word', () => {
+  it('start with the sound next to a mark and end with the last sound before the next word', () => {
     const aligned = alignWords({
       words: words('one two three'),
       marks: [
@@ -48,7 +48,7 @@ describe('times of words', () => {
     ]);
   });
 
-  it('are shared out by length, and begin with sounds, where the engine gave no marks', () => {
+  it('divide the sounds by word length without marks', () => {
     const aligned = alignWords({
       words: words('a, elephants, go'),
       marks: [],
@@ -66,7 +66,7 @@ describe('times of words', () => {
     ]);
   });
 
-  it('leave no length to what is not said, in front of all and in between', () => {
+  it('give unspoken words no duration, in any position', () => {
     const aligned = alignWords({
       words: [{ written: '-', spoken: '', phonemes: null }, ...words('yes - no')],
       marks: [
@@ -87,7 +87,7 @@ describe('times of words', () => {
     ]);
   });
 
-  it('pass over a mark that is out of order, and keep the others', () => {
+  it('ignore marks that are out of order', () => {
     const aligned = alignWords({
       words: words('pay $ 12 now please'),
       marks: [
@@ -103,7 +103,7 @@ describe('times of words', () => {
     expect(aligned.map(({ startMs }) => startMs)).toEqual([0, expect.any(Number), 300, 1000, 1300]);
   });
 
-  it('are complete, in order and inside the clause, whatever the engine says', () => {
+  it('stay complete, ordered and inside the clause for any marks', () => {
     const word = fc.record({
       written: fc.string({ minLength: 1, maxLength: 8, unit: 'binary' }),
       spoken: fc.oneof(
@@ -146,8 +146,8 @@ describe('times of words', () => {
   });
 });
 
-describe('sounds', () => {
-  it('are found where they begin and end, however the samples are cut', () => {
+describe('sound detector', () => {
+  it('finds start and end of sounds for any block size', () => {
     fc.assert(
       fc.property(fc.constantFrom(8000, 16_000, 22_050, 24_000), fc.integer({ min: 1, max: 3000 }), (rate, cut) => {
         const samples = new Int16Array(rate);
@@ -175,7 +175,7 @@ describe('sounds', () => {
     );
   });
 
-  it('are none in silence', () => {
+  it('finds nothing in silence', () => {
     const detector = new SoundDetector(8000);
     detector.add(new Int16Array(8000).fill(2));
     expect(detector.sounds()).toEqual([]);

@@ -29,24 +29,24 @@ const deliver = ({
     controlsPitch,
   });
 
-describe('a delivery', () => {
+describe('speaking style of a request', () => {
   it.each([
-    ['the usual pace', {}, null, 137],
-    ["the voice's own", {}, 150, 150],
-    ['that of the request before it', { wordsPerMinute: 200 }, 150, 200],
-    ['twice as fast', { speed: 2 }, 150, 300],
-  ])('has %s', (_name, style, wordsPerMinute, expected) => {
+    ['the default speed', {}, null, 137],
+    ['the speed of the voice', {}, 150, 150],
+    ['the requested speed in words per minute', { wordsPerMinute: 200 }, 150, 200],
+    ['the requested factor', { speed: 2 }, 150, 300],
+  ])('uses %s', (_name, style, wordsPerMinute, expected) => {
     const recipe = { ...RECIPE, own: OWN, character: { ...PLAIN_CHARACTER, wordsPerMinute } };
     expect(deliver({ style: style as SpeakingStyle, recipe }).engine.speed).toBeCloseTo(expected / 160, 6);
   });
 
-  it('takes the rate of SSML as a factor, and a voice that nobody measured for one of the nominal pace', () => {
+  it('scales the rate of SSML, and assumes the nominal speed for an unmeasured voice', () => {
     expect(deliver({ prosody: { ...NEUTRAL_PROSODY, rate: 0.5 } }).engine.speed).toBeCloseTo(137 / 160 / 2, 6);
     expect(deliver({ recipe: { ...RECIPE, own: null } }).engine.speed).toBeCloseTo(137 / 175, 6);
     expect(deliver({ style: { speed: 2, wordsPerMinute: 5000 } as SpeakingStyle }).engine.speed).toBe(5);
   });
 
-  it('moves the pitch less the more stable it is to be, and by itself at 50', () => {
+  it('reduces pitch movement with stability, and keeps it at 50', () => {
     const ranges = [0, 25, 50, 75, 100].map(
       (stability) => deliver({ style: { stability } as SpeakingStyle }).engine.pitchRange,
     );
@@ -56,7 +56,7 @@ describe('a delivery', () => {
     expect(ranges).toEqual(ranges.toSorted((a, b) => b - a));
   });
 
-  it('leaves pitch to the engine that can, else to the effects', () => {
+  it('lets the engine change the pitch if it can, otherwise the effects', () => {
     const prosody = { ...NEUTRAL_PROSODY, pitchSemitones: 3 };
     expect(deliver({ prosody })).toMatchObject({
       engine: { pitchSemitones: 3 },
@@ -68,7 +68,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('goes so much of the way to the sound of the voice as it is to be like it, by 12 dB at most', () => {
+  it('equalises towards the target spectrum in proportion to similarity, by 12 dB at most', () => {
     const spectrumDb = FLAT.map((_, band) => (band === 3 ? 8 : band === 4 ? 40 : 0));
     const recipe = { ...RECIPE, own: OWN, character: { ...PLAIN_CHARACTER, spectrumDb } };
     const { equaliserDb } = deliver({ recipe, style: { similarity: 50 } as SpeakingStyle }).effects;
@@ -76,7 +76,7 @@ describe('a delivery', () => {
     expect(deliver({ recipe, style: { similarity: 0 } as SpeakingStyle }).effects.equaliserDb).toEqual(FLAT);
   });
 
-  it('brings all voices to one level when it enhances, and else changes only what was asked for', () => {
+  it('normalises levels with enhancement, and otherwise applies requested changes only', () => {
     const character = { ...PLAIN_CHARACTER, levelDb: 2 };
     const prosody = { ...NEUTRAL_PROSODY, volumeDb: -6 };
     const recipe = { ...RECIPE, own: OWN, character };
@@ -86,7 +86,7 @@ describe('a delivery', () => {
     expect(deliver({ prosody: silent }).effects.gainDb).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  it('does not make a voice louder or softer by making it sound like another', () => {
+  it('keeps the level when it equalises', () => {
     const spectrumDb = FLAT.map(() => 6);
     const recipe = { ...RECIPE, own: OWN, character: { ...PLAIN_CHARACTER, spectrumDb } };
     const style = { similarity: 100, enhance: false } as SpeakingStyle;

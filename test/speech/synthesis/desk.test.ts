@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { SpokenPart } from '../../../speech/speech-synthesis.ts';
 import { SynthesisDesk } from '../../../speech/synthesis/synthesis-desk.ts';
 import { SynthesizerError } from '../../../speech/synthesizer.ts';
-import { crash, createFakeEngine, type FakeEngineOptions, heardIn } from './fake-engine.ts';
+import { crash, createFakeEngine, decodeWords, type FakeEngineOptions } from './fake-engine.ts';
 import { clause, RECIPE, request, samplesOf } from './said.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -39,26 +39,26 @@ function speaking({
     for (let part = await desk.next(key); part !== null; part = await desk.next(key)) parts.push(part);
     return parts;
   };
-  const hear = async (text: string): Promise<number[]> => heardIn(samplesOf(await rest(open(request(text)))));
-  return { desk, engine, open, rest, hear, broken };
+  const render = async (text: string): Promise<number[]> => decodeWords(samplesOf(await rest(open(request(text)))));
+  return { desk, engine, open, rest, render, broken };
 }
 
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('a text', () => {
-  it('is handed on from the first block of its first clause', async () => {
+describe('synthesis of a text', () => {
+  it('delivers the first block before the first clause is complete', async () => {
     const held = Promise.withResolvers<void>();
     const { desk, open, rest } = speaking({ script: ({ word }) => (word === 'w2' ? held.promise : undefined) });
     const key = open(request('w1 w2 | w3'));
     const first = await desk.next(key);
     expect(first!.audio.length).toBeGreaterThan(0);
     held.resolve();
-    expect(heardIn(samplesOf([first!, ...(await rest(key))]))).toEqual([1, 2, 3]);
+    expect(decodeWords(samplesOf([first!, ...(await rest(key))]))).toEqual([1, 2, 3]);
   });
 
-  it('is made one clause ahead of its listener and no further', async () => {
+  it('stays one clause ahead of its reader', async () => {
     const { desk, open, engine } = speaking({ processes: 1 });
     const key = open(request('w1 | w2 | w3 | w4'));
     await settled();
@@ -68,7 +68,7 @@ describe('a text', () => {
     expect(engine.asked).toEqual(['w1', 'w2']);
   });
 
-  it('comes in parts of 16 kB at most, the times of its words inside what was handed on', async () => {
+  it('delivers chunks of at most 16 kB with their word times', async () => {
     const { open, rest } = speaking();
     const text = Array.from({ length: 60 }, (_, index) => `w${index}`).join(' ');
     const parts = await rest(open(request(text, { format: { encoding: 'LINEAR16', sampleRateHz: 48_000 } })));
@@ -84,7 +84,7 @@ describe('a text', () => {
     expect(parts.flatMap(({ words }) => words)).toHaveLength(60);
   });
 
-  it('has its pauses as silence, and its words after them', async () => {
+  it('renders pauses as silence and shifts later words', async () => {
     const { open, rest } = speaking();
     const clauses = [{ ...clause('w1'), pauseAfterMs: 250 }, { ...clause(''), pauseAfterMs: 50 }, clause('w2')];
     const parts = await rest(open(request('', { script: { clauses, characters: 4 } })));
@@ -94,122 +94,122 @@ describe('a text', () => {
     expect(parts.flatMap(({ words }) => words).map(({ startMs }) => startMs)).toEqual([0, 400]);
   });
 
-  it('goes on in a new instance when one dies, and loses nothing of what was heard or not', async () => {
-    const heard = Promise.withResolvers<void>();
+  it('restarts a dead instance without losing or repeating audio', async () => {
+    const delivered = Promise.withResolvers<void>();
     let deaths = 0;
     const { desk, open, rest, engine, broken } = speaking({
       async script({ word }) {
         if (word !== 'w3' || deaths++ > 0) return;
-        await heard.promise;
+        await delivered.promise;
         crash();
       },
     });
     const key = open(request('w1 w2 w3 w4'));
     const first = await desk.next(key);
-    heard.resolve();
+    delivered.resolve();
     const parts = [first!, ...(await rest(key))];
-    expect(heardIn(samplesOf(parts))).toEqual([1, 2, 3, 4]);
+    expect(decodeWords(samplesOf(parts))).toEqual([1, 2, 3, 4]);
     expect(parts.flatMap(({ words }) => words).map(({ startMs }) => startMs)).toEqual([0, 100, 200, 300]);
     expect({ started: engine.started.length, broken }).toEqual({ started: 2, broken: ['as the script says'] });
   });
 
-  it('fails when the second instance dies of it too', async () => {
-    const { hear, engine } = speaking({ script: ({ word }) => (word === 'w2' ? crash() : undefined) });
-    await expect(hear('w1 w2')).rejects.toMatchObject({ code: 'crashed' });
+  it('fails when a second instance dies', async () => {
+    const { render, engine } = speaking({ script: ({ word }) => (word === 'w2' ? crash() : undefined) });
+    await expect(render('w1 w2')).rejects.toMatchObject({ code: 'crashed' });
     expect(engine.started).toHaveLength(2);
   });
 
-  it('is spoken in parts where a clause takes the engine too long', async () => {
-    const { hear } = speaking({
+  it('splits a clause that takes the engine too long', async () => {
+    const { render } = speaking({
       script: ({ clause: asked }) => {
         if (asked.words.length > 2) throw new SynthesizerError('too_long', 'minutes');
       },
     });
-    expect(await hear('w1 w2 w3 w4 w5')).toEqual([1, 2, 3, 4, 5]);
+    expect(await render('w1 w2 w3 w4 w5')).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it('goes on with the word that was cut off where what takes too long was heard already', async () => {
-    const heard = Promise.withResolvers<void>();
+  it('continues at the interrupted word if a clause takes too long after some audio', async () => {
+    const delivered = Promise.withResolvers<void>();
     const { desk, open, rest, broken } = speaking({
       async script({ word, clause: asked }) {
         if (asked.words.length < 4 || asked.words[2]!.spoken !== word) return;
-        await heard.promise;
+        await delivered.promise;
         throw new SynthesizerError('too_long', 'minutes');
       },
     });
     const key = open(request('w1 w2 w3 w4 w5'));
     const first = await desk.next(key);
-    heard.resolve();
+    delivered.resolve();
     const parts = [first!, ...(await rest(key))];
-    expect(heardIn(samplesOf(parts))).toEqual([1, 2, 2, 3, 3, 4, 5]);
+    expect(decodeWords(samplesOf(parts))).toEqual([1, 2, 2, 3, 3, 4, 5]);
     expect(parts.flatMap(({ words }) => words).map(({ word }) => word)).toEqual(['w1', 'w2', 'w3', 'w4', 'w5']);
     expect(broken).toEqual([]);
   });
 
-  it('fails where it cannot go on after what took too long', async () => {
-    const heard = Promise.withResolvers<void>();
+  it('fails if it cannot continue after such an interruption', async () => {
+    const delivered = Promise.withResolvers<void>();
     const { desk, open, rest } = speaking({
       async script({ word }) {
         if (word !== 'w2') return;
-        await heard.promise;
+        await delivered.promise;
         throw new SynthesizerError('too_long', 'minutes');
       },
     });
     const key = open(request('w1 w2'));
     await desk.next(key);
-    heard.resolve();
+    delivered.resolve();
     await expect(rest(key)).rejects.toMatchObject({ code: 'too_long' });
   });
 
-  it('keeps the instance when a voice is unknown', async () => {
-    const { hear, engine } = speaking({
+  it('keeps the instance after an unknown voice', async () => {
+    const { render, engine } = speaking({
       processes: 1,
       script: ({ word }) => {
         if (word === 'w9') throw new SynthesizerError('unknown_voice', 'no');
       },
     });
-    await expect(hear('w9')).rejects.toMatchObject({ code: 'unknown_voice' });
-    await hear('w1');
+    await expect(render('w9')).rejects.toMatchObject({ code: 'unknown_voice' });
+    await render('w1');
     expect(engine.started).toHaveLength(1);
   });
 
-  it('that is left frees its instance for others', async () => {
-    const { desk, open, hear, engine } = speaking({ processes: 1 });
+  it('frees the instance when closed', async () => {
+    const { desk, open, render, engine } = speaking({ processes: 1 });
     const key = open(request(Array.from({ length: 1000 }, (_, index) => `w${index}`).join(' ')));
     await desk.next(key);
     desk.close(key);
-    expect(await hear('w5')).toEqual([5]);
+    expect(await render('w5')).toEqual([5]);
     expect(engine.started).toHaveLength(1);
     await expect(desk.next(key)).rejects.toMatchObject({ code: 'crashed' });
   });
 
-  it('that is left keeps its instance while that goes on with it, so that no queue builds up there', async () => {
+  it('keeps the instance after a close until the engine is idle, so that no queue builds up', async () => {
     const over = Promise.withResolvers<void>();
-    const { desk, open, hear, engine } = speaking({ processes: 1, idle: () => over.promise });
+    const { desk, open, render, engine } = speaking({ processes: 1, idle: () => over.promise });
     const left = open(request(Array.from({ length: 1000 }, (_, index) => `w${index}`).join(' ')));
     await desk.next(left);
     for (const text of ['w1', 'w2', 'w3']) {
       desk.close(left);
       desk.close(open(request(text)));
     }
-    const heard = hear('w5');
+    const rendered = render('w5');
     await settled();
     expect(engine.asked).toHaveLength(1);
     over.resolve();
-    expect(await heard).toEqual([5]);
+    expect(await rendered).toEqual([5]);
     expect(engine.asked).toHaveLength(2);
   });
 });
 
-describe('many texts', () => {
-  it('share so many instances as there may be, and all advance', async () => {
-    const { hear, engine } = speaking({ processes: 2 });
-    await Promise.all(Array.from({ length: 20 }, () => hear('w1 | w2 | w3')));
+describe('synthesis of many texts', () => {
+  it('shares a limited number of instances, and all texts advance', async () => {
+    const { render, engine } = speaking({ processes: 2 });
+    await Promise.all(Array.from({ length: 20 }, () => render('w1 | w2 | w3')));
     expect({ most: engine.mostRunning, started: engine.started.length }).toEqual({ most: 2, started: 2 });
     expect(engine.asked.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 'w1'));
   });
 
-  it('of two models take turns in one process, without loading one for every clause', async () => {
+  it('alternates two models in one process without reloading for every clause', async () => {
     const { open, rest, engine } = speaking({ processes: 1 });
     const other = { ...RECIPE, model: 'n' };
     const keys = [
@@ -218,7 +218,7 @@ describe('many texts', () => {
       open(request('w5|w6')),
     ];
     const all = await Promise.all(keys.map((key) => rest(key)));
-    expect(all.map((parts) => heardIn(samplesOf(parts)))).toEqual([
+    expect(all.map((parts) => decodeWords(samplesOf(parts)))).toEqual([
       [1, 2, 3, 4],
       [1, 2, 3, 4],
       [5, 6],
@@ -228,14 +228,14 @@ describe('many texts', () => {
   });
 });
 
-describe('what was spoken before', () => {
+describe('synthesis cache', () => {
   async function folderOf(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'speech-cache-'));
     cleanUps.push(() => rm(folder, { recursive: true, force: true }));
     return join(folder, 'speech');
   }
 
-  it('costs no instance, also after a restart', async () => {
+  it('saves an instance, even after a restart', async () => {
     const folder = await folderOf();
     const one = speaking({ folder, mostBytes: 1e6 });
     const parts = await one.rest(one.open(request('w1 w2 | w3')));
@@ -250,17 +250,17 @@ describe('what was spoken before', () => {
     expect((await stat(join(folder, file!))).mode & 0o777).toBe(0o600);
   });
 
-  it('is forgotten, the least recently used first, when there is too much of it', async () => {
+  it('evicts the least recently used entry when full', async () => {
     const folder = await folderOf();
-    // Each word takes 1600 bytes and a head.
-    const { desk, hear } = speaking({ folder, mostBytes: 5500 });
-    for (const text of ['w1', 'w2', 'w3', 'w4', 'w5']) await hear(text);
+    // Each word takes 1600 bytes plus a header.
+    const { desk, render } = speaking({ folder, mostBytes: 5500 });
+    for (const text of ['w1', 'w2', 'w3', 'w4', 'w5']) await render(text);
     await desk.drain();
     expect(await readdir(folder)).toHaveLength(3);
     const again = speaking({ folder, mostBytes: 5500 });
-    await again.hear('w5');
+    await again.render('w5');
     expect(again.engine.asked).toEqual([]);
-    await again.hear('w1');
+    await again.render('w1');
     expect(again.engine.asked).toEqual(['w1']);
   });
 
@@ -268,46 +268,46 @@ describe('what was spoken before', () => {
     ['cut off', (path: string) => truncate(path, 700)],
     ['overwritten', (path: string) => writeFile(path, Buffer.alloc(2000, 7))],
     ['empty', (path: string) => truncate(path, 0)],
-  ])('is spoken anew when its file is %s', async (_how, damage) => {
+  ])('replaces an entry whose file is %s', async (_how, damage) => {
     const folder = await folderOf();
     const one = speaking({ folder, mostBytes: 1e6 });
-    await one.hear('w7');
+    await one.render('w7');
     await one.desk.drain();
     const [file] = await readdir(folder);
     await damage(join(folder, file!));
     const two = speaking({ folder, mostBytes: 1e6 });
-    expect(await two.hear('w7')).toEqual([7]);
+    expect(await two.render('w7')).toEqual([7]);
     expect(two.engine.asked).toEqual(['w7']);
   });
 
-  it('leaves to others in the folder what they are just writing, and clears away what nobody finished', async () => {
+  it('keeps files that others are writing and removes abandoned ones', async () => {
     const folder = await folderOf();
     await mkdir(folder);
     const [fresh, old] = ['a', 'b'].map((digit) => `${digit.repeat(64)}.${digit.repeat(16)}.tmp`) as [string, string];
     for (const name of [fresh, old]) await writeFile(join(folder, name), 'half');
     await utimes(join(folder, old), 0, 0);
-    const { desk, hear } = speaking({ folder, mostBytes: 1e6 });
-    await hear('w1');
+    const { desk, render } = speaking({ folder, mostBytes: 1e6 });
+    await render('w1');
     await desk.drain();
     expect(await readdir(folder)).toContain(fresh);
     expect(await readdir(folder)).not.toContain(old);
   });
 
-  it('is not said again by another server that has a model of the same name', async () => {
+  it('separates servers that have a model of the same name', async () => {
     const folder = await folderOf();
     for (const source of ['http://one/v1', 'http://other/v1']) {
-      const { desk, hear, engine } = speaking({ folder, mostBytes: 1e6, source });
-      expect(await hear('w1')).toEqual([1]);
+      const { desk, render, engine } = speaking({ folder, mostBytes: 1e6, source });
+      expect(await render('w1')).toEqual([1]);
       expect(engine.asked).toEqual(['w1']);
       await desk.drain();
     }
   });
 
-  it('is not kept where nothing can be written, and speech goes on', async () => {
+  it('stays unused if the folder is not writable', async () => {
     const folder = await folderOf();
     await writeFile(folder, 'no folder');
-    const { hear } = speaking({ folder, mostBytes: 1e6 });
-    expect(await hear('w1')).toEqual([1]);
-    expect(await hear('w1')).toEqual([1]);
+    const { render } = speaking({ folder, mostBytes: 1e6 });
+    expect(await render('w1')).toEqual([1]);
+    expect(await render('w1')).toEqual([1]);
   });
 });

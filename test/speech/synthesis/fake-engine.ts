@@ -7,41 +7,38 @@ import {
   SynthesizerError,
 } from '../../../speech/synthesizer.ts';
 
-/** At which the fake speaks: each word takes 100 ms, of which the last 20 are silent. */
+/** Sample rate; each word takes 100 ms and ends with 20 ms of silence. */
 export const FAKE_RATE_HZ = 8000;
 export const WORD_SAMPLES = 800;
 const SOUND_SAMPLES = 640;
 
 export interface FakeEngineOptions {
   name?: SynthesisEngineName;
-  /** `SynthesisEngine.source`. */
   source?: string;
   maxInstances?: number;
-  /** Called before each word; may wait, or throw. */
+  /** Called before each word; may wait or throw. */
   script?: (step: FakeStep) => void | Promise<void>;
   onStart?: (model: string) => void | Promise<void>;
-  /** `Synthesizer.idle`. */
   idle?: () => Promise<void>;
 }
 
 export interface FakeStep {
-  /** Counted from 1, in the order of starting. */
+  /** Counted from 1, in starting order. */
   instance: number;
   word: string;
   clause: Clause;
 }
 
 export interface FakeEngine extends SynthesisEngine {
-  /** Clauses by their words, in the order in which they were begun. */
+  /** Clauses by their words, in starting order. */
   asked: string[];
-  /** Models of the instances that were started. */
   started: string[];
   running: Set<number>;
   mostRunning: number;
   closed: number;
 }
 
-/** An engine whose words all sound alike, but for how loud they are: by the number in them. */
+/** An engine that encodes the number in a word as loudness. */
 export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const engine: FakeEngine = {
     name: options.name ?? 'espeak-ng',
@@ -105,11 +102,10 @@ function soundOf(word: string): Int16Array<ArrayBuffer> {
   return samples;
 }
 
-/** What was said: the loudness of each word in the samples. */
-export function heardIn(samples: Int16Array): number[] {
-  const heard: number[] = [];
+export function decodeWords(samples: Int16Array): number[] {
+  const words: number[] = [];
   for (let start = 0; start < samples.length; start += WORD_SAMPLES) {
-    heard.push(Math.round(Math.abs(samples[start + 300]!) / 1000) - 1);
+    words.push(Math.round(Math.abs(samples[start + 300]!) / 1000) - 1);
   }
-  return heard;
+  return words;
 }

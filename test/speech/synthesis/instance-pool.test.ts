@@ -35,8 +35,8 @@ afterEach(() => {
 const lease = (pool: InstancePool, isFirst = false): ReturnType<InstancePool['lease']> =>
   pool.lease({ engine, model: 'm', isFresh: false, isFirst, signal: NEVER });
 
-describe('instances of engines', () => {
-  it('are closed when nobody wants them for a while, but for the last', async () => {
+describe('instance pool', () => {
+  it('closes idle instances except the last', async () => {
     const pool = new InstancePool({ processes: 3, idleMs: 1000 });
     const leases = await Promise.all([lease(pool), lease(pool), lease(pool)]);
     expect(running).toBe(3);
@@ -53,7 +53,7 @@ describe('instances of engines', () => {
     expect(running).toBe(0);
   });
 
-  it('go to beginnings of texts before what was asked for earlier', async () => {
+  it('serves starting texts before earlier requests', async () => {
     const pool = new InstancePool({ processes: 1 });
     const first = await lease(pool);
     const served: string[] = [];
@@ -72,7 +72,7 @@ describe('instances of engines', () => {
     await pool.close();
   });
 
-  it('go to the middle of a text, too, however many texts begin', async () => {
+  it('also serves continued texts however many start', async () => {
     const pool = new InstancePool({ processes: 1 });
     const first = await lease(pool);
     let isServed = false;
@@ -83,7 +83,7 @@ describe('instances of engines', () => {
     const beginning = async (): Promise<void> => {
       const each = await lease(pool, true);
       await vi.advanceTimersByTimeAsync(500);
-      // The next one begins before this one is spoken.
+      // The next request arrives before this one is served.
       if (!isServed) beginning().catch(() => {});
       each.giveBack({ broken: null });
     };
@@ -94,7 +94,7 @@ describe('instances of engines', () => {
     await pool.close();
   });
 
-  it('that was left over is closed when nobody wants it and another one is there', async () => {
+  it('closes the last instance when idle and another one exists', async () => {
     const pool = new InstancePool({ processes: 2, idleMs: 1000 });
     (await lease(pool)).giveBack({ broken: null });
     await vi.advanceTimersByTimeAsync(5000);
@@ -106,7 +106,7 @@ describe('instances of engines', () => {
     await pool.close();
   });
 
-  it('are not all closed where closing one takes long', async () => {
+  it('keeps the last one even when closing takes long', async () => {
     const closed = Promise.withResolvers<void>();
     const slow: SynthesisEngine = {
       ...engine,
@@ -118,7 +118,7 @@ describe('instances of engines', () => {
     await vi.advanceTimersByTimeAsync(1000);
     closed.resolve();
     (await leaseSlow()).giveBack({ broken: null });
-    // Of those that were started one is still there.
+    // One of the started instances remains.
     expect(running).toBe(2);
     await pool.close();
   });

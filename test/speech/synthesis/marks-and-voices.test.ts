@@ -7,8 +7,6 @@ import type { SpokenWord } from '../../../speech/synthesizer.ts';
 import { readScript } from '../../../speech/text/read-script.ts';
 import { PLAIN_CHARACTER, USUAL_STYLE, type VoiceRecipe } from '../../../speech/voices/voice-recipe.ts';
 
-/** Marks and changes of the voice through the whole of synthesis, with eSpeak NG. */
-
 let synthesis: SpeechSynthesis;
 
 beforeAll(async () => {
@@ -53,7 +51,6 @@ async function speak(ssml: string, voices: readonly VoiceRecipe[] = []) {
   return { audio: Buffer.concat(audio), words, marks, durationMs };
 }
 
-/** Root mean square of the samples between two times. */
 function levelOf(audio: Buffer, fromMs: number, toMs: number): number {
   let energy = 0;
   const [from, to] = [Math.round(fromMs * 16), Math.round(toMs * 16)];
@@ -63,8 +60,8 @@ function levelOf(audio: Buffer, fromMs: number, toMs: number): number {
 
 const ofWord = (words: readonly SpokenWord[], word: string) => words.find((each) => each.word === word)!;
 
-describe('marks in speech', () => {
-  it('have the times of the words that follow them, and at the end of the last one', async () => {
+describe('marks in synthesised speech', () => {
+  it('carry the time of the next word, or the end of the last one', async () => {
     const { words, marks, durationMs } = await speak(
       '<mark name="start"/>Hello there. <prosody rate="slow">Slow <mark name="slow"/>words</prosody> follow<mark name="end"/>.',
     );
@@ -90,10 +87,10 @@ describe('marks in speech', () => {
     expect(last).toBeCloseTo(audio.length / 32, 0);
   });
 
-  it('change no time', async () => {
+  it('leave the timing unchanged', async () => {
     const marked = await speak('One <mark name="a"/>two, <mark name="b"/>three. Four<mark name="c"/>.');
     const plain = await speak('One two, three. Four.');
-    // eSpeak NG itself differs by some samples from one time to the next.
+    // eSpeak NG varies by some samples between runs.
     expect(Math.abs(marked.durationMs - plain.durationMs)).toBeLessThan(5);
     for (const [index, { word, startMs }] of plain.words.entries()) {
       expect(marked.words[index]!.word).toBe(word);
@@ -101,7 +98,7 @@ describe('marks in speech', () => {
     }
   });
 
-  it('come in order, each once, among many clauses', async () => {
+  it('arrive once and in order among many clauses', async () => {
     const text = Array.from({ length: 40 }, (_, index) => `<mark name="${index}"/>Word ${index}.`).join(' ');
     const { marks } = await speak(text);
     expect(marks.map(({ name }) => Number(name))).toEqual(Array.from({ length: 40 }, (_, index) => index));
@@ -109,8 +106,8 @@ describe('marks in speech', () => {
   });
 });
 
-describe('a text of several voices', () => {
-  it('is spoken by each of them in turn, with the times of words going on', async () => {
+describe('text with several voices', () => {
+  it('uses each voice in turn with continuous word times', async () => {
     const hindi = recipeOf('hi');
     const { audio, words } = await speak('One two. <lang xml:lang="hi">एक दो.</lang> Three four.', [hindi]);
     expect(words.map(({ word }) => word)).toEqual(['One', 'two.', 'एक', 'दो.', 'Three', 'four.']);
@@ -121,13 +118,13 @@ describe('a text of several voices', () => {
     const english = await speak('<lang xml:lang="hi">एक दो.</lang>', [recipeOf('en-us')]);
     const alone = await speak('<lang xml:lang="hi">एक दो.</lang>', [hindi]);
     expect(alone.audio.equals(english.audio)).toBe(false);
-    // The stretch is the same sound as in a text of its own.
+    // The section sounds as it does in a text of its own.
     const lengthAlone = alone.words.at(-1)!.endMs - alone.words[0]!.startMs;
     const lengthMs = ofWord(words, 'दो.').endMs - ofWord(words, 'एक').startMs;
     expect(Math.abs(lengthMs - lengthAlone)).toBeLessThanOrEqual(30);
   });
 
-  it('fails if one of the voices has an engine that is not there', async () => {
+  it('fails if a voice belongs to a missing engine', async () => {
     const missing = { ...recipeOf('x'), engine: 'openai' } as const;
     await expect(speak('One. <voice name="x">Two.</voice>', [missing])).rejects.toThrow('is not there');
   });

@@ -13,7 +13,7 @@ export const RECIPE: VoiceRecipe = {
   reference: null,
 };
 
-/** Clauses are separated by bars; nothing is made of their sound. */
+/** A request whose clauses are separated by bars, without effects. */
 export function request(text: string, more: Partial<SpeakRequest> = {}): SpeakRequest {
   return {
     script: { clauses: text.split('|').map(clause), characters: text.length },

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 import type { AvailableSynthesizers, SynthesisSettings } from '../../../speech/engines/available-synthesizers.ts';
 import { crash, createFakeEngine } from './fake-engine.ts';
 
-/** Engines for a synthesis thread, in which certain words do harm. */
+/** Engines for a synthesis thread that certain words kill. */
 export const DEADLY_WORD = 'deadly';
 export const CRASHING_WORD = 'crashing';
 

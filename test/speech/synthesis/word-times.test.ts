@@ -9,8 +9,6 @@ import { passageFor } from '../../../speech/voices/passages.ts';
 import { PLAIN_CHARACTER, USUAL_STYLE } from '../../../speech/voices/voice-recipe.ts';
 import { isDeep } from '../../properties.ts';
 
-/** Word times through the whole of synthesis, with eSpeak NG. */
-
 const RATE_HZ = 16_000;
 let synthesis: SpeechSynthesis;
 
@@ -53,7 +51,7 @@ async function speak(text: string, { voice, language }: { voice: string; languag
   return { samples, words, durationMs, written };
 }
 
-/** Where sound begins after 60 ms of silence, in milliseconds: at words, and at stops within them. */
+/** Onsets of sound after 60 ms of silence, in milliseconds: at words and at stops within them. */
 function onsetsOf(samples: Int16Array): number[] {
   const hop = RATE_HZ / 200;
   const levels = Array.from({ length: Math.floor(samples.length / hop) }, (_, index) => {
@@ -71,14 +69,14 @@ function onsetsOf(samples: Int16Array): number[] {
   return onsets;
 }
 
-describe('times of words', () => {
+describe('synthesised word times', () => {
   it.each([
     ['en-us', 'en-us', 'One, two, three, four, apple, pepper, tiger, house, chair, zebra, garden, window.'],
     ['en-us+f3', 'en-us', 'Kitten. Banana. Open. Shelf. Very. Thunder. Doctor. Picture.'],
     ['de', 'de', 'Eins, zwei, drei, vier, Apfel, Tiger, Haus, Garten.'],
     ['es', 'es', 'Uno, dos, tres, cuatro, mesa, perro, casa, tigre.'],
     ['hi', 'hi', 'एक, दो, तीन, चार, पांच, घर, पानी, किताब.'],
-  ])('of %s are within 30 ms of where the sound of each begins', async (voice, language, text) => {
+  ])('in %s lie within 30 ms of the sound onset of each word', async (voice, language, text) => {
     const { samples, words } = await speak(text, { voice, language });
     const onsets = onsetsOf(samples);
     expect(words.map(({ word }) => word)).toEqual(text.split(' '));
@@ -91,7 +89,7 @@ describe('times of words', () => {
     }
   });
 
-  it('are complete, in order and inside the audio in every language', async () => {
+  it('stay complete, ordered and inside the audio in every language', async () => {
     const voices = synthesis.voices();
     expect(voices.length).toBeGreaterThan(100);
     const isFirstOfLanguage = ({ language }: { language: string }, index: number) =>

@@ -6,7 +6,6 @@ import * as fc from '../../properties.ts';
 const LANGUAGES = ['en-us', 'en-gb', 'en-in', 'hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur'];
 const language = fc.constantFrom(...LANGUAGES, 'de', 'fr', 'ja', 'zh', 'th', 'ar', 'constructor', 'xx-yy');
 
-/** What rules look for, put together in any order. */
 const PIECES = [
   ...['1', '12', '1999', '2026', '1,234', '2,50,000', '3.14', '-5', '98765', '43210', '+91', '(415)', '555-0100', '0'],
   ...[
@@ -116,8 +115,8 @@ function isRefused(written: string): boolean {
   return /^\s*(<speak[\s/>]|<speak$|<\?xml\s)/.test(written);
 }
 
-describe('any text', () => {
-  it('gives back its words, white space made one, if any of it is said', () => {
+describe('reading any text', () => {
+  it('preserves its words with single spaces if any of it is spoken', () => {
     fc.assert(
       fc.property(spacedText, language, (written, tag) => {
         if (isRefused(written)) return;
@@ -132,7 +131,7 @@ describe('any text', () => {
     );
   });
 
-  it('loses no character, even if its words are long or not apart', () => {
+  it('loses no character of long words or scripts without spaces', () => {
     fc.assert(
       fc.property(text, language, (written, tag) => {
         if (isRefused(written)) return;
@@ -153,13 +152,13 @@ describe('any text', () => {
     }
   });
 
-  it('is cut into clauses of bounded length, none without words', () => {
+  it('splits it into clauses of bounded length, none without words', () => {
     fc.assert(
       fc.property(text, language, (written, tag) => {
         if (isRefused(written)) return;
         for (const { words } of readScript(written, { language: tag }).clauses) {
           expect(words.length).toBeGreaterThan(0);
-          // One word is at most 60 characters, and what is said of it some times that.
+          // A written word has at most 60 characters; its spoken form may be several times longer.
           const isOneWord = words.length === 1;
           expect(words.map((word) => word.written).join(' ').length).toBeLessThanOrEqual(isOneWord ? 120 : 250);
           expect(words.map(({ spoken }) => spoken).join(' ').length).toBeLessThanOrEqual(isOneWord ? 600 : 250);
@@ -169,7 +168,7 @@ describe('any text', () => {
     );
   });
 
-  it('is spoken without markup, control characters and lone surrogates', () => {
+  it('removes markup, control characters and lone surrogates', () => {
     fc.assert(
       fc.property(text, language, (written, tag) => {
         if (isRefused(written)) return;
@@ -182,7 +181,7 @@ describe('any text', () => {
     );
   });
 
-  it('counts its code points', () => {
+  it('counts code points', () => {
     fc.assert(
       fc.property(text, (written) => {
         if (isRefused(written)) return;
@@ -191,7 +190,7 @@ describe('any text', () => {
     );
   });
 
-  it('is said as little as it is written: what is said is within a factor of it', () => {
+  it('bounds the spoken length by the written length', () => {
     for (const character of [
       '9',
       '9 ',
@@ -221,7 +220,7 @@ describe('any text', () => {
     }
   });
 
-  it('is read with every unit and currency in every language, also where it has no name', () => {
+  it('supports every unit and currency in every language, named or not', () => {
     const signs = 'W V A Hz kHz mg µg dB kWh cal kPa rpm ppm m² qtl st tsp km/h Mbps mA $ € ₹ zł руб BTC XAU'.split(
       ' ',
     );
@@ -233,7 +232,7 @@ describe('any text', () => {
     }
   });
 
-  it('that is SSML is read or refused', () => {
+  it('parses or rejects any SSML', () => {
     const ssmlPieces = [
       ...[
         '<speak>',
@@ -299,7 +298,7 @@ describe('any text', () => {
     );
   });
 
-  it('that is SSML and well-formed is read', () => {
+  it('parses any well-formed SSML', () => {
     const element: fc.Arbitrary<string> = fc.letrec<{ node: string; inner: string }>((tie) => ({
       node: fc.oneof(
         { depthSize: 'small', withCrossShrink: true },

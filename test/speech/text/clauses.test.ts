@@ -15,7 +15,7 @@ describe('clauses', () => {
     ]);
   });
 
-  it('do not end with abbreviations, initials, decimals and addresses', () => {
+  it('continue after abbreviations, initials, decimals and addresses', () => {
     for (const text of [
       'Dr. Smith met Mr. J. K. Rao of St. Paul.',
       'Pay approx. 3.5 kg, i.e. little.',
@@ -29,7 +29,7 @@ describe('clauses', () => {
     }
   });
 
-  it('end with an abbreviation where another sentence begins', () => {
+  it('end with an abbreviation before another sentence', () => {
     expect(clausesOf('Pears, etc. He left at 5 p.m. She stayed.')).toEqual([
       'Pears, etc.',
       'He left at 5 p.m.',
@@ -37,11 +37,11 @@ describe('clauses', () => {
     ]);
   });
 
-  it('end where a paragraph does', () => {
+  it('end with a paragraph', () => {
     expect(clausesOf('A title\n\nAnd its\ntext\n \nEnd')).toEqual(['A title', 'And its text', 'End']);
   });
 
-  it('begin with a short one, at a comma from three words on', () => {
+  it('start with a short one, up to a comma after three words', () => {
     expect(clausesOf('Well, to be honest, I do not know.')).toEqual(['Well, to be honest,', 'I do not know.']);
     const [first] = clausesOf(LONG);
     expect(first!.length).toBeLessThanOrEqual(60);
@@ -49,7 +49,7 @@ describe('clauses', () => {
     expect(first!.split(' ').length).toBeGreaterThanOrEqual(3);
   });
 
-  it('keep a short first sentence whole, and what is read together', () => {
+  it('keep a short first sentence and phrases read together whole', () => {
     const sentence = 'This sentence has no comma and just a few words too many in it.';
     expect(clausesOf(sentence)).toEqual([sentence]);
     expect(clausesOf('Call +91 98765 43210 or somebody else who has the time for it today.')[0]).toBe(
@@ -64,7 +64,7 @@ describe('clauses', () => {
     for (const clause of clausesOf('word '.repeat(900))) expect(clause.length).toBeLessThanOrEqual(250);
   });
 
-  it('are cut by what is spoken, which may be longer than what is written', () => {
+  it('count the spoken form, which may be longer', () => {
     const { clauses } = readScript('1,234,567 '.repeat(100), { language: 'ml' });
     expect(clauses.length).toBeGreaterThan(1);
     for (const { words } of clauses) {
@@ -72,7 +72,7 @@ describe('clauses', () => {
     }
   });
 
-  it('are cut in scripts without spaces too, at the marks of those', () => {
+  it('break scripts without spaces at their own marks', () => {
     expect(clausesOf('我有三个苹果。你呢？', 'zh').map((clause) => clause.replaceAll(' ', ''))).toEqual([
       '我有三个苹果。',
       '你呢？',
@@ -94,7 +94,7 @@ describe('clauses', () => {
     expect(clausesOf('یہ ہے۔ وہ ہے؟ ہاں', 'ur')).toEqual(['یہ ہے۔', 'وہ ہے؟', 'ہاں']);
   });
 
-  it('are none when nothing can be said', () => {
+  it('do not exist for unpronounceable text', () => {
     for (const text of ['', ' \n ', '...', '😀 😀', '\u200b\u202e', '<speak/>', '*** ---']) {
       expect(readScript(text, { language: 'en-us' }).clauses, JSON.stringify(text)).toEqual([]);
     }

@@ -8,16 +8,16 @@ const examples = [...guide.matchAll(/^\| ([a-z]{2}(?:-[a-z]{2})?) +\| `(.+?)` +\
   ([, language = '', written = '', spoken = '']) => ({ language, written, spoken }),
 );
 
-describe('the guide to how texts are read', () => {
-  it('has examples', () => {
+describe('guide to text reading', () => {
+  it('contains examples', () => {
     expect(examples.length).toBeGreaterThan(20);
   });
 
-  it.each(examples)('is right about $written in $language', ({ language, written, spoken }) => {
+  it.each(examples)('shows how $written is read in $language', ({ language, written, spoken }) => {
     expect(spokenOf(written, language)).toBe(spoken);
   });
 
-  it('has SSML that is read', () => {
+  it('shows valid SSML', () => {
     const ssml = /```xml\n([\s\S]+?)```/.exec(guide)![1]!;
     const { clauses } = readScript(ssml, { language: 'en-us' });
     expect(clauses.map(({ pauseAfterMs, prosody: { rate } }) => [pauseAfterMs, rate])).toEqual([
@@ -26,7 +26,7 @@ describe('the guide to how texts are read', () => {
     ]);
   });
 
-  it('names the elements that a refusal names', () => {
+  it('lists the elements that an error lists', () => {
     const allowed = [
       ...['speak', 'p', 's', 'break', 'say-as', 'prosody', 'emphasis', 'phoneme', 'sub'],
       ...['mark', 'lang', 'voice'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { spokenOf } from './spoken-of.ts';
 
-/** What a careful reader says. `|` parts the clauses. */
+/** Expected readings; `|` separates clauses. */
 type Row = readonly [written: string, spoken: string];
 
 const SUBJECTS: Record<string, readonly Row[]> = {
@@ -220,13 +220,13 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
 };
 
-describe.each(Object.entries(SUBJECTS))('read in American English, %s', (_, rows) => {
+describe.each(Object.entries(SUBJECTS))('American English reading of %s', (_, rows) => {
   it.each(rows)('%s', (written, spoken) => {
     expect(spokenOf(written, 'en-us')).toBe(spoken);
   });
 });
 
-describe('read in British and Indian English', () => {
+describe('British and Indian English reading', () => {
   it.each([
     ['en-gb', '101 dogs', 'one hundred and one dogs'],
     ['en-gb', '21/11/2026', 'the twenty-first of November, twenty twenty-six'],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { spokenOf } from './spoken-of.ts';
 
-describe('read in Hindi', () => {
+describe('Hindi reading', () => {
   it.each([
     ['123', 'एक सौ तेईस'],
     ['१२३', 'एक सौ तेईस'],
@@ -44,7 +44,7 @@ describe('read in Hindi', () => {
   });
 });
 
-describe('read in other languages of India', () => {
+describe('readings in other languages of India', () => {
   it.each([
     ['bn', '101', 'একশ এক'],
     ['bn', '₹2,50,000', 'দুই লাখ পঞ্চাশ হাজার টাকা'],
@@ -99,7 +99,7 @@ describe('read in other languages of India', () => {
   });
 });
 
-describe('read in a language whose numbers are left to the engine', () => {
+describe('readings in languages whose numbers the engine reads', () => {
   it.each([
     ['de', 'Das kostet 5,50 €.', 'Das kostet 5,50 Euro.'],
     ['de', '1.234.567 Stück', '1234567 Stück'],

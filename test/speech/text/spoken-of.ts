@@ -1,6 +1,5 @@
 import { readScript } from '../../../speech/text/read-script.ts';
 
-/** What is said of a text, clauses apart by `|`. */
 export function spokenOf(text: string, language: string): string {
   return readScript(text, { language })
     .clauses.map(({ words }) => said(words))

@@ -4,7 +4,7 @@ import { ScriptError } from '../../../speech/text/script.ts';
 
 const inside = (ssml: string) => readScript(`<speak>${ssml}</speak>`, { language: 'en-us' });
 
-/** The clauses as text, with each mark in brackets where it stands. */
+/** The clauses as text with marks in brackets. */
 function placed(ssml: string): string[] {
   return inside(ssml).clauses.map(({ words, marks, pauseAfterMs }) => {
     const at = (index: number) => marks.filter(({ word }) => word === index).map(({ name }) => `[${name}]`);
@@ -43,11 +43,11 @@ describe('marks in SSML', () => {
       ['One [a] 22 [b] two'],
     ],
     ['in text without spaces', '你好<mark name="a"/>世界', ['你好 [a] 世界']],
-  ])('stand %s', (_, ssml, expected) => {
+  ])('keep their place %s', (_, ssml, expected) => {
     expect(placed(ssml)).toEqual(expected);
   });
 
-  it('change nothing of what is said and billed', () => {
+  it('do not change the spoken and billed text', () => {
     const text = 'Please call <m/>911 <m/>now, Dr. <m/>Rao. It is <m/>10:30 <m/>am.';
     const marked = inside(text.replaceAll('<m/>', '<mark name="m"/>'));
     const plain = inside(text.replaceAll('<m/>', ''));
@@ -67,7 +67,7 @@ describe('marks in SSML', () => {
     ['a place in say-as', '<say-as interpret-as="date"><mark name="a"/></say-as>', '<say-as> takes text alone'],
     ['a place in phoneme', '<phoneme ph="a"><mark name="a"/></phoneme>', '<phoneme> takes text alone'],
     ['another attribute', '<mark name="a" id="b"/>', '<mark> has no attribute id; there are name'],
-  ])('are refused with %s', (_, ssml, message) => {
+  ])('fail with %s', (_, ssml, message) => {
     expect(() => inside(ssml)).toThrow(ScriptError);
     expect(() => inside(ssml)).toThrow(message);
   });

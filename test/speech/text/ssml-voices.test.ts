@@ -5,7 +5,7 @@ import { ScriptError } from '../../../speech/text/script.ts';
 const speak = (ssml: string) => `<speak>${ssml}</speak>`;
 
 describe('voices in SSML', () => {
-  it('are wished for by name, language and gender, each with what is around it and where', () => {
+  it('select by name, language and gender, with outer voice and position', () => {
     const text = speak(
       'a <voice name="hi">b <lang xml:lang="en-GB">c</lang></voice>\n<voice gender="female" languages="fr"><voice language="de">d</voice></voice>',
     );
@@ -17,12 +17,12 @@ describe('voices in SSML', () => {
     ]);
   });
 
-  it('are none in plain text and in SSML without them', () => {
+  it('do not occur in plain text and in SSML without them', () => {
     expect(voicesIn('say <voice name="hi">')).toEqual([]);
     expect(voicesIn(speak('one <language/>'))).toEqual([]);
   });
 
-  it('speak their own clauses, each read in the language of its voice', () => {
+  it('form their own clauses, read in their language', () => {
     const text = speak('5% <lang xml:lang="hi-IN">5% <voice name="x">5%</voice></lang>, 5%');
     const { clauses, characters } = readScript(text, { language: 'en-us', voiceLanguages: ['hi-in', 'en-gb'] });
     expect(clauses.map(({ voice, words }) => [voice, words.map(({ spoken }) => spoken).join(' ')])).toEqual([
@@ -34,7 +34,7 @@ describe('voices in SSML', () => {
     expect(characters).toBe('5% 5% 5%, 5%'.length);
   });
 
-  it('leave the language of the document to the rest', () => {
+  it('restore the language of the document afterwards', () => {
     const text = '<speak xml:lang="hi">5% <voice name="x">5%</voice></speak>';
     const { clauses } = readScript(text, { language: 'en-us', voiceLanguages: ['en-us'] });
     expect(clauses.map(({ words }) => words[0]!.spoken)).toEqual(['पांच प्रतिशत', 'five percent']);
@@ -66,7 +66,7 @@ describe('voices in SSML', () => {
     ['voice in phoneme', '<phoneme ph="a"><voice name="a">x</voice></phoneme>', '<phoneme> takes text alone'],
     ['voice in break', '<break><voice name="a"/></break>', '<break> is empty and takes no <voice>'],
     ['too many', '<voice name="a">x</voice>'.repeat(51), 'the voice changes more than 50 times'],
-  ])('are refused: %s', (_, ssml, message) => {
+  ])('fail: %s', (_, ssml, message) => {
     expect(() => voicesIn(speak(ssml))).toThrow(ScriptError);
     expect(() => voicesIn(speak(ssml))).toThrow(message);
   });

@@ -8,14 +8,14 @@ const inside = (ssml: string) => read(`<speak>${ssml}</speak>`);
 const said = (ssml: string) => spokenOf(`<speak>${ssml}</speak>`, 'en-us');
 
 describe('SSML', () => {
-  it('is what begins with a speak element, and nothing else', () => {
+  it('starts with a speak element', () => {
     expect(spokenOf('  \n<speak>one</speak>', 'en-us')).toBe('one');
     expect(spokenOf('1 <speak>', 'en-us')).toBe('one speak');
     expect(spokenOf('<speaker> on', 'en-us')).toBe('speaker on');
     expect(spokenOf('a < b', 'en-us')).toBe('a b');
   });
 
-  it('pauses for breaks, after what is before them', () => {
+  it('pauses for breaks after the preceding text', () => {
     const { clauses } = inside(
       'One<break time="1.5s"/>two <break strength="strong"/>three<break strength="none"/> four',
     );
@@ -23,7 +23,7 @@ describe('SSML', () => {
     expect(clauses[2]!.words.map(({ spoken }) => spoken)).toEqual(['three', 'four']);
   });
 
-  it('pauses before the first word, and for longer than one pause may be', () => {
+  it('pauses before the first word, and beyond the maximum of one pause', () => {
     const { clauses } = inside('<break time="10s"/><break time="300ms"/>One');
     expect(clauses.map(({ words, pauseAfterMs }) => [words.length, pauseAfterMs])).toEqual([
       [0, 10_000],
@@ -70,12 +70,12 @@ describe('SSML', () => {
     expect(date('my', '11/2026')).toBe('November twenty twenty-six');
   });
 
-  it('says nothing for an expletive, and keeps its word', () => {
+  it('omits an expletive and keeps its word', () => {
     const { clauses } = inside('Oh <say-as interpret-as="expletive">darn</say-as> it');
     expect(clauses[0]!.words[1]).toEqual({ written: 'darn', spoken: '', phonemes: null });
   });
 
-  it('says the alias of a substitution, and tells the word that is written', () => {
+  it('speaks the alias of a substitution and reports the written word', () => {
     const { clauses } = inside('the <sub alias="World Wide Web Consortium">W3C</sub>.');
     expect(clauses[0]!.words[1]).toEqual({
       written: 'W3C.',
@@ -84,7 +84,7 @@ describe('SSML', () => {
     });
   });
 
-  it('gives phonemes with their word', () => {
+  it('attaches phonemes to their word', () => {
     const { clauses } = inside(
       'a <phoneme alphabet="ipa" ph="təˈmɑːtoʊ">tomato</phoneme>, <phoneme ph="wʌn tuː">one two</phoneme>',
     );
@@ -111,7 +111,7 @@ describe('SSML', () => {
     ['volume="-100dB"', { volumeDb: -60 }],
     ['volume="silent"', { volumeDb: -Infinity }],
     ['rate="default" pitch="medium"', {}],
-  ])('takes prosody %s', (attributes, expected) => {
+  ])('accepts prosody %s', (attributes, expected) => {
     const { clauses } = inside(`<prosody ${attributes}>one</prosody>`);
     const { rate, pitchSemitones, volumeDb } = clauses[0]!.prosody;
     const wanted = { rate: 1, pitchSemitones: 0, volumeDb: 0, ...expected };
@@ -120,7 +120,7 @@ describe('SSML', () => {
     expect(volumeDb).toBe(wanted.volumeDb);
   });
 
-  it('multiplies the rate of prosody in prosody and adds up the rest', () => {
+  it('multiplies nested prosody rates and adds up the rest', () => {
     const { clauses } = inside(
       'a <prosody rate="50%" pitch="+2st">b <prosody rate="200%" pitch="+3st" volume="-6dB">c</prosody> d</prosody>, e',
     );
@@ -133,22 +133,22 @@ describe('SSML', () => {
     ]);
   });
 
-  it('slows what is emphasised', () => {
+  it('slows emphasised text', () => {
     expect(inside('<emphasis level="strong">now</emphasis>').clauses[0]!.prosody.rate).toBeLessThan(1);
     expect(inside('<emphasis level="reduced">now</emphasis>').clauses[0]!.prosody.volumeDb).toBeLessThan(0);
   });
 
-  it('is read in the language it names', () => {
+  it('uses the language in xml:lang', () => {
     expect(
       spokenOf('<speak version="1.1" xmlns="http://www.w3.org/2001/10/synthesis" xml:lang="hi-IN">5%</speak>', 'en-us'),
     ).toBe('पांच प्रतिशत');
   });
 
-  it('takes the five entities, references, comments and CDATA', () => {
+  it('supports the five entities, references, comments and CDATA', () => {
     expect(said('R&amp;D &#65;&#x42; <!-- no --> <![CDATA[a < b]]>')).toBe('R. and D. AB a b');
   });
 
-  it('counts what is written or said, and no markup', () => {
+  it('counts written or spoken characters, without markup', () => {
     expect(inside('  One <break/>\n  two ').characters).toBe('One two'.length);
     expect(inside('Dial <say-as interpret-as="digits">112</say-as>.').characters).toBe('Dial 112.'.length);
     expect(inside('a <prosody rate="slow"> b </prosody> c').characters).toBe('a b c'.length);
@@ -204,12 +204,12 @@ describe('SSML', () => {
     ['an open element', '<p>one', 'not well-formed SSML: line 1'],
     ['a document type', '<!DOCTYPE x>', 'not well-formed SSML: line 1'],
     ['an instruction', '<?php x?>', 'processing instructions are not allowed'],
-  ])('refuses %s and says where and why', (_, ssml, message) => {
+  ])('rejects %s with reason and position', (_, ssml, message) => {
     expect(() => inside(ssml)).toThrow(ScriptError);
     expect(() => inside(ssml)).toThrow(message);
   });
 
-  it('takes no document type, so that entities are never expanded', () => {
+  it('rejects document types, so that entities are never expanded', () => {
     const bomb = '<?xml version="1.0"?><!DOCTYPE speak [<!ENTITY a "aaaa">]><speak>&a;</speak>';
     expect(() => read(bomb)).toThrow('a document type declaration is not allowed');
   });

@@ -16,13 +16,13 @@ beforeAll(async () => {
   everyVoice = [...catalogue.list('fast'), ...catalogue.list('quality')];
 });
 
-describe('The voice catalogue of eSpeak NG alone', () => {
-  it('has a plain voice for every language of the engine and its dialects', () => {
+describe('eSpeak NG voice catalogue', () => {
+  it('offers a plain voice for every language and dialect of the engine', () => {
     expect(catalogue.list('fast').length).toBe(espeak.length - 1);
     expect(catalogue.list('fast').length).toBeGreaterThan(130);
   });
 
-  it('has a woman and a man in each language that is told', () => {
+  it('offers a woman and a man in each reported language', () => {
     expect(catalogue.languages().length).toBe(36);
     for (const { language } of catalogue.languages()) {
       const genders = catalogue
@@ -34,7 +34,7 @@ describe('The voice catalogue of eSpeak NG alone', () => {
     }
   });
 
-  it('makes voices of nothing but voices and variants that the engine has', () => {
+  it('uses only voices and variants of the engine', () => {
     const names = new Set(espeak.map(({ name }) => name));
     for (const { recipe, shortNames } of everyVoice) {
       expect(names, shortNames[0]).toContain(recipe.engineVoice.split('+')[0]);
@@ -42,7 +42,7 @@ describe('The voice catalogue of eSpeak NG alone', () => {
     }
   });
 
-  it('gives no id or name twice', () => {
+  it('assigns unique ids and names', () => {
     const ids = everyVoice.map(({ id }) => id);
     const names = everyVoice.flatMap(({ shortNames }) => shortNames);
     expect(new Set(ids).size).toBe(ids.length);
@@ -50,7 +50,7 @@ describe('The voice catalogue of eSpeak NG alone', () => {
     for (const id of ids) expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   });
 
-  it('finds each voice by id and by every name, in any case', () => {
+  it('finds each voice by id and by every name, ignoring case', () => {
     for (const voice of everyVoice) {
       for (const name of [voice.id, ...voice.shortNames]) {
         expect(catalogue.find(name)?.id).toBe(voice.id);
@@ -71,11 +71,11 @@ describe('The voice catalogue of eSpeak NG alone', () => {
     ['fr', 'fr', 'd322d701-0aed-8992-a8f9-206bec5436b3'],
     ['pt-br', 'pt-br', '0182b2a4-5fa7-8edd-84a1-2aaa692d5f59'],
     ['el', 'el', '2c974889-db5a-8219-81e3-af036412561a'],
-  ])('knows %s by the id that it always had', (name, engineVoice, id) => {
+  ])('finds %s by its stable id', (name, engineVoice, id) => {
     expect(catalogue.find(name)).toMatchObject({ id, recipe: { engineVoice } });
   });
 
-  it('speaks American English when nothing is asked for, also with no engine at all', () => {
+  it('defaults to American English, even without an engine', () => {
     expect(catalogue.usual.recipe.engineVoice).toBe('en-us');
     const empty = createVoiceCatalogue([], { preferred: 'auto' });
     expect(empty.usual.id).toBe(catalogue.usual.id);
@@ -84,7 +84,7 @@ describe('The voice catalogue of eSpeak NG alone', () => {
     expect(empty.languages()).toEqual([]);
   });
 
-  it('has names, descriptions and spectra fit to be shown and used', () => {
+  it('describes every voice with name, description and spectrum', () => {
     for (const { name, description, languageName, categories, recipe } of everyVoice) {
       expect(name).toMatch(/^\p{Lu}/u);
       expect(languageName, recipe.engineVoice).toMatch(/^\p{Lu}/u);
@@ -96,13 +96,13 @@ describe('The voice catalogue of eSpeak NG alone', () => {
   });
 });
 
-describe('The voice catalogue with other engines', () => {
+describe('voice catalogue with other engines', () => {
   const amy = other('sherpa-onnx', 'vits-piper-en_US-amy-low', 'en-us', 'female');
   const thorsten = other('sherpa-onnx', 'vits-piper-de_DE-thorsten', 'de-de', 'male');
   const alloy = other('openai', 'alloy', 'en', null);
   const cloner = { ...other('sherpa-onnx', 'zipvoice', 'en-us', null), clones: true };
 
-  it('names their voices in the quality tier, and languages that they bring', () => {
+  it('lists their voices in the quality tier, with additional languages', () => {
     const filipino = other('sherpa-onnx', 'mms-fil', 'fil', null);
     const both = createVoiceCatalogue([...espeak, amy, filipino], { preferred: 'auto' });
     expect(both.find('VITS-piper-en_US-amy-low')).toMatchObject({
@@ -114,7 +114,7 @@ describe('The voice catalogue with other engines', () => {
     expect(both.languages()).toContainEqual({ language: 'fil', name: 'Filipino' });
   });
 
-  it('prefers an English voice that somebody installed, and keeps eSpeak NG’s when there is none', () => {
+  it('prefers an installed English voice as default, otherwise eSpeak NG', () => {
     expect(usualOf([...espeak, thorsten, amy]).recipe.engineVoice).toBe('vits-piper-en_US-amy-low');
     expect(usualOf([...espeak, thorsten]).recipe.engineVoice).toBe('en-us');
     expect(usualOf([...espeak, amy], 'espeak-ng').recipe.engineVoice).toBe('en-us');
@@ -135,17 +135,17 @@ describe('The voice catalogue with other engines', () => {
     expect(createVoiceCatalogue(espeak, { preferred: 'auto' }).usualFor(text).recipe.engineVoice).toBe(engineVoice);
   });
 
-  it('prefers the voice of a model to read a script', () => {
+  it('prefers a model voice for a script', () => {
     const telugu = other('sherpa-onnx', 'vits-te', 'te', null);
     const { recipe } = createVoiceCatalogue([...espeak, telugu], { preferred: 'auto' }).usualFor('నమస్కారం');
     expect(recipe.engine).toBe('sherpa-onnx');
   });
 
-  it('does not list what only speaks like somebody else', () => {
+  it('omits voices that only clone', () => {
     expect(createVoiceCatalogue([cloner], { preferred: 'auto' }).list('quality')).toEqual([]);
   });
 
-  it('lets no voice of a model take the name of another', () => {
+  it('prevents model voices from taking names of others', () => {
     const squatter = createVoiceCatalogue([...espeak, other('sherpa-onnx', 'en-us', 'en-us', null)], {
       preferred: 'auto',
     });

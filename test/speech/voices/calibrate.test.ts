@@ -28,13 +28,13 @@ beforeAll(async () => {
 
 afterAll(() => synthesizer.close());
 
-describe('What was measured of eSpeak NG’s voices', () => {
+describe('stored measures of eSpeak NG voices', () => {
   it.each([
     ['en-us', 'en-us'],
     ['hi+f2', 'hi'],
     ['de+m3', 'de'],
     ['ja', 'ja'],
-  ])('is what %s measures today', async (voice, language) => {
+  ])('match a new measurement of %s', async (voice, language) => {
     const now = await calibrateVoice(synthesizer, { voice, language }, signal);
     const kept = espeakMeasures(voice)!;
     if (kept.wordsPerMinute === null) expect(now.wordsPerMinute).toBeNull();
@@ -48,7 +48,7 @@ describe('What was measured of eSpeak NG’s voices', () => {
     }
   });
 
-  it('is near what a variant is taken for in a language in which nobody measured it', async () => {
+  it('approximate a variant in an unmeasured language', async () => {
     const now = await calibrateVoice(synthesizer, { voice: 'it+f4', language: 'it' }, signal);
     const taken = espeakMeasures('it+f4')!;
     expect(now.pitchHz! / taken.pitchHz!).toBeCloseTo(1, 1);
@@ -59,8 +59,8 @@ describe('What was measured of eSpeak NG’s voices', () => {
   });
 });
 
-describe('The measured catalogue', () => {
-  it('has women whose pitch is well above that of the men of their language', () => {
+describe('measured catalogue', () => {
+  it('separates women and men of each language by pitch', () => {
     expect(catalogue.languages().length).toBeGreaterThan(0);
     for (const { language } of catalogue.languages()) {
       const ofLanguage = catalogue.list('quality').filter((voice) => voice.language === language);
@@ -72,7 +72,7 @@ describe('The measured catalogue', () => {
     }
   });
 
-  it('gives each of its people a measured pace at which one can listen', () => {
+  it('assigns each named voice a comfortable measured speed', () => {
     expect(catalogue.list('quality').length).toBeGreaterThan(0);
     expect(catalogue.list('fast').length).toBeGreaterThan(0);
     for (const { recipe, shortNames } of catalogue.list('quality')) {
@@ -85,10 +85,10 @@ describe('The measured catalogue', () => {
   });
 
   it.each(['en-us', 'en-us-emily', 'en-gb-x-rp-arthur', 'hi-arjun', 'ta-nila', 'es-419-valentina', 'vi-linh'])(
-    'lists for %s the pace at which it speaks when nobody asks for another',
+    'lists the actual default speed of %s',
     async (name) => {
       const voice = catalogue.find(name)!;
-      const spoken = await speakAsAsked(voice);
+      const spoken = await speakWithDefaults(voice);
       expect(spoken.wordsPerMinute! / voice.recipe.character.wordsPerMinute!).toBeGreaterThan(0.93);
       expect(spoken.wordsPerMinute! / voice.recipe.character.wordsPerMinute!).toBeLessThan(1.07);
     },
@@ -99,7 +99,7 @@ function pitchOf({ recipe: { own, character } }: CatalogueVoice): number {
   return own!.pitchHz! * 2 ** (character.pitchSemitones / 12);
 }
 
-async function speakAsAsked({ recipe }: CatalogueVoice): Promise<VoiceMeasures> {
+async function speakWithDefaults({ recipe }: CatalogueVoice): Promise<VoiceMeasures> {
   const { engine } = deliveryOf({ recipe, style: USUAL_STYLE, prosody: NEUTRAL_PROSODY, controlsPitch: true });
   const { text, words } = passageFor(recipe.language);
   const clause = {

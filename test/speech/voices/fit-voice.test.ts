@@ -24,12 +24,12 @@ beforeAll(async () => {
 
 afterAll(() => synthesizer.close());
 
-describe('A voice fitted to a speaker', () => {
+describe('fitted voice', () => {
   it.each([
     { voice: 'en-us+m3', speed: 0.8, pitchSemitones: 2, pitchRange: 1.4 },
     { voice: 'en-us+f2', speed: 1.2, pitchSemitones: -3, pitchRange: 0.6 },
     { voice: 'en-us+m1', speed: 0.7, pitchSemitones: -2, pitchRange: 1 },
-  ])('speaks at the pitch, range and pace of $voice, changed', async (changes) => {
+  ])('matches pitch, range and speed of $voice, changed', async (changes) => {
     const speaker = await spoken(changes);
     const recipe = fitVoice(speaker, { language: 'en', available })!;
     const fitted = await delivered(recipe);
@@ -40,35 +40,35 @@ describe('A voice fitted to a speaker', () => {
     expect(fitted.wordsPerMinute! / speaker.wordsPerMinute!).toBeLessThan(1.07);
   });
 
-  it('takes the pace from syllables where nobody counted words', async () => {
+  it('derives the speed from syllables without a word count', async () => {
     const speaker = await spoken({ voice: 'en-us+m3', speed: 0.75, pitchSemitones: 0, pitchRange: 1 });
     const recipe = fitVoice({ ...speaker, wordsPerMinute: null }, { language: 'en', available })!;
     expect(recipe.character.wordsPerMinute! / speaker.wordsPerMinute!).toBeGreaterThan(0.8);
     expect(recipe.character.wordsPerMinute! / speaker.wordsPerMinute!).toBeLessThan(1.2);
   });
 
-  it('is made of the voice that it was recorded from', () => {
+  it('selects the voice of the recording', () => {
     for (const name of ['en-us+f2', 'en-us+f5', 'en-us+m7', 'de+f2', 'hi+m3']) {
       const language = name.split('+')[0]!;
       expect(fitVoice(espeakMeasures(name)!, { language, available })!.engineVoice).toBe(name);
     }
   });
 
-  it('is made of a woman’s voice for high voices and of a man’s for low ones', () => {
+  it('selects a female voice for high pitch and a male one for low pitch', () => {
     for (const language of ['en', 'de', 'hi', 'ta', 'sw', 'ja']) {
       expect(fitVoice(person(215), { language, available })!.engineVoice).toMatch(/\+f/);
       expect(fitVoice(person(105), { language, available })!.engineVoice).not.toMatch(/\+f/);
     }
   });
 
-  it('speaks the dialect that is asked for', () => {
+  it('uses the requested dialect', () => {
     expect(fitVoice(person(110), { language: 'en-gb', available })!.language).toBe('en-gb');
     expect(fitVoice(person(110), { language: 'pt-br', available })!.language).toBe('pt-br');
     expect(fitVoice(person(110), { language: 'zz', available })).toBeNull();
     expect(fitVoice(person(110), { language: 'en', available: [] })).toBeNull();
   });
 
-  it('stays within what is a voice, whatever was measured', () => {
+  it('clamps implausible measures', () => {
     const odd: VoiceMeasures = {
       wordsPerMinute: 9000,
       syllablesPerSecond: 90,
@@ -98,7 +98,7 @@ describe('A voice fitted to a speaker', () => {
     });
   });
 
-  it('prefers a measured voice of another engine when it is nearer, and shapes none that nobody measured', () => {
+  it('prefers a nearer measured voice of another engine, and leaves unmeasured ones unshaped', () => {
     const amy: AvailableVoice = {
       engine: 'sherpa-onnx',
       model: 'amy',
@@ -117,7 +117,7 @@ describe('A voice fitted to a speaker', () => {
     });
   });
 
-  it('that is a clone has its sound from the reference and its pace from the speaker', () => {
+  it('takes the sound of a clone from the reference and the speed from the speaker', () => {
     const cloner = {
       ...available[0]!,
       engine: 'sherpa-onnx',
@@ -145,7 +145,7 @@ async function spoken(how: Pick<Clause, 'voice' | 'speed' | 'pitchSemitones' | '
   return measureVoice(Int16Array.from(blocks), synthesizer.sampleRateHz, { words: PASSAGE.words! });
 }
 
-/** As the synthesis thread has it spoken, without effects. */
+/** As the synthesis thread renders it, without effects. */
 function delivered(recipe: VoiceRecipe): Promise<VoiceMeasures> {
   const { engine } = deliveryOf({ recipe, style: USUAL_STYLE, prosody: NEUTRAL_PROSODY, controlsPitch: true });
   return spoken({ ...engine, voice: recipe.engineVoice });

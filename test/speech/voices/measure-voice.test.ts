@@ -4,7 +4,7 @@ import { BAND_CENTRES_HZ, type VoiceMeasures } from '../../../speech/voices/voic
 import * as fc from '../../properties.ts';
 import { syntheticVoice } from './synthetic-voice.ts';
 
-describe('Measuring a voice', () => {
+describe('voice measurement', () => {
   it.each([
     [8000, 95],
     [16_000, 120],
@@ -14,14 +14,14 @@ describe('Measuring a voice', () => {
     const samples = syntheticVoice({ sampleRateHz, seconds: 8, pitchHz, glideSemitones: 6, syllablesPerSecond: 4 });
     const measures = measureVoice(samples, sampleRateHz);
     expect(measures.pitchHz! / pitchHz).toBeCloseTo(1, 1);
-    // 80 % of an even glide.
+    // 80 % of a uniform glide.
     expect(measures.pitchRangeSemitones).toBeGreaterThan(4.3);
     expect(measures.pitchRangeSemitones).toBeLessThan(5.3);
     expect(measures.syllablesPerSecond).toBeGreaterThan(3.7);
     expect(measures.syllablesPerSecond).toBeLessThan(4.3);
   });
 
-  it('counts words over the time from the first sound to the last, pauses included', () => {
+  it('counts words per minute from first to last sound, including pauses', () => {
     const samples = syntheticVoice({
       sampleRateHz: 16_000,
       seconds: 12,
@@ -37,14 +37,14 @@ describe('Measuring a voice', () => {
     expect(measureVoice(samples, 16_000).wordsPerMinute).toBeNull();
   });
 
-  it('counts syllables over speech, pauses left out', () => {
+  it('counts syllables per second of speech, without pauses', () => {
     const pauses = [[3, 6]] as const;
     const samples = syntheticVoice({ sampleRateHz: 16_000, seconds: 10, pitchHz: 150, syllablesPerSecond: 5, pauses });
     expect(measureVoice(samples, 16_000).syllablesPerSecond).toBeGreaterThan(4.5);
     expect(measureVoice(samples, 16_000).syllablesPerSecond).toBeLessThan(5.4);
   });
 
-  it('hears the same in 16 bit as in floating point, and only the level of what is louder', () => {
+  it('gives equal results for integers and floats, and only changes the level of louder audio', () => {
     const samples = syntheticVoice({ sampleRateHz: 16_000, seconds: 5, pitchHz: 110, peak: 0.1 });
     const asFloat = measureVoice(samples, 16_000);
     const asInteger = measureVoice(
@@ -62,7 +62,7 @@ describe('Measuring a voice', () => {
     expectSpectrum(louder.spectrumDb, asFloat.spectrumDb, 0.5);
   });
 
-  it('finds all bands alike in pink noise, but silence in a pause does not count', () => {
+  it('finds equal bands in pink noise and ignores pauses', () => {
     const noise = pinkNoise(8 * 22_050);
     const spectrum = measureVoice(noise, 22_050).spectrumDb;
     expectSpectrum(
@@ -75,13 +75,13 @@ describe('Measuring a voice', () => {
     expectSpectrum(measureVoice(withPause, 22_050).spectrumDb, spectrum, 0.5);
   });
 
-  it('continues the highest band flat where the rate holds no more', () => {
+  it('continues the highest band flat beyond the sample rate', () => {
     const narrow = measureVoice(pinkNoise(80_000), 8000).spectrumDb;
     const highest = narrow[BAND_CENTRES_HZ.indexOf(3150)]!;
     for (const band of [4000, 5000, 6300, 8000] as const) expect(narrow[BAND_CENTRES_HZ.indexOf(band)]).toBe(highest);
   });
 
-  it('of an hour looks at enough and no more', () => {
+  it('samples a bounded part of an hour', () => {
     const hour = new Int16Array(3600 * 4000);
     const voice = syntheticVoice({ sampleRateHz: 4000, seconds: 10, pitchHz: 130 });
     const said = voice.map((sample) => sample * 32767);
@@ -89,7 +89,7 @@ describe('Measuring a voice', () => {
     expect(measureVoice(hour, 4000, { words: 100 }).pitchHz! / 130).toBeCloseTo(1, 1);
   });
 
-  it('measures nothing of what is no speech, and says so', () => {
+  it('returns null measures without speech', () => {
     for (const samples of [
       new Float32Array(0),
       Float32Array.of(1),
@@ -111,14 +111,14 @@ describe('Measuring a voice', () => {
     }
   });
 
-  it('finds no pitch and no syllables in noise, not even when it clips', () => {
+  it('finds no pitch and no syllables in noise, even with clipping', () => {
     const noise = Float32Array.from({ length: 32_000 }, (_, i) => 4 * pseudoRandom(i));
     const measures = measureVoice(noise, 16_000);
     expect(measures.syllablesPerSecond).toBeNull();
     expectSane(measures);
   });
 
-  it('gives sane numbers for whatever it is given', () => {
+  it('returns plausible numbers for any input', () => {
     const samples = fc.oneof(
       fc.float32Array({ maxLength: 2000 }),
       fc.int16Array({ maxLength: 2000 }),
@@ -154,13 +154,13 @@ function expectSpectrum(actual: readonly number[], expected: readonly number[], 
   }
 }
 
-/** -1 to 1, evenly. */
+/** Uniform from -1 to 1. */
 function pseudoRandom(i: number): number {
   const value = Math.sin(i * 12.9898 + 78.233) * 43758.5453;
   return 2 * (value - Math.floor(value)) - 1;
 }
 
-/** White noise through P. Kellet's filter, within half a decibel of 3 dB an octave. */
+/** White noise through Paul Kellet's filter, within 0.5 dB of -3 dB per octave. */
 function pinkNoise(length: number): Float32Array {
   const state = [0, 0, 0, 0, 0, 0];
   const poles = [0.99886, 0.99332, 0.969, 0.8665, 0.55, -0.7616];

@@ -12,24 +12,24 @@ const espeak = [...new Set(ESPEAK_CHARACTERS.map(({ base }) => base))].map((base
 );
 const catalogue = createVoiceCatalogue(espeak, { preferred: 'auto' });
 
-it('maps each of OpenAI’s names to an English voice, twelve of them different', () => {
+it('maps each OpenAI name to an English voice, twelve of them different', () => {
   const found = OPENAI_VOICE_NAMES.map((name) => catalogue.find(name));
   expect(found.map((one) => one?.language)).toEqual(OPENAI_VOICE_NAMES.map(() => 'en'));
   expect(new Set(found.map((one) => one?.id)).size).toBe(12);
 });
 
-it('keeps the gender of the voice in any case of its name', () => {
+it('keeps the gender for names in any case', () => {
   const genderOf = (name: string) => catalogue.find(name)?.gender;
   expect(['alloy', 'Nova', 'SHIMMER'].map(genderOf)).toEqual(['female', 'female', 'female']);
   expect(['echo', 'Onyx', 'FABLE'].map(genderOf)).toEqual(['male', 'male', 'male']);
 });
 
-it('chooses a voice that reads the script of the text', () => {
+it('selects a voice that reads the script of the text', () => {
   expect(catalogue.find('alloy', 'नमस्ते')).toMatchObject({ language: 'hi', gender: 'female' });
   expect(catalogue.find('onyx', 'नमस्ते')).toMatchObject({ language: 'hi', gender: 'male' });
 });
 
-it('prefers voices of installed models, and those of the same name', () => {
+it('prefers installed models and voices of the same name', () => {
   const kokoro = [
     voice('sherpa-onnx', 'af_bella', 'en-us', 'female'),
     voice('sherpa-onnx', 'af_alloy', 'en-us', 'female'),
@@ -42,7 +42,7 @@ it('prefers voices of installed models, and those of the same name', () => {
   expect(server.find('alloy')?.recipe.engine).toBe('openai');
 });
 
-it('finds nothing for other names', () => {
+it('returns nothing for other names', () => {
   expect([catalogue.find('jazz'), catalogue.find('__proto__')]).toEqual([null, null]);
   expect(createVoiceCatalogue([], { preferred: 'auto' }).find('alloy')?.recipe.engineVoice).toBe('en-us');
 });

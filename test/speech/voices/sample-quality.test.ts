@@ -6,41 +6,41 @@ import { syntheticVoice } from './synthetic-voice.ts';
 
 const RATE_HZ = 16_000;
 
-describe('The quality of a voice sample', () => {
-  it('is no problem where somebody speaks for a while in a quiet room', () => {
+describe('quality check of a voice sample', () => {
+  it('accepts speech in a quiet room', () => {
     expect(problemsOf(voice())).toEqual([]);
     expect(problemsOf(withNoise(voice(), 30))).toEqual([]);
     const sixteenBit = Int16Array.from(voice(), (sample) => sample * 32767);
     expect(sampleProblems(sixteenBit, RATE_HZ, measureVoice(sixteenBit, RATE_HZ))).toEqual([]);
   });
 
-  it('wants somebody who speaks', () => {
+  it('requires speech', () => {
     const sentence = [expect.stringContaining('No speech found')];
     expect(problemsOf(new Float32Array(RATE_HZ * 5))).toEqual(sentence);
     expect(problemsOf(new Float32Array(0))).toEqual(sentence);
   });
 
-  it('says how much speech there is when it is too little, pauses not counted', () => {
+  it('reports too little speech, without pauses', () => {
     const [problem, ...others] = problemsOf(voice({ pauses: [[2, 9]] }));
     expect(problem).toMatch(/There are (1\.\d|2) seconds of speech/);
     expect(others).toEqual([]);
   });
 
-  it('says how loud the background is', () => {
+  it('reports a loud background', () => {
     expect(problemsOf(withNoise(voice(), 8))).toEqual([expect.stringMatching(/only \d+ dB above the background/)]);
   });
 
-  it('hears when it is overdriven', () => {
+  it('reports clipping', () => {
     const overdriven = voice().map((sample) => Math.max(-1, Math.min(1, sample * 12)));
     expect(problemsOf(overdriven)).toContainEqual(expect.stringContaining('overdriven'));
   });
 
-  it('hears when it is too quiet', () => {
+  it('reports a low level', () => {
     const quiet = voice().map((sample) => sample / 300);
     expect(problemsOf(quiet)).toContainEqual(expect.stringContaining('too quiet'));
   });
 
-  it('answers whatever it is given', () => {
+  it('accepts any samples', () => {
     const samples = fc.oneof(fc.float32Array({ maxLength: 1000 }), fc.int16Array({ maxLength: 1000 }));
     void fc.assert(
       fc.property(samples, fc.constantFrom(1, 8000, 48_000), fc.option(fc.constant(100)), (data, rate, pitchHz) => {
@@ -61,7 +61,7 @@ function voice(options: Partial<Parameters<typeof syntheticVoice>[0]> = {}): Flo
   return syntheticVoice({ sampleRateHz: RATE_HZ, seconds: 9, pitchHz: 140, pauses, ...options });
 }
 
-/** So many decibels below the voice's active level, roughly. */
+/** Adds noise about `snrDb` below the active speech level. */
 function withNoise(samples: Float32Array, snrDb: number): Float32Array {
   const level = measureVoice(samples, RATE_HZ).levelDbov;
   const peak = Math.sqrt(3) * 10 ** ((level - snrDb) / 20);

@@ -1,4 +1,4 @@
-/** Somebody who says "ah" again and again: pulses of a gliding pitch through the formants of a vowel. */
+/** A synthetic "ah" with gliding pitch: pulses through vowel formants. */
 export function syntheticVoice({
   sampleRateHz,
   seconds,
@@ -12,11 +12,10 @@ export function syntheticVoice({
   seconds: number;
   /** In the middle of the glide. */
   pitchHz: number;
-  /** How far the pitch goes up and down, evenly, in a second. */
+  /** Peak deviation of a triangular pitch glide, one cycle per second. */
   glideSemitones?: number;
   syllablesPerSecond?: number;
   peak?: number;
-  /** In seconds. */
   pauses?: readonly (readonly [from: number, to: number])[];
 }): Float32Array {
   const samples = new Float32Array(Math.round(seconds * sampleRateHz));
@@ -26,7 +25,7 @@ export function syntheticVoice({
     [2600, 160],
   ].map(([frequency, bandwidth]) => resonator(frequency!, bandwidth!, sampleRateHz));
   let phase = 0;
-  /** Of a pulse between two samples, what the later gets: whole ones would make periods of unlike length. */
+  /** Share of a pulse that goes to the later of two samples; rounding would make periods uneven. */
   let carried = 0;
   let loudest = 0;
   for (let i = 0; i < samples.length; i++) {

@@ -19,27 +19,27 @@ const nameOf = (voice: { id: string } | null) => (voice === null ? null : catalo
 const like = (language: string | null, gender: 'female' | 'male' | null = null, from: typeof around = around) =>
   nameOf(catalogue.like({ language, gender, around: from }));
 
-describe('a voice for a stretch of text', () => {
-  it('speaks the language, in the dialect where there is one', () => {
+describe('voice for a section of text', () => {
+  it('speaks the language, in its dialect if available', () => {
     expect([like('hi'), like('en-gb'), like('fr'), like('fr-ca')]).toEqual(['hi', 'en-gb', 'fr-fr', 'fr-fr']);
     expect(like('hi-in', 'female')).toBe('Asha');
   });
 
-  it('stays the voice around it if that speaks the language', () => {
+  it('keeps the surrounding voice if that speaks the language', () => {
     expect([like('en-us'), like('en'), like(null)]).toEqual(['en-us', 'en-us', 'en-us']);
     const own = { id: 'custom', recipe: { ...around.recipe, language: 'hi', character: PLAIN_CHARACTER } };
     const kept = catalogue.like({ language: 'hi', gender: null, around: own });
     expect(kept).toBe(own);
   });
 
-  it('has the wanted gender if the language has one', () => {
+  it('follows the requested gender if the language offers it', () => {
     expect(like('hi', 'male')).toBe('hi');
     expect(like('fr', 'female')).toBe('fr-fr');
     const female = catalogue.list('quality').find(({ gender, language }) => gender === 'female' && language === 'en');
     if (female !== undefined) expect(like('en-us', 'female')).toBe(female.shortNames[0]);
   });
 
-  it('is none for a language that nobody speaks', () => {
+  it('does not exist for an unsupported language', () => {
     expect(like('xx')).toBeNull();
   });
 });

@@ -49,7 +49,6 @@ async function put(key: string, bytes: Buffer): Promise<void> {
   await objects.put({ key, sourcePath });
 }
 
-/** A live call with a recording, whose bytes are in the store unless they are null. */
 async function seedCall(
   sql: Sql,
   recording: Buffer | null,
@@ -91,7 +90,6 @@ async function restoreInto(sql: Sql, options: RestoreInto = {}): Promise<Restore
   });
 }
 
-/** All rows of all tables. */
 async function contentsOf(sql: Sql): Promise<Record<string, unknown>> {
   const tables = await sql<{ name: string }[]>`
     select tablename::text as name from pg_tables where schemaname = 'public' and tablename <> 'schema_migrations' order by 1`;
@@ -102,7 +100,6 @@ async function contentsOf(sql: Sql): Promise<Record<string, unknown>> {
   return contents;
 }
 
-/** Another database on the same server. */
 async function emptyDatabase(from: TestDatabase, use: (sql: Sql) => Promise<void>): Promise<void> {
   const isExternal = new URL(from.url).port === new URL(EXTERNAL).port;
   const server = isExternal ? externalServer() : null;
@@ -116,8 +113,8 @@ async function emptyDatabase(from: TestDatabase, use: (sql: Sql) => Promise<void
 }
 const EXTERNAL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
 
-onEveryServer('a backup', (database) => {
-  it('restores every row, the objects that they refer to, and goes on with the next ids', async () => {
+onEveryServer('backup', (database) => {
+  it('restores every row and the objects they refer to, and continues the id sequences', async () => {
     const { sql } = database();
     const recording = randomBytes(300_000);
     const { callId, key, workspaceId } = await seedCall(sql, recording);
@@ -134,7 +131,7 @@ onEveryServer('a backup', (database) => {
       await expect(stat(join(targetDir, 'objects/recordings/orphan.wav'))).rejects.toThrow('ENOENT');
       expect((await readFile(join(targetDir, 'node-id'), 'utf8')).trim()).toBe('node-1');
       expect((await getCallById(target, callId))?.metadata).toEqual((await getCallById(sql, callId))?.metadata);
-      // Triggers, keys and sequences work as before.
+      // Triggers, keys and sequences still work.
       await topUp(target, { workspaceId, amountNano: USD, paymentType: 'one_time', operationKey: 'after', at: NOW });
       expect((await walletOf(target, workspaceId)).balanceNano).toBe(11n * USD);
       await expect(target`delete from entries`).rejects.toThrow('append-only');
@@ -143,7 +140,7 @@ onEveryServer('a backup', (database) => {
     });
   });
 
-  it('is one snapshot, also when the database changes between two tables', async () => {
+  it('takes one consistent snapshot while the database changes', async () => {
     const { sql } = database();
     const { workspaceId } = await seedCall(sql, randomBytes(10));
     const [locked, changed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -154,7 +151,7 @@ onEveryServer('a backup', (database) => {
     });
     await locked.promise;
     const backingUp = back(sql);
-    // By then it has read the balances, and not yet the ledger entries.
+    // By then the backup has read the balances, but not the ledger entries.
     await eventually(async () => {
       const waiting = await sql`
         select 1 from pg_locks l join pg_database d on d.oid = l.database
@@ -172,7 +169,7 @@ onEveryServer('a backup', (database) => {
   });
 });
 
-describe('a backup', () => {
+describe('backup file', () => {
   let database: TestDatabase;
   let target: TestDatabase;
 
@@ -184,7 +181,7 @@ describe('a backup', () => {
     await target.drop();
   });
 
-  it('counts objects that do not exist, and restores without them', async () => {
+  it('counts missing objects and restores without them', async () => {
     await seedCall(database.sql, null);
     expect((await back(database.sql)).manifest.objects).toEqual({ count: 0, bytes: 0, missing: 1 });
     await restoreInto(target.sql);
@@ -192,11 +189,11 @@ describe('a backup', () => {
     expect(row).toEqual({ calls: 1 });
   });
 
-  it('never overwrites a file, and leaves none behind when it fails', async () => {
+  it('never overwrites a file and leaves none behind on failure', async () => {
     await seedCall(database.sql, randomBytes(10));
     const failing = {
       stat: objects.stat,
-      // biome-ignore lint/correctness/useYield: it fails before the first byte
+      // biome-ignore lint/correctness/useYield: fails before the first byte
       async *read(): AsyncGenerator<Buffer> {
         throw new Error('disk error');
       },
@@ -211,7 +208,7 @@ describe('a backup', () => {
     await expect(back(database.sql)).rejects.toMatchObject({ code: 'BACKUP_EXISTS' });
   });
 
-  it('keeps the master key out unless it is asked for', async () => {
+  it('excludes the master key by default', async () => {
     await back(database.sql);
     const withoutKey = await readFile(file);
     expect(withoutKey.includes(KEY.toString('base64'))).toBe(false);
@@ -223,7 +220,7 @@ describe('a backup', () => {
     expect(keyIdOf(restored)).toBe(keyIdOf(KEY));
   });
 
-  it('is not restored without the master key, or with another one, unless told so', async () => {
+  it('requires its own master key for a restore, unless overridden', async () => {
     await seedCall(database.sql, null);
     await back(database.sql);
     const without = { configuredKey: null };
@@ -234,7 +231,7 @@ describe('a backup', () => {
     expect(await restoreInto(target.sql, { ...without, withoutKey: true })).toMatchObject({ key: 'missing' });
   });
 
-  it('is not restored over data, unless that is to be replaced', async () => {
+  it('requires an empty database for a restore, unless it may replace the data', async () => {
     const { callId } = await seedCall(database.sql, randomBytes(10));
     await back(database.sql);
     await seedCall(target.sql, null);
@@ -248,7 +245,7 @@ describe('a backup', () => {
     expect(await target.sql`select * from of_another_program`).toHaveLength(0);
   });
 
-  it('is rolled back if a balance differs from its ledger entries', async () => {
+  it('rolls back if a balance differs from its ledger entries', async () => {
     const { workspaceId } = await seedCall(database.sql, null);
     await database.sql`
       update accounts set balance_nano = balance_nano + 1 where workspace_id = ${workspaceId} and kind = 'wallet'`;
@@ -260,15 +257,15 @@ describe('a backup', () => {
     expect(await target.sql`select 1 from calls union all select 1 from workspaces`).toHaveLength(0);
   });
 
-  it('is not restored over the schema of a newer version', async () => {
+  it('rejects a database with a newer schema', async () => {
     await back(database.sql);
     await target.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
     await expect(restoreInto(target.sql, { replace: true })).rejects.toMatchObject({ code: 'TARGET_TOO_NEW' });
   });
 
-  it('of an earlier schema is restored and migrated', async () => {
+  it('migrates an older schema', async () => {
     const { callId } = await seedCall(database.sql, null);
-    // As an older version had it: before the last migrations.
+    // The schema before the last migrations.
     await database.sql`drop table number_verifications`;
     await database.sql`delete from schema_migrations where name >= '0035'`;
     await undoLaterMigrations(database.sql);
@@ -280,7 +277,7 @@ describe('a backup', () => {
     expect(last!.name >= '0035').toBe(true);
   });
 
-  it('of a newer schema is refused before anything is written', async () => {
+  it('with a newer schema fails before anything is written', async () => {
     await database.sql`insert into schema_migrations (name, checksum) values ('9999_later', 'x')`;
     await back(database.sql);
     await expect(restoreInto(target.sql)).rejects.toMatchObject({
@@ -290,13 +287,13 @@ describe('a backup', () => {
     expect(await readdir(targetDir)).toEqual([]);
   });
 
-  it('is refused at any changed byte and at any length but its own, before anything is written', async () => {
+  it('with any changed byte or another length fails before anything is written', async () => {
     await seedCall(database.sql, randomBytes(2_000));
     await back(database.sql, { withKey: true });
     const whole = await readFile(file);
     await using archive = await openArchive(file);
     const places = [0, 156, whole.length - 1];
-    // Every header and the first and last byte of every file.
+    // Every header, and the first and last byte of every file.
     for await (const { offset, sizeBytes } of archive.entries())
       places.push(offset - 512, offset, offset + sizeBytes - 1);
     for (const place of places) {
@@ -318,8 +315,8 @@ describe('a backup', () => {
   });
 });
 
-describe.skipIf(!hasS3Server)('a backup of objects in an S3 bucket', () => {
-  it('is restored into another bucket, with objects of which the first bucket had only some', async () => {
+describe.skipIf(!hasS3Server)('backup of an S3 bucket', () => {
+  it('restores into another bucket, even if some objects were on local disk', async () => {
     await using server = await startS3Server();
     const [first, second] = [await server.createBucket(), await server.createBucket()];
     await using database = await createTestDatabase();
@@ -357,16 +354,21 @@ describe.skipIf(!hasS3Server)('a backup of objects in an S3 bucket', () => {
   });
 });
 
-/** Leaves the schema as it was after 0034, for the parts that later migrations made. */
 async function undoLaterMigrations(sql: Sql): Promise<void> {
   await sql`drop table if exists erasures, erased_recordings, nodes, idempotent_requests`;
+  await sql`drop table if exists login_links, call_quality_samples, trunk_probes`;
   await sql`alter table calls drop column if exists owner_seen_at, drop column if exists request_hash`;
+  await sql`alter table call_events drop column if exists transaction_id`;
+  await sql`alter table sessions
+    drop column if exists last_used_at, drop column if exists user_agent, drop column if exists address`;
   await sql`alter table recordings drop column if exists node`;
   await sql`drop index if exists deliveries_replay_of, deliveries_created, call_events_at`;
+  await sql`drop index if exists calls_live_workspace, calls_agent_digits, calls_customer_digits`;
+  await sql`drop index if exists usage_logs_resource, judge_evaluations_call, judge_evaluations_user`;
 }
 
-describe('a tar header', () => {
-  it('has names of up to 255 bytes that can be split at a slash', () => {
+describe('tar header', () => {
+  it('holds names of up to 255 bytes that can be split at a slash', () => {
     const name = `objects/recordings/${'a'.repeat(100)}/${'b'.repeat(84)}.wav.sealed`;
     expect(decodeHeader(encodeHeader({ name, sizeBytes: 123_456_789 }, NOW))).toEqual({ name, sizeBytes: 123_456_789 });
     expect(() => encodeHeader({ name: 'c'.repeat(101), sizeBytes: 0 }, NOW)).toThrow(RangeError);

@@ -3,19 +3,18 @@ import { createServer, type IncomingMessage, request as sendRequest } from 'node
 import type { AddressInfo } from 'node:net';
 
 /**
- * `refuse` closes the connection before the request is read, `cut` after half of its body, `slowDown` answers as a busy
- * store does, `corrupt` changes one byte of the body, `hold` forwards the body only when `release` is called.
+ * `refuse` closes the connection before reading the request, `cut` after half of its body; `slowDown` answers like a
+ * busy store; `corrupt` changes a byte of the body; `hold` delays the body until `release`.
  */
 export type Fault = 'refuse' | 'cut' | 'slowDown' | 'corrupt' | 'hold' | 'truncateAnswer';
 
-/** Stands between a client and a store, and spoils the requests it is told to. */
+/** A proxy that injects faults between a client and a store. */
 export interface FaultProxy {
   readonly endpoint: string;
-  /** What happens to each request from now on; null: it passes. */
+  /** Chooses the fault of each later request; null forwards it. */
   spoil(choose: (request: { method: string; path: string; count: number }) => Fault | null): void;
-  /** Requests so far, e.g. `PUT /bucket/key`, without their query. */
+  /** Requests so far without query, such as `PUT /bucket/key`. */
   readonly requests: string[];
-  /** Resolves when a request is held. */
   held(): Promise<void>;
   release(): void;
   [Symbol.asyncDispose](): Promise<void>;
@@ -64,7 +63,7 @@ export async function startFaultProxy(port: number): Promise<FaultProxy> {
       () => null,
     );
     const content = reply && (await bodyOf(reply).catch(() => null));
-    // The client has been cut off as well.
+    // The client was disconnected too.
     if (reply === null || content === null) return incoming.socket.destroy();
     answer.writeHead(reply.statusCode ?? 502, reply.headers);
     if (fault !== 'truncateAnswer') return answer.end(method === 'HEAD' ? undefined : content);

@@ -62,7 +62,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     return { key, now, expiresAt: new Date(now.getTime() + 300_000) };
   };
 
-  it('moves an object to the bucket, under the prefix, and then removes it from the disk', async () => {
+  it('moves an object to the bucket under the prefix, then removes it from disk', async () => {
     const store = await open({ prefix: 'voice/eu/' });
     await put(store, 'recordings/a.wav');
     await store.settled();
@@ -71,7 +71,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect((await read(store, 'recordings/a.wav')).toString()).toBe('audio');
   });
 
-  it('moves objects that were in the folder before S3 was turned on', async () => {
+  it('moves objects that were stored before S3 was enabled', async () => {
     await mkdir(join(folder, 'objects', 'recordings'), { recursive: true });
     await writeFile(join(folder, 'objects', 'recordings', 'old.wav'), 'old');
     await writeFile(join(folder, 'objects', '.unfinished.partial'), 'cut');
@@ -86,12 +86,12 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
 
   it.each([
     ['the store refuses connections', 'refuse'],
-    ['the connection is cut in mid-upload', 'cut'],
+    ['the connection breaks during the upload', 'cut'],
     ['the store answers SlowDown', 'slowDown'],
-    ['the store receives other bytes than were sent', 'corrupt'],
-  ] as const)('keeps the file on disk and repeats the upload when %s', async (_, fault) => {
+    ['the store receives corrupted bytes', 'corrupt'],
+  ] as const)('keeps the file and retries the upload when %s', async (_, fault) => {
     const content = Buffer.alloc(11_000_000, 'recording');
-    // Every request of the first attempts, then one part of a multipart upload, then nothing.
+    // All requests of the first attempts, then one part of a multipart upload, then none.
     let spoiled = 0;
     proxy.spoil(({ method, path }) => {
       const isBody = method === 'PUT' || (fault !== 'corrupt' && fault !== 'cut');
@@ -111,7 +111,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(await server.unfinishedUploadsIn(settings.bucket)).toEqual([]);
   });
 
-  it('serves an object from disk until the store has acknowledged it, and by presigned URL afterwards', async () => {
+  it('serves an object from disk until the upload is acknowledged, then by presigned URL', async () => {
     const store = await open();
     proxy.spoil(({ method }) => (method === 'PUT' ? 'hold' : null));
     await put(store, 'call.wav', '0123456789');
@@ -132,7 +132,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(new URL(url!).searchParams.get('X-Amz-Expires')).toBe('300');
   });
 
-  it('presigns URLs that the store rejects once they have expired or are changed', async () => {
+  it('presigns URLs that the store rejects when expired or modified', async () => {
     const store = await open();
     await put(store, 'a.mp3');
     await store.settled();
@@ -158,7 +158,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(url).toMatch(new RegExp(`^https://${settings.bucket}\\.s3\\.example\\.com/a\\.wav\\?`));
   });
 
-  it('deletes from the bucket once it can be reached, and hides the object at once', async () => {
+  it('hides a deleted object at once and deletes it once the bucket is reachable', async () => {
     const store = await open();
     await put(store, 'a.wav');
     await store.settled();
@@ -174,7 +174,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(await filesOnDisk()).toEqual([]);
   });
 
-  it('leaves nothing in the bucket of an object that is deleted during its upload', async () => {
+  it('leaves nothing in the bucket of an object deleted during its upload', async () => {
     const store = await open();
     proxy.spoil(({ path }) => (path.includes('partNumber=2') ? 'hold' : null));
     await put(store, 'a.wav', Buffer.alloc(11_000_000));
@@ -198,12 +198,12 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(await filesOnDisk()).toEqual([]);
   });
 
-  it('continues uploads and deletions of a process that was killed', async () => {
+  it('resumes transfers of a killed process', async () => {
     const before = await open();
     await put(before, 'expired.wav');
     await before.settled();
     await before.close();
-    // The first part arrives; then the process dies in the middle of the second, before the deletion is done.
+    // The process dies within the second part, before the deletion.
     proxy.spoil(({ method, path }) => {
       if (method === 'DELETE') return 'refuse';
       return path.includes('partNumber=2') ? 'hold' : null;
@@ -229,7 +229,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     proxy.release();
   });
 
-  it('continues at the next start what closing interrupted', async () => {
+  it('resumes transfers that close interrupted', async () => {
     const store = await open();
     proxy.spoil(({ method }) => (method === 'PUT' ? 'hold' : null));
     await put(store, 'a.wav');
@@ -241,7 +241,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     expect(await server.keysIn(settings.bucket)).toEqual(['a.wav']);
   });
 
-  it('fails a read whose answer is cut, instead of ending it early', async () => {
+  it('fails a read with a truncated response', async () => {
     const store = await open();
     await put(store, 'a.wav', Buffer.alloc(1_000_000));
     await store.settled();
@@ -249,7 +249,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     await expect(read(store, 'a.wav')).rejects.toThrow();
   });
 
-  it('refuses reads with STORAGE_UNAVAILABLE while the store is down', async () => {
+  it('rejects reads with STORAGE_UNAVAILABLE during an outage', async () => {
     const store = await open();
     proxy.spoil(() => 'refuse');
     await expect(store.stat('a.wav')).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
@@ -269,7 +269,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
   });
 });
 
-describe.skipIf(!hasS3Server)('the check of an S3 bucket at the start', () => {
+describe.skipIf(!hasS3Server)('S3 bucket check at start', () => {
   let server: S3Server;
   let settings: Awaited<ReturnType<S3Server['createBucket']>>;
   beforeAll(async () => {
@@ -290,7 +290,7 @@ describe.skipIf(!hasS3Server)('the check of an S3 bucket at the start', () => {
     }
   }
 
-  it('passes, and leaves nothing behind', async () => {
+  it('succeeds and leaves nothing behind', async () => {
     expect(await check()).toBe('ok');
     expect(await server.keysIn(settings.bucket)).toEqual([]);
   });
@@ -300,9 +300,9 @@ describe.skipIf(!hasS3Server)('the check of an S3 bucket at the start', () => {
     ['an unknown access key', { accessKeyId: 'tandem:nobody' }, /S3_ACCESS_KEY_ID/],
     ['a wrong secret', { secretAccessKey: 'wrong' }, /rejects the signature\. Correct S3_SECRET_ACCESS_KEY,/],
     ['another region', { region: 'eu-west-9' }, /another region than eu-west-9\. Set S3_REGION/],
-    ['a store that is not there', { endpoint: 'http://127.0.0.1:1' }, /cannot be reached.*ECONNREFUSED.*S3_ENDPOINT/],
+    ['a missing store', { endpoint: 'http://127.0.0.1:1' }, /cannot be reached.*ECONNREFUSED.*S3_ENDPOINT/],
     ['a host that does not exist', { endpoint: 'http://store.invalid' }, /cannot be reached.*S3_ENDPOINT/],
-  ])('names %s on one line', async (_, changes, message) => {
+  ])('names %s in one line', async (_, changes, message) => {
     const text = await check(changes);
     expect(text).toMatch(message);
     expect(text).not.toContain('\n');

@@ -7,21 +7,18 @@ import { createInterface } from 'node:readline';
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import type { BucketSettings } from '../../../storage/s3/bucket-settings.ts';
 
-/** Debian's own Python: another one does not see Debian's packages. */
+/** Other Python installations do not find Debian's packages. */
 const PYTHON = '/usr/bin/python3';
 const SECRET_ACCESS_KEY = 'a-secret-of-the-tests';
 
-/** False where Debian's python3-swift is not installed: then its tests are reported as skipped, by name. */
+/** Without Debian's python3-swift, its tests are reported as skipped by name. */
 export const hasS3Server = canImportSwift();
 
-/** OpenStack Swift, whose S3 API checks signatures and checksums as AWS does, in a process of its own. */
+/** OpenStack Swift, whose S3 API verifies signatures and checksums as AWS does. */
 export interface S3Server {
   readonly port: number;
-  /** A bucket that nothing else uses. */
   createBucket(): Promise<BucketSettings & { accessKeyId: string; secretAccessKey: string }>;
-  /** Every key in the bucket, in order. */
   keysIn(bucket: string): Promise<string[]>;
-  /** Multipart uploads that were neither completed nor aborted. */
   unfinishedUploadsIn(bucket: string): Promise<string[]>;
   [Symbol.asyncDispose](): Promise<void>;
 }

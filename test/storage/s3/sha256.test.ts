@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { Sha256 } from '../../../storage/s3/sha256.ts';
 
-it.each([0, 1, 262_144, 262_145, 5_000_000])('hashes %i bytes as Node does', async (length) => {
+it.each([0, 1, 262_144, 262_145, 5_000_000])('sha256 of %i bytes matches Node.js', async (length) => {
   const data = randomBytes(length);
   const hash = new Sha256();
   hash.update(data);
@@ -13,7 +13,7 @@ it.each([0, 1, 262_144, 262_145, 5_000_000])('hashes %i bytes as Node does', asy
   expect(await keyed.digest()).toEqual(createHmac('sha256', 'key').update(data).digest());
 });
 
-it('lets the event loop turn while it hashes a part of an upload', async () => {
+it('sha256 yields to the event loop while it hashes an upload part', async () => {
   const hash = new Sha256();
   hash.update(randomBytes(5 * 1024 * 1024));
   let turns = 0;

@@ -4,8 +4,8 @@ import { openBucket } from '../../../storage/s3/bucket.ts';
 import { openS3ObjectStore } from '../../../storage/s3/object-store.ts';
 
 /**
- * Puts one object and deletes another, says so, and then goes on with the transfers until it is killed.
- * Usage: store-process.ts FOLDER SETTINGS, with the settings of the bucket as JSON
+ * Stores one object, deletes another, reports it and continues the transfers until killed.
+ * Usage: store-process.ts FOLDER SETTINGS, with the bucket settings as JSON
  */
 const [folder = '', settings = '{}'] = process.argv.slice(2);
 const logger = { info() {}, warn() {}, error() {} };

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 export interface TortureMessage {
   name: string;
   section: string;
-  /** The status of the answer; `delivered`: the application gets it; `dropped`: nobody does. */
+  /** Response status, or whether the message is delivered or dropped. */
   expected: number | 'delivered' | 'dropped';
   bytes: Buffer;
 }
 
 /**
- * Messages of RFC 4475 and RFC 5118, after lines `== name section expected`. Lines end in CRLF on the wire. `<hex>` and
- * `<repeat>` are the notation of RFC 4475 §2.
+ * Messages of RFC 4475 and RFC 5118, each after a line `== name section expected`. Lines end in CRLF on the wire.
+ * `<hex>` and `<repeat>` are the notation of RFC 4475 section 2.
  */
 export function readTorture(file: 'rfc4475.txt' | 'rfc5118.txt'): TortureMessage[] {
   const text = readFileSync(new URL(file, import.meta.url), 'utf8');

@@ -18,19 +18,19 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** By the system's ffmpeg, else the bundled one: samples at the file's own rate, and what it had to say. */
+/** Decodes with ffmpeg, installed or bundled; returns samples at the rate of the file and warnings. */
 async function decoded(file: Uint8Array): Promise<{ samples: Int16Array; complaints: string }> {
   const path = join(folder, 'speech.mp3');
   await writeFile(path, file);
   const [program, ...first] = (await findFfmpeg()).command;
   const args = [...first, '-loglevel', 'error', '-i', `file:${path}`, '-f', 's16le', '-c:a', 'pcm_s16le', 'pipe:1'];
   const { stdout, stderr } = await promisify(execFile)(program!, args, { encoding: 'buffer', maxBuffer: 2 ** 26 });
-  // The build in WebAssembly says that each time it is done.
+  // The WebAssembly build prints this at every exit.
   const complaints = stderr.toString().replace(/^Aborted\(\)\n$/, '');
   return { samples: new Int16Array(new Uint8Array(stdout).buffer), complaints };
 }
 
-/** Bytes and rate of each frame, from the headers alone (ISO/IEC 11172-3 §2.4.2.3). */
+/** Size and rate of each frame, from the headers (ISO/IEC 11172-3 2.4.2.3). */
 function framesOf(file: Buffer): { bytes: number; rateHz: number; samples: number; channelMode: number }[] {
   const frames = [];
   for (let at = 0; at < file.length; ) {
@@ -51,19 +51,19 @@ function framesOf(file: Buffer): { bytes: number; rateHz: number; samples: numbe
   return frames;
 }
 
-describe('MP3', () => {
-  it.each(SAMPLE_RATES_HZ)('of %i Hz decodes to the same speech at the same time', async (rateHz) => {
+describe('MP3 encoder', () => {
+  it.each(SAMPLE_RATES_HZ)('encodes %i Hz so that ffmpeg decodes the same speech', async (rateHz) => {
     const encoder = await openMp3Encoder(rateHz);
     expect(encoder.inputRateHz).toBe(rateHz);
     const samples = speechAt(rateHz, 2);
-    const { samples: heard, complaints } = await decoded(encodeAll(encoder, samples));
+    const { samples: output, complaints } = await decoded(encodeAll(encoder, samples));
     expect(complaints).toBe('');
-    expect(heard.length).toBeGreaterThanOrEqual(samples.length);
-    expect(heard.length).toBeLessThan(samples.length + 1152);
-    expect(correlation(heard, samples)).toBeGreaterThan(0.97);
+    expect(output.length).toBeGreaterThanOrEqual(samples.length);
+    expect(output.length).toBeLessThan(samples.length + 1152);
+    expect(correlation(output, samples)).toBeGreaterThan(0.97);
   });
 
-  it('is whole frames of mono at its rate', async () => {
+  it('writes whole mono frames at the input rate', async () => {
     for (const rateHz of SAMPLE_RATES_HZ) {
       for (const seconds of [0, 1]) {
         const samples = speechAt(rateHz, seconds);
@@ -76,7 +76,7 @@ describe('MP3', () => {
     }
   });
 
-  it('gives its first frames within 140 ms of speech', async () => {
+  it('returns its first frames within 140 ms of speech', async () => {
     for (const rateHz of SAMPLE_RATES_HZ) {
       const encoder = await openMp3Encoder(rateHz);
       const begun = encoder.encode(speechAt(rateHz, 1).subarray(0, Math.round(0.14 * rateHz)));
@@ -85,7 +85,7 @@ describe('MP3', () => {
     }
   });
 
-  it('of nothing, or of a single sample, is a file that ffmpeg plays', async () => {
+  it('writes a playable file for an empty or single-sample input', async () => {
     for (const rateHz of [8000, 24_000, 48_000]) {
       for (const length of [0, 1]) {
         const { samples, complaints } = await decoded(encodeAll(await openMp3Encoder(rateHz), new Int16Array(length)));
@@ -95,7 +95,7 @@ describe('MP3', () => {
     }
   });
 
-  it('takes the next rate that MP3 has', async () => {
+  it('selects the next rate that MP3 supports', async () => {
     const encoder = await openMp3Encoder(11_500);
     encoder.close();
     expect(encoder.inputRateHz).toBe(12_000);

@@ -14,8 +14,8 @@ async function encoded(sampleRateHz: number, samples: Int16Array): Promise<Buffe
   return encodeAll(await openOggOpusEncoder(sampleRateHz), samples);
 }
 
-describe('Ogg Opus', () => {
-  it.each(SAMPLE_RATES_HZ)('of %i Hz decodes to the same speech, exact to the sample', async (rateHz) => {
+describe('Ogg Opus encoder', () => {
+  it.each(SAMPLE_RATES_HZ)('encodes %i Hz to the same speech, sample-exact', async (rateHz) => {
     const encoder = await openOggOpusEncoder(rateHz);
     const samples = speechAt(encoder.inputRateHz, 2).subarray(0, encoder.inputRateHz + 7);
     const { samples: decoded, originalRateHz, vendor } = await decodeOggOpus(encodeAll(encoder, samples));
@@ -25,7 +25,7 @@ describe('Ogg Opus', () => {
     expect(vendor).toMatch(/^libopus /);
   });
 
-  it('is encoded at the next rate that Opus has', async () => {
+  it('selects the next rate that Opus supports', async () => {
     const rates = await Promise.all(
       SAMPLE_RATES_HZ.map(async (rateHz) => {
         const encoder = await openOggOpusEncoder(rateHz);
@@ -37,7 +37,7 @@ describe('Ogg Opus', () => {
     await expect(openOggOpusEncoder(48_001)).rejects.toThrow(RangeError);
   });
 
-  it('lies in pages of at most 200 ms, numbered, with times that go on, of which the last says that it is', async () => {
+  it('writes numbered pages of at most 200 ms with increasing positions and a last-page flag', async () => {
     const pages = oggPages(await encoded(16_000, speechAt(16_000, 3)));
     const [head, tags, ...audio] = pages;
     expect([head!.granulePosition, tags!.granulePosition]).toEqual([0, 0]);
@@ -56,7 +56,7 @@ describe('Ogg Opus', () => {
     expect(audio.at(-1)!.granulePosition).toBeGreaterThan(granules - 960);
   });
 
-  it('gives two pages of headers and the first of speech after 60 ms', async () => {
+  it('writes two header pages, then audio after 60 ms', async () => {
     const encoder = await openOggOpusEncoder(24_000);
     const samples = speechAt(24_000, 1);
     const begun = encoder.encode(samples.subarray(0, (24_000 * 60) / 1000));
@@ -64,28 +64,28 @@ describe('Ogg Opus', () => {
     expect(oggPages(begun).map(({ packets }) => packets.length)).toEqual([1, 1, 2]);
   });
 
-  it('of nothing is a file that plays nothing', async () => {
+  it('writes an empty stream for no samples', async () => {
     for (const rateHz of SAMPLE_RATES_HZ) {
       const { samples } = await decodeOggOpus(await encoded(rateHz, new Int16Array(0)));
       expect(samples.length).toBe(0);
     }
   });
 
-  it('is exact for lengths around whole frames and for single samples', async () => {
+  it('keeps the exact length around frame boundaries and for single samples', async () => {
     for (const length of [1, 2, 319, 320, 321, 535, 536, 537, 640, 3200, 3201]) {
       const { samples } = await decodeOggOpus(await encoded(16_000, new Int16Array(length).fill(1000)));
       expect(samples.length).toBe(length * 3);
     }
   });
 
-  it('has different stream numbers for different speech, so that files may lie one after the other', async () => {
+  it('assigns different stream serials, so that files can be concatenated', async () => {
     const speech = speechAt(16_000, 2);
     const [one] = oggPages(await encoded(16_000, speech.subarray(8000, 16_000)));
     const [other] = oggPages(await encoded(16_000, speech.subarray(16_000)));
     expect(one!.serial).not.toBe(other!.serial);
   });
 
-  it.runIf(hasOpusTools)('has nothing that opusinfo warns of, and its length', async () => {
+  it.runIf(hasOpusTools)('passes opusinfo without warnings, with the right length', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-opus-'));
     try {
       for (const [rateHz, seconds] of [

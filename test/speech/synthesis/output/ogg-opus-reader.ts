@@ -1,6 +1,6 @@
 import { createDecoder } from 'libopus-wasm';
 
-/** Reads Ogg (RFC 3533) and Ogg Opus (RFC 7845) as strictly as the documents allow, and knows nothing of the writer. */
+/** Strict reader of Ogg (RFC 3533) and Ogg Opus (RFC 7845), independent of the writer. */
 
 export interface OggPage {
   isFirst: boolean;
@@ -11,7 +11,7 @@ export interface OggPage {
   packets: Buffer[];
 }
 
-/** @throws Error when a page is broken */
+/** @throws Error for an invalid page */
 export function oggPages(file: Uint8Array): OggPage[] {
   const bytes = Buffer.from(file);
   const pages: OggPage[] = [];
@@ -53,7 +53,7 @@ export interface OpusFile {
   preSkip: number;
   originalRateHz: number;
   vendor: string;
-  /** At 48 kHz, as they are to be played: without pre-skip and what is trimmed. */
+  /** Played samples at 48 kHz, without pre-skip and end trimming. */
   samples: Int16Array;
 }
 
@@ -83,7 +83,7 @@ export async function decodeOggOpus(file: Uint8Array): Promise<OpusFile> {
   };
 }
 
-/** RFC 3533 §6, bit by bit. */
+/** CRC of RFC 3533 section 6, bit by bit. */
 function checksum(bytes: Uint8Array): number {
   let remainder = 0;
   for (const octet of bytes) {

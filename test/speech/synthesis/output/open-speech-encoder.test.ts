@@ -9,8 +9,8 @@ async function encoded(encoding: SpeechEncoding, samples: Int16Array, sampleRate
   return encodeAll(await openSpeechEncoder({ encoding, sampleRateHz }), samples);
 }
 
-describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
-  it('is the same bytes however the samples are cut into blocks', async () => {
+describe.each(SPEECH_ENCODINGS)('%s encoder', (encoding) => {
+  it('returns the same bytes for any block sizes', async () => {
     const samples = speechAt(16_000, 2).subarray(4000, 16_000);
     const expected = await encoded(encoding, samples);
     await fc.assert(
@@ -25,7 +25,7 @@ describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
     );
   });
 
-  it('gives bytes of its own, which may be transferred', async () => {
+  it('returns buffers of its own, which may be transferred', async () => {
     const encoder = await openSpeechEncoder({ encoding, sampleRateHz: 8000 });
     const samples = speechAt(8000, 1);
     const first = encoder.encode(samples.subarray(0, 4000));
@@ -37,7 +37,7 @@ describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
     expect(Buffer.concat([copy, ...rest]).equals(await encoded(encoding, samples, 8000))).toBe(true);
   });
 
-  it('of streams side by side is what it is of one alone', async () => {
+  it('keeps parallel streams independent', async () => {
     const samples = speechAt(16_000, 2);
     const halves = [samples.subarray(0, 16_000), samples.subarray(16_000)] as const;
     const alone = [await encoded(encoding, halves[0]), await encoded(encoding, halves[1])];
@@ -54,7 +54,7 @@ describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
     expect(parts.map((side) => Buffer.concat(side))).toEqual(alone);
   });
 
-  it('may be closed without an end and more than once, and leaves the next stream alone', async () => {
+  it('tolerates an early and a repeated close, and leaves the next stream alone', async () => {
     const samples = speechAt(16_000, 1);
     const expected = await encoded(encoding, samples);
     const encoder = await openSpeechEncoder({ encoding, sampleRateHz: 16_000 });
@@ -66,7 +66,7 @@ describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
     expect(encodeAll(next, samples).equals(expected)).toBe(true);
   });
 
-  it('keeps no memory of streams that are closed', async () => {
+  it('releases the memory of closed streams', async () => {
     const samples = new Int16Array(1000);
     const streams = async (count: number) => {
       for (let i = 0; i < count; i++) {
@@ -78,14 +78,14 @@ describe.each(SPEECH_ENCODINGS)('%s', (encoding) => {
     };
     await streams(200);
     const before = process.memoryUsage.rss();
-    // Three times as many as the limit below has room for: an Opus encoder is some 30 kB, one of LAME 200 kB in 16 MB.
+    // Three times what the limit below allows: an Opus encoder takes 30 kB; LAME 200 kB of 16 MB.
     await streams(encoding === 'MP3' ? 750 : 5_000);
     expect(process.memoryUsage.rss() - before).toBeLessThan(50_000_000);
   });
 });
 
-describe('what has no header', () => {
-  it('is the samples themselves, little-endian, at every rate', async () => {
+describe('headerless encodings', () => {
+  it('write little-endian samples at every rate as LINEAR16', async () => {
     for (const sampleRateHz of SAMPLE_RATES_HZ) {
       const encoder = await openSpeechEncoder({ encoding: 'LINEAR16', sampleRateHz });
       expect(encoder.inputRateHz).toBe(sampleRateHz);
@@ -94,7 +94,7 @@ describe('what has no header', () => {
     }
   });
 
-  it('is one octet of G.711 for each sample', async () => {
+  it('write one G.711 octet per sample', async () => {
     const samples = speechAt(8000, 2);
     for (const [encoding, table] of [
       ['MULAW', MULAW_TO_LINEAR],
@@ -112,7 +112,7 @@ describe('what has no header', () => {
   });
 });
 
-it('a closed encoder takes no more', async () => {
+it('rejects samples after close', async () => {
   for (const encoding of ['MP3', 'OGG_OPUS'] as const) {
     const encoder = await openSpeechEncoder({ encoding, sampleRateHz: 8000 });
     encoder.close();

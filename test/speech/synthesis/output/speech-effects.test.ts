@@ -22,7 +22,6 @@ const EVERYTHING: SpeechEffectSettings = {
   enhance: true,
 };
 const RATE_HZ = 16_000;
-/** Full scale less 1 dB. */
 const CEILING = 32_768 * 10 ** (-1 / 20);
 
 function processed(samples: Int16Array, settings: Partial<SpeechEffectSettings>): Float32Array {
@@ -41,7 +40,7 @@ function joined(parts: readonly Float32Array[]): Float32Array {
 }
 
 describe('speech effects', () => {
-  it('that change nothing give back the samples at once, bit for bit', () => {
+  it('pass samples through unchanged and undelayed if neutral', () => {
     const speech = speechAt(RATE_HZ, 1);
     const effects = createSpeechEffects({ sampleRateHz: RATE_HZ, ...NOTHING });
     expect(Int16Array.from(effects.process(speech))).toEqual(speech);
@@ -51,7 +50,7 @@ describe('speech effects', () => {
     );
   });
 
-  it('give as many samples as they took, whatever they do, and of nothing nothing', () => {
+  it('return as many samples as they received', () => {
     for (const settings of [EVERYTHING, { gainDb: 3 }, { enhance: true }, { pitchSemitones: -5 }]) {
       for (const length of [0, 1, 100, 9999]) {
         expect(processed(speechAt(RATE_HZ, 1).subarray(0, length), settings).length).toBe(length);
@@ -59,7 +58,7 @@ describe('speech effects', () => {
     }
   });
 
-  it('are the same however the samples come, also where settings change', () => {
+  it('give the same output for any block sizes, even across changes', () => {
     const speech = speechAt(RATE_HZ, 2);
     const [first, second] = [speech.subarray(0, 15_000), speech.subarray(15_000)];
     const run = (sizes: readonly number[]) => {
@@ -79,7 +78,7 @@ describe('speech effects', () => {
     );
   });
 
-  it('never go over 1 dB below full scale, without clipping what they turn down', () => {
+  it('stay 1 dB below full scale without clipping', () => {
     const speech = speechAt(RATE_HZ, 2);
     for (const gainDb of [6, 20, 40]) {
       const output = processed(speech, { gainDb, enhance: gainDb === 20 });
@@ -99,7 +98,7 @@ describe('speech effects', () => {
     }
   });
 
-  it('make what they are told louder by as many decibels, and silent for -Infinity', () => {
+  it('apply the gain in decibels, and silence for -Infinity', () => {
     const speech = speechAt(RATE_HZ, 2);
     const quiet = Int16Array.from(speech, (sample) => sample / 4);
     const output = Int16Array.from(processed(quiet, { gainDb: 6 }));
@@ -107,7 +106,7 @@ describe('speech effects', () => {
     expect(largest(processed(speech, { gainDb: Number.NEGATIVE_INFINITY }))).toBe(0);
   });
 
-  it('change from one setting to another without a click', () => {
+  it('change settings without a click', () => {
     const tone = Int16Array.from({ length: RATE_HZ }, (_, i) => 8000 * Math.sin((2 * Math.PI * 200 * i) / RATE_HZ));
     const settings = [{ gainDb: -12 }, {}, { enhance: true }, { gainDb: 3 }].map((some) => ({ ...NOTHING, ...some }));
     const effects = createSpeechEffects({ sampleRateHz: RATE_HZ, ...NOTHING });
@@ -119,13 +118,13 @@ describe('speech effects', () => {
     parts.push(effects.process(tone.subarray(12_000)), effects.flush());
     const output = joined(parts);
     expect(output.length).toBe(tone.length);
-    // The slope of the loudest tone there is, and some: a click would be thousands in one step.
+    // Steeper than the loudest tone; a click would step by thousands.
     let steepest = 0;
     for (let i = 1; i < output.length; i++) steepest = Math.max(steepest, Math.abs(output[i]! - output[i - 1]!));
     expect(steepest).toBeLessThan(1500);
   });
 
-  it('that are set to what they are go on as they were', () => {
+  it('continue unchanged when set to the same settings', () => {
     const speech = speechAt(RATE_HZ, 1);
     const effects = createSpeechEffects({ sampleRateHz: RATE_HZ, ...EVERYTHING });
     const parts = [effects.process(speech.subarray(0, 7000))];
@@ -134,7 +133,7 @@ describe('speech effects', () => {
     expect(joined(parts)).toEqual(processed(speech, EVERYTHING));
   });
 
-  it('are new after a flush', () => {
+  it('start afresh after a flush', () => {
     const speech = speechAt(RATE_HZ, 1);
     const effects = createSpeechEffects({ sampleRateHz: RATE_HZ, ...EVERYTHING });
     const twice = [0, 1].map(() => joined([effects.process(speech), effects.flush()]));
@@ -143,7 +142,7 @@ describe('speech effects', () => {
 });
 
 describe('enhancement', () => {
-  it('brings the loudest parts of speech nearer to the usual ones, and keeps the level', () => {
+  it('reduces the dynamic range of speech and keeps the level', () => {
     const speech = speechAt(RATE_HZ, 4);
     const gain = 10 ** ((-22 - levelDbov(speech)) / 20);
     const loud = Int16Array.from(speech, (sample) => sample * gain);
@@ -152,7 +151,7 @@ describe('enhancement', () => {
     expect(Math.abs(levelDbov(output) - levelDbov(loud))).toBeLessThan(2);
   });
 
-  it('takes rumble away and lifts 2 to 4 kHz', () => {
+  it('removes rumble and lifts 2 to 4 kHz', () => {
     const gainDb = (hz: number) => {
       const tone = Int16Array.from({ length: RATE_HZ }, (_, i) => 500 * Math.sin((2 * Math.PI * hz * i) / RATE_HZ));
       return (
@@ -165,7 +164,7 @@ describe('enhancement', () => {
   });
 });
 
-/** The 95th over the 50th percentile of levels of 30 ms that are no pauses. */
+/** 95th over 50th percentile of 30 ms levels, without pauses. */
 function loudestOverUsualDb(samples: Int16Array): number {
   const levels: number[] = [];
   for (let at = 0; at + 480 <= samples.length; at += 480) levels.push(levelDbov(samples.subarray(at, at + 480)));

@@ -5,7 +5,6 @@ import { spokenUtterances } from '../../spoken.ts';
 
 export const SAMPLE_RATES_HZ = [8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000];
 
-/** Human speech at any rate. */
 export function speechAt(sampleRateHz: number, seconds: number): Int16Array<ArrayBuffer> {
   const { samples } = spokenUtterances()[0]!;
   return resampled(samples.subarray(0, seconds * 16_000), 16_000, sampleRateHz);
@@ -19,7 +18,6 @@ export function resampled(samples: Int16Array, fromHz: number, toHz: number): In
   return Int16Array.from(output.subarray(0, written), (value) => Math.max(-32768, Math.min(32767, Math.round(value))));
 }
 
-/** All of it, `blockSamples` at a time. Closes the encoder. */
 export function encodeAll(encoder: SpeechEncoder, samples: Int16Array, blockSamples = 480): Buffer {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < samples.length; at += blockSamples) {
@@ -30,7 +28,7 @@ export function encodeAll(encoder: SpeechEncoder, samples: Int16Array, blockSamp
   return Buffer.concat(parts);
 }
 
-/** Some way of cutting samples into blocks, with empty and tiny ones; the rest comes last. */
+/** Random block sizes, including empty and tiny ones; the rest comes last. */
 export const blockSizes: fc.Arbitrary<number[]> = fc.array(
   fc.oneof(fc.constantFrom(0, 1), fc.integer({ min: 2, max: 3000 })),
   { maxLength: 20 },
@@ -47,7 +45,7 @@ export function cut(samples: Int16Array<ArrayBuffer>, sizes: readonly number[]):
   return blocks;
 }
 
-/** Normalised correlation over the length of the shorter: 1 when one is the other, louder or not. */
+/** Normalised correlation over the shorter length, independent of level. */
 export function correlation(a: Int16Array, b: Int16Array): number {
   let ab = 0;
   let aa = 0;

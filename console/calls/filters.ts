@@ -1,0 +1,68 @@
+import { timesOf } from '../app/day-range.ts';
+import type { UrlSearch } from '../app/url-search.ts';
+import type { Call } from '../call/call-data.ts';
+
+/** Filters of the list, from its address. */
+export interface CallFilters {
+  q?: string;
+  state?: Call['state'];
+  direction?: Call['direction'];
+  from?: string;
+  to?: string;
+}
+
+export const STATES: readonly Call['state'][] = [
+  'pending',
+  'initiated',
+  'bridged',
+  'completed',
+  'failed',
+  'rejected',
+  'unknown',
+];
+export const DIRECTIONS: readonly Call['direction'][] = ['outbound', 'inbound'];
+/** Relative periods, so that a saved view stays current. */
+export const PERIOD_DAYS: Record<string, number> = { today: 1, '7d': 7, '30d': 30 };
+
+export const FILTER_NAMES = ['q', 'state', 'direction', 'period', 'from', 'to'] as const;
+
+export function hasFilters(search: UrlSearch): boolean {
+  return FILTER_NAMES.some((name) => search[name] !== undefined && search[name] !== '');
+}
+
+/** Ignores invalid values, because an address can contain anything. */
+export function filtersOf(search: UrlSearch, now: Date = new Date()): CallFilters {
+  const filters: CallFilters = {};
+  const text = search.q?.trim();
+  if (text) filters.q = text;
+  const state = STATES.find((name) => name === search.state);
+  if (state) filters.state = state;
+  const direction = DIRECTIONS.find((name) => name === search.direction);
+  if (direction) filters.direction = direction;
+  const days = search.period === undefined ? undefined : PERIOD_DAYS[search.period];
+  const times = days === undefined ? timesOf(search) : { from: midnight(now, 1 - days).toISOString() };
+  return { ...filters, ...times };
+}
+
+const CALL_ID = /^call_[\w-]+$/;
+const NUMBER = /^\+?[\d\s().-]{4,}$/;
+/** As the server accepts references. */
+const REFERENCE = /^[A-Za-z0-9._:-]{1,128}$/;
+const METADATA_LENGTH = { least: 2, most: 200 };
+
+/** The id of the one call that the search text names. */
+export function callIdIn({ q }: CallFilters): string | null {
+  return q !== undefined && CALL_ID.test(q) ? q : null;
+}
+
+/** The filters as the server takes them: the search text is a number, a reference, or a part of the metadata. */
+export function queryOf({ q, ...filters }: CallFilters) {
+  if (q === undefined) return filters;
+  if (NUMBER.test(q)) return { ...filters, number: q };
+  if (REFERENCE.test(q)) return { ...filters, reference_id: q };
+  return { ...filters, metadata: q.slice(0, METADATA_LENGTH.most).padEnd(METADATA_LENGTH.least) };
+}
+
+function midnight(now: Date, days: number): Date {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days);
+}

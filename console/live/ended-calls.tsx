@@ -1,0 +1,37 @@
+import { Anchor, Group, Text, Title } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { CallStateBadge, endText } from '../call/call-state.tsx';
+import { partyName } from '../call/party.tsx';
+import { duration } from '../parts/format.ts';
+import { liveText } from '../text/live.ts';
+import type { LiveCall } from './live-data.ts';
+
+/** Calls that ended while the page was open, so that none just vanishes. */
+export function EndedCalls({ calls }: { calls: readonly LiveCall[] }) {
+  if (calls.length === 0) return null;
+  return (
+    <section aria-label={liveText.ended}>
+      <Title order={2} size="h6" mt="lg" mb="xs">
+        {liveText.ended}
+      </Title>
+      <ul className="live-list">
+        {calls.map((call) => (
+          <li key={call.call_id}>
+            <Group gap="sm" py={4}>
+              <CallStateBadge call={call} />
+              <Anchor component={Link} to={`/calls/${call.call_id}`} size="sm" className="tabular">
+                {partyName(call, 'agent')} – {partyName(call, 'customer')}
+              </Anchor>
+              <Text size="sm" c="dimmed" className="tabular">
+                {duration(call.talk_seconds ?? 0)}
+              </Text>
+              <Text size="sm" c="dimmed">
+                {endText(call)}
+              </Text>
+            </Group>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,60 @@
+import type { operations } from '@tandem/client';
+import { queryOptions } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { api, dataOf } from '../app/api.ts';
+import { ApiError } from '../app/api-error.ts';
+import { placeText } from '../text/live.ts';
+
+type Placement = operations['placeCall']['requestBody']['content']['application/json'];
+
+export const callerIdsQuery = queryOptions({
+  queryKey: ['caller-ids'],
+  queryFn: async ({ signal }) =>
+    (await dataOf(api.GET('/dialer/numbers', { params: { query: { page: 1, limit: 100 } }, signal }))).numbers,
+});
+
+/** Builds the request from a form. @throws Error if the metadata is not a JSON object */
+export function placementOf(fields: Record<string, string | undefined>): Placement {
+  const { agentIs, agent = '', customer = '', did, record, transcribe, reference, metadata } = fields;
+  return {
+    ...(agentIs === 'browser' ? { agent_endpoint: { type: 'webrtc' } } : { agent_number: agent }),
+    customer_number: customer,
+    ...(did && { did }),
+    ...(reference?.trim() && { reference_id: reference.trim() }),
+    ...(metadata?.trim() && { metadata: objectOf(metadata) }),
+    record: record !== undefined,
+    transcribe: transcribe !== undefined,
+  };
+}
+
+function objectOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  } catch {
+    // Rejected below, like JSON that is not an object.
+  }
+  throw new Error(placeText.metadataInvalid);
+}
+
+/**
+ * Places calls. A request without a response may have placed its call. A repeated identical request gets the same
+ * idempotency key, so the server does not place the call twice.
+ */
+export function usePlacement(): (placement: Placement) => Promise<unknown> {
+  const unanswered = useRef<{ body: string; key: string } | null>(null);
+  return async (placement) => {
+    const body = JSON.stringify(placement);
+    const key = unanswered.current?.body === body ? unanswered.current.key : crypto.randomUUID();
+    try {
+      const params = { header: { 'idempotency-key': key } };
+      const answer = await dataOf(api.POST('/dialer/click2call', { params, body: placement }));
+      unanswered.current = null;
+      return answer;
+    } catch (error) {
+      const isUnanswered = error instanceof ApiError && error.status === 0;
+      unanswered.current = isUnanswered ? { body, key } : null;
+      throw error;
+    }
+  };
+}

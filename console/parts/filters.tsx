@@ -1,0 +1,65 @@
+import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { useUrlSearch } from '../app/url-search.ts';
+import { listText } from '../text/app.ts';
+
+interface Choice {
+  name: string;
+  label: string;
+  all: string;
+  labels: Readonly<Record<string, string>> | ReadonlyMap<string, string>;
+}
+
+interface FiltersProps {
+  choices: readonly Choice[];
+  /** Whether to show the clear button. Default: the address contains one of the filters, valid or not. */
+  isFiltered?: boolean;
+  /** Buttons after the filters. */
+  children?: ReactNode;
+}
+
+/** Filters of a list, kept in the address: choices and a period. */
+export function Filters({ choices, isFiltered, children }: FiltersProps) {
+  const [search, change] = useUrlSearch();
+  const names = [...choices.map(({ name }) => name), 'from', 'to'];
+  return (
+    <Group gap="xs" align="end" mb="sm">
+      {choices.map(({ name, label, all, labels }) => (
+        <NativeSelect
+          key={name}
+          size="xs"
+          label={label}
+          value={search[name] ?? ''}
+          onChange={(event) => change({ [name]: event.currentTarget.value })}
+          data={[
+            { value: '', label: all },
+            ...(labels instanceof Map ? [...labels] : Object.entries(labels)).map(([value, shown]) => ({
+              value,
+              label: shown,
+            })),
+          ]}
+        />
+      ))}
+      {(['from', 'to'] as const).map((name) => (
+        <TextInput
+          key={name}
+          size="xs"
+          type="date"
+          label={listText[name]}
+          value={search[name] ?? ''}
+          onChange={(event) => change({ [name]: event.currentTarget.value })}
+        />
+      ))}
+      {(isFiltered ?? names.some((name) => search[name] !== undefined)) && (
+        <Button
+          size="xs"
+          variant="subtle"
+          onClick={() => change(Object.fromEntries(names.map((name) => [name, undefined])))}
+        >
+          {listText.clear}
+        </Button>
+      )}
+      {children}
+    </Group>
+  );
+}

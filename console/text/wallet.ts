@@ -1,0 +1,105 @@
+export const walletText = {
+  title: 'Wallet and usage',
+  tabs: 'Wallet and usage',
+  denied: 'Only owners of this workspace see its wallet and what it used.',
+  available: 'Available',
+  availableHint: 'The amount that you can spend',
+  held: 'On hold',
+  heldHint: 'Reserved for running calls and requests',
+  balance: 'Balance',
+  balanceHint: 'Available and on hold together',
+  topUp: 'Top up',
+  usage: 'Usage',
+  ledger: 'Ledger',
+  payments: 'Payments',
+  prices: 'Prices',
+  empty: 'The wallet is empty. Calls and requests that cost something are refused until you top up.',
+};
+
+export const topUpText = {
+  title: 'Top up the wallet',
+  operator: 'The operator of this server tops up wallets at its command line:',
+  operatorLabel: 'Command that tops up by 10 USD',
+  operatorHint: 'Change the amount as you like. The balance changes at once; reload this page to see it.',
+  stripe: 'Stripe payments top up this wallet if their metadata has this workspace:',
+  stripeLabel: 'Metadata of the payment',
+  stripeHint: 'Pay as your operator has told you, for example by a payment link. The money arrives within seconds.',
+  noStripe: 'To take cards, the operator can set STRIPE_WEBHOOK_SECRET.',
+};
+
+export const serviceText = {
+  call: 'Calls',
+  number: 'Numbers',
+  tts: 'Text to speech',
+  stt: 'Speech to text',
+  llm: 'Language models',
+  memory: 'Memory',
+  diarization: 'Speaker separation',
+};
+
+export const ledgerText = {
+  list: 'Charges and refunds',
+  service: 'Product',
+  allServices: 'All products',
+  status: 'Status',
+  allStatuses: 'All statuses',
+  key: 'API key',
+  allKeys: 'All keys',
+  time: 'Time',
+  operation: 'Operation',
+  quantity: 'Quantity',
+  amount: 'Amount',
+  balanceAfter: 'Balance',
+  statuses: { succeeded: 'Charged', partial: 'Partly charged', failed: 'Not charged', refunded: 'Refunded' },
+  refund: 'Refund',
+  quantityOf: (quantity: string, unit: string) => `${quantity} × ${unit}`,
+  export: 'Export CSV',
+  emptyTitle: 'Nothing used yet',
+  emptyHint: 'Charges and refunds appear here as soon as calls or requests cost something.',
+  noMatch: 'Nothing matches these filters',
+};
+
+export const paymentsText = {
+  list: 'Payments',
+  type: 'Kind',
+  allTypes: 'All kinds',
+  types: { one_time: 'Top-up', subscription: 'Subscription', admin_bonus: 'Credit of the operator' },
+  statuses: { succeeded: 'Paid', pending: 'Pending', failed: 'Failed' },
+  description: 'Description',
+  amount: 'Amount',
+  emptyTitle: 'No payments yet',
+  emptyHint: 'Top up the wallet to place calls that cost something.',
+};
+
+export const pricesText = {
+  list: 'Prices',
+  item: 'Product',
+  price: 'Price',
+  source: 'Comes from',
+  sources: { workspace: 'This workspace', plan: 'Your plan', default: 'The default' },
+  perUnit: (price: string, unit: string) => `${price} per ${unit}`,
+  surcharge: (percent: number) => `${percent} % on top of speech to text`,
+  intro: 'Trunks and numbers can have prices of their own, which their pages show.',
+  change: 'The operator changes prices with: bin/tandem prices set',
+};
+
+export const usageText = {
+  period: 'Period',
+  lastDays: (days: number) => `Last ${days} days`,
+  spent: (amount: string) => `${amount} spent`,
+  charges: (count: string) => `${count} charges`,
+  refunded: (amount: string) => `${amount} refunded`,
+  byDay: 'By day (UTC)',
+  byProduct: 'By product',
+  byKey: 'By API key',
+  noKey: 'Without a key, such as this console',
+  count: 'Charges',
+  amount: 'Spent',
+  product: 'Product',
+  key: 'API key',
+  day: 'Day',
+  emptyTitle: 'Nothing used in this time',
+  emptyHint: 'Choose a longer period, or place a call.',
+  chart: (days: number, most: string) => `Spent on each of ${days} days, at most ${most} on one day`,
+  bar: (day: string, amount: string) => `${day}: ${amount}`,
+};

@@ -1,0 +1,106 @@
+import type { Config } from '../config.ts';
+import { createSynthesisEngines, synthesisSettingsOf } from '../speech/engines/available-synthesizers.ts';
+import { findSynthesisModels } from '../speech/engines/sherpa-onnx/installed-voices.ts';
+import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
+import type { SynthesisEngine } from '../speech/synthesizer.ts';
+import { createVoiceCatalogue } from '../speech/voices/built-in-voices.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+
+/** Checks the synthesis engines, and lets the default voice say a word in a child process, as in the server. */
+export async function checkSynthesis(config: Config): Promise<Finding[]> {
+  const { engines } = await createSynthesisEngines({ ...synthesisSettingsOf(config), processes: 1 });
+  return [
+    await checkSpeaking(config, engines),
+    ...(await checkPreferred(config, engines)),
+    ...(await checkModelFolders(config)),
+    ...(await checkUpstream(config)),
+  ];
+}
+
+/** Checks a running server with the engines of its speech thread, without speaking. */
+export async function checkRunningSynthesis(
+  config: Config,
+  synthesis: Pick<SpeechSynthesis, 'engines'>,
+): Promise<Finding[]> {
+  const engines = await synthesis.engines();
+  const speaking = engines.filter(({ voices }) => voices > 0);
+  const described = speaking.map(({ engine, voices }) => `${NAMES[engine]}: ${voices} voices`).join(', ');
+  const check = 'speech synthesis';
+  const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
+  return [
+    speaking.length > 0 ? ok(check, described) : fail(check, 'no engine has a voice', advice),
+    ...(await checkModelFolders(config)),
+    ...(await checkUpstream(config)),
+  ];
+}
+
+async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisEngine[]): Promise<Finding> {
+  const check = 'speech synthesis';
+  try {
+    const available = await Promise.all(
+      engines.map(async (engine) => {
+        return (await engine.voices()).map((voice) => ({ ...voice, engine: engine.name }));
+      }),
+    );
+    const catalogue = createVoiceCatalogue(available.flat(), { preferred: ttsEngine });
+    const { recipe } = catalogue.usual;
+    const engine = engines.find(({ name }) => name === recipe.engine)!;
+    // For a remote server, check only the connection.
+    if (engine.name !== 'openai') await sayHello(engine, recipe);
+    const voices = [...catalogue.list('fast'), ...catalogue.list('quality')];
+    const counts = Map.groupBy(voices, ({ recipe: { engine: name } }) => NAMES[name]);
+    const shares = [...counts].map(([name, { length }]) => `${length} of ${name}`).join(', ');
+    const count = counts.size > 1 ? `${voices.length} voices (${shares})` : `${voices.length} voices`;
+    return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${count}`);
+  } catch (error) {
+    const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
+    return fail(check, `the usual voice does not speak: ${reasonOf(error)}`, advice);
+  }
+}
+
+const NAMES = { 'espeak-ng': 'eSpeak NG', 'sherpa-onnx': 'sherpa-onnx', openai: 'the server' } as const;
+
+async function sayHello(
+  engine: SynthesisEngine,
+  { model, engineVoice: voice }: { model: string; engineVoice: string },
+): Promise<void> {
+  const signal = AbortSignal.timeout(30_000);
+  const synthesizer = await engine.start({ model, signal });
+  const words = [{ written: 'Hello.', spoken: 'Hello.', phonemes: null }];
+  const clause = { words, voice, speed: 1, pitchSemitones: 0, pitchRange: 1, reference: null };
+  try {
+    for await (const _ of synthesizer.speak(clause, signal)) break;
+  } finally {
+    await synthesizer.close();
+  }
+}
+
+async function checkPreferred({ ttsEngine }: Config, engines: readonly SynthesisEngine[]): Promise<Finding[]> {
+  const preferred = engines.find(({ name }) => name === ttsEngine);
+  if (ttsEngine === 'auto' || (preferred !== undefined && (await preferred.problem()) === null)) return [];
+  const advice = 'Give it a model (tandem models fetch) or a server (TTS_BASE_URL), or set TTS_ENGINE=auto.';
+  return [warn('TTS_ENGINE', `${ttsEngine} is to speak first, but has no voice yet.`, advice)];
+}
+
+async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {
+  const { problems } = await findSynthesisModels(modelsDir);
+  const advice = 'Fetch it anew (tandem models fetch), or remove the folder.';
+  return problems.map(({ folder, problem }) => warn('model', `${folder}: ${problem}`, advice));
+}
+
+async function checkUpstream({ ttsBaseUrl: url, ttsApiKey: key }: Config): Promise<Finding[]> {
+  if (url === null) return [];
+  const check = 'TTS_BASE_URL';
+  try {
+    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+    const { status } = await fetch(`${url}/models`, { headers, signal: AbortSignal.timeout(3_000) });
+    if (status === 401 || status === 403) {
+      return [warn(check, 'The server refuses the key.', 'Set TTS_API_KEY to one that it knows.')];
+    }
+    if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
+    return [ok(check, 'the server is there')];
+  } catch (error) {
+    const reason = reasonOf((error as Error).cause ?? error);
+    return [warn(check, `No server there: ${reason}`, 'Start it, or correct TTS_BASE_URL; it ends in /v1 mostly.')];
+  }
+}

@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCluster } from '../../../actors/cluster/cluster.ts';
+import { createClusterPhones } from '../../../actors/cluster/cluster-phones.ts';
+import { createPhoneDesk } from '../../../actors/phones/phone-desk.actor.ts';
+import type { ConnectedPhone, PhoneHolder, PhoneNotice } from '../../../actors/phones/phone-desk.ts';
+import type { LegEvent } from '../../../machines/events.ts';
+import { systemClock } from '../../../runtime/clock.ts';
+import type { NodeRow } from '../../../storage/queries/nodes.ts';
+import { eventually } from '../../eventually.ts';
+import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
+import { createTestClock, createTestLogger } from '../fakes.ts';
+import { FakeWebRtc } from '../phones/fake-webrtc.ts';
+import { moveTo, seedCaller } from '../seeds.ts';
+import { RelayHub } from './relay-hub.ts';
+
+const HOLDER: PhoneHolder = {
+  ...{ workspaceId: 'workspace-1', userId: 7, purpose: 'agent', callId: null },
+  credentials: { apiKeyId: 3, expiresAt: '2026-01-31T09:31:00.000Z' },
+};
+const AGENT = { workspaceId: 'workspace-1', userId: 7, purpose: 'agent' } as const;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** Two connected nodes; `lose` makes one forget the other. */
+function openNodes() {
+  const hub = new RelayHub();
+  const boots = [randomUUID(), randomUUID()];
+  const rowOf = (boot: string) => ({ node: `node-of-${boot}`, boot }) as NodeRow;
+  const nodes = boots.map((boot) => {
+    let peers = boots.filter((other) => other !== boot).map(rowOf);
+    const listeners: ((rows: NodeRow[]) => void)[] = [];
+    const directory = {
+      ...{ node: rowOf(boot).node, boot, peers: () => peers },
+      onRenewed(listener: (rows: NodeRow[]) => void) {
+        listeners.push(listener);
+        listener(peers);
+      },
+    };
+    const [logger, clock, webRtc] = [createTestLogger(), createTestClock(), new FakeWebRtc()];
+    const openRelay = async () => hub.connect(boot);
+    const cluster = createCluster({ nodes: directory, openRelay, clock: systemClock, logger });
+    const local = createPhoneDesk({ boot, webRtc, clock, logger });
+    const phones = createClusterPhones({ local, cluster, nodes: directory, sql: database.sql, logger });
+    const lose = () => {
+      peers = [];
+      for (const listener of listeners) listener(peers);
+    };
+    return { boot, local, phones, clock, webRtc, lose };
+  });
+  return { hub, here: nodes[0]!, there: nodes[1]! };
+}
+
+type Node = ReturnType<typeof openNodes>['here'];
+
+async function connect({ phones }: Node, token: string, by: 'connect' | 'resume' = 'connect') {
+  const notices: PhoneNotice[] = [];
+  const closed: number[] = [];
+  const phone = await phones[by](token, {
+    send: (notice) => void notices.push(notice),
+    close: (code) => void closed.push(code),
+  });
+  return { phone: phone as ConnectedPhone, notices, closed, types: () => notices.map(({ type }) => type) };
+}
+
+function dial({ local }: Node, callId = 'call_1') {
+  const events: LegEvent[] = [];
+  const call = {
+    call_id: callId,
+    reference_id: 'order-1',
+    leg_id: 'agent',
+    role: 'agent',
+    customer_number: null,
+  } as const;
+  local.dial({
+    ...{ ...AGENT, call, localMedia: { host: '127.0.0.1', rtpPort: 20_000 } },
+    ...{ signal: new AbortController().signal, onEvent: (event) => void events.push(event) },
+  });
+  return events;
+}
+
+describe('phone whose socket reached another node', () => {
+  it("rings, answers and hangs up, with its audio on the call's node", async () => {
+    const { here, there } = openNodes();
+    const { token } = await here.phones.mint(HOLDER);
+    const { phone, types } = await connect(there, token);
+    expect(phone.holder).toEqual(HOLDER);
+    const events = dial(here);
+    await eventually(() => expect(types()).toEqual(['welcome', 'incoming']));
+    expect(await phone.request({ type: 'answer', callId: 'call_1' })).toHaveProperty('router_rtp_capabilities');
+    expect([here.webRtc.opened.length, there.webRtc.opened.length]).toEqual([1, 0]);
+    here.webRtc.opened[0]!.browser.connect();
+    await eventually(() => expect(types()).toContain('answered'));
+    await phone.request({ type: 'dtmf', callId: 'call_1', digit: '5', durationMs: 100 });
+    await phone.request({ type: 'hangup', callId: 'call_1' });
+    await eventually(() => expect(types()).toEqual(['welcome', 'incoming', 'answered', 'ended']));
+    expect(events.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered', 'leg.pressed', 'leg.ended']);
+  });
+
+  it('connects once per token', async () => {
+    const { here, there } = openNodes();
+    const { token } = await here.phones.mint(HOLDER);
+    await connect(there, token);
+    expect((await connect(there, token)).phone).toBeNull();
+    expect((await connect(here, token)).phone).toBeNull();
+  });
+
+  it('receives the error of a failed request', async () => {
+    const { here, there } = openNodes();
+    const { phone } = await connect(there, (await here.phones.mint(HOLDER)).token);
+    const request = phone.request({ type: 'hangup', callId: 'call_9' });
+    await expect(request).rejects.toMatchObject({ code: 'CALL_NOT_LIVE' });
+    await expect(phone.request({ type: 'decline', callId: 'call_9' })).rejects.toMatchObject({ code: 'CALL_NOT_LIVE' });
+  });
+
+  it('resumes over either node after losing its socket, and keeps its call', async () => {
+    const { here, there } = openNodes();
+    const first = await connect(there, (await here.phones.mint(HOLDER)).token);
+    dial(here);
+    await eventually(() => expect(first.types()).toContain('incoming'));
+    const resumeToken = (notices: PhoneNotice[]) =>
+      notices.findLast((notice) => notice.type === 'welcome')?.resume_token ?? '';
+    first.phone.detach();
+    const second = await connect(here, resumeToken(first.notices), 'resume');
+    expect(second.notices).toMatchObject([{ type: 'welcome', call: { call_id: 'call_1', state: 'ringing' } }]);
+    const third = await connect(there, resumeToken(second.notices), 'resume');
+    await eventually(() => expect(third.notices).toMatchObject([{ type: 'welcome', call: { call_id: 'call_1' } }]));
+    expect(second.closed).toEqual([4001]);
+  });
+
+  it('replaces its earlier socket on the other node', async () => {
+    const { here, there } = openNodes();
+    const first = await connect(there, (await here.phones.mint(HOLDER)).token);
+    await eventually(() => expect(first.notices).toHaveLength(1));
+    await connect(here, (first.notices[0] as { resume_token: string }).resume_token, 'resume');
+    await eventually(() => expect(first.closed).toEqual([4001]));
+  });
+
+  it('closes with 1012 when its node is lost', async () => {
+    const { here, there } = openNodes();
+    const { closed } = await connect(there, (await here.phones.mint(HOLDER)).token);
+    there.lose();
+    expect(closed).toEqual([1012]);
+  });
+
+  it('can resume for ten seconds when the node of its socket is lost', async () => {
+    const { here, there } = openNodes();
+    await connect(there, (await here.phones.mint(HOLDER)).token);
+    const events = dial(here);
+    await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
+    here.lose();
+    expect(here.local.reaches(AGENT)).toBe(true);
+    here.clock.advance(10_000);
+    expect(here.local.reaches(AGENT)).toBe(false);
+  });
+
+  it('cannot connect while the node of its token is silent', async () => {
+    const { hub, here, there } = openNodes();
+    const { token } = await here.phones.mint(HOLDER);
+    hub.disconnect(here.boot);
+    await expect(connect(there, token)).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
+  });
+});
+
+describe('phone token in a cluster', () => {
+  it('comes from the node that runs its call', async () => {
+    const { here, there } = openNodes();
+    const seeded = await seedCaller(database.sql);
+    const call = await seeded.admit({ ownerNode: 'node-of-the-call', ownerBoot: there.boot });
+    await moveTo(database.sql, call, 'bridged', { at: call.createdAt });
+    const { token, expiresAt } = await here.phones.mint({ ...HOLDER, callId: call.callId });
+    expect(token).toContain(there.boot);
+    expect(expiresAt).toBeInstanceOf(Date);
+    const { types } = await connect(here, token);
+    dial(there, call.callId);
+    await eventually(() => expect(types()).toEqual(['welcome', 'incoming']));
+  });
+
+  it('connects nothing when its node is lost or unknown', async () => {
+    const { here, there } = openNodes();
+    const { token } = await here.phones.mint(HOLDER);
+    there.lose();
+    expect((await connect(there, token)).phone).toBeNull();
+    expect((await connect(there, 'pt_nonsense')).phone).toBeNull();
+    expect((await connect(there, '')).phone).toBeNull();
+  });
+});
+
+describe('nodeOf', () => {
+  it('returns the other node if only that one has a phone or token of the user', async () => {
+    const { here, there } = openNodes();
+    expect(await here.phones.nodeOf(AGENT)).toBeNull();
+    const { token } = await there.phones.mint(HOLDER);
+    expect(await here.phones.nodeOf(AGENT)).toBe(there.boot);
+    expect(await there.phones.nodeOf(AGENT)).toBeNull();
+    await connect(here, token);
+    expect(await here.phones.nodeOf(AGENT)).toBe(there.boot);
+    expect(await here.phones.nodeOf({ ...AGENT, userId: 8 })).toBeNull();
+    await here.phones.mint(HOLDER);
+    expect(await here.phones.nodeOf(AGENT)).toBeNull();
+  });
+});

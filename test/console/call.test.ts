@@ -1,0 +1,223 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { eventually } from '../eventually.ts';
+import { cleanUp } from '../process/ready-server.ts';
+import { canBrowse, errorsOf, expectAccessible, expectPresentable, HOSTILE, isPwned } from './console-fixture.ts';
+import { actAs, refuse, startReceiver, startTalkingTown, type TalkingTown } from './talking-town.ts';
+
+describe.skipIf(!canBrowse)('the page of a call in the console', () => {
+  let town: TalkingTown;
+  let page: Page;
+  /** It was recorded, transcribed, and its callback delivered. */
+  let talked: PublicCall;
+  let receiver: Awaited<ReturnType<typeof startReceiver>>;
+
+  beforeAll(async () => {
+    town = await startTalkingTown();
+    receiver = await startReceiver();
+    talked = await talk();
+    page = await town.signedIn({ viewport: { width: 1280, height: 900 } });
+  });
+  afterAll(cleanUp);
+  afterEach(async () => {
+    expect(errorsOf(page)).toEqual([]);
+    expect(await isPwned(page)).toBe(false);
+  });
+
+  /** Both parties say a sentence, then the agent hangs up. */
+  async function talk(): Promise<PublicCall> {
+    const { call_id: id } = await town.place({
+      ...{ record: true, transcribe: true, metadata: { note: HOSTILE, order: 1042 } },
+      ...{ callback_url: receiver.url, callback_secret: 'a secret of the test' },
+    });
+    await eventually(async () => expect(await legsHeard(id)).toEqual(['agent', 'customer']));
+    town.agent.hangup();
+    await town.untilState(id, 'completed');
+    return await eventually(async () => {
+      const call = await town.untilState(id, 'completed');
+      expect(call.recording_available).toBe(true);
+      return call;
+    });
+  }
+
+  async function legsHeard(id: string): Promise<string[]> {
+    const { segments } = await town.api.get<{ segments: { leg: string }[] }>(`/dialer/click2call/${id}/transcript`);
+    return [...new Set(segments.map(({ leg }) => leg))].sort();
+  }
+
+  const open = (id: string, search = '', on = page) => on.goto(`${town.url}/console/calls/${id}${search}`);
+  const tab = (name: string) => page.getByRole('tab', { name, exact: true });
+
+  it('shows state, parties, times, cost and events, and metadata as text', async () => {
+    await open(talked.call_id);
+    await page.getByRole('heading', { name: `${town.agent.user} to ${town.customer.user}` }).waitFor();
+    await page.getByText('Completed', { exact: true }).waitFor();
+    await page.getByText('Both parties talk', { exact: true }).waitFor();
+    await page.getByText(HOSTILE.replaceAll('"', '\\"'), { exact: false }).waitFor();
+    expect(await page.getByRole('figure', { name: 'Who was in the call when' }).locator('li').count()).toBeGreaterThan(
+      2,
+    );
+    expect(await page.getByRole('button', { name: 'Hang up' }).count()).toBe(0);
+    await expectPresentable(page, 'call-overview');
+  });
+
+  it('shows the SIP messages as a ladder, whose messages open by keyboard and by address', async () => {
+    await open(talked.call_id);
+    await tab('SIP').click();
+    const invite = page.getByRole('button', { name: 'INVITE to Agent' }).first();
+    await expectPresentable(page, 'call-sip');
+    await invite.focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const message = page.getByRole('region', { name: 'Text of the message' });
+    await message.waitFor();
+    expect(page.url()).toContain('message=2');
+    await page.getByRole('button', { name: 'Previous message' }).click();
+    await page.getByRole('dialog', { name: /^INVITE/ }).waitFor();
+    expect(await message.textContent()).toMatch(/^INVITE sip:/);
+    await page.keyboard.press('Escape');
+    await message.waitFor({ state: 'detached' });
+    const answer = page.getByRole('button', { name: '200 OK from Agent' }).first();
+    await answer.click();
+    expect(await message.textContent()).toContain(`s=${HOSTILE}`);
+    await expectPresentable(page, 'call-sip-message');
+    await page.reload();
+    await message.waitFor();
+  });
+
+  it('downloads the capture', async () => {
+    await open(talked.call_id, '?tab=sip');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download capture' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/\.pcapng$/);
+    expect(await download.failure()).toBeNull();
+  });
+
+  it('plays the recording by keyboard, and follows and seeks by the transcript', async () => {
+    await open(talked.call_id, '?tab=recording');
+    const wave = page.getByRole('slider', { name: /^Waveform/ });
+    await wave.locator('canvas').first().waitFor();
+    await expectPresentable(page, 'call-recording');
+    await wave.focus();
+    await page.keyboard.press('Space');
+    await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+    await page.keyboard.press('Space');
+    await page.getByRole('button', { name: 'Play', exact: true }).waitFor();
+    await page.keyboard.press('End');
+    const length = Number(await wave.getAttribute('aria-valuemax'));
+    await eventually(async () => expect(Number(await wave.getAttribute('aria-valuenow'))).toBe(length));
+    await page.keyboard.press('Home');
+    await eventually(async () => expect(await wave.getAttribute('aria-valuenow')).toBe('0'));
+
+    const transcript = page.getByRole('region', { name: 'Transcript' });
+    const last = transcript.getByRole('listitem').last();
+    await last.getByRole('button').click();
+    await eventually(async () => expect(await last.getAttribute('data-current')).toBe('true'));
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+    const first = transcript.getByRole('listitem').first();
+    await first.locator('p > span').first().click();
+    await eventually(async () => expect(await first.getAttribute('data-current')).toBe('true'));
+  });
+
+  it('shows a hostile transcript as text', async () => {
+    const segment = { leg: 'customer', role: 'customer', start: 0, end: 1, confidence: 1, language: 'en' };
+    const words = [{ word: HOSTILE, start: 0, end: 1, confidence: 1 }];
+    const data = { call_id: talked.call_id, status: 'completed', error: null, language: 'en' };
+    await page.route(/\/transcript\?/, (route) =>
+      route.fulfill({ json: { success: true, data: { ...data, segments: [{ ...segment, text: HOSTILE, words }] } } }),
+    );
+    await open(talked.call_id, '?tab=recording');
+    await page.getByText(HOSTILE, { exact: false }).waitFor();
+    await page.unroute(/\/transcript\?/);
+  });
+
+  it('draws the media quality over time', async () => {
+    await eventually(async () => {
+      const { legs } = await town.api.get<{ legs: unknown[] }>(`/dialer/click2call/${talked.call_id}/quality`);
+      expect(legs).toHaveLength(2);
+    });
+    await open(talked.call_id, '?tab=quality');
+    await page
+      .getByRole('img', { name: /^MOS .* over time, of Agent, Customer$/ })
+      .locator('canvas')
+      .waitFor();
+    await expectPresentable(page, 'call-quality');
+  });
+
+  it('shows each attempt of a callback, and sends it again after a confirmation', async () => {
+    await eventually(() => expect(receiver.requests).toHaveLength(1));
+    await open(talked.call_id, '?tab=callbacks');
+    await page.getByText('HTTP 204').waitFor();
+    await expectPresentable(page, 'call-callbacks');
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click();
+    await eventually(() => expect(receiver.requests).toHaveLength(2));
+    const [first, second] = receiver.requests.map(({ headers }) => headers['webhook-id']);
+    expect(second).toBe(first);
+    await page.getByText('Callback, Replay').waitFor();
+  });
+
+  it('shows what the call reserved and cost', async () => {
+    await open(talked.call_id, '?tab=ledger');
+    await page.getByText('Charged for the talk').waitFor();
+    await expectPresentable(page, 'call-ledger');
+  });
+
+  it('follows a live call, and hangs it up after a confirmation', async () => {
+    const { call_id: id } = await town.place();
+    await open(id);
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Mute customer' }).click();
+    await page.getByRole('button', { name: 'Unmute customer' }).waitFor();
+    await page.getByText('call.muted').waitFor();
+    await expectPresentable(page, 'call-live');
+    await page.getByRole('button', { name: 'Hang up' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Hang up' }).click();
+    await page.getByText('Completed', { exact: true }).waitFor();
+    await town.untilState(id, 'completed');
+    await page.getByText('Call completed', { exact: true }).waitFor();
+  });
+
+  it('opens a call by its reference, and says what is missing', async () => {
+    await town.place({ reference_id: 'order-7' }).then(({ call_id: id }) => town.untilState(id, 'bridged'));
+    town.agent.hangup();
+    await open('order-7', '?tab=recording');
+    await page.getByText('Not recorded', { exact: true }).waitFor();
+    await page.getByText(/^No transcript/).waitFor();
+    await tab('Callbacks').click();
+    await page.getByText('No callbacks', { exact: true }).waitFor();
+    await expectAccessible(page);
+    await open('there-is-no-such-call');
+    await page.getByText('Page not found', { exact: true }).waitFor();
+  });
+
+  it('lets a viewer look and change nothing', async () => {
+    const viewer = await page.context().newPage();
+    await actAs(viewer, 'viewer');
+    const { call_id: id } = await town.place();
+    await open(id, '', viewer);
+    await viewer.getByText('Talking', { exact: true }).waitFor();
+    expect(await viewer.getByRole('button', { name: /Hang up|Mute|hold|Transfer/ }).count()).toBe(0);
+    expect(await viewer.getByRole('tab', { name: /SIP|Ledger/ }).count()).toBe(0);
+    town.customer.hangup();
+    await viewer.getByText('Completed', { exact: true }).waitFor();
+    await viewer.close();
+  });
+
+  it('says why something cannot be shown, and tries again', async () => {
+    await refuse(page, /\/events$/, { status: 500, code: 'INTERNAL_ERROR', message: 'The database is down.' });
+    await refuse(page, /\/ledger$/, { status: 403, code: 'FORBIDDEN', message: 'Owners only.' });
+    await open(talked.call_id);
+    await page.getByText('The database is down.').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Both parties talk', { exact: true }).waitFor();
+    await refuse(page, /\/ledger$/, { status: 403, code: 'FORBIDDEN', message: 'Owners only.' });
+    await tab('Ledger').click();
+    await page.getByText('Owners only.').waitFor();
+    await page.unrouteAll();
+  });
+});

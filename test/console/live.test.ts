@@ -1,0 +1,219 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { findWorker } from '../../media/webrtc/worker-binary.ts';
+import { eventually } from '../eventually.ts';
+import { callOf, cleanUp, environment, startReady } from '../process/ready-server.ts';
+import {
+  canBrowse,
+  errorsOf,
+  expectAccessible,
+  expectPresentable,
+  HOSTILE,
+  isPwned,
+  picture,
+} from './console-fixture.ts';
+import { CUSTOMER_HZ, hears } from './phone-fixture.ts';
+import { actAs, refuse, startTalkingTown, TALKING_ENV, type TalkingTown } from './talking-town.ts';
+
+describe.skipIf(!canBrowse)('the live page of the console', () => {
+  let town: TalkingTown;
+  let page: Page;
+
+  beforeAll(async () => {
+    // The agent speaks; the customer is a tone, to be found again by its frequency.
+    town = await startTalkingTown({ customer: { audio: { kind: 'tone', frequencyHz: CUSTOMER_HZ } } });
+    page = await town.signedIn({ viewport: { width: 1280, height: 900 } });
+  });
+  afterAll(cleanUp);
+  beforeEach(async () => {
+    await page.goto(`${town.url}/console/live`);
+    await page.getByText('No calls right now').waitFor();
+  });
+  afterEach(async () => {
+    expect(errorsOf(page)).toEqual([]);
+    expect(await isPwned(page)).toBe(false);
+    await hangUpAll();
+  });
+
+  const rowOf = (on = page) => on.getByRole('list', { name: 'Live calls' }).getByRole('listitem');
+  const justEnded = (on = page) => on.getByRole('region', { name: 'Just ended' });
+
+  async function fillPlacement({ agent = town.agent.user, customer = town.customer.user } = {}): Promise<void> {
+    await page.getByRole('button', { name: 'Place a call' }).first().click();
+    await page.getByRole('textbox', { name: 'Agent' }).fill(agent);
+    await page.getByRole('textbox', { name: 'Customer' }).fill(customer);
+  }
+
+  /** Calls that a failed test left. */
+  async function hangUpAll(): Promise<void> {
+    const { calls } = await town.api.get<{ calls: PublicCall[] }>('/dialer/click2call');
+    const live = calls.filter(({ call_done: isDone }) => !isDone);
+    for (const { call_id: id } of live) await town.api.post(`/dialer/click2call/${id}/hangup`);
+  }
+
+  async function hangUp(): Promise<void> {
+    await rowOf().getByRole('button', { name: 'Hang up' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Hang up' }).click();
+    await page.getByText('No calls right now').waitFor();
+  }
+
+  it('says how to begin while there are no calls', async () => {
+    await page.getByText('No calls right now').waitFor();
+    await expectAccessible(page);
+    await picture(page, 'live-empty');
+  });
+
+  it('places a call, and shows it live in two tabs with its time, levels and words, until it is hung up', async () => {
+    const other = await page.context().newPage();
+    await other.goto(`${town.url}/console/live?state=talking`);
+    await fillPlacement();
+    await page.getByRole('switch', { name: 'Transcribe' }).check();
+    await page.getByRole('switch', { name: 'Record' }).check();
+    await picture(page, 'live-place');
+    await expectAccessible(page);
+    await page.getByRole('dialog').getByRole('button', { name: 'Call', exact: true }).click();
+    await page.getByText('The call was placed.').waitFor();
+    for (const tab of [page, other]) await rowOf(tab).getByText('Talking', { exact: true }).waitFor();
+
+    const time = rowOf().getByRole('timer', { name: 'Talk time' });
+    const shown = await time.textContent();
+    await eventually(async () => expect(await time.textContent()).not.toBe(shown));
+    for (const tab of [page, other]) {
+      const level = rowOf(tab).getByRole('meter', { name: 'Level of the customer' });
+      await eventually(async () => expect(Number(await level.getAttribute('aria-valuenow'))).toBeGreaterThan(-40));
+    }
+    const agentLevel = rowOf().getByRole('meter', { name: 'Level of the agent' });
+    await eventually(async () => expect(await agentLevel.getAttribute('aria-valuetext')).toBe('speaking'));
+    await eventually(async () => expect(await agentLevel.getAttribute('aria-valuetext')).toBe('silent'));
+    await rowOf()
+      .getByText(/^MOS [1-5]/)
+      .first()
+      .waitFor();
+    await rowOf().getByRole('list', { name: 'Last words' }).getByRole('listitem').first().waitFor();
+    await expectPresentable(page, 'live-talking');
+
+    await hangUp();
+    await town.agent.until('bye');
+    for (const tab of [page, other]) await justEnded(tab).getByText('Completed').waitFor();
+    await other.close();
+  });
+
+  it('mutes and holds a party by one click, and shows what the server did', async () => {
+    const { call_id: id } = await town.place();
+    const legOf = async (leg: string) => (await callOf(town, id)).legs.find(({ leg_id: name }) => name === leg);
+    await rowOf().getByRole('button', { name: 'Mute agent' }).click();
+    await rowOf().getByRole('button', { name: 'Unmute agent' }).waitFor();
+    expect((await legOf('agent'))?.muted).toBe(true);
+    await rowOf().getByRole('button', { name: 'Put customer on hold' }).click();
+    await rowOf().getByRole('button', { name: 'Take customer off hold' }).click();
+    await rowOf().getByRole('button', { name: 'Put customer on hold' }).waitFor();
+    expect((await legOf('customer'))?.state).toBe('answered');
+    await hangUp();
+  });
+
+  it('opens the transfer form, and shows why the target was refused', async () => {
+    await town.place();
+    await rowOf().getByRole('button', { name: 'Transfer' }).click();
+    await page.getByRole('dialog').getByRole('textbox', { name: 'Transfer to' }).fill('12');
+    await picture(page, 'live-transfer');
+    await page.getByRole('dialog').getByRole('button', { name: 'Transfer', exact: true }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await hangUp();
+  });
+
+  it.skipIf(findWorker().path === null)('listens in from the browser, and leaves', async () => {
+    const { call_id: id } = await town.place();
+    await rowOf().getByRole('button', { name: 'Listen' }).click();
+    await picture(page, 'live-listen');
+    await page.getByRole('dialog').getByRole('button', { name: 'Listen' }).click();
+    await page.getByText('You hear both. They do not hear you.').waitFor();
+    await hears(page, CUSTOMER_HZ);
+    await rowOf().getByText('A supervisor listens').waitFor();
+    await rowOf().getByRole('button', { name: 'Barge in' }).click();
+    await rowOf().getByText('A supervisor talks along').waitFor();
+    await picture(page, 'live-supervised');
+    await page.getByRole('button', { name: 'Leave' }).click();
+    await rowOf().getByText('A supervisor talks along').waitFor({ state: 'detached' });
+    expect((await callOf(town, id)).state).toBe('bridged');
+    await hangUp();
+  });
+
+  it('shows why a call was refused, with what to do', async () => {
+    const blocked = '+919833333333';
+    await town.api.post('/dialer/do-not-call', { numbers: [blocked] });
+    await fillPlacement({ customer: blocked });
+    const call = page.getByRole('dialog').getByRole('button', { name: 'Call', exact: true });
+    await call.click();
+    await page.getByText('Call only if it was removed from it.', { exact: false }).waitFor();
+    await page.getByRole('textbox', { name: 'Customer' }).fill(town.customer.user);
+    await refuse(page, /\/click2call$/, { status: 402, code: 'ZERO_BALANCE', message: 'The wallet has no money.' });
+    await call.click();
+    await page.getByText('The wallet has no money.').waitFor();
+    expect(await page.getByRole('link', { name: 'Open the wallet' }).getAttribute('href')).toContain('/wallet');
+    await picture(page, 'live-refused');
+    await expectAccessible(page);
+    await page.unrouteAll();
+    await page.getByText('More options').click();
+    await page.getByLabel('Metadata').fill('[1]');
+    await call.click();
+    await page
+      .getByRole('dialog')
+      .getByRole('alert')
+      .getByText('Metadata must be a JSON object', { exact: false })
+      .waitFor();
+    await page.keyboard.press('Escape');
+  });
+
+  it('shows whatever strangers send as text', async () => {
+    const { call_id: id } = await town.place();
+    const call = { ...(await town.untilState(id, 'bridged')), call_id: 'call_hostile' };
+    const legs = call.legs.map((leg) => ({ ...leg, endpoint: { type: 'phone', number: HOSTILE } }));
+    const live = { ...call, legs, sequence: 1, price_per_minute_usd: 1, cost_so_far_usd: 0 };
+    const spoken = { call_id: live.call_id, leg: 'agent', role: 'agent', is_final: true, start: 0, end: 1 };
+    const frames = [
+      `retry: 600000\nevent: snapshot\ndata: ${JSON.stringify({ calls: [live], truncated: false })}\n\n`,
+      `event: transcript\ndata: ${JSON.stringify({ ...spoken, text: HOSTILE })}\n\n`,
+    ];
+    const stranger = await page.context().newPage();
+    await stranger.route(/\/dialer\/stream\?/, (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body: frames.join('') }),
+    );
+    await stranger.goto(`${town.url}/console/live`);
+    await eventually(async () => expect(await stranger.getByText(HOSTILE, { exact: false }).count()).toBe(3));
+    expect(await isPwned(stranger)).toBe(false);
+    await stranger.close();
+    await hangUp();
+  });
+
+  it('lets a viewer watch and change nothing', async () => {
+    const viewer = await page.context().newPage();
+    await actAs(viewer, 'viewer');
+    await viewer.goto(`${town.url}/console/live`);
+    await viewer.getByText('No calls right now').waitFor();
+    await town.place();
+    await rowOf(viewer).getByText('Talking', { exact: true }).waitFor();
+    expect(await viewer.getByRole('button', { name: /Place|Hang up|Mute|Listen|Transfer/ }).count()).toBe(0);
+    await viewer.close();
+    await hangUp();
+  });
+
+  it('says that it is offline while the server restarts, and catches up', async () => {
+    const { call_id: before } = await town.place();
+    await rowOf().getByText('Talking', { exact: true }).waitFor();
+    town.server.child.kill('SIGTERM');
+    await page.getByText('Offline. Reconnecting to the server.').waitFor();
+    await picture(page, 'live-offline');
+    await town.server.exited;
+    const env = environment(town.dataDir, { ...TALKING_ENV, PORT: new URL(town.url).port });
+    const again = await startReady(town.dataDir, env);
+    await page.getByText('Offline. Reconnecting to the server.').waitFor({ state: 'detached' });
+    await justEnded().locator(`a[href$="${before}"]`).waitFor();
+    const numbers = { agent_number: town.agent.user, customer_number: town.customer.user };
+    await again.api.post('/dialer/click2call', numbers);
+    await rowOf().getByText('Talking', { exact: true }).waitFor();
+    await hangUp();
+  });
+});

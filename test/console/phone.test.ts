@@ -1,0 +1,262 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { findWorker } from '../../media/webrtc/worker-binary.ts';
+import { nextLevel } from '../calls/next-level.ts';
+import { eventually } from '../eventually.ts';
+import { callOf, cleanUp } from '../process/ready-server.ts';
+import { canBrowse, errorsOf, expectAccessible, expectFits, HOSTILE, isPwned, picture } from './console-fixture.ts';
+import {
+  COLLEAGUE_HZ,
+  CUSTOMER_HZ,
+  goAvailable,
+  hears,
+  hearsNo,
+  MICROPHONE_HZ,
+  type PhoneTown,
+  startPhoneTown,
+} from './phone-fixture.ts';
+
+/** Lets a test lose a connection. */
+const KEEP_SOCKETS = `globalThis.sockets = [];
+globalThis.WebSocket = class extends WebSocket {
+  constructor(...options) {
+    super(...options);
+    sockets.push(this);
+  }
+};`;
+
+const isPossible = canBrowse && findWorker().path !== null;
+
+/** Needs Debian's chromium, and mediasoup's worker, which `npm ci` fetches where the network allows it. */
+describe.skipIf(!isPossible)('the phone in the console', () => {
+  let town: PhoneTown;
+  let page: Page;
+
+  beforeAll(async () => {
+    town = await startPhoneTown();
+    page = await town.signedIn();
+    await page.addInitScript(KEEP_SOCKETS);
+    await goAvailable(page, town);
+  });
+  afterAll(cleanUp);
+  afterEach(() => expect(errorsOf(page)).toEqual([]));
+
+  const button = (name: string, on = page) => on.getByRole('button', { name, exact: true });
+  const customerHears = (frequencyHz: number) => nextLevel(town.customer, frequencyHz);
+  const ended = (on = page) => on.getByText(/^Call ended/).waitFor();
+
+  /** The browser has answered, and the customer who is rung then. */
+  async function talk(on = page): Promise<string> {
+    const callId = await town.ringBrowser();
+    await button('Answer', on).click();
+    await on.getByText('Talking', { exact: true }).waitFor();
+    return callId;
+  }
+
+  async function customerHangsUp(on = page): Promise<void> {
+    town.customer.hangup();
+    await ended(on);
+  }
+
+  it('rings visibly, answers, and connects both parties', async () => {
+    const callId = await town.ringBrowser();
+    await page.getByText('Incoming call', { exact: true }).waitFor();
+    await page.getByText(town.customer.user).waitFor();
+    expect(await page.title()).toContain('Incoming call');
+    await expectAccessible(page);
+    await picture(page, 'phone-ringing');
+    await button('Answer').click();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await hears(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await page.getByRole('timer').waitFor();
+    await page.getByText(/(Good|Fair|Poor) network/).waitFor();
+    await expectAccessible(page);
+    await expectFits(page);
+    await picture(page, 'phone-talking');
+    await button('Hang up').click();
+    await ended();
+    const ending = { state: 'completed', hangup_cause: 'NORMAL_CLEARING' };
+    await eventually(async () => expect(await callOf(town, callId)).toMatchObject(ending));
+  });
+
+  it('rejects a call', async () => {
+    const callId = await town.ringBrowser();
+    await button('Reject').click();
+    await page.getByText('Call ended: Rejected').waitFor();
+    await eventually(async () =>
+      expect(await callOf(town, callId)).toMatchObject({ call_done: true, hangup_cause: 'CALL_REJECTED' }),
+    );
+  });
+
+  it('silences the microphone for the customer, and turns it on again', async () => {
+    await talk();
+    await button('Mute').click();
+    await button('Unmute').waitFor();
+    expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
+    await hears(page, CUSTOMER_HZ);
+    await page.keyboard.press('Alt+m');
+    await button('Mute').waitFor();
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
+  });
+
+  it('holds the customer, who hears music instead, and resumes', async () => {
+    const callId = await talk();
+    await hears(page, CUSTOMER_HZ);
+    await button('Hold').click();
+    await page.getByText('On hold', { exact: false }).waitFor();
+    await hearsNo(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
+    expect((await callOf(town, callId)).legs).toContainEqual(
+      expect.objectContaining({ leg_id: 'customer', state: 'held' }),
+    );
+    await picture(page, 'phone-hold');
+    await page.keyboard.press('Alt+o');
+    await hears(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
+  });
+
+  it('sends keys that are clicked and typed, in their order', async () => {
+    await talk();
+    await button('Keypad').click();
+    await button('Key 4').click();
+    await page.keyboard.type('2#');
+    await town.customer.untilHeard(({ digits }) => digits === '42#');
+    expect(await page.getByRole('status', { name: 'Keys sent' }).textContent()).toBe('42#');
+    await expectAccessible(page);
+    await picture(page, 'phone-keypad');
+    await customerHangsUp();
+  });
+
+  it('transfers the call blindly to a number', async () => {
+    const callId = await talk();
+    await button('Transfer').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox', { name: 'Phone number' }).fill(town.agent.user);
+    await expectAccessible(page);
+    await picture(page, 'phone-transfer');
+    await dialog.getByRole('button', { name: 'Transfer' }).click();
+    await page.getByText('Call ended: Transferred').waitFor();
+    expect(await customerHears(COLLEAGUE_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(town.agent, CUSTOMER_HZ)).toBeGreaterThan(-30);
+    town.customer.hangup();
+    await eventually(async () => expect((await callOf(town, callId)).call_done).toBe(true));
+  });
+
+  it('consults the target of a transfer, cancels, and completes a second one', async () => {
+    const callId = await talk();
+    const consult = async () => {
+      await button('Transfer').click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: 'Phone number' }).fill(town.agent.user);
+      await dialog.getByRole('radio', { name: 'Attended' }).check();
+      await dialog.getByRole('button', { name: 'Transfer' }).click();
+      await page.getByText('Transfer: you talk with the target alone').waitFor();
+      await hears(page, COLLEAGUE_HZ);
+      await hearsNo(page, CUSTOMER_HZ);
+    };
+    await consult();
+    await picture(page, 'phone-consulting');
+    await button('Cancel transfer').click();
+    await hears(page, CUSTOMER_HZ);
+    await consult();
+    await button('Complete transfer').click();
+    await page.getByText('Call ended: Transferred').waitFor();
+    expect(await customerHears(COLLEAGUE_HZ)).toBeGreaterThan(-30);
+    town.customer.hangup();
+    await eventually(async () => expect((await callOf(town, callId)).call_done).toBe(true));
+  });
+
+  it('calls a number, and answers that call by itself', async () => {
+    await page.getByRole('textbox', { name: 'Phone number' }).fill('98222 22222');
+    await button('Call').click();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await hears(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
+  });
+
+  it('shows why the server refuses a number', async () => {
+    await page.getByRole('textbox', { name: 'Phone number' }).fill('112');
+    await button('Call').click();
+    await page.getByRole('alert').filter({ hasText: 'number' }).waitFor();
+  });
+
+  it('docks the call on another page, and keeps it when the user moves on', async () => {
+    const callId = await talk();
+    await page.getByRole('link', { name: 'Health' }).click();
+    const dock = page.getByRole('region', { name: 'Call', exact: true });
+    await dock.getByText(town.customer.user).waitFor();
+    await hears(page, CUSTOMER_HZ);
+    await expectAccessible(page);
+    await expectFits(page, [360]);
+    await picture(page, 'phone-dock');
+    await dock.getByRole('button', { name: 'Mute' }).click();
+    expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
+    await page.keyboard.press('Alt+x');
+    await dock.waitFor({ state: 'hidden' });
+    await eventually(async () => expect(await callOf(town, callId)).toMatchObject({ state: 'completed' }));
+    await page.getByRole('link', { name: 'Phone', exact: true }).click();
+  });
+
+  it('keeps the call and the muted microphone when the page is loaded again', async () => {
+    const callId = await talk();
+    await hears(page, CUSTOMER_HZ);
+    await button('Mute').click();
+    await page.reload();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await hears(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
+    await button('Unmute').click();
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    expect(await town.eventsOf(callId)).not.toContain('call.completed');
+    await customerHangsUp();
+  });
+
+  it('rings in two tabs, and stops in the one that does not answer', async () => {
+    const other = await page.context().newPage();
+    await goAvailable(other, town);
+    await town.ringBrowser();
+    await button('Answer', other).waitFor();
+    await button('Answer').click();
+    await other.getByText('Call ended: Answered on another phone of yours').waitFor();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await hears(page, CUSTOMER_HZ);
+    await customerHangsUp();
+    await other.close();
+  });
+
+  it('keeps the call while its socket is lost, and hangs up over the next one', async () => {
+    const callId = await talk();
+    await hears(page, CUSTOMER_HZ);
+    const next = page.waitForEvent('websocket');
+    await page.evaluate('globalThis.sockets.at(-1).close()');
+    expect((await next).url()).toContain('/ws/phone?resume=');
+    await hears(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await button('Hang up').click();
+    await ended();
+    await eventually(async () =>
+      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
+    );
+  });
+
+  it('shows names of colleagues as text', async () => {
+    const members = [
+      { user_id: 999, email: 'x@example.com', name: HOSTILE, role: 'member', created_at: '2026-01-01T00:00:00Z' },
+    ];
+    await page.route(/\/members\?/, (route) => route.fulfill({ json: { success: true, data: { members } } }));
+    await talk();
+    await button('Transfer').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('A colleague', { exact: true }).click();
+    await dialog.getByRole('combobox', { name: 'Colleague' }).click();
+    await page.getByRole('option', { name: HOSTILE }).waitFor();
+    await page.keyboard.press('Escape');
+    expect(await isPwned(page)).toBe(false);
+    await button('Cancel').click();
+    await customerHangsUp();
+  });
+});

@@ -1,0 +1,259 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../eventually.ts';
+import { cleanUp, fund, withDatabase } from '../process/ready-server.ts';
+import {
+  type ConsoleFixture,
+  canBrowse,
+  errorsOf,
+  expectAccessible,
+  expectPresentable,
+  HOSTILE,
+  isPwned,
+  picture,
+  startConsole,
+} from './console-fixture.ts';
+import { joinedAs, PASSWORD, WITH_INVITATIONS } from './member-fixture.ts';
+import { refuse, startReceiver } from './talking-town.ts';
+
+const OWNER_PASSWORD = 'seven quite unrelated words';
+
+describe.skipIf(!canBrowse)('the settings pages of the console', () => {
+  let console: ConsoleFixture;
+  let page: Page;
+
+  beforeAll(async () => {
+    console = await startConsole({ ...WITH_INVITATIONS, TTS_ENGINE: 'espeak-ng' });
+    await withDatabase(console.dataDir, (sql) => fund(sql, console.workspaceId));
+    page = await console.signedIn({ viewport: { width: 1280, height: 900 } });
+  });
+  afterAll(cleanUp);
+  afterEach(async () => {
+    expect(errorsOf(page)).toEqual([]);
+    expect(await isPwned(page)).toBe(false);
+  });
+
+  const open = (path: string, on = page) => on.goto(`${console.url}/console${path}`);
+  const dialog = () => page.getByRole('dialog');
+
+  describe('API keys', () => {
+    it('creates a key, shows it once, and the key works until it is deleted', async () => {
+      await open('/developers');
+      await page.getByRole('button', { name: 'Create a key' }).first().click();
+      await dialog().getByRole('textbox', { name: 'Name' }).fill(HOSTILE);
+      await dialog().getByRole('radio', { name: 'Only these scopes' }).check();
+      await dialog().getByRole('checkbox', { name: 'calls:read' }).check();
+      await expectAccessible(page);
+      await dialog().getByRole('button', { name: 'Create key' }).click();
+      const secret = page.getByRole('dialog', { name: 'New API key' });
+      await secret.waitFor();
+      const key = (await secret.locator('code').textContent())!;
+      const ask = (path: string) => fetch(`${console.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+      expect((await ask('/dialer/click2call')).status).toBe(200);
+      expect((await ask('/billing/wallet')).status).toBe(403);
+      await secret.getByRole('button', { name: 'Close' }).last().click();
+      const row = page.getByRole('row').filter({ hasText: HOSTILE });
+      await row.waitFor();
+      expect(await page.getByText(key).count()).toBe(0);
+      await expectPresentable(page, 'developers-keys');
+      await row.getByRole('button', { name: /^Delete/ }).click();
+      await dialog().getByRole('button', { name: 'Delete key' }).click();
+      await row.waitFor({ state: 'detached' });
+      expect((await ask('/dialer/click2call')).status).toBe(401);
+    });
+  });
+
+  describe('webhooks', () => {
+    it('adds a webhook, sends it a test event, and shows the delivery', async () => {
+      const receiver = await startReceiver();
+      await open('/developers?tab=webhooks');
+      await page.getByText('No webhooks yet').waitFor();
+      await page.getByRole('button', { name: 'Add a webhook' }).first().click();
+      await dialog()
+        .getByRole('textbox', { name: 'URL' })
+        .fill(`${receiver.url}?${encodeURIComponent(HOSTILE)}`);
+      await dialog().getByRole('button', { name: 'All events' }).click();
+      await expectAccessible(page);
+      await dialog().getByRole('button', { name: 'Add webhook' }).click();
+      const secret = page.getByRole('dialog', { name: 'Signing secret' });
+      await secret.getByText(/whsec_/).waitFor();
+      await secret.getByRole('button', { name: 'Close' }).last().click();
+      await page.getByRole('button', { name: 'Send a test event' }).click();
+      await page.getByRole('button', { name: 'Send', exact: true }).click();
+      await eventually(() => expect(receiver.requests).toHaveLength(1));
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByRole('button', { name: /^Delivered/ }).click();
+      await page.getByText('HTTP 204', { exact: false }).waitFor();
+      await expectPresentable(page, 'developers-webhook');
+    });
+
+    it('shows why a URL is refused, and keeps it', async () => {
+      await open('/developers?tab=webhooks');
+      await page.getByRole('button', { name: 'Add a webhook' }).first().click();
+      await dialog().getByRole('textbox', { name: 'URL' }).fill('http://10.0.0.1/hook');
+      await dialog().getByRole('button', { name: 'All events' }).click();
+      await dialog().getByRole('button', { name: 'Add webhook' }).click();
+      await dialog().getByRole('alert').waitFor();
+      expect(await dialog().getByRole('textbox', { name: 'URL' }).inputValue()).toBe('http://10.0.0.1/hook');
+    });
+  });
+
+  it('shows in the audit log what was done', async () => {
+    await open('/developers?tab=audit');
+    await page.getByRole('cell', { name: 'api_key.created' }).waitFor();
+    await expectPresentable(page, 'developers-audit');
+  });
+
+  describe('people', () => {
+    it('invites a person, who joins by the link with the role', async () => {
+      await open('/people?tab=members');
+      await page.getByRole('button', { name: 'Invite a person' }).click();
+      await dialog().getByRole('textbox', { name: 'Email' }).fill('asha@example.com');
+      await expectAccessible(page);
+      await dialog().getByRole('button', { name: 'Create invitation' }).click();
+      const link = page.getByRole('dialog', { name: 'Invitation link' });
+      const url = (await link.locator('code').textContent())!;
+      const guest = await (await console.browser.newContext()).newPage();
+      await guest.goto(url);
+      await guest.getByRole('textbox', { name: 'Email that was invited' }).fill('asha@example.com');
+      await guest.getByRole('textbox', { name: 'Your name' }).fill(HOSTILE);
+      await guest.locator('input[type=password]').fill(PASSWORD);
+      await expectAccessible(guest);
+      await guest.getByRole('button', { name: 'Create account and join' }).click();
+      await guest.waitForURL(/\/live/);
+      await guest.context().close();
+      await open('/people?tab=members');
+      await page.getByRole('row').filter({ hasText: 'asha@example.com' }).getByText(HOSTILE).waitFor();
+      await expectPresentable(page, 'people');
+      await open('/people?tab=invitations');
+      await page.getByText('Accepted').waitFor();
+      await expectPresentable(page, 'people-invitations');
+    });
+
+    it('changes a role at once, and removes a member after a question', async () => {
+      const member = await joinedAs(console, 'member');
+      await open('/people?tab=members');
+      const row = page.getByRole('row').filter({ hasText: /member-\w+@example\.com/ });
+      await row.getByRole('button', { name: /^Change role/ }).click();
+      await dialog()
+        .getByRole('radio', { name: /^Viewer/ })
+        .check();
+      await dialog().getByRole('button', { name: 'Change role' }).click();
+      await row.getByText('Viewer').waitFor();
+      await open('/developers', member);
+      await member.getByText('Viewers cannot create keys.').waitFor();
+      await row.getByRole('button', { name: /^Remove/ }).click();
+      await dialog().getByRole('button', { name: 'Remove member' }).click();
+      await row.waitFor({ state: 'detached' });
+      await member.context().close();
+    });
+  });
+
+  describe('wallet', () => {
+    it('shows the balance, the usage by day and product, and each charge', async () => {
+      await console.api.post('/memory/ingest', { text: 'Asha prefers calls after six.' });
+      await open('/wallet');
+      await page.getByText('Available', { exact: true }).waitFor();
+      await page.getByRole('img', { name: /^Spent on each of 30 days/ }).waitFor();
+      await expectPresentable(page, 'wallet');
+      await open('/wallet?tab=ledger');
+      await page.getByRole('table', { name: 'Charges and refunds' }).getByRole('row').nth(1).waitFor();
+      await expectPresentable(page, 'wallet-ledger');
+      await open('/wallet?tab=payments');
+      await page.getByRole('table').getByRole('row').nth(1).waitFor();
+      await expectPresentable(page, 'wallet-payments');
+      await open('/wallet?tab=prices');
+      await page.getByRole('table').first().waitFor();
+      await expectPresentable(page, 'wallet-prices');
+    });
+
+    it('says how to top up', async () => {
+      await open('/wallet');
+      await page.getByRole('button', { name: 'Top up' }).click();
+      await dialog()
+        .getByText(/npm run top-up -- 10/)
+        .waitFor();
+      await expectAccessible(page);
+    });
+
+    it('says why it is shown to owners only', async () => {
+      const viewer = await joinedAs(console, 'viewer');
+      await open('/wallet', viewer);
+      await viewer.getByText('Only owners of this workspace see its wallet and what it used.').waitFor();
+      await expectAccessible(viewer);
+      await viewer.context().close();
+    });
+
+    it('says why the server does not answer, and tries again', async () => {
+      await refuse(page, /\/billing\/wallet$/, {
+        status: 500,
+        code: 'INTERNAL_ERROR',
+        message: 'The database is down.',
+      });
+      await open('/wallet');
+      await page.getByText('The database is down.').waitFor();
+      await page.unrouteAll();
+      await page.getByRole('button', { name: 'Try again' }).first().click();
+      await page.getByText('Available', { exact: true }).waitFor();
+    });
+  });
+
+  describe('account', () => {
+    it('sets a first password, with which the owner logs in elsewhere', async () => {
+      await open('/account');
+      await page.getByText('You have no password yet. Set one to log in next time.').first().waitFor();
+      await page.getByLabel('New password').fill('short');
+      await page.getByRole('button', { name: 'Set password' }).click();
+      await page.getByRole('alert').waitFor();
+      await page.getByLabel('New password').fill(OWNER_PASSWORD);
+      await page.getByRole('button', { name: 'Set password' }).click();
+      await page.getByText(/Your new password works from now on/).waitFor();
+      await expectPresentable(page, 'account');
+
+      const { email } = await console.api.get<{ email: string }>('/user');
+      const elsewhere = await (await console.browser.newContext()).newPage();
+      await open('/wallet?tab=prices', elsewhere);
+      await elsewhere.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
+      await expectAccessible(elsewhere);
+      await picture(elsewhere, 'login');
+      await elsewhere.getByRole('textbox', { name: 'Email' }).fill(email);
+      await elsewhere.locator('input[type=password]').fill('wrong password here');
+      await elsewhere.getByRole('button', { name: 'Log in' }).click();
+      await elsewhere.getByRole('alert').waitFor();
+      await elsewhere.locator('input[type=password]').fill(OWNER_PASSWORD);
+      await elsewhere.getByRole('button', { name: 'Log in' }).click();
+      await elsewhere.waitForURL(/\/wallet\?tab=prices/);
+
+      await page.reload();
+      await page.getByRole('button', { name: 'Log out all others' }).click();
+      await dialog().getByRole('button', { name: 'Log out all others' }).click();
+      await page.getByText('Ended 1 other session.').waitFor();
+      await elsewhere.reload();
+      await elsewhere.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
+      await elsewhere.context().close();
+    });
+
+    it('leads to the login when the session ends, and back afterwards', async () => {
+      const { email } = await console.api.get<{ email: string }>('/user');
+      await open('/people?tab=members');
+      await page.getByRole('table').waitFor();
+      const login = Promise.withResolvers<void>();
+      await page.route(/\/login-[^/]*\.js$/, async (route) => {
+        await login.promise;
+        await route.continue();
+      });
+      await page.context().clearCookies();
+      const refused = page.waitForResponse((response) => response.status() === 401);
+      await page.getByRole('tab', { name: 'Invitations' }).click();
+      await refused;
+      await page.waitForURL(/\/login\?next=/);
+      expect(new URL(page.url()).searchParams.get('next')).toBe('/people?tab=invitations');
+      login.resolve();
+      await page.getByRole('textbox', { name: 'Email' }).fill(email);
+      await page.locator('input[type=password]').fill(OWNER_PASSWORD);
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.waitForURL(/\/people\?tab=invitations/);
+      await page.unrouteAll();
+    });
+  });
+});
