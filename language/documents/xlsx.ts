@@ -5,6 +5,7 @@ import { markdownTable } from './markdown-table.ts';
 import type { OfficePackage } from './office-package.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import { storedPackage } from './stored-package.ts';
+import { withoutComments } from './xml-tokens.ts';
 
 /**
  * Reads each sheet as a table under its name. Formulas show their saved results: nothing is computed or fetched.
@@ -22,6 +23,7 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
     if (cells > READING_LIMITS.cells) throw tooLarge(`more than ${READING_LIMITS.cells} cells`);
     parts.set(name, Buffer.from(xml));
   }
+  for (const [name, bytes] of parts) if (XML.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
   const read = await readXlsxFile(storedPackage(parts));
   const sections = read.map(({ sheet, data }, index): DocumentSection => {
     const rows = (data ?? []).map((row) => row.map(cellText));
@@ -34,6 +36,7 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   return { format: 'xlsx', title, sections, pageCount: read.length, isOcr: false, warnings };
 }
 
+const XML = /\.(?:xml|rels)$/;
 const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 
 /**
@@ -72,6 +75,19 @@ function filledCells(source: string) {
   }
   if (rows > MOST_ROWS || columns > MOST_COLUMNS) throw tooLarge('rows or columns beyond the last of a sheet');
   return { xml, unknownResults, cells: rows * Math.max(1, columns) };
+}
+
+/** A cell has at most 32,767 characters, each up to 8 in XML (`_x000D_`). */
+const MOST_TOKEN_LENGTH = 8 * 32_767;
+
+function shortTokens(xml: string): string {
+  try {
+    return withoutComments(xml, MOST_TOKEN_LENGTH);
+  } catch (cause) {
+    throw new TandemError('DOCUMENT_TOO_LARGE', 'The workbook has a text or tag that is longer than a cell can be.', {
+      cause,
+    });
+  }
 }
 
 function columnNumber(letters: string): number {

@@ -1,0 +1,59 @@
+/**
+ * Removes comments from XML, and measures the other tokens (tags, CDATA sections, processing instructions, texts). Parsers
+ * that read in chunks parse an incomplete token again with each chunk, which takes quadratic time for a long token.
+ * @throws RangeError if a token is longer than `most` characters
+ */
+export function withoutComments(xml: string, most: number): string {
+  const kept: string[] = [];
+  let keptUntil = 0;
+  let position = 0;
+  while (position < xml.length) {
+    const start = xml.indexOf('<', position);
+    if (start === -1) break;
+    requireLength(start - position, most);
+    const end = endOfToken(xml, start);
+    if (xml.startsWith('<!--', start)) {
+      kept.push(xml.slice(keptUntil, start));
+      keptUntil = end;
+    } else {
+      requireLength(end - start, most);
+    }
+    position = end;
+  }
+  requireLength(xml.length - position, most);
+  kept.push(xml.slice(keptUntil));
+  return kept.join('');
+}
+
+function requireLength(length: number, most: number): void {
+  if (length > most) throw new RangeError(`an XML token is longer than ${most} characters`);
+}
+
+const ENDS = [
+  ['<!--', '-->'],
+  ['<![CDATA[', ']]>'],
+  ['<?', '?>'],
+] as const;
+
+/** Index after the token; the end of the text if it is unclosed. */
+function endOfToken(xml: string, start: number): number {
+  for (const [opening, closing] of ENDS) {
+    if (!xml.startsWith(opening, start)) continue;
+    const end = xml.indexOf(closing, start + opening.length);
+    return end === -1 ? xml.length : end + closing.length;
+  }
+  return endOfTag(xml, start);
+}
+
+/** Attribute values may contain `>`. */
+function endOfTag(xml: string, start: number): number {
+  for (let i = start + 1; i < xml.length; i++) {
+    const char = xml[i];
+    if (char === '>') return i + 1;
+    if (char !== '"' && char !== "'") continue;
+    const quote = xml.indexOf(char, i + 1);
+    if (quote === -1) break;
+    i = quote;
+  }
+  return xml.length;
+}
