@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NUMBERS } from '../../bin/demo/town.ts';
+import { parseWav } from '../../media/wav.ts';
+import { freePorts } from '../free-ports.ts';
+import { inheritedEnvironment } from '../process/server-process.ts';
+import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+/** The port of the callback receiver in the guide. */
+const GUIDE_PORT = '4711';
+
+/** One server for all guides, with the phones, the trunk, the money and the finished call that the demo provides. */
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+  await platform.parties();
+  expect(NUMBERS).toEqual({ agent: AGENT, customer: CUSTOMER });
+  const { call_id } = await platform.place();
+  await platform.ask('POST', `/dialer/click2call/${call_id}/hangup`);
+  await platform.ended(call_id);
+});
+afterAll(async () => await platform[Symbol.asyncDispose]());
+
+describe('ten-minute paths of the guides', () => {
+  it('the telephony guide places, controls, verifies and records a call', async () => {
+    await using path = await follow('guide-telephony', 'npm run demo -- --keep');
+    const [, placed, recorded] = path.steps;
+    expect(placed).toContain('"state":"initiated"');
+    expect(
+      placed!.match(/^(?:initiated|bridged|completed) [a-z]+\.[a-z]+/gm)?.map((line) => line.split(' ')[1]),
+    ).toEqual(
+      expect.arrayContaining([
+        'agent.answered',
+        'call.bridged',
+        'playback.finished',
+        'call.held',
+        'call.resumed',
+        'call.completed',
+      ]),
+    );
+    expect(placed).toMatch(/^verified: call\.completed of order-\d+, [1-9]\d* s of talk$/m);
+    expect(recorded).toBe('');
+    const { samples, durationMs } = parseWav(await readFile(join(path.folder, 'call.wav')));
+    expect(samples).toHaveLength(2);
+    expect(durationMs).toBeGreaterThan(1_000);
+  });
+
+  it('the live transcription guide gets the text of mu-law audio, and the bill', async () => {
+    await using path = await follow('guide-live-transcription', 'npm start');
+    const [, toppedUp, transcribed] = path.steps;
+    expect(toppedUp).toMatch(/^5\.00 USD added/);
+    expect(transcribed).toMatch(/^final, \d+ ms after the speech: go forward \w+/m);
+    expect(transcribed).toMatch(/^[\d.]+ s, 0\.0\d+ USD$/m);
+  });
+
+  it('the API client guide queries, speaks, remembers, corrects and reports costs; chat and judge answer 503', async () => {
+    await using path = await follow('guide-api-client', 'npm run demo -- --keep');
+    const [, lookedUp, spoken, remembered, corrected, chatted, judged, billed] = path.steps;
+    const [call, events, transcript] = jsonIn(lookedUp!);
+    expect(call.call.state).toMatch(/^(?:completed|rejected|failed)$/);
+    expect(events.events.at(-1).event).toMatch(/^call\./);
+    expect(transcript).toMatchObject({ call_id: call.call.call_id, segments: [] });
+    expect(spoken).toBe('');
+    expect(parseWav(await readFile(join(path.folder, 'speech.wav'))).durationMs).toBeGreaterThan(1_000);
+    const [ingested, found] = jsonIn(remembered!);
+    expect(found.results[0].id).toBe(ingested.results[0].id);
+    expect(JSON.parse(corrected!).choices[0].message.content).toBe("We don't ship on Monday, it's a holiday.");
+    for (const refused of [chatted, judged]) {
+      expect(refused).toContain('"code":"LLM_NOT_CONFIGURED"');
+      expect(refused).toMatch(/} 503\n$/);
+    }
+    const [wallet, usage] = jsonIn(billed!);
+    expect(wallet.available).toBeGreaterThan(0);
+    expect(usage.groups.map(({ key }: { key: string }) => key)).toEqual(expect.arrayContaining(['memory', 'tts']));
+  });
+});
+
+interface Path extends AsyncDisposable {
+  /** A copy of the repository by links, with the files that the guide creates. */
+  folder: string;
+  /** Standard output of each block of commands, from the one with the API key. */
+  steps: string[];
+}
+
+/**
+ * Does what a page says below "Ten minutes": saves its files, then runs its commands in one shell. The server of this
+ * test takes the place of the one that the page starts, so the first block is not run.
+ */
+async function follow(page: string, start: string): Promise<Path> {
+  const [, section] = /\n## Ten minutes\n([\s\S]*?)\n## /.exec(await readFile(join(ROOT, `docs/${page}.md`), 'utf8'))!;
+  const port = String(await freePorts(1));
+  const blocks = [...section!.matchAll(/^```(sh|js)\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
+    language,
+    text: text!.replaceAll(GUIDE_PORT, port),
+  }));
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-guides-'));
+  const remove = () => rm(folder, { recursive: true, force: true });
+  try {
+    for (const entry of await readdir(ROOT)) {
+      if (!entry.startsWith('.')) await symlink(join(ROOT, entry), join(folder, entry));
+    }
+    for (const { text } of blocks.filter(({ language }) => language === 'js')) {
+      await writeFile(join(folder, /^\/\/ ([\w-]+\.mjs)\n/.exec(text)![1]!), text);
+    }
+    const [first, ...commands] = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
+    expect(first).toBe(`npm ci\n${start}\n`);
+    expect(commands[0]).toMatch(/^export URL=http:\/\/127\.0\.0\.1:8080 KEY=sk_\.\.\.[ \n]/);
+    const { url, mintedApiKey } = platform.tandem;
+    commands[0] = commands[0]!.replace('http://127.0.0.1:8080', url).replace('sk_...', mintedApiKey!);
+    return { folder, steps: await shell(commands, folder), [Symbol.asyncDispose]: remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+const END_OF_STEP = '--- end of step ---';
+
+async function shell(commands: readonly string[], cwd: string): Promise<string[]> {
+  const script = commands.map((text) => `${text}\necho '${END_OF_STEP}'\n`).join('');
+  const { PATH, ...env } = inheritedEnvironment();
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd,
+    env: {
+      ...env,
+      PATH: [dirname(process.execPath), PATH].join(delimiter),
+      DATABASE_URL: platform.tandem.databaseUrl,
+    },
+    timeout: 60_000,
+  });
+  return stdout.split(`${END_OF_STEP}\n`).slice(0, -1);
+}
+
+/** The `data` of responses, one on each line. */
+// biome-ignore lint/suspicious/noExplicitAny: responses of several operations.
+function jsonIn(output: string): any[] {
+  return output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).data);
+}
