@@ -14,9 +14,16 @@ const withoutMark = (line: string) => line.replace('#', '');
 const root = join(import.meta.dirname, '../..');
 let folder: string;
 let guide: string;
+let telephonyGuide: string;
+/** The reference and the guides of all users. */
+let pages: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
   guide = await readFile(join(root, 'docs/api.md'), 'utf8');
+  telephonyGuide = await readFile(join(root, 'docs/guide-telephony.md'), 'utf8');
+  const others = ['live-transcription', 'api-client'].map((user) => join(root, `docs/guide-${user}.md`));
+  const texts = await Promise.all(others.map((path) => readFile(path, 'utf8')));
+  pages = [guide, telephonyGuide, ...texts].join('\n');
 });
 afterAll(() => rm(folder, { recursive: true }));
 
@@ -28,7 +35,7 @@ function signed(timestampS = Math.floor(Date.now() / 1000)): string {
 }
 
 function snippet(language: string): string {
-  const code = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(guide)?.[1];
+  const code = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(telephonyGuide)?.[1];
   expect(code, `the ${language} snippet`).toBeDefined();
   return code!;
 }
@@ -67,12 +74,14 @@ describe('guide to the API', () => {
   it('names only operations, codes and limits that exist', async () => {
     const document = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'));
     const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
-    const named = [...guide.matchAll(/`(?:GET |POST )?(\/(?:dialer|auth|webhooks|voices|tts|stt)[\w/-]*)`/g)].map(
-      ([, path]) => path!,
-    );
+    const named = [
+      ...pages.matchAll(
+        /`(?:GET |POST |PUT )?(\/(?:dialer|auth|webhooks|voices|tts|stt|memory|judge|billing)[\w/-]*)`/g,
+      ),
+    ].map(([, path]) => path!);
     expect(named.length).toBeGreaterThanOrEqual(5);
     expect(named.filter((path) => !paths.some((pattern) => pattern.test(path)))).toEqual([]);
-    const codes = [...guide.matchAll(/`([A-Z0-9]+_[A-Z0-9_]+)`/g)].map(([, code]) => code!);
+    const codes = [...pages.matchAll(/`([A-Z0-9]+_[A-Z0-9_]+)`/g)].map(([, code]) => code!);
     const settings = await readFile(join(root, '.env.example'), 'utf8');
     const names = settings.match(/^#?[A-Z0-9_]+(?==)/gm)!.map(withoutMark);
     const hangupCauses = ['BLIND_TRANSFER'] satisfies HangupCause[];

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, globSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageJson, ROOT, textOf, topLevelFolders } from './repository.ts';
@@ -96,6 +96,14 @@ describe('repository', () => {
       expect(lines.length, `${folder}/README.md`).toBeGreaterThanOrEqual(4);
       expect(lines.length, `${folder}/README.md`).toBeLessThanOrEqual(12);
     }
+  });
+
+  it('names only existing files in the table of places to change', () => {
+    const [table = ''] =
+      /### Where do I change[\s\S]*?\n\n(?!\|)/.exec(textOf('CONTRIBUTING.md').replace('...\n\n', '\n')) ?? [];
+    const places = [...table.matchAll(/`([\w./*-]+)`/g)].map(([, place]) => place!);
+    expect(places.length).toBeGreaterThan(40);
+    expect(places.filter((place) => globSync(place, { cwd: ROOT }).length === 0)).toEqual([]);
   });
 
   it('contains no broken links', () => {

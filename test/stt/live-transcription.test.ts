@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pace } from 'node:timers/promises';
@@ -16,7 +16,6 @@ import { type LiveServer, type Speech, startLiveServer, startSpeech } from './li
 const PYTHON = '/usr/bin/python3';
 const isPythonThere = runs(PYTHON, ['-c', 'import websockets']);
 
-const ROOT = join(import.meta.dirname, '../..');
 const SLOTS = 64;
 const CHUNK_BYTES = 480;
 const CHUNK_MS = 60;
@@ -103,25 +102,6 @@ describe('telephone caller', () => {
         'closed',
       ]);
       expect(messages.at(-1)).toEqual({ type: 'closed', code: 1000 });
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
-  });
-
-  it('works with the client in the guide', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
-    try {
-      const path = join(folder, 'speech.ulaw');
-      await writeFile(path, goForward());
-      const guide = await readFile(join(ROOT, 'docs/stt-websocket.md'), 'utf8');
-      const code = /```js\n([\s\S]*?)```/.exec(guide)![1]!;
-      const here = code
-        .replace('ws://localhost:8080', server.origin.replace('http', 'ws'))
-        .replace('speech.ulaw', path);
-      const env = { ...process.env, KEY: server.fixture.owner.key };
-      const run = { cwd: ROOT, env, timeout: 60_000 };
-      const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', here], run);
-      expect(stdout).toMatch(UNDERSTOOD);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
