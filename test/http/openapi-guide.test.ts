@@ -15,14 +15,14 @@ const root = join(import.meta.dirname, '../..');
 let folder: string;
 let guide: string;
 let telephonyGuide: string;
-/** The reference and the guides of all users. */
+/** The reference pages and the guides of all users. */
 let pages: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
   guide = await readFile(join(root, 'docs/api.md'), 'utf8');
   telephonyGuide = await readFile(join(root, 'docs/guide-telephony.md'), 'utf8');
-  const others = ['live-transcription', 'api-client'].map((user) => join(root, `docs/guide-${user}.md`));
-  const texts = await Promise.all(others.map((path) => readFile(path, 'utf8')));
+  const others = ['calls', 'guide-live-transcription', 'guide-api-client'];
+  const texts = await Promise.all(others.map((page) => readFile(join(root, `docs/${page}.md`), 'utf8')));
   pages = [guide, telephonyGuide, ...texts].join('\n');
 });
 afterAll(() => rm(folder, { recursive: true }));

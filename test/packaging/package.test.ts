@@ -107,18 +107,29 @@ describe('repository', () => {
   });
 
   it('contains no broken links', () => {
-    const guides = readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`);
-    const readmes = topLevelFolders().map((folder) => `${folder}/README.md`);
-    const documents = [...new Set(['README.md', 'CONTRIBUTING.md', ...guides, ...readmes])];
-    const broken = documents.flatMap((document) =>
-      [...textOf(document).matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)]
-        .map(([, target = '']) => target)
-        .filter((target) => !existsSync(join(ROOT, document, '..', target)))
-        .map((target) => `${document} links to ${target}`),
+    const broken = documents().flatMap((document) =>
+      [...textOf(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(([, target = '', heading]) => {
+        const path = target === '' ? document : join(document, '..', target);
+        const isThere = existsSync(join(ROOT, path)) && (heading === undefined || headingsOf(path).has(heading));
+        return isThere ? [] : [`${document} links to ${target}${heading === undefined ? '' : `#${heading}`}`];
+      }),
     );
     expect(broken).toEqual([]);
   });
 });
+
+function documents(): string[] {
+  const guides = readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`);
+  const readmes = topLevelFolders().map((folder) => `${folder}/README.md`);
+  return [...new Set(['README.md', 'CONTRIBUTING.md', ...guides, ...readmes])];
+}
+
+/** The anchors that GitHub gives the headings of a page. */
+function headingsOf(path: string): Set<string> {
+  const prose = textOf(path).replaceAll(/^```[\s\S]*?^```/gm, '');
+  const headings = [...prose.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading!.toLowerCase());
+  return new Set(headings.map((heading) => heading.replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-')));
+}
 
 /** Resolves like Node: beside the dependent, then in every `node_modules` above it. */
 function isLockedFor(path: string, name: string): boolean {
