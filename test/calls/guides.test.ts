@@ -17,7 +17,8 @@ const GUIDE_PORT = '4711';
 /** One server for all guides, with the phones, the trunk, the money and the finished call that the demo provides. */
 let platform: Platform;
 beforeAll(async () => {
-  platform = await startPlatform();
+  // One engine process each, because the guides speak one at a time.
+  platform = await startPlatform({ env: { STT_PROCESSES: '1', TTS_PROCESSES: '1', MEDIA_WORKERS: '1' } });
   await platform.parties();
   expect(NUMBERS).toEqual({ agent: AGENT, customer: CUSTOMER });
   const { call_id } = await platform.place();
@@ -124,7 +125,7 @@ const END_OF_STEP = '--- end of step ---';
 async function shell(commands: readonly string[], cwd: string): Promise<string[]> {
   const script = commands.map((text) => `${text}\necho '${END_OF_STEP}'\n`).join('');
   const { PATH, ...env } = inheritedEnvironment();
-  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+  const { stdout } = await promisify(execFile)('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
     cwd,
     env: {
       ...env,
