@@ -179,7 +179,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       answer.from(sourceOf(completion, { choice, signal: either }), { mostTokens }),
     );
     try {
-      await parts.giveAll(merged(pieces), signal);
+      await parts.sendAll(merged(pieces), signal);
     } finally {
       over.abort();
     }

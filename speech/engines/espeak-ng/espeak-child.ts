@@ -4,9 +4,9 @@ import { AnswerWithBytes, serveEngine } from '../../engine-process/engine-child.
 import { SynthesizerError } from '../../synthesizer.ts';
 import { controlsFor } from './controls.ts';
 import { type AskedClause, ClauseArgument, SAMPLE_RATE_HZ } from './espeak-calls.ts';
+import { espeakText } from './espeak-text.ts';
 import { IpaReader } from './ipa.ts';
 import { mnemonicsOfTable } from './phoneme-table.ts';
-import { spokenText } from './spoken-text.ts';
 
 /** Runs eSpeak NG in a process of its own, reached over a pipe, because of its licence (GPL-3). */
 
@@ -65,7 +65,7 @@ serveEngine(async () => {
 
   function speak({ words, voice, ...asked }: AskedClause, emit: (part: AnswerWithBytes) => void): void {
     selectVoice(voice);
-    const { text, starts } = spokenText(
+    const { text, starts } = espeakText(
       words.map((word) => ({ ...word, written: '' })),
       (ipa) => readerFor(voice).read(ipa),
     );
