@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { VoiceCaller, VoicePatch, VoiceUpload } from '../../actors/voices/voice-desk.ts';
 import { callerOf, principalOf } from '../auth.ts';
@@ -195,7 +195,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
   );
 
   app.register(async (scope: HttpApp) => {
-    acceptForms(scope as unknown as FastifyInstance, { maxFiles: MAX_FILES });
+    acceptForms(scope, { maxFiles: MAX_FILES });
     scope.post<{ Body: FormFields }>(
       '/voices',
       {
@@ -208,7 +208,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
           summary: 'Clone a voice from audio samples',
           description: CLONE_DESCRIPTION,
           consumes: ['multipart/form-data'],
-          body: VoiceFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+          body: VoiceFormSchema,
           response: {
             201: successOf(CreatedVoiceSchema, 'The voice was created and is being processed.'),
             ...REFUSALS,
@@ -237,8 +237,8 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
           summary: 'Add samples to a professional voice',
           description: SAMPLES_DESCRIPTION,
           consumes: ['multipart/form-data'],
-          params: IdParams as unknown as ReturnType<typeof Type.Unsafe<{ id: string }>>,
-          body: SamplesFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+          params: IdParams,
+          body: SamplesFormSchema,
           response: { 200: successOf(AddedSamplesSchema, 'The samples were added.'), ...REFUSALS },
         },
       },
