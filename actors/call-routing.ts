@@ -11,7 +11,7 @@ export const RECORDING_CHANNELS = { agent: 0, customer: 1 } as const;
 
 type Path = Extract<MediaCommand, { type: 'path' }>['path'];
 
-/** Audio routing in each phase of a call. Silence ends the call only during a talk. */
+/** Audio routing in each phase of a call. Before the talk no party is watched, so silence does not end the call. */
 const ROUTINGS: Readonly<Record<Path, Routing>> = {
   idle: { receives: {}, watched: [] },
   ringback: { receives: { agent: 'ringback' }, watched: [] },
@@ -53,7 +53,7 @@ function placeOnRecording(leg: LegId, { standIns, transfer }: Talk): LegName | u
 function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['receives'][string] {
   if (isHeld(leg, talk)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
   const sources: AudioSource[] = parties
-    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isMeantFor(leg, other, talk))
+    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isAudibleTo(leg, other, talk))
     .map((party) => ({ party }));
   // Silence instead of no packets, because many phones end a call without them.
   return sources.length === 0 ? soundFor(leg, talk) : sources;
@@ -70,15 +70,18 @@ function isHeld(leg: LegId, talk: Talk): boolean {
 }
 
 /** Whether `listener` may hear `speaker`: yes, unless a supervisor mode or a transfer separates them. */
-function isMeantFor(listener: LegId, speaker: LegId, talk: Talk): boolean {
+function isAudibleTo(listener: LegId, speaker: LegId, talk: Talk): boolean {
   const { guests, standIns } = talk;
   const mode = guests[speaker] ?? 'barge';
   if (mode === 'whisper') return (standIns[listener] ?? listener) === 'agent';
-  return mode === 'barge' && !areApart(listener, speaker, talk);
+  return mode === 'barge' && !areSeparated(listener, speaker, talk);
 }
 
-/** The leaving leg and its successor talk in private. Supervisors hear both sides and both sides hear them. */
-function areApart(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
+/**
+ * Whether a consultation before a transfer separates two legs: the leaving leg and its successor talk in private.
+ * Supervisors hear both sides and both sides hear them.
+ */
+function areSeparated(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
   const isSupervised = (guests[listener] ?? null) !== null || (guests[speaker] ?? null) !== null;
   if (transfer === null || isSupervised) return false;
   const consults = (leg: LegId) => leg === transfer.leaving || leg === transfer.target;
