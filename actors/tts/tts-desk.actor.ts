@@ -173,7 +173,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     let patience: unknown = null;
     const leave = () => {
       const ofOwnAccord = !isSentAway(listening.reason);
-      actor.send({ type: 'listener.left', ofOwnAccord, heardSomething: stream.hasDelivered });
+      actor.send({ type: 'listener.left', ofOwnAccord, hasReceivedAudio: stream.hasDelivered });
     };
     actor.subscribe({
       next({ value, context: { ending } }) {
