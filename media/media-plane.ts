@@ -64,7 +64,7 @@ export interface PartyLevel {
 
 /** Routing of audio between parties. */
 export interface Routing {
-  /** What each party receives: a looped sound or the audio of other parties. A party without an entry gets nothing. */
+  /** By receiving party: a looped sound, or the parties it receives. A party without an entry receives nothing. */
   receives: Readonly<Record<PartyId, LoopedSound | readonly AudioSource[]>>;
   /** Parties whose silence posts `rtp.timeout`. */
   watched: readonly PartyId[];
