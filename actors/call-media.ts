@@ -10,7 +10,7 @@ import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallQualityLog, QualityWatch } from './call-quality.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
-import { UnspokenError } from './call-speech.ts';
+import { SpeechUnavailableError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 import { growingFile, sealedName } from './recordings/recording-names.ts';
 
@@ -90,9 +90,9 @@ export function mediaPort({
       } catch (error) {
         if (currentSpeech !== turn) return;
         currentSpeech = null;
-        if (!(error instanceof UnspokenError))
+        if (!(error instanceof SpeechUnavailableError))
           logger.error({ callId, speech, err: error }, 'announcement or whisper failed');
-        const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
+        const detail = error instanceof SpeechUnavailableError ? error.message : 'it could not be played';
         send({ type: 'speech.failed', speech, detail });
       }
     }

@@ -1,7 +1,7 @@
 import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
 import type { LegId, LegName } from '../machines/events.ts';
-import type { HeardParty, LoopedSound, Routing } from '../media/media-plane.ts';
+import type { AudioSource, LoopedSound, Routing } from '../media/media-plane.ts';
 
 /** Parties of a click-to-call, by their names in the media plane. */
 export const CALL_PARTIES = ['agent', 'customer'] as const;
@@ -11,11 +11,11 @@ export const RECORDING_CHANNELS = { agent: 0, customer: 1 } as const;
 
 type Path = Extract<MediaCommand, { type: 'path' }>['path'];
 
-/** Audio routing in each phase of a call. Silence ends the call only during a talk. */
+/** Audio routing in each phase of a call. Before the talk no party is watched, so silence does not end the call. */
 const ROUTINGS: Readonly<Record<Path, Routing>> = {
-  idle: { hears: {}, watched: [] },
-  ringback: { hears: { agent: 'ringback' }, watched: [] },
-  'early-media': { hears: { agent: [{ party: 'customer' }] }, watched: [] },
+  idle: { receives: {}, watched: [] },
+  ringback: { receives: { agent: 'ringback' }, watched: [] },
+  'early-media': { receives: { agent: [{ party: 'customer' }] }, watched: [] },
   bridged: talkRouting(OPEN_TALK),
 };
 
@@ -34,7 +34,7 @@ export function talkRouting(talk: Talk): Routing {
     else if (mode === 'barge') recordedBeside[leg] = RECORDING_CHANNELS.agent;
   }
   return {
-    hears: Object.fromEntries(parties.map((leg) => [leg, sourcesFor(leg, parties, talk)])),
+    receives: Object.fromEntries(parties.map((leg) => [leg, sourcesFor(leg, parties, talk)])),
     // The phone of a listening supervisor may send nothing.
     watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
     recordedBeside,
@@ -50,10 +50,10 @@ function placeOnRecording(leg: LegId, { standIns, transfer }: Talk): LegName | u
   return transfer?.mode === 'blind' && transfer.target === leg ? transfer.place : standIns[leg];
 }
 
-function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['hears'][string] {
+function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['receives'][string] {
   if (isHeld(leg, talk)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
-  const sources: HeardParty[] = parties
-    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isMeantFor(leg, other, talk))
+  const sources: AudioSource[] = parties
+    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isAudibleTo(leg, other, talk))
     .map((party) => ({ party }));
   // Silence instead of no packets, because many phones end a call without them.
   return sources.length === 0 ? soundFor(leg, talk) : sources;
@@ -70,15 +70,18 @@ function isHeld(leg: LegId, talk: Talk): boolean {
 }
 
 /** Whether `listener` may hear `speaker`: yes, unless a supervisor mode or a transfer separates them. */
-function isMeantFor(listener: LegId, speaker: LegId, talk: Talk): boolean {
+function isAudibleTo(listener: LegId, speaker: LegId, talk: Talk): boolean {
   const { guests, standIns } = talk;
   const mode = guests[speaker] ?? 'barge';
   if (mode === 'whisper') return (standIns[listener] ?? listener) === 'agent';
-  return mode === 'barge' && !areApart(listener, speaker, talk);
+  return mode === 'barge' && !areSeparated(listener, speaker, talk);
 }
 
-/** The leaving leg and its successor talk in private. Supervisors hear both sides and both sides hear them. */
-function areApart(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
+/**
+ * Whether a consultation before a transfer separates two legs: the leaving leg and its successor talk in private.
+ * Supervisors hear both sides and both sides hear them.
+ */
+function areSeparated(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
   const isSupervised = (guests[listener] ?? null) !== null || (guests[speaker] ?? null) !== null;
   if (transfer === null || isSupervised) return false;
   const consults = (leg: LegId) => leg === transfer.leaving || leg === transfer.target;

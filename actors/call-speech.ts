@@ -43,14 +43,14 @@ export interface CallSpeech {
   prepare(): void;
   /**
    * Linear, 16 kHz. Waits briefly for the samples and cuts those that are too long. Call it once per speech.
-   * @throws UnspokenError
+   * @throws SpeechUnavailableError
    */
   take(speech: SpeechName): Promise<Int16Array<ArrayBuffer>>;
 }
 
-/** Reason that a speech is not played. Clients may read the message; it contains nothing of the text. */
-export class UnspokenError extends Error {
-  override readonly name = 'UnspokenError';
+/** An announcement or whisper is not played. Clients may read the message, so it contains nothing of the text. */
+export class SpeechUnavailableError extends Error {
+  override readonly name = 'SpeechUnavailableError';
 }
 
 export const NOTHING_TO_SAY: CallScripts = { announcement: null, whisper: null, recipe: null };
@@ -103,7 +103,7 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
         },
         async take(speech) {
           const started = syntheses.get(speech);
-          if (started === undefined) throw new UnspokenError('it was not prepared');
+          if (started === undefined) throw new SpeechUnavailableError('it was not prepared');
           syntheses.delete(speech);
           const timer = options.clock.setTimeout(started.giveUp, TAKE_TIMEOUT_MS);
           return await started.samples.finally(() => options.clock.clearTimeout(timer));
@@ -146,7 +146,7 @@ interface ReadingOptions extends CallSpeechOptions {
 }
 
 interface Synthesis {
-  /** Rejects with UnspokenError. */
+  /** Rejects with SpeechUnavailableError. */
   samples: Promise<Int16Array<ArrayBuffer>>;
   /** Aborts the synthesis, because it is too late. */
   giveUp: () => void;
@@ -158,7 +158,7 @@ function startSynthesis(
   { before, ...options }: Omit<SynthesisOptions, 'late'> & { before: Promise<unknown> },
 ): Synthesis {
   const late = new AbortController();
-  const giveUp = () => late.abort(new UnspokenError('it was not made in time'));
+  const giveUp = () => late.abort(new SpeechUnavailableError('it was not made in time'));
   const samples = before.then(async () => {
     const timer = options.clock.setTimeout(giveUp, SYNTHESIS_TIMEOUT_MS);
     return await make(scripts, speech, { ...options, late: late.signal }).finally(() => {
@@ -176,26 +176,28 @@ interface SynthesisOptions extends CallSpeechOptions {
   late: AbortSignal;
 }
 
-/** @throws UnspokenError */
+/** @throws SpeechUnavailableError */
 async function make(
   scripts: CallScripts,
   speech: SpeechName,
   options: SynthesisOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
   const { [speech]: script, recipe } = scripts;
-  if (script === null) throw new UnspokenError('there is nothing to say');
-  if (recipe === null) throw new UnspokenError('there is no voice to say it');
+  if (script === null) throw new SpeechUnavailableError('there is nothing to say');
+  if (recipe === null) throw new SpeechUnavailableError('there is no voice to say it');
   const { logger, callId } = options;
   const signal = AbortSignal.any([options.signal, options.late]);
   try {
     signal.throwIfAborted();
     return await raceAbort(speakScript({ ...script, recipe }, { ...options, signal }), signal);
   } catch (error) {
-    if (options.signal.aborted) throw new UnspokenError('the call is over', { cause: error });
+    if (options.signal.aborted) throw new SpeechUnavailableError('the call is over', { cause: error });
     const code = error instanceof SynthesizerError ? error.code : (error as Error).name;
     // Do not log the error itself: it may repeat the text.
     logger.warn({ callId, speech, code }, 'announcement or whisper could not be synthesised');
-    throw error instanceof UnspokenError ? error : new UnspokenError(reasonOf(error), { cause: error });
+    throw error instanceof SpeechUnavailableError
+      ? error
+      : new SpeechUnavailableError(reasonOf(error), { cause: error });
   }
 }
 
@@ -204,7 +206,7 @@ async function speakScript(
   { synthesis, signal }: SynthesisOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
   const samples = await speakLinear(request, { synthesis, longestMs: LONGEST_SPEECH_MS, signal });
-  if (samples.length === 0) throw new UnspokenError('the speech engine said nothing');
+  if (samples.length === 0) throw new SpeechUnavailableError('the speech engine said nothing');
   return samples;
 }
 

@@ -20,19 +20,20 @@ import type { Logger } from './logger.ts';
  */
 export interface TranscriptDesk {
   /** Loads recognisers for a call that is about to be bridged, so that its first words do not wait. */
-  expect(): Promise<void>;
+  preload(): Promise<void>;
   /** Taps agent and customer of a bridged call and transcribes them. Never throws. */
   begin(call: LiveCall, onReport: (report: TranscriptReport) => void): void;
-  /** Transcribes a third party too, until it leaves. Idempotent. */
+  /** Also transcribes a third party. Idempotent. */
   join(callId: string, leg: LegId): void;
+  /** Stops to transcribe a third party. */
   leave(callId: string, leg: LegId): void;
-  /** Speech already received is still recognised. Idempotent. */
+  /** Stops listening. Speech already received is still recognised. Idempotent. */
   finish(callId: string): void;
   /** Stops reporting to the call. Idempotent. */
   detach(callId: string): void;
   /** Marks a leg as lost. `reason` is a code. */
   loseLeg(callId: string, leg: LegId, reason: string): void;
-  /** Starts or stops partial transcripts of the legs to `onHypothesis`. Idempotent. */
+  /** Starts or stops partial transcripts, which go to `onHypothesis`. Idempotent. */
   setHypotheses(callId: string, isOn: boolean): void;
   /** Ends a transcript as failed. `reason` is a code. Idempotent. */
   stop(callId: string, reason: string): void;
@@ -54,7 +55,7 @@ interface Entry extends Tapped {
   call: LiveCall;
   /** Null once the call takes no more reports. */
   onReport: ((report: TranscriptReport) => void) | null;
-  /** Segments recognised after that. */
+  /** Segments recognised after the call took its last report. */
   late: CallSegment[];
   concluded: Promise<void>;
 }
@@ -97,7 +98,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
   }
 
   return {
-    async expect() {
+    async preload() {
       const abort = new AbortController();
       const stream = { streamId: 'expected', onEvent() {}, signal: abort.signal, ...LIVE_RECOGNITION };
       // One for each leg. A recogniser stays loaded for a while after its stream closes.

@@ -55,11 +55,14 @@ interface Admitted {
   at: Moment;
   heldNano: bigint;
   scripts: CallScripts;
-  /** The inbound call; refused if the call ends unanswered. Default: the customer is dialed. */
+  /** Inbound call; refused if it ends unanswered. Null or absent: an outbound call, which dials the customer. */
   inbound?: InboundCall | null;
 }
 
-/** Provides the call machine with its ports, once. `start` runs a call from its admitted row. */
+/**
+ * Connects the call machine to media, SIP, storage and delivery. `start` runs an admitted call and registers it; it
+ * returns at once.
+ */
 export function createCallActors(options: CallActorsOptions): {
   start(row: CallRow, admitted: Admitted): LiveCall;
 } {
@@ -99,7 +102,7 @@ export function createCallActors(options: CallActorsOptions): {
         onCommitted(events) {
           for (const event of events) {
             feed.publish(row.callId, presentCallEvent(event));
-            // Storing may have failed it, because the wallet is empty.
+            // The journal fails a transcript when the wallet is empty.
             if (event.event === 'transcript.failed') transcripts.stop(row.callId, event.detail ?? 'INTERNAL');
           }
           initiated.resolve('initiated');
@@ -107,7 +110,7 @@ export function createCallActors(options: CallActorsOptions): {
         onDeliveries(ids) {
           for (const id of ids) void deliverer.enqueue(id);
         },
-        // Another boot settles it or already has. Further talk would not be billed.
+        // Another boot of the server settles this call or already has. Further talk would not be billed.
         onLost: () => call.actor.send({ type: 'hangup.requested', reason: 'shutdown' }),
       });
       const actor = createActor(machine, {
@@ -147,7 +150,7 @@ export function createCallActors(options: CallActorsOptions): {
       actor.on('moved', ({ move }) => {
         journal.append(move);
         if (move.event === 'call.initiated') call.speech.prepare();
-        if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.expect();
+        if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.preload();
       });
       const refuseCaller = () =>
         inbound?.refuse(actor.getSnapshot().context.outcome?.hangupCause ?? 'SWITCH_CONGESTION');
@@ -158,7 +161,7 @@ export function createCallActors(options: CallActorsOptions): {
         call.clearedAt ??= momentOf(options.clock);
         refuseCaller();
       });
-      const leave = () => {
+      const finish = () => {
         refuseCaller();
         registry.remove(row.callId);
         controls.end();
@@ -166,11 +169,11 @@ export function createCallActors(options: CallActorsOptions): {
         settled.resolve();
       };
       actor.subscribe({
-        complete: leave,
+        complete: finish,
         error(error) {
-          // A defect. The row stays as it is, and the next start reconciles it.
+          // A defect. The row stays unsettled until the next start of the server reconciles it.
           logger.error({ callId: row.callId, err: error }, 'call actor failed');
-          leave();
+          finish();
         },
       });
       registry.add(call);

@@ -1,12 +1,16 @@
 import { raceAbort } from '../runtime/waiting.ts';
+
 /** Hands items from a producer to a consumer, one at a time. The producer waits for each to be taken. */
 export class Handover<T> {
   #offered: { item: T; taken: () => void } | null = null;
   #end: { error: unknown } | 'done' | null = null;
   #changed: (() => void) | null = null;
 
-  /** Resolves when the last item is taken. @throws the source's error; the signal's reason when aborted */
-  async giveAll(source: AsyncIterable<T>, signal: AbortSignal): Promise<void> {
+  /**
+   * Offers every item of the source. Resolves when the last one is taken.
+   * @throws the source's error; the signal's reason when aborted
+   */
+  async sendAll(source: AsyncIterable<T>, signal: AbortSignal): Promise<void> {
     for await (const item of source) {
       signal.throwIfAborted();
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -93,7 +93,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
     leg.onMedia = (changed) => void session.connectParty(PARTY, changed).catch(() => undefined);
     await session.connectParty(PARTY, media);
     // Media gateways behind NAT send only after receiving something.
-    await session.setRouting({ hears: { [PARTY]: 'silence' }, watched: [] });
+    await session.setRouting({ receives: { [PARTY]: 'silence' }, watched: [] });
   }
 
   /** Calls the number and sends the code. Null on success. */

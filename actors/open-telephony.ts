@@ -118,7 +118,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => recordings.close());
   const transcripts = createTranscriptDesk({
     ...{ ...shared, recognition },
-    onHypothesis: (call, hypothesis) => liveCalls.heard(call, hypothesis),
+    onHypothesis: (call, hypothesis) => liveCalls.publishHypothesis(call, hypothesis),
   });
   opening.defer(() => transcripts.close());
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });

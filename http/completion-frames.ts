@@ -1,4 +1,4 @@
-import type { Answering, AnswerPart, AnswerPiece, FinishedAnswer } from '../actors/chat/chat-desk.ts';
+import type { AnswerDelta, AnswerPart, AnswerStream, FinishedAnswer } from '../actors/chat/chat-desk.ts';
 import type { TokenLogprob } from '../language/llm.ts';
 import { TandemError } from '../machines/errors.ts';
 import { LATE, within } from '../runtime/waiting.ts';
@@ -35,7 +35,7 @@ export async function* withHeartbeats(
  */
 export async function* completionFrames(
   parts: AsyncIterable<AnswerPart | 'heartbeat'>,
-  { answering, withUsage, principal }: { answering: Answering; withUsage: boolean; principal: Principal },
+  { answering, withUsage, principal }: { answering: AnswerStream; withUsage: boolean; principal: Principal },
 ): AsyncGenerator<string, void> {
   const { id, chatId, isNewChat, createdAt } = answering;
   const same = { id, object: 'chat.completion.chunk', created: secondsOf(createdAt), model: answering.model };
@@ -84,7 +84,7 @@ export async function* completionFrames(
 }
 
 /** Collects the answers into one JSON object. @throws errors of the parts */
-export async function wholeCompletion(answering: Answering): Promise<{ body: object; finished: FinishedAnswer }> {
+export async function wholeCompletion(answering: AnswerStream): Promise<{ body: object; finished: FinishedAnswer }> {
   const { id, chatId, isNewChat, createdAt } = answering;
   const answers: WholeAnswer[] = [];
   for await (const part of answering.parts) {
@@ -116,7 +116,7 @@ class WholeAnswer {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>();
   readonly #logprobs: TokenLogprob[] = [];
 
-  add(piece: AnswerPiece): void {
+  add(piece: AnswerDelta): void {
     switch (piece.type) {
       case 'text':
         this.#text += piece.text;
@@ -152,7 +152,7 @@ export function presentToolCall({ id, name, arguments: written }: { id: string; 
   return { id, type: 'function' as const, function: { name, arguments: written } };
 }
 
-function deltaOf(part: AnswerPiece) {
+function deltaOf(part: AnswerDelta) {
   if (part.type === 'text') return { content: part.text };
   if (part.type === 'reasoning') return { reasoning_content: part.text };
   if (part.type === 'logprobs') return {};

@@ -4,8 +4,8 @@ import {
   candidateOfMessages,
   candidateOfOutput,
   candidateOfTranscript,
-  type SpokenCall,
-  type SpokenLine,
+  type ToolCallText,
+  type TranscriptLine,
 } from '../language/judge/rubric.ts';
 import { type EvaluateBody, MAX_CHARACTERS, METADATA_MAX_BYTES } from './schemas/judge.ts';
 import { validationFailed } from './validation.ts';
@@ -41,7 +41,7 @@ function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate
   if (output !== undefined) return candidateOfOutput(output);
   if (transcript !== undefined) {
     const segments = typeof transcript === 'string' ? [{ text: transcript }] : transcript.segments;
-    return candidateOfTranscript(segments.map(spokenLine));
+    return candidateOfTranscript(segments.map(transcriptLine));
   }
   return candidateOfMessages(
     messages.map(({ role, content, tool_calls: calls }, index) => ({
@@ -52,7 +52,7 @@ function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate
   );
 }
 
-function spokenLine({ leg, speaker, start, text }: Segment): SpokenLine {
+function transcriptLine({ leg, speaker, start, text }: Segment): TranscriptLine {
   const name = leg ?? speaker;
   return { ...(typeof name === 'string' && { speaker: name }), ...(start !== undefined && { start }), text };
 }
@@ -69,7 +69,7 @@ function textOf(content: unknown, path: string): string {
 }
 
 /** Skips tool calls other than function calls. */
-function callsIn(calls: unknown): SpokenCall[] {
+function callsIn(calls: unknown): ToolCallText[] {
   return (Array.isArray(calls) ? calls : []).flatMap((call) => {
     const { name, arguments: written } = call?.function ?? {};
     return typeof name === 'string' && typeof written === 'string' ? [{ name, arguments: written }] : [];

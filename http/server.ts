@@ -175,9 +175,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       return reply;
     }
   });
-  observeRequests(app as unknown as FastifyInstance, context);
-  limitBodyTime(app as unknown as FastifyInstance, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
-  allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
+  observeRequests(app, context);
+  limitBodyTime(app, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
+  allowOrigins(app, context.corsOrigins);
   const refuseUnknown = (request: FastifyRequest, reply: FastifyReply): never => {
     const methods = allowedMethods(request.url);
     if (methods.length === 0) {
@@ -187,14 +187,14 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
   };
   // Its hook runs after the credentials are checked and before uploads are received.
-  refuseUnknownParameters(app as unknown as FastifyInstance);
-  admitRequests(app as unknown as FastifyInstance, {
+  refuseUnknownParameters(app);
+  admitRequests(app, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
   });
-  acceptIdempotencyKeys(app as unknown as FastifyInstance, context);
+  acceptIdempotencyKeys(app, context);
   // After the hook that stores responses for repetitions.
-  compressResponses(app as unknown as FastifyInstance);
+  compressResponses(app);
   // Before reading the body: a parse error would hide that the path is unknown.
   app.addHook('onRequest', async (request, reply) => {
     if (request.is404) refuseUnknown(request, reply);
@@ -211,7 +211,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler(refuseUnknown);
 
-  shareSchemas(app as unknown as FastifyInstance);
+  shareSchemas(app);
   app.register(swagger, OPENAPI_OPTIONS);
   app.register(async (scope) => {
     const routes = scope.withTypeProvider<TypeBoxTypeProvider>();
@@ -265,7 +265,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     docsRoutes(routes);
     consoleRoutes(routes, context);
   });
-  return app as unknown as FastifyInstance;
+  return app;
 
   function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
     const path = request.url.split('?', 1)[0]!;

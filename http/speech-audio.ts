@@ -1,4 +1,4 @@
-import type { SpokenText } from '../actors/tts/tts-desk.ts';
+import type { SynthesisStream } from '../actors/tts/tts-desk.ts';
 import { wavHeader } from '../media/wav.ts';
 
 /**
@@ -6,7 +6,7 @@ import { wavHeader } from '../media/wav.ts';
  * it.
  */
 export async function* speechAudio(
-  { parts }: SpokenText,
+  { parts }: SynthesisStream,
   { isWav, sampleRateHz }: { isWav: boolean; sampleRateHz: number },
 ): AsyncGenerator<Uint8Array, void> {
   // The length is unknown, so the header says to read to the end.

@@ -1,4 +1,4 @@
-import type { SpokenText } from '../actors/tts/tts-desk.ts';
+import type { SynthesisStream } from '../actors/tts/tts-desk.ts';
 import { TandemError } from '../machines/errors.ts';
 import { seconds } from '../machines/utterances.ts';
 import { wavHeader } from '../media/wav.ts';
@@ -15,7 +15,7 @@ export interface SpeechLinesOptions {
 const CHUNK_BYTES = 16 * 1024;
 
 /** Formats speech as NDJSON. An error becomes a line too, because the status is already sent. */
-export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptions): AsyncGenerator<string, void> {
+export async function* speechLines(spoken: SynthesisStream, options: SpeechLinesOptions): AsyncGenerator<string, void> {
   const { encoding, sampleRateHz, withWordTimes } = options;
   const words: string[] = [];
   const starts: number[] = [];

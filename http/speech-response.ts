@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { SpeakTextRequest, SpokenText } from '../actors/tts/tts-desk.ts';
+import type { SpeakTextRequest, SynthesisStream } from '../actors/tts/tts-desk.ts';
 import { principalOf } from './auth.ts';
 import { billingHeaders } from './billing-headers.ts';
 import type { HttpContext } from './context.ts';
@@ -10,7 +10,7 @@ import { withStallTimeout } from './stall-timeout.ts';
 export interface SpeechResponse {
   what: Pick<SpeakTextRequest, 'text' | 'voiceId' | 'style' | 'format'>;
   contentType: string;
-  chunksOf(spoken: SpokenText): AsyncGenerator<string | Uint8Array, void>;
+  chunksOf(spoken: SynthesisStream): AsyncGenerator<string | Uint8Array, void>;
 }
 
 /** Charges for a text and streams its speech. Holds one of the user's slots until the response ends. */
@@ -25,7 +25,7 @@ export async function respondWithSpeech(
   const ended = new AbortController();
   ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
   abortWithClient(context, { principal, reply, ended });
-  let spoken: SpokenText;
+  let spoken: SynthesisStream;
   try {
     spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...what }, ended.signal);
   } catch (error) {

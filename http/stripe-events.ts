@@ -2,7 +2,7 @@ import Stripe from 'stripe';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
-import type { PaymentNews, PaymentStatus, PaymentTold, ReversalTold } from '../storage/queries/payments.ts';
+import type { PaymentNews, PaymentStatus, ReportedPayment, ReportedReversal } from '../storage/queries/payments.ts';
 
 /** Maximum age of a signature, against replays of a captured request. */
 const TOLERANCE_S = 300;
@@ -196,7 +196,7 @@ interface ReversalParts {
 /** Null without a payment intent, because only those top up wallets. */
 function reversalOf(
   { id, amount, currency, payment_intent }: ReversalParts,
-  news: Pick<ReversalTold, 'kind' | 'isUndone'>,
+  news: Pick<ReportedReversal, 'kind' | 'isUndone'>,
 ): StripeNews | null {
   const paymentName = idOf(payment_intent);
   if (paymentName === null) return null;
@@ -233,7 +233,7 @@ interface PaymentParts {
 }
 
 /** Null for a free trial, which moves no money. */
-function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): { payment: PaymentTold } | null {
+function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): { payment: ReportedPayment } | null {
   if (amount === 0) return null;
   const payment = {
     providerPaymentId: id,

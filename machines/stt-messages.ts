@@ -28,8 +28,10 @@ export type SttMessage =
   /** The only error in a running session whose fields are nested. */
   | { type: 'error'; error: { code: 'INSUFFICIENT_CREDITS'; message: string; details?: unknown } };
 
+/** Events that the session machine emits. */
 export type SttSessionEmitted =
-  | { type: 'told'; message: SttMessage }
+  /** To send to the client. */
+  | { type: 'message'; message: SttMessage }
   /** The last event. */
   | { type: 'closed'; code: number; reason: string };
 

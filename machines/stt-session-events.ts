@@ -95,11 +95,12 @@ export type SttSessionEvent =
   | { type: 'pipeline.refused'; code: string; message: string }
   | { type: 'pipeline.configured'; settings: SttSettings; ignoresTerms: boolean }
   | { type: 'pipeline.config_refused'; code: string; message: string }
-  | { type: 'pipeline.heard'; snrDb: number | null };
+  /** All received audio was analysed. `snrDb` is for the whole session; null if unknown. */
+  | { type: 'pipeline.analysed'; snrDb: number | null };
 
 export type PipelineCommand =
   | { type: 'configure'; change: Partial<SttSettings> }
-  /** Ends the open utterance. Answered by `pipeline.heard` and, after the last result, `recognition.ended`. */
+  /** Ends the open utterance. Answered by `pipeline.analysed` and, after the last result, `recognition.ended`. */
   | { type: 'finish' };
 
 export interface PipelineInput {

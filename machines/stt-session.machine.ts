@@ -47,7 +47,7 @@ const MAX_TRANSCRIPT_LENGTH = 20_000;
  * - `concluding` follows every ending; the first one decides the reason. It reports the reason, stores the webhooks,
  *   and sends the summary and the close.
  *
- * Everything that the client sees is emitted as `told`, in order.
+ * Everything that the client sees is emitted as `message`, in order.
  */
 export const sttSessionMachine = setup({
   types: {} as {
@@ -93,18 +93,18 @@ export const sttSessionMachine = setup({
     canRetryBill: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
   },
   actions: {
-    emitMessage: emit((_, message: SttMessage) => ({ type: 'told' as const, message })),
+    emitMessage: emit((_, message: SttMessage) => ({ type: 'message' as const, message })),
     emitError: emit((_, { code = 'invalid_state', message }: { code?: string; message: string }) => ({
-      type: 'told' as const,
+      type: 'message' as const,
       message: { type: 'error' as const, code, message },
     })),
     emitSpeechStarted: emit(({ event }) => {
       const { utteranceId, atMs } = event as Extract<SttSessionEvent, { type: 'speech.started' }>;
       const message = { type: 'speech_started' as const, sentence_id: sentenceId(utteranceId), start: seconds(atMs) };
-      return { type: 'told' as const, message };
+      return { type: 'message' as const, message };
     }),
     emitSessionStarted: emit(({ context: { sessionId, settings, talk, warnings } }) => ({
-      type: 'told' as const,
+      type: 'message' as const,
       message: {
         type: 'session_started' as const,
         session_id: sessionId,
@@ -115,7 +115,7 @@ export const sttSessionMachine = setup({
       },
     })),
     emitConfigUpdated: emit(({ context: { settings, talk, warnings } }) => ({
-      type: 'told' as const,
+      type: 'message' as const,
       message: {
         type: 'config_updated' as const,
         warning_codes: [...warnings],
@@ -123,11 +123,11 @@ export const sttSessionMachine = setup({
       },
     })),
     emitInterim: emit(({ event }) => ({
-      type: 'told' as const,
+      type: 'message' as const,
       message: interimMessage(event as Extract<SttSessionEvent, { type: 'utterance.hypothesis' }>),
     })),
     emitCanonicalFinal: emit(({ context }) => ({
-      type: 'told' as const,
+      type: 'message' as const,
       message: finalMessage(context.finals[0]!, { isCanonical: true, refined: context.refined }),
     })),
     storeStart: assign(({ context, event }) => {
@@ -157,7 +157,7 @@ export const sttSessionMachine = setup({
       const final = finalOf(event as OutcomeEvent, context);
       enqueue.assign({ finals: [...context.finals, final] });
       if (context.talk === null || final.mode !== 'speech_end') return;
-      enqueue.emit({ type: 'told', message: finalMessage(final, { isCanonical: false, refined: null }) });
+      enqueue.emit({ type: 'message', message: finalMessage(final, { isCanonical: false, refined: null }) });
     }),
     dequeueFinal: assign(({ context }) => {
       const [reported, ...finals] = context.finals;
@@ -189,12 +189,12 @@ export const sttSessionMachine = setup({
     sendToPipeline: sendTo('pipeline', (_, command: PipelineCommand) => command),
     emitEnding: enqueueActions(({ enqueue, context }) => {
       const message = endingError(context.ending!);
-      if (message !== null) enqueue.emit({ type: 'told', message });
+      if (message !== null) enqueue.emit({ type: 'message', message });
     }),
     emitSummary: enqueueActions(({ enqueue, context }, { receivedMs }: Conclusion) => {
       const ending = context.ending!;
       const close = closeOf(ending);
-      const send = (message: SttMessage) => enqueue.emit({ type: 'told', message });
+      const send = (message: SttMessage) => enqueue.emit({ type: 'message', message });
       send({
         type: 'billing_summary',
         total_duration_seconds: seconds(context.billedMs),
@@ -371,7 +371,7 @@ export const sttSessionMachine = setup({
                       actions: { type: 'emitError', params: { message: 'The session is being stopped.' } },
                     },
                     'speech.started': { actions: 'emitSpeechStarted' },
-                    'pipeline.heard': {
+                    'pipeline.analysed': {
                       actions: { type: 'storeSnr', params: ({ event }) => ({ snrDb: event.snrDb }) },
                     },
                   },

@@ -109,9 +109,9 @@ interface TtsStreamContext extends TtsStreamInput {
 interface ListenerLeft {
   type: 'listener.left';
   ofOwnAccord: boolean;
-  heardSomething: boolean;
+  hasReceivedAudio: boolean;
 }
 
-function endingOf({ ofOwnAccord, heardSomething }: ListenerLeft): TtsStreamEnding {
-  return ofOwnAccord ? { outcome: 'abandoned', owes: heardSomething } : { outcome: 'failed', owes: false };
+function endingOf({ ofOwnAccord, hasReceivedAudio }: ListenerLeft): TtsStreamEnding {
+  return ofOwnAccord ? { outcome: 'abandoned', owes: hasReceivedAudio } : { outcome: 'failed', owes: false };
 }

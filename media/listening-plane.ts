@@ -13,7 +13,7 @@ export interface ListeningPlane {
    * utterance and `stream.end` are posted.
    * @throws TandemError `INTERNAL` if the worker dies or the file cannot be read; the signal's reason when aborted
    */
-  listenToFile(options: ListenToFileOptions): Promise<FileHeard>;
+  listenToFile(options: ListenToFileOptions): Promise<FileAnalysis>;
   capacity(): { sessions: number; workers: number };
   dump(): Promise<unknown>;
   close(): Promise<void>;
@@ -40,7 +40,7 @@ export interface ListenOptions extends ListeningSettings {
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;
   /** Repeatedly receives the duration of analysed audio, in milliseconds since the session began. */
-  onHeard?: (heardMs: number) => void;
+  onAnalysed?: (analysedMs: number) => void;
   /** Aborting closes the session at once, without further events. */
   signal: AbortSignal;
 }
@@ -52,12 +52,13 @@ export interface ListeningSession {
   configure(change: Partial<ListeningSettings>): void;
   endUtterance(): void;
   /** Ends the open utterance and posts `stream.end`. Resolves when all written audio is analysed. */
-  finish(): Promise<StreamHeard>;
+  finish(): Promise<StreamAnalysis>;
   /** Idempotent. */
   close(): Promise<void>;
 }
 
-export interface StreamHeard {
+/** Totals of an analysed stream. */
+export interface StreamAnalysis {
   durationMs: number;
   speechMs: number;
   /** All speech over all background; null if either is too short. */
@@ -76,7 +77,7 @@ export interface ListenToFileOptions {
   signal: AbortSignal;
 }
 
-export interface FileHeard extends StreamHeard {
+export interface FileAnalysis extends StreamAnalysis {
   utterances: number;
   /** The level of the file never exceeded silence. */
   isSilent: boolean;

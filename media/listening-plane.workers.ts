@@ -4,7 +4,7 @@ import type { ListeningEvent } from '../machines/utterances.ts';
 import { FileSession, PooledListening, toTandemError } from './listening/pooled-listening.ts';
 import type { ListeningThread } from './listening/worker-protocol.ts';
 import type {
-  FileHeard,
+  FileAnalysis,
   ListeningPlane,
   ListeningSession,
   ListenOptions,
@@ -64,7 +64,7 @@ class ListeningPool implements WarmableListeningPlane {
       thread,
       signal: options.signal,
       onEvent: (event) => this.#notify(options, event),
-      onHeard: options.onHeard,
+      onAnalysed: options.onAnalysed,
       onClosed: () => place.leave(),
     });
     place.fill(session);
@@ -79,7 +79,7 @@ class ListeningPool implements WarmableListeningPlane {
     return session;
   }
 
-  async listenToFile(options: ListenToFileOptions): Promise<FileHeard> {
+  async listenToFile(options: ListenToFileOptions): Promise<FileAnalysis> {
     const { signal, ...request } = options;
     signal.throwIfAborted();
     const place = this.#takePlace();

@@ -64,8 +64,8 @@ export interface PartyLevel {
 
 /** Routing of audio between parties. */
 export interface Routing {
-  /** By receiving party. A party without an entry receives nothing. */
-  hears: Readonly<Record<PartyId, LoopedSound | readonly HeardParty[]>>;
+  /** By receiving party: a looped sound, or the parties it receives. A party without an entry receives nothing. */
+  receives: Readonly<Record<PartyId, LoopedSound | readonly AudioSource[]>>;
   /** Parties whose silence posts `rtp.timeout`. */
   watched: readonly PartyId[];
   /** Parties that are mixed into a recording channel of another party. Default: none. */
@@ -80,7 +80,8 @@ export interface Routing {
  */
 export type LoopedSound = 'ringback' | 'hold-music' | 'silence';
 
-export interface HeardParty {
+/** A party whose audio another one receives. */
+export interface AudioSource {
   party: PartyId;
   /** Amplitude factor. Default 1: packets of a single party are then forwarded unchanged, without a mixer. */
   gain?: number;

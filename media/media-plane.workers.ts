@@ -88,7 +88,7 @@ class WorkerPool implements MediaPlane {
       const ports = this.#takePorts(options.parties);
       const place = this.#threads.take();
       if (place === null) {
-        ports.giveBackAll();
+        ports.releaseAll();
         throw overloaded();
       }
       try {
@@ -97,7 +97,7 @@ class WorkerPool implements MediaPlane {
         await session.close();
         break;
       } catch (error) {
-        ports.giveBackAll();
+        ports.releaseAll();
         if (!(error instanceof ThreadError)) throw error;
         const { code } = error;
         if (code === PORT_TAKEN && ++refusals <= this.#ports.size) continue;
@@ -155,7 +155,7 @@ class WorkerPool implements MediaPlane {
       onMeasured: (measurement) => this.#notify(options, () => options.onMeasured?.(measurement)),
       onClosed: () => {
         place.leave();
-        ports.giveBackAll();
+        ports.releaseAll();
       },
     });
     place.fill(session);
@@ -168,7 +168,7 @@ class WorkerPool implements MediaPlane {
       for (const party of parties) ports.take(party);
       return ports;
     } catch (error) {
-      ports.giveBackAll();
+      ports.releaseAll();
       throw error;
     }
   }
@@ -205,13 +205,13 @@ class TakenPorts implements SessionPorts {
     return local;
   }
 
-  giveBack(party: PartyId): void {
+  release(party: PartyId): void {
     const local = this.local.get(party);
-    if (local !== undefined && this.local.delete(party)) this.#pairs.giveBack(local.rtpPort);
+    if (local !== undefined && this.local.delete(party)) this.#pairs.release(local.rtpPort);
   }
 
-  giveBackAll(): void {
-    for (const party of [...this.local.keys()]) this.giveBack(party);
+  releaseAll(): void {
+    for (const party of [...this.local.keys()]) this.release(party);
   }
 }
 

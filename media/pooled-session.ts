@@ -45,7 +45,7 @@ export interface SessionPorts {
   /** @throws TandemError `no_free_channel` */
   take(party: PartyId): LocalAddress;
   /** Idempotent. */
-  giveBack(party: PartyId): void;
+  release(party: PartyId): void;
 }
 
 type SessionCall = Exclude<keyof MediaCalls, 'session.open'>;
@@ -90,7 +90,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
         this.#local.set(party, local);
         return local;
       } catch (error) {
-        ports.giveBack(party);
+        ports.release(party);
         const isTaken = error instanceof ThreadError && error.code === PORT_TAKEN;
         if (!isTaken || refusals >= ports.most) throw toTandemError(error);
       }
@@ -101,7 +101,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     if (this.#state !== 'open' || !this.#local.has(party)) return null;
     const quality = await this.#call('party.remove', { party });
     this.#local.delete(party);
-    this.#options.ports.giveBack(party);
+    this.#options.ports.release(party);
     return quality;
   }
 

@@ -26,7 +26,8 @@ export class PortPairs {
     return this.#free.shift() ?? null;
   }
 
-  giveBack(rtpPort: number): void {
+  /** Returns a pair to the pool, by its even port. */
+  release(rtpPort: number): void {
     this.#free.push(rtpPort);
   }
 }

@@ -26,6 +26,7 @@ export interface MediaThread {
   notices: never;
 }
 
+/** Requests of the main thread, each with its answer. `sessionKey` identifies a session within its worker. */
 export interface MediaCalls {
   'session.open': {
     request: {
@@ -40,6 +41,7 @@ export interface MediaCalls {
   'party.remove': { request: { sessionKey: number; party: PartyId }; answer: LegQuality | null };
   'party.connect': { request: { sessionKey: number; party: PartyId; remote: RemoteMedia }; answer: undefined };
   'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
+  /** Answered when the sound ends. */
   'party.play': {
     request: { sessionKey: number; party: PartyId; sound: PlayedSound };
     answer: SendingEnd;
@@ -55,9 +57,11 @@ export interface MediaCalls {
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };
   'tap.stop': { request: { sessionKey: number; party: PartyId }; answer: undefined };
+  /** Starts to detect an answering machine. */
   'machine.detect': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'quality.measure': { request: { sessionKey: number }; answer: Record<PartyId, LegQuality | null> };
   'quality.sample': { request: { sessionKey: number }; answer: Record<PartyId, LegSample | null> };
+  /** Starts or stops periodic measurements (`MediaMeasurement`). */
   'session.measure': { request: { sessionKey: number; isMeasured: boolean }; answer: undefined };
   /** Answered with the finished recording, if any, once the ports are free. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
@@ -69,6 +73,7 @@ export const BAD_REMOTE_ADDRESS = 'remote-address';
 /** A file cannot be read or written. The message is the system's error code, because its text would contain paths. */
 export const STORAGE_FAILED = 'storage';
 
+/** Converts the error of a file operation to a failure that the main thread can handle. */
 export function storageFailure(error: unknown): ThreadFailure {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN';
   return { code: STORAGE_FAILED, message: code };

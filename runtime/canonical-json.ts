@@ -5,12 +5,7 @@ export function canonicalJson(value: unknown): string {
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null || isRawJson(value)) return value;
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([name, field]) => [name, sorted(field)]));
-}
-
-/** The ES2024 library types lack it. */
-function isRawJson(value: object): boolean {
-  return (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value);
 }

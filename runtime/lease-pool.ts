@@ -25,9 +25,9 @@ export interface Lease<Resource> {
   readonly isRecalled: boolean;
   /**
    * Ends the lease; call it once. If `broken` gives a reason, the resource is closed and replaced on demand. Its other
-   * leases stay valid until they are returned.
+   * leases stay valid until they are released.
    */
-  giveBack(outcome: { broken: string | null }): void;
+  release(outcome: { broken: string | null }): void;
 }
 
 export interface Granted<Request> {
@@ -264,7 +264,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
       get isRecalled() {
         return lease.isRecalled;
       },
-      giveBack: ({ broken }) => {
+      release: ({ broken }) => {
         entry.leases.delete(lease);
         // Its other leases break with it, which counts once.
         const isNews = broken !== null && entry.state === 'leased' && !this.#closed.signal.aborted;

@@ -13,7 +13,7 @@ import { resealSecrets } from './reseal-secrets.ts';
 import type { S3Config } from './s3/bucket-settings.ts';
 import { createSecretBox, type SecretBox } from './secrets.ts';
 
-/** As in `settings.ts`. */
+/** The settings that storage needs; documented in `settings.ts`. */
 export interface StorageSettings extends S3Config {
   readonly dataDir: string;
   readonly secretKey: Buffer | null;
@@ -44,6 +44,7 @@ export interface Storage extends AsyncDisposable {
   readonly jobs: Jobs;
   readonly limits: Limits;
   readonly nodes: NodeDirectory;
+  /** Opens the relay of messages between nodes. */
   openRelay(): Promise<NodeRelay>;
   /** First workspace, created on the first start. */
   readonly owner: Bootstrapped;
@@ -79,7 +80,16 @@ export async function openStorage(settings: StorageSettings, options: OpenStorag
   const openRelay = () => openNodeRelay({ databaseUrl, redisUrl, boot: folder.boot, logger });
   const opened = opening.move();
   return {
-    ...{ folder, databaseUrl, sql, objects, secrets, jobs, limits, nodes, openRelay, owner },
+    folder,
+    databaseUrl,
+    sql,
+    objects,
+    secrets,
+    jobs,
+    limits,
+    nodes,
+    openRelay,
+    owner,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 

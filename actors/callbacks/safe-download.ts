@@ -10,11 +10,13 @@ import { failureOf, requestTo } from './safe-request.ts';
 
 export interface SafeDownloadOptions extends CheckOptions {
   url: string;
-  /** Created, readable by its owner only. Removed if the download fails. */
+  /** Path of the new file, readable by its owner only. The file is removed if the download fails. */
   filePath: string;
   mostBytes: number;
   timeoutMs: number;
+  /** Error code and field if the URL is not allowed. */
   refusedAs: { code: ErrorCode; field: string };
+  /** Error code if the download fails, or the file has more than `mostBytes`. */
   unreachableAs: ErrorCode;
   /** PEM certificates to trust instead of the system's, for tests. */
   ca?: string;
@@ -47,7 +49,7 @@ export async function safeDownload(options: SafeDownloadOptions): Promise<Downlo
       const { statusCode = 0 } = response;
       if (statusCode >= 300 && statusCode < 400) throw unreachable(`HTTP ${statusCode}, redirects are not followed`);
       if (statusCode !== 200) throw unreachable(`HTTP ${statusCode}`);
-      await keep(response, options, () => unreachable(`it has more than ${options.mostBytes} bytes`));
+      await writeBody(response, options, () => unreachable(`it has more than ${options.mostBytes} bytes`));
       return { mediaType: response.headers['content-type']?.split(';', 1)[0]?.trim() || null };
     } finally {
       client.on('error', () => {});
@@ -59,20 +61,20 @@ export async function safeDownload(options: SafeDownloadOptions): Promise<Downlo
     if (deadline.aborted) throw unreachable(`it took more than ${options.timeoutMs / 1000} seconds`, error);
     if (isLookupFailure(error)) throw unreachable('the host cannot be looked up', error);
     if (error instanceof TandemError) throw error;
-    throw unreachable(WORDS[failureOf(error).failure] ?? 'the connection was lost', error);
+    throw unreachable(FAILURE_TEXTS[failureOf(error).failure] ?? 'the connection was lost', error);
   }
 }
 
-const WORDS: Readonly<Record<string, string>> = {
+const FAILURE_TEXTS: Readonly<Record<string, string>> = {
   connection_failed: 'no connection',
   tls_failed: 'the certificate of the server is not valid',
   protocol_error: 'the server does not speak HTTP',
 };
 
-async function keep(
+async function writeBody(
   response: IncomingMessage,
   { filePath, mostBytes }: SafeDownloadOptions,
-  tooMuch: () => Error,
+  tooLarge: () => Error,
 ): Promise<void> {
   let bytes = 0;
   await pipeline(
@@ -80,7 +82,7 @@ async function keep(
     async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         bytes += chunk.length;
-        if (bytes > mostBytes) throw tooMuch();
+        if (bytes > mostBytes) throw tooLarge();
         yield chunk;
       }
     },

@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
+/** Header with our signature; see `signCallback` for its format. */
 export const CALLBACK_SIGNATURE_HEADER = 'x-qcall-signature';
 
 export interface SignOptions {
@@ -13,8 +14,8 @@ export interface SignOptions {
 }
 
 /**
- * Returns four headers: ours (`t=<unix s>,v1=<hex HMAC-SHA256(secret, t.body)>`) and the three of Standard Webhooks
- * (https://www.standardwebhooks.com). Its libraries verify them with the raw secret as the key.
+ * Signs a callback. Returns four headers: ours (`t=<unix s>,v1=<hex HMAC-SHA256(secret, t.body)>`) and the three of
+ * Standard Webhooks (https://www.standardwebhooks.com), whose libraries verify them with the raw secret as the key.
  */
 export function signCallback({ secret, webhookId, timestampS, rawBody }: SignOptions): Record<string, string> {
   const qcall = hmac(secret, `${timestampS}.${rawBody}`).toString('hex');
@@ -28,21 +29,23 @@ export function signCallback({ secret, webhookId, timestampS, rawBody }: SignOpt
 }
 
 export interface VerifyOptions {
+  /** The `callback_secret`. */
   secret: string;
   /** Body as received, before JSON parsing. */
   rawBody: string | Uint8Array;
+  /** Value of `CALLBACK_SIGNATURE_HEADER`; undefined if missing. */
   header: string | undefined;
   /** Unix seconds; default now. */
   nowS?: number;
-  /** Largest difference between timestamp and now before it counts as a replay. Default 300. */
+  /** Largest accepted difference between timestamp and now, in seconds, which limits replays. Default 300. */
   toleranceS?: number;
 }
 
 export type VerifyResult = { ok: true } | { ok: false; reason: 'missing' | 'malformed' | 'stale' | 'mismatch' };
 
 /**
- * Verifies for a receiver that a callback is authentic and fresh. Compares in constant time. Accepts several `v1=`
- * parts.
+ * Verifies for a receiver that a callback is authentic and fresh. Compares in constant time. One of several `v1=` parts
+ * must match.
  */
 export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
   const { secret, rawBody, header, nowS = Math.floor(Date.now() / 1000), toleranceS = 300 } = options;
@@ -58,8 +61,10 @@ export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
   return { ok: true };
 }
 
+const MAX_HEADER_CHARACTERS = 1024;
+
 function parseHeader(header: string): { timestampS: number; signatures: Buffer[] } | null {
-  if (header.length > 1024) return null;
+  if (header.length > MAX_HEADER_CHARACTERS) return null;
   let timestampS: number | null = null;
   const signatures: Buffer[] = [];
   for (const part of header.split(',')) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CorrectionPart } from '../../language/correction/text-correction.ts';
 import type { CompletionPart, FinishReason, TokenUsage, ToolCall } from '../../language/llm.ts';
 import { storable } from '../../storage/queries/chats.ts';
-import type { AnswerPiece } from './chat-desk.ts';
+import type { AnswerDelta } from './chat-desk.ts';
 import { StorableText } from './storable-text.ts';
 import { RunningCount, type TokenCounter } from './token-count.ts';
 
@@ -15,7 +15,7 @@ export interface AnswerEnd {
 }
 
 /** Pieces that are stored. */
-type WrittenPiece = Exclude<AnswerPiece, { type: 'logprobs' }>;
+type WrittenPiece = Exclude<AnswerDelta, { type: 'logprobs' }>;
 
 export class Answer {
   text = '';
@@ -41,7 +41,7 @@ export class Answer {
   async *from(
     source: AsyncIterable<CompletionPart | CorrectionPart>,
     { mostTokens }: { mostTokens: number },
-  ): AsyncGenerator<AnswerPiece, void> {
+  ): AsyncGenerator<AnswerDelta, void> {
     for await (const part of source) {
       if (part.type === 'finished') {
         for (const piece of this.#cutOff()) yield this.#noted(piece);
@@ -128,7 +128,7 @@ export class Answer {
    * Gives each tool call a unique id, because results refer to it. The model's id may be missing, repeated or not
    * storable.
    */
-  #notedCall(part: Extract<AnswerPiece, { type: 'toolCall' }>): WrittenPiece {
+  #notedCall(part: Extract<AnswerDelta, { type: 'toolCall' }>): WrittenPiece {
     const isNew = !this.#calls.has(part.index);
     const before = this.#calls.get(part.index) ?? { id: '', name: '', arguments: '' };
     const isTaken = [...this.#calls.values()].some(({ id }) => id === part.id);

@@ -13,7 +13,7 @@ import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import { Answer } from './answer.ts';
 import { usageOf } from './answer-usage.ts';
-import type { Answering, AnswerPart, AskRequest, ChatDesk, ChoicePiece, FinishedAnswer } from './chat-desk.ts';
+import type { AnswerPart, AnswerStream, AskRequest, ChatDesk, ChoiceDelta, FinishedAnswer } from './chat-desk.ts';
 import { type Admission, closeCompletion, openCompletion } from './completion-account.ts';
 import { keptTurn } from './kept-turn.ts';
 import { merged } from './merged.ts';
@@ -43,7 +43,7 @@ interface LiveCompletion {
   admission: Admission | null;
   /** One per choice. */
   answers: readonly Answer[];
-  parts: Handover<ChoicePiece>;
+  parts: Handover<ChoiceDelta>;
   charge: Charge | null;
   finished: FinishedAnswer | null;
   /** Settles when generation starts or is rejected. */
@@ -179,7 +179,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       answer.from(sourceOf(completion, { choice, signal: either }), { mostTokens }),
     );
     try {
-      await parts.giveAll(merged(pieces), signal);
+      await parts.sendAll(merged(pieces), signal);
     } finally {
       over.abort();
     }
@@ -260,7 +260,7 @@ async function* answered(completion: LiveCompletion): AsyncGenerator<AnswerPart,
   if (completion.finished !== null) yield completion.finished;
 }
 
-function answeringOf(completion: LiveCompletion): Answering {
+function answeringOf(completion: LiveCompletion): AnswerStream {
   const { id, request, chatId, model, askedAt } = completion;
   const isNewChat = request.chatId === null && chatId !== null;
   return { id, chatId, isNewChat, model, createdAt: askedAt.at, parts: answered(completion) };

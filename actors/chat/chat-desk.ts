@@ -10,17 +10,19 @@ export interface ChatDesk {
    * @throws TandemError `LLM_NOT_CONFIGURED`, `MODEL_NOT_FOUND`, `LLM_UNAVAILABLE`, `VALIDATION_FAILED` (tool calls and
    * results do not match), `CHAT_NOT_FOUND`, `CHAT_BUSY`, `INSUFFICIENT_CREDITS`, `SHUTTING_DOWN`; the signal's reason
    */
-  ask(request: AskRequest, signal: AbortSignal): Promise<Answering>;
+  ask(request: AskRequest, signal: AbortSignal): Promise<AnswerStream>;
   /** Accepts no further requests. Resolves when the results of running ones are stored or storage is out of reach. */
   close(): Promise<void>;
 }
 
+/** A request with its owner, chat and model. */
 export interface AskRequest {
   workspaceId: string;
   userId: number;
   apiKeyId: number | null;
   /** Chat to continue; null: none, or a new one. */
   chatId: string | null;
+  /** Whether to store messages and answer in a chat. */
   savesChat: boolean;
   /** Id or alias; null: the default model. */
   model: string | null;
@@ -41,7 +43,8 @@ export interface CorrectionAsk extends Omit<CorrectionRequest, 'model' | 'signal
   mode: 'correct';
 }
 
-export interface Answering {
+/** An accepted request, whose answer is being generated. */
+export interface AnswerStream {
   id: string;
   /** Null: not stored in a chat. */
   chatId: string | null;
@@ -57,19 +60,20 @@ export interface Answering {
   parts: AsyncGenerator<AnswerPart, void>;
 }
 
-export type AnswerPart = ChoicePiece | FinishedAnswer;
+export type AnswerPart = ChoiceDelta | FinishedAnswer;
 
-/** `choice` is the position of the answer, from 0. Pieces of several answers are interleaved. */
-export type ChoicePiece = AnswerPiece & { choice: number };
+/** `choice` is the position of the answer, from 0. Deltas of several answers are interleaved. */
+export type ChoiceDelta = AnswerDelta & { choice: number };
 
-export type AnswerPiece =
+export type AnswerDelta =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
-  /** Piece of a tool call; `id` and `name` come with its first piece. */
+  /** Part of a tool call; the first part has `id` and `name`. */
   | { type: 'toolCall'; index: number; id: string | null; name: string | null; arguments: string }
   /** Probabilities of the text just produced. */
   | { type: 'logprobs'; tokens: readonly TokenLogprob[] };
 
+/** Result of the request, after all deltas. */
 export interface FinishedAnswer {
   type: 'finished';
   /** One per choice. */

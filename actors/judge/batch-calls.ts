@@ -66,7 +66,7 @@ async function judgeItem(
     // A node that counts as dead may have begun it.
     await abandonEvaluation(sql, { id: evaluationId, workspaceId, attempt: null, error: 'INTERRUPTED', now: now() });
     signal.throwIfAborted();
-    const questions = readQuestions(batch.questions as unknown as PlainQuestions);
+    const questions = readQuestions(batch.questions as PlainQuestions);
     const task = { id: evaluationId, workspaceId, userId, apiKeyId, rubricId, batchId, callId };
     const what = { questions, candidate, input: null, context: null, model, samples, metadata: null };
     const judged = await judging.judge({ ...task, ...what }, signal);

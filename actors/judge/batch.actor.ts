@@ -6,9 +6,9 @@ import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue } from '../../storage/jobs.ts';
 import {
+  abandonedJudgeBatches,
   claimJudgeBatch,
   endJudgeBatch,
-  forsakenJudgeBatches,
   type JudgeBatchRow,
   releaseJudgeBatch,
   renewJudgeBatch,
@@ -145,7 +145,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     if (closing.signal.aborted) return;
     try {
       // Batches leased here are not among them.
-      for (const id of await forsakenJudgeBatches(sql, { now: now(), limit: AT_ONCE })) void takeTurn(id);
+      for (const id of await abandonedJudgeBatches(sql, { now: now(), limit: AT_ONCE })) void takeTurn(id);
     } catch (error) {
       logger.error({ err: error }, 'looking for judge batches failed');
     }

@@ -53,7 +53,7 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
         ...{ id: randomUUID(), workspaceId, userId, apiKeyId, model, samples, filter },
         rubricId: rubric.id,
         rubricName: rubric.name,
-        questions: plainQuestions(rubric.questions) as Record<string, unknown>,
+        questions: plainQuestions(rubric.questions),
         calls: callIds.map((callId) => ({ callId, evaluationId: randomUUID() })),
         now: new Date(clock.now()),
       });

@@ -65,7 +65,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       });
     } catch (error) {
       const code = signal.aborted ? leavingCode(signal.reason) : codeOf(error);
-      await giveBack({ id, workspaceId, attempt: attempt.attempt, error: code });
+      await releaseHold({ id, workspaceId, attempt: attempt.attempt, error: code });
       throw error;
     }
     const latencyMs = Math.round(clock.monotonicMs() - startedMs);
@@ -91,7 +91,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       return await beginEvaluation(sql, { evaluation: { id, ...owner, ...what }, tokens: tokensToHold(task) });
     } catch (error) {
       // The evaluation may be stored, but will not be judged.
-      if (!(error instanceof TandemError)) await giveBack({ id, workspaceId, attempt: null, error: codeOf(error) });
+      if (!(error instanceof TandemError)) await releaseHold({ id, workspaceId, attempt: null, error: codeOf(error) });
       throw error;
     }
   }
@@ -104,7 +104,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       } catch (error) {
         const delayMs = STORE_AGAIN_MS[failures];
         if (delayMs === undefined || closing.signal.aborted) {
-          await giveBack({ id, workspaceId, attempt, error: codeOf(error) });
+          await releaseHold({ id, workspaceId, attempt, error: codeOf(error) });
           throw error;
         }
         logger.warn({ evaluationId: id, err: error }, 'evaluation result could not be stored');
@@ -113,8 +113,11 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
     }
   }
 
-  /** Waits for the first attempt only; further ones continue in the background. */
-  async function giveBack(abandoned: Omit<Parameters<typeof abandonEvaluation>[1], 'now'>): Promise<void> {
+  /**
+   * Releases the wallet hold of an abandoned evaluation. Waits for the first attempt only; retries continue in the
+   * background.
+   */
+  async function releaseHold(abandoned: Omit<Parameters<typeof abandonEvaluation>[1], 'now'>): Promise<void> {
     const first = Promise.withResolvers<void>();
     const work = (async () => {
       for (let failures = 0; !closing.signal.aborted || failures === 0; failures++) {

@@ -14,7 +14,7 @@ export interface NodeLiveCalls extends LiveCalls, Disposable {
   /** A media worker has measured a call of this node. */
   measured(call: LiveCall, measurement: MediaMeasurement): void;
   /** A recogniser has a partial transcript for a leg of this node. */
-  heard(call: LiveCall, hypothesis: EarHypothesis): void;
+  publishHypothesis(call: LiveCall, hypothesis: EarHypothesis): void;
 }
 
 export interface LiveCallsOptions {
@@ -183,7 +183,7 @@ export function createLiveCalls({
           : { type: 'quality', callId, quality: measurement.quality };
       publish(workspaceId, news);
     },
-    heard({ row, guests }, { leg, text, startMs, endMs }) {
+    publishHypothesis({ row, guests }, { leg, text, startMs, endMs }) {
       if (text === '') return;
       const { callId, workspaceId, direction, createdByUserId } = row;
       const access = { direction, createdByUserId };

@@ -122,7 +122,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     } catch (cause) {
       logger.warn({ memories: ids.length, err: cause }, 'memories could not be queued');
       try {
-        await giveBack(charged);
+        await refund(charged);
       } catch (error) {
         // They are charged and stored, and the next sweep processes them: so the request succeeded.
         logger.error({ memories: ids.length, err: error }, 'memories could be neither queued nor refunded');
@@ -136,7 +136,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     }
   }
 
-  async function giveBack({ ids, attempts, by: { workspaceId } }: ChargedMemories): Promise<void> {
+  async function refund({ ids, attempts, by: { workspaceId } }: ChargedMemories): Promise<void> {
     await inTransaction(sql, async (tx) => {
       for (const memoryId of ids) await refundMemory(tx, { memoryId, attempts, workspaceId, now: now() });
     });

@@ -1,4 +1,4 @@
-import type { BrowserVoice, Direction } from '../../media/webrtc/webrtc-plane.ts';
+import type { Direction, ProducerParameters } from '../../media/webrtc/webrtc-plane.ts';
 
 /** Uses browsers as phones. Implemented in `phone-desk.actor.ts`. */
 export interface PhoneDesk {
@@ -63,7 +63,7 @@ export type PhoneRequest =
   | { type: 'create_transport'; callId: string; direction: Direction }
   | { type: 'connect_transport'; callId: string; transportId: string; dtlsParameters: DtlsParameters }
   | { type: 'restart_ice'; callId: string; transportId: string }
-  | { type: 'produce'; callId: string; transportId: string; voice: BrowserVoice }
+  | { type: 'produce'; callId: string; transportId: string; voice: ProducerParameters }
   | { type: 'consume'; callId: string; transportId: string }
   | { type: 'resume_consumer'; callId: string; consumerId: string }
   | { type: 'dtmf'; callId: string; digit: string; durationMs: number };

@@ -37,7 +37,7 @@ export class AudioIntake {
   }
 
   /** Reports the total audio that the listener has processed. */
-  heard(processedMs: number): void {
+  analysed(processedMs: number): void {
     this.#processedMs = processedMs;
   }
 

@@ -69,7 +69,7 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
       sessions.remove(id);
       ended.resolve();
     };
-    actor.on('told', ({ message }) => onMessage(message));
+    actor.on('message', ({ message }) => onMessage(message));
     actor.on('closed', ({ code, reason }) => {
       const { workspaceId } = owner;
       logger.info(

@@ -54,7 +54,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       const { utteranceEndMs, enhancement } = settings;
       listener = await listening.open({
         onEvent: send,
-        onHeard: (processedMs) => intake.heard(processedMs),
+        onAnalysed: (processedMs) => intake.analysed(processedMs),
         signal,
         sessionId,
         format,
@@ -71,7 +71,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       if (signal.aborted || stream === null || listener === null) return;
       if (command.type === 'finish') {
         const { snrDb } = await listener.finish();
-        send({ type: 'pipeline.heard', snrDb });
+        send({ type: 'pipeline.analysed', snrDb });
         return;
       }
       const { utteranceEndMs, enhancement } = command.change;

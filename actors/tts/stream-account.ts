@@ -37,7 +37,7 @@ export async function openStream(
 }
 
 export type StreamEnding =
-  | { outcome: 'completed'; durationMs: number; told: WebhookEventData['tts.completed']; audioExpiresAt: Date }
+  | { outcome: 'completed'; durationMs: number; webhookData: WebhookEventData['tts.completed']; audioExpiresAt: Date }
   /** Notifies webhooks and refunds the whole charge or the undelivered part. */
   | { outcome: 'failed'; error: string; refunds: 'all' | 'undelivered' }
   /** The client left. Webhooks get no event. */
@@ -65,7 +65,8 @@ export async function closeStream(
       now,
     });
     if (ended === null) return [];
-    if (isCompleted) return await emitWebhookEvent(tx, { workspaceId, event: 'tts.completed', data: ending.told, now });
+    if (isCompleted)
+      return await emitWebhookEvent(tx, { workspaceId, event: 'tts.completed', data: ending.webhookData, now });
     if (ending.outcome === 'abandoned' && ending.owes) return [];
     const isPartial = ending.outcome === 'failed' && ending.refunds === 'undelivered';
     const { chargedNano } = (await chargeOf(tx, chargeKey(id)))!;

@@ -24,7 +24,7 @@ import { openLiveSpeech } from './live-speech.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
 import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
 import { type SwitchedVoices, switchedVoices } from './switched-voices.ts';
-import type { SpeakTextRequest, SpokenText, TtsDesk } from './tts-desk.ts';
+import type { SpeakTextRequest, SynthesisStream, TtsDesk } from './tts-desk.ts';
 
 export interface TtsDeskOptions {
   sql: Sql;
@@ -93,7 +93,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         const { style, format } = request;
         const what = { script, recipe: voice.recipe, voices: switched.recipes, style, format };
         const spoken = synthesis.speak(what, signal);
-        await noting(stream, stream.parts.giveAll(kept(stream, spoken), signal));
+        await noting(stream, stream.parts.sendAll(kept(stream, spoken), signal));
       }),
       settle: fromPromise(async ({ input: { streamId, ending } }) => {
         const stream = live.get(streamId)!;
@@ -128,7 +128,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     },
   };
 
-  async function speak(request: SpeakTextRequest, listening: AbortSignal): Promise<SpokenText> {
+  async function speak(request: SpeakTextRequest, listening: AbortSignal): Promise<SynthesisStream> {
     requireOpen();
     const { workspaceId, voiceId, text } = request;
     const voice = await voices.resolve({ workspaceId, voiceId, text });
@@ -173,7 +173,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     let patience: unknown = null;
     const leave = () => {
       const ofOwnAccord = !isSentAway(listening.reason);
-      actor.send({ type: 'listener.left', ofOwnAccord, heardSomething: stream.hasDelivered });
+      actor.send({ type: 'listener.left', ofOwnAccord, hasReceivedAudio: stream.hasDelivered });
     };
     actor.subscribe({
       next({ value, context: { ending } }) {
@@ -268,8 +268,14 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     });
     const audioExpiresAt = new Date(now.getTime() + AUDIO_KEPT_MS);
     const audioUrl = isKept ? options.audioUrl({ key, expiresAt: audioExpiresAt }) : null;
-    const told = { id, text: request.text, voice_id: voice.id, audio_url: audioUrl, duration: seconds(durationMs) };
-    return { outcome: 'completed', durationMs, told, audioExpiresAt };
+    const webhookData = {
+      id,
+      text: request.text,
+      voice_id: voice.id,
+      audio_url: audioUrl,
+      duration: seconds(durationMs),
+    };
+    return { outcome: 'completed', durationMs, webhookData, audioExpiresAt };
   }
 }
 
@@ -288,7 +294,7 @@ function failureOf({ listening, error }: LiveStream): string {
 }
 
 /** Waits for the first sound and rejects with the reason if there is none. */
-async function begun(stream: LiveStream): Promise<SpokenText> {
+async function begun(stream: LiveStream): Promise<SynthesisStream> {
   const inHand: SpokenPart[] = [];
   for (;;) {
     const part = await stream.parts.take();

@@ -13,7 +13,7 @@ export interface TtsDesk {
    * @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` (nothing can be spoken), `VOICE_NOT_FOUND`,
    * `VOICE_NOT_READY`, `INSUFFICIENT_CREDITS`, `TTS_UNAVAILABLE`, `SHUTTING_DOWN`; the signal's reason
    */
-  speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText>;
+  speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SynthesisStream>;
   /**
    * Opens synthesis of streamed text.
    * @throws TandemError `VOICE_NOT_FOUND` or `VOICE_NOT_READY` for a given voice id, `SHUTTING_DOWN`
@@ -35,7 +35,8 @@ export interface SpeakTextRequest {
   format: SpeechFormat;
 }
 
-export interface SpokenText {
+/** A charged synthesis request whose audio is being produced. */
+export interface SynthesisStream {
   streamId: string;
   voiceId: string;
   characters: number;
@@ -61,7 +62,7 @@ export interface LiveSpeechListener {
   onAudio(audio: Uint8Array): Promise<void>;
   /** Words with times in seconds since the start of all audio. */
   onWords(words: { word: string; start: number; end: number }[]): void;
-  onCharge(spoken: Pick<SpokenText, 'characters' | 'charge' | 'voiceId'>): void;
+  onCharge(spoken: Pick<SynthesisStream, 'characters' | 'charge' | 'voiceId'>): void;
   onFlushed(sequenceId: number): void;
   onCleared(sequenceId: number): void;
 }

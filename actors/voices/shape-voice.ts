@@ -63,7 +63,7 @@ export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       try {
         const wavPaths = await fetchSamples(samples, { objects, folder, signal });
-        const measured = await runVoiceTask('hear', { wavPaths }, signal);
+        const measured = await runVoiceTask('measure', { wavPaths }, signal);
         if (measured.isUsable) {
           const best = samples[measured.best]!;
           return await shapeOf(row, { measures: measured.measures, best, folder, signal }, options);

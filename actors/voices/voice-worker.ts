@@ -1,7 +1,7 @@
 import type { AudioFile } from '../../media/audio-file/audio-file.ts';
 import { type MonoWav, writeMonoWav } from '../../media/audio-file/mono-wav.ts';
 import { serveThread } from '../../runtime/serve-thread.ts';
-import { type HeardVoice, hearVoice } from './voice-hearing.ts';
+import { type MeasuredVoice, measureSamples } from './measured-samples.ts';
 
 export interface VoiceThread {
   data: null;
@@ -9,7 +9,7 @@ export interface VoiceThread {
   calls: {
     convert: { request: { files: { source: AudioFile['source']; wavPath: string }[] }; answer: MonoWav[] };
     /** Measures the voice in mono WAV files of one speaker. */
-    hear: { request: { wavPaths: string[] }; answer: HeardVoice };
+    measure: { request: { wavPaths: string[] }; answer: MeasuredVoice };
   };
   reports: never;
   notices: never;
@@ -24,6 +24,6 @@ await serveThread<VoiceThread>(() => ({
       for (const { source, wavPath } of files) written.push(await writeMonoWav(source, wavPath));
       return written;
     },
-    hear: ({ wavPaths }) => hearVoice(wavPaths),
+    measure: ({ wavPaths }) => measureSamples(wavPaths),
   },
 }));

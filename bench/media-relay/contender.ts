@@ -77,7 +77,7 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
     });
     await session.connectParty('agent', remote(agentPort, 'PCMU'));
     await session.connectParty('customer', remote(customerPort, options.transcoding ? 'PCMA' : 'PCMU'));
-    session.setRouting({ hears: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] }, watched: [] });
+    session.setRouting({ receives: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] }, watched: [] });
     if (options.recording) {
       const filePath = join(folder, `${index}.wav`);
       await session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });

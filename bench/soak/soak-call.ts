@@ -80,7 +80,7 @@ export class SoakCall {
       await session.connectParty('agent', remote(ports[0]));
       await session.connectParty('customer', remote(ports[1]));
       await session.setRouting({
-        hears: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] },
+        receives: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] },
         watched: [],
       });
       retarget([session.localOf('agent').rtpPort, session.localOf('customer').rtpPort]);

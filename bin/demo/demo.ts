@@ -21,7 +21,7 @@ import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from './
 import { checkRemembered } from './remembered.ts';
 import { openScreen, type Screen } from './screen.ts';
 import { PROMPTS, type Prompts, spokenForDemo } from './spoken-by-platform.ts';
-import { measureHearing, NUMBERS, startTown, type Town } from './town.ts';
+import { checkReception, NUMBERS, startTown, type Town } from './town.ts';
 
 const CALLBACK_SECRET = 'demo-callback-secret-0123456789';
 const DIDS = ['+911140000001', '+911140000002'];
@@ -269,12 +269,12 @@ async function report(
 
   screen.heading('Measured');
   screen.check(call.state === 'completed', `the call is ${call.state}, ${call.talk_seconds} s of talk`);
-  for (const hearing of measureHearing(town, conversation)) {
-    const other = hearing.listener === 'agent' ? 'customer' : 'agent';
+  for (const check of checkReception(town, conversation)) {
+    const other = check.listener === 'agent' ? 'customer' : 'agent';
     screen.check(
-      hearing.receivedOther,
-      `the ${hearing.listener} heard the ${other}: correlation ${hearing.otherLikeness.toFixed(3)} with what was said ` +
-        `(own voice ${hearing.ownLikeness.toFixed(3)}), ${hearing.packets} packets, ${hearing.lost} lost`,
+      check.receivedOther,
+      `the ${check.listener} heard the ${other}: correlation ${check.otherLikeness.toFixed(3)} with what was said ` +
+        `(own voice ${check.ownLikeness.toFixed(3)}), ${check.packets} packets, ${check.lost} lost`,
     );
   }
   if (encrypt) {
@@ -312,7 +312,7 @@ async function report(
 
 /** Compares the platform's announcements with the audio at each phone. */
 function checkPrompts(screen: Screen, { town, prompts }: Pick<Stage, 'town' | 'prompts'>): void {
-  const [atAgent, atCustomer] = [town.agent.heard().pcm, town.customer.heard().pcm];
+  const [atAgent, atCustomer] = [town.agent.received().pcm, town.customer.received().pcm];
   for (const [what, text] of [
     ['announcement', PROMPTS.announcement],
     ['whisper', PROMPTS.whisper],

@@ -80,7 +80,7 @@ export async function startTown({
   };
 }
 
-export interface Hearing {
+export interface ReceptionCheck {
   listener: 'agent' | 'customer';
   packets: number;
   lost: number;
@@ -92,19 +92,19 @@ export interface Hearing {
 }
 
 /** Compares the RTP audio at each phone with what was sent to it. */
-export function measureHearing(town: Town, { sentences }: Conversation): Hearing[] {
+export function checkReception(town: Town, { sentences }: Conversation): ReceptionCheck[] {
   return (['agent', 'customer'] as const).map((listener) => {
-    const heard = town[listener].heard();
+    const received = town[listener].received();
     const likenesses = (own: boolean) =>
       sentences
         .filter(({ speaker }) => (speaker === listener) === own)
-        .map(({ samples }) => likenessOf(heard.pcm, samples));
+        .map(({ samples }) => likenessOf(received.pcm, samples));
     const otherLikeness = Math.min(...likenesses(false));
     const ownLikeness = Math.max(...likenesses(true));
     return {
       listener,
-      packets: heard.packets,
-      lost: heard.continuity.lost,
+      packets: received.packets,
+      lost: received.continuity.lost,
       otherLikeness,
       ownLikeness,
       receivedOther: otherLikeness > SAME_LIKENESS && ownLikeness < FOREIGN_LIKENESS,

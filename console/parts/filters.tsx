@@ -4,21 +4,24 @@ import { useUrlSearch } from '../app/url-search.ts';
 import { listText } from '../text/app.ts';
 
 interface Choice {
+  /** Name in the URL query. */
   name: string;
   label: string;
+  /** Label of the option that does not filter. */
   all: string;
+  /** Labels by value. */
   labels: Readonly<Record<string, string>> | ReadonlyMap<string, string>;
 }
 
 interface FiltersProps {
   choices: readonly Choice[];
-  /** Whether to show the clear button. Default: the address contains one of the filters, valid or not. */
+  /** Whether to show the clear button. Default: the URL query has one of the filters, valid or not. */
   isFiltered?: boolean;
   /** Buttons after the filters. */
   children?: ReactNode;
 }
 
-/** Filters of a list, kept in the address: choices and a period. */
+/** Filters of a list, kept in the URL query: choices and a period. */
 export function Filters({ choices, isFiltered, children }: FiltersProps) {
   const [search, change] = useUrlSearch();
   const names = [...choices.map(({ name }) => name), 'from', 'to'];

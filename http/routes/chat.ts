@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { Answering, AskRequest } from '../../actors/chat/chat-desk.ts';
+import type { AnswerStream, AskRequest } from '../../actors/chat/chat-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { chatNotFound, deleteChat, findChat, listChatMessages, listChats } from '../../storage/queries/chats.ts';
 import { principalOf } from '../auth.ts';
@@ -178,7 +178,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
   async function startCompletion(
     { request, reply }: Exchange,
     ask: AskRequest,
-  ): Promise<{ ended: AbortController; answering: Answering }> {
+  ): Promise<{ ended: AbortController; answering: AnswerStream }> {
     const principal = principalOf(request);
     const slot = await limits.acquireSlot({ userId: principal.userId, kind: 'llm' });
     const ended = new AbortController();

@@ -1,5 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Type } from 'typebox';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PendingDocument } from '../../actors/documents/document-desk.ts';
 import { callerOf, principalOf } from '../auth.ts';
 import { billingHeaders } from '../billing-headers.ts';
@@ -34,7 +33,7 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
   const received = new WeakMap<FastifyRequest, Received>();
 
   app.register(async (scope: HttpApp) => {
-    acceptForms(scope as unknown as FastifyInstance);
+    acceptForms(scope);
     scope.post<{ Body: Record<string, string | string[]> }>(
       '/memory/documents/extract',
       {
@@ -47,7 +46,7 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
           summary: 'Ingest a document',
           description: DESCRIPTION,
           consumes: ['multipart/form-data'],
-          body: DocumentFormSchema as unknown as ReturnType<typeof Type.Unsafe<Record<string, string | string[]>>>,
+          body: DocumentFormSchema,
           response: {
             202: responseOf({
               description: STORED,

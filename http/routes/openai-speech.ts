@@ -1,4 +1,4 @@
-import type { SpokenText } from '../../actors/tts/tts-desk.ts';
+import type { SynthesisStream } from '../../actors/tts/tts-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -44,7 +44,7 @@ export function openaiSpeechRoutes(app: HttpApp, context: HttpContext): void {
         ...{ text, voiceId, style: { ...USUAL_STYLE, speed } },
         format: { encoding, sampleRateHz: SAMPLE_RATE_HZ },
       };
-      const chunksOf = (spoken: SpokenText) =>
+      const chunksOf = (spoken: SynthesisStream) =>
         speechAudio(spoken, { isWav: name === 'wav', sampleRateHz: SAMPLE_RATE_HZ });
       return await respondWithSpeech(context, { request, reply }, { what, contentType: mediaType, chunksOf });
     },

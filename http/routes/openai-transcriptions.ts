@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify';
-import type { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import type { FormFields } from '../form-fields.ts';
@@ -21,7 +19,7 @@ export function openaiTranscriptionRoutes(app: HttpApp, context: HttpContext): v
   const uploads = createTranscriptionUploads(context, { fields: OPENAI_TRANSCRIPTION_FIELDS });
 
   app.register(async (scope: HttpApp) => {
-    acceptForms(scope as unknown as FastifyInstance);
+    acceptForms(scope);
     scope.post<{ Body: FormFields }>(
       '/v1/audio/transcriptions',
       {
@@ -35,7 +33,7 @@ export function openaiTranscriptionRoutes(app: HttpApp, context: HttpContext): v
           description:
             "Transcribes one file as POST /stt does, with the same price and limits, in the format of OpenAI's API. A rejected, cancelled or failed request is free. Translation into English is not available.",
           consumes: ['multipart/form-data'],
-          body: OpenaiTranscriptionFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+          body: OpenaiTranscriptionFormSchema,
           response: { 200: OpenaiTranscriptionResponse, ...REFUSALS },
         },
       },

@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { acceptAudioBodies } from '../audio-body.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -37,7 +36,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
   );
 
   app.register(async (scope: HttpApp) => {
-    acceptAudioBodies(scope as unknown as FastifyInstance);
+    acceptAudioBodies(scope);
     for (const [url, operationId] of [
       ['/stt', 'transcribe'],
       ['/v1/transcribe', 'transcribeByAlias'],
@@ -54,7 +53,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
             summary: url === '/stt' ? 'Transcribe an audio file' : 'Transcribe an audio file (alias of POST /stt)',
             description: DESCRIPTION,
             querystring: TranscriptionQuerySchema,
-            body: BODIES as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+            body: BODIES,
             response: { 200: responseOf(TranscriptSchema), ...REFUSALS },
           },
         },

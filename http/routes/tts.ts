@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { SpokenText } from '../../actors/tts/tts-desk.ts';
+import type { SynthesisStream } from '../../actors/tts/tts-desk.ts';
 import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
@@ -28,11 +28,11 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
         ...(mediaType === null
           ? {
               contentType: 'application/x-ndjson; charset=utf-8',
-              chunksOf: (spoken: SpokenText) => speechLines(spoken, { encoding, sampleRateHz, withWordTimes }),
+              chunksOf: (spoken: SynthesisStream) => speechLines(spoken, { encoding, sampleRateHz, withWordTimes }),
             }
           : {
               contentType: isHeaderless(encoding) ? `${mediaType};rate=${sampleRateHz};channels=1` : mediaType,
-              chunksOf: (spoken: SpokenText) => speechAudio(spoken, { isWav: encoding === 'WAV', sampleRateHz }),
+              chunksOf: (spoken: SynthesisStream) => speechAudio(spoken, { isWav: encoding === 'WAV', sampleRateHz }),
             }),
       },
     );

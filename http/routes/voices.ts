@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { VoiceCaller, VoicePatch, VoiceUpload } from '../../actors/voices/voice-desk.ts';
 import { callerOf, principalOf } from '../auth.ts';
@@ -39,8 +39,7 @@ import {
 const TAGS = ['voices'];
 const MAX_FILE_BYTES = 25 * 2 ** 20;
 const MAX_FILES = 25;
-/** Per request. */
-const MAX_BYTES = 250 * 2 ** 20;
+const MAX_REQUEST_BYTES = 250 * 2 ** 20;
 const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the voice.' }) });
 
 type FormFields = Record<string, string | string[]>;
@@ -135,7 +134,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const { name, ...rest } = request.body as VoicePatch;
       const patch = { ...rest, ...(name !== undefined && { name: name.trim() }) };
-      const voice = await voices.update({ voiceId: request.params.id, patch, by: senderOf(request) });
+      const voice = await voices.update({ voiceId: request.params.id, patch, by: voiceCallerOf(request) });
       const { id, description, updatedAt } = voice;
       return success({ id, name: voice.name, description, updated_at: updatedAt.toISOString() });
     },
@@ -166,7 +165,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
     },
     async (request) => {
       const { id } = request.params;
-      await voices.remove({ voiceId: id, by: senderOf(request) });
+      await voices.remove({ voiceId: id, by: voiceCallerOf(request) });
       return success({ id, deleted: true });
     },
   );
@@ -189,13 +188,13 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       },
     },
     async (request, reply) => {
-      const voice = await voices.create({ ...readVoiceBody(request.body), samples: null, by: senderOf(request) });
+      const voice = await voices.create({ ...readVoiceBody(request.body), samples: null, by: voiceCallerOf(request) });
       return reply.code(201).send(success({ voice_id: voice.id, status: voice.status }));
     },
   );
 
   app.register(async (scope: HttpApp) => {
-    acceptForms(scope as unknown as FastifyInstance, { maxFiles: MAX_FILES });
+    acceptForms(scope, { maxFiles: MAX_FILES });
     scope.post<{ Body: FormFields }>(
       '/voices',
       {
@@ -208,7 +207,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
           summary: 'Clone a voice from audio samples',
           description: CLONE_DESCRIPTION,
           consumes: ['multipart/form-data'],
-          body: VoiceFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+          body: VoiceFormSchema,
           response: {
             201: successOf(CreatedVoiceSchema, 'The voice was created and is being processed.'),
             ...REFUSALS,
@@ -217,7 +216,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       },
       async (request, reply) => {
         const form = readVoiceForm(request.body);
-        const voice = await voices.create({ ...form, samples: samplesOf(request), by: senderOf(request) });
+        const voice = await voices.create({ ...form, samples: samplesOf(request), by: voiceCallerOf(request) });
         return reply.code(201).send(success({ voice_id: voice.id, status: voice.status }));
       },
     );
@@ -237,21 +236,26 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
           summary: 'Add samples to a professional voice',
           description: SAMPLES_DESCRIPTION,
           consumes: ['multipart/form-data'],
-          params: IdParams as unknown as ReturnType<typeof Type.Unsafe<{ id: string }>>,
-          body: SamplesFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
+          params: IdParams,
+          body: SamplesFormSchema,
           response: { 200: successOf(AddedSamplesSchema, 'The samples were added.'), ...REFUSALS },
         },
       },
       async (request) => {
         const { isLast } = readSamplesForm(request.body);
-        const addition = { voiceId: request.params.id, samples: samplesOf(request), isLast, by: senderOf(request) };
+        const addition = {
+          voiceId: request.params.id,
+          samples: samplesOf(request),
+          isLast,
+          by: voiceCallerOf(request),
+        };
         const { voice, sampleMs } = await voices.addSamples(addition);
         return success({ voice_id: voice.id, status: voice.status, sample_seconds: Math.round(sampleMs / 100) / 10 });
       },
     );
   });
 
-  /** Receives the form. Deletes its files when the connection is done. */
+  /** Receives the form and sets `body` to its fields. Deletes its files when the connection closes. */
   async function receive(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -260,11 +264,11 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
   ): Promise<void> {
     const signal = clientSignal(reply, closing);
     const upload = await voices.beginUpload({ userId: callerOf(request).userId });
-    const end = () => {
+    const deleteFiles = () => {
       upload.end().catch((error: unknown) => logger.warn({ err: error }, 'deleting uploaded voice samples failed'));
     };
-    if (reply.raw.closed) end();
-    else reply.raw.once('close', end);
+    if (reply.raw.closed) deleteFiles();
+    else reply.raw.once('close', deleteFiles);
     const form = await receiveForm(request, {
       fileField: 'files',
       fileFieldAlias: 'files[]',
@@ -273,7 +277,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       fields,
       pathOf: (index) => join(upload.folder, `upload-${index}`),
       maxFileBytes: MAX_FILE_BYTES,
-      maxBytes: MAX_BYTES,
+      maxBytes: MAX_REQUEST_BYTES,
       signal,
     });
     received.set(request, { upload, files: form.files, signal });
@@ -286,7 +290,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
   }
 }
 
-function senderOf(request: FastifyRequest): VoiceCaller {
+function voiceCallerOf(request: FastifyRequest): VoiceCaller {
   const { workspaceId, userId, apiKeyId } = principalOf(request);
   return { workspaceId, userId, apiKeyId, requestId: request.id, address: addressOf(request) };
 }

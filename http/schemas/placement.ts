@@ -41,8 +41,8 @@ export function parsePlacement(body: unknown, { ownUserId, numberPlan }: Placeme
     metadata: readMetadata(body),
     transcribe: readFlag(body, 'transcribe', 'INVALID_TRANSCRIBE'),
     onMachine: readMachineDetection(body),
-    announce: readSpokenText(body, 'announce', 'INVALID_ANNOUNCE'),
-    whisper: readSpokenText(body, 'whisper', 'INVALID_WHISPER'),
+    announce: readScript(body, 'announce', 'INVALID_ANNOUNCE'),
+    whisper: readScript(body, 'whisper', 'INVALID_WHISPER'),
     voiceId: readVoiceId(body),
   };
   const unknown = Object.keys(body).find((field) => !Object.hasOwn(PlacementSchema.properties, field));
@@ -326,8 +326,8 @@ function readMachineDetection(body: Body): 'continue' | 'hangup' | null {
   return refuse('INVALID_MACHINE_DETECTION', 'machine_detection.on_machine', 'must be "continue" or "hangup"');
 }
 
-/** Checks only the length; the dialer checks the SSML. */
-function readSpokenText(body: Body, field: 'announce' | 'whisper', code: ErrorCode): string | null {
+/** Reads the text or SSML of a call's speech. Checks length and characters; the dialer checks the SSML. */
+function readScript(body: Body, field: 'announce' | 'whisper', code: ErrorCode): string | null {
   if (!Object.hasOwn(body, field)) return null;
   const text = body[field];
   if (typeof text === 'string' && hasLength(text, SPOKEN_LENGTH) && isPlainText(text.replaceAll(/[\t\r\n]/g, ' '))) {

@@ -142,7 +142,7 @@ export function readRubricFields(body: Static<typeof RubricPatchBody>): ParsedRu
     ...(name !== undefined && { name: name.trim() }),
     ...(description !== undefined && { description: description === '' ? null : description }),
     ...(model !== undefined && { model }),
-    ...(questions !== undefined && { questions: plainQuestions(readRubricQuestions(questions)) as never }),
+    ...(questions !== undefined && { questions: plainQuestions(readRubricQuestions(questions)) }),
     ...(shared !== undefined && { shared }),
   };
 }

@@ -13,7 +13,7 @@ export interface RubricQuestion {
 export const QUESTION_TYPES = ['choice', 'boolean'] as const;
 export type QuestionType = (typeof QUESTION_TYPES)[number];
 
-/** The form in the API and the database. */
+/** Questions as in the API and the database. */
 export type PlainQuestions = Record<string, PlainQuestion>;
 
 export interface PlainQuestion {
@@ -29,6 +29,7 @@ const YES_AND_NO: [string, string][] = [
   ['no', 'It is not so, or nothing shows it.'],
 ];
 
+/** Converts from the API's form. Adds the default criteria of a `boolean`. */
 export function readQuestions(plain: PlainQuestions): RubricQuestions {
   return new Map(
     Object.entries(plain).map(([key, { type, question, criteria }]) => {
@@ -49,9 +50,11 @@ export function plainQuestions(questions: RubricQuestions): PlainQuestions {
   );
 }
 
-/** The judged material: content for the judge, and the texts that its quotes may come from. */
+/** The material to judge. */
 export interface Candidate {
+  /** For the prompt, as JSON. */
   content: unknown;
+  /** Texts that the judge may quote. */
   texts: readonly string[];
 }
 
@@ -59,32 +62,32 @@ export function candidateOfOutput(output: string): Candidate {
   return { content: { output }, texts: [output] };
 }
 
-export interface SpokenLine {
+export interface TranscriptLine {
   /** Absent if unknown. */
   speaker?: string;
-  /** Seconds. */
+  /** Seconds since the start of the call. */
   start?: number;
   text: string;
 }
 
-export function candidateOfTranscript(lines: readonly SpokenLine[]): Candidate {
+export function candidateOfTranscript(lines: readonly TranscriptLine[]): Candidate {
   return { content: { transcript: lines }, texts: lines.map(({ text }) => text) };
 }
 
-/** A tool call by the assistant. */
-export interface SpokenCall {
+/** A tool call of the judged assistant. */
+export interface ToolCallText {
   name: string;
   /** As the model wrote them. */
   arguments: string;
 }
 
-interface SpokenMessage {
+interface JudgedMessage {
   role: string;
   content: string;
-  calls?: readonly SpokenCall[];
+  calls?: readonly ToolCallText[];
 }
 
-export function candidateOfMessages(messages: readonly SpokenMessage[]): Candidate {
+export function candidateOfMessages(messages: readonly JudgedMessage[]): Candidate {
   const shown = messages.map(({ role, content, calls = [] }) => ({
     role,
     content,
@@ -97,6 +100,7 @@ export function candidateOfMessages(messages: readonly SpokenMessage[]): Candida
   return { content: { messages: shown }, texts };
 }
 
+/** The judge's answer to one question. */
 export interface QuestionResult {
   type: QuestionType;
   /** One of the criteria. */

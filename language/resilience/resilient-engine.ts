@@ -48,7 +48,7 @@ export class ResilientEngine {
     const { signal, patienceMs = PATIENCE_MS, turnWithinMs = patienceMs, onBehalfOf = '' } = request;
     this.#breakerOf(request.model).refuseWhileBroken();
     const turns = this.#turnsOf(request.model);
-    const giveBack = await turns.take({ onBehalfOf, patienceMs: turnWithinMs, signal });
+    const release = await turns.take({ onBehalfOf, patienceMs: turnWithinMs, signal });
     try {
       const { first, parts } = await this.#begin(request, patienceMs);
       try {
@@ -58,7 +58,7 @@ export class ResilientEngine {
         await parts.return();
       }
     } finally {
-      giveBack();
+      release();
       if (turns.isIdle) this.#turns.delete(request.model);
     }
   }

@@ -1,7 +1,10 @@
 /**
  * ITU-T G.711 companding with lookup tables. Linear samples are 16-bit signed; an octet is one sample at 8 kHz. PCMU is
- * mu-law (RFC 3551 §4.5.14), PCMA is A-law. The shorter buffer limits the work.
+ * mu-law (RFC 3551 §4.5.14), PCMA is A-law. Encoders and decoders stop at the end of the shorter buffer.
  */
+
+/** Added to a magnitude, so that the segments of mu-law begin at powers of two. */
+const MULAW_BIAS = 0x84;
 
 /** Linear sample by octet. */
 export const MULAW_TO_LINEAR: Int16Array = Int16Array.from({ length: 256 }, (_, octet) => decodeMulawOctet(octet));
@@ -25,16 +28,16 @@ export const ALAW_SILENCE = 0xd5;
 
 export type G711Codec = 'PCMU' | 'PCMA';
 
-/** Encodes at most `most` samples into `octets`, starting at `at`. Returns the number of samples. */
+/** Encodes at most `maxSamples` samples into `octets`, starting at `at`. Returns the number of samples. */
 export function encodeG711(
   codec: G711Codec,
   samples: Int16Array,
   octets: Uint8Array,
   at = 0,
-  most: number = samples.length,
+  maxSamples: number = samples.length,
 ): number {
   const table = codec === 'PCMU' ? LINEAR_TO_MULAW : LINEAR_TO_ALAW;
-  const count = Math.min(most, samples.length, octets.length - at);
+  const count = Math.min(maxSamples, samples.length, octets.length - at);
   for (let i = 0; i < count; i++) octets[at + i] = table[samples[i]! & 0xffff]!;
   return count;
 }
@@ -61,7 +64,7 @@ export function transcodingTable(from: G711Codec, to: G711Codec): Uint8Array | n
 
 function decodeMulawOctet(octet: number): number {
   const inverted = ~octet & 0xff;
-  const magnitude = ((((inverted & 0x0f) << 3) + 0x84) << ((inverted & 0x70) >> 4)) - 0x84;
+  const magnitude = ((((inverted & 0x0f) << 3) + MULAW_BIAS) << ((inverted & 0x70) >> 4)) - MULAW_BIAS;
   return (inverted & 0x80) !== 0 ? -magnitude : magnitude;
 }
 
@@ -75,9 +78,7 @@ function decodeAlawOctet(octet: number): number {
 
 function encodeMulawSample(sample: number): number {
   const sign = sample < 0 ? 0x80 : 0;
-  const bias = 0x84;
-  const clip = 0x7fff - bias;
-  const magnitude = Math.min(Math.abs(sample), clip) + bias;
+  const magnitude = Math.min(Math.abs(sample), 0x7fff - MULAW_BIAS) + MULAW_BIAS;
   const exponent = 31 - Math.clz32(magnitude) - 7;
   const mantissa = (magnitude >> (exponent + 3)) & 0x0f;
   return ~(sign | (exponent << 4) | mantissa) & 0xff;

@@ -221,7 +221,7 @@ export class IoUringDatagrams implements Datagrams {
     const hasDatagram = (flags & CQE_HAS_BUFFER) !== 0;
     if (hasDatagram) {
       if (result >= 0 && !socket.isClosing) this.#hand(socket, buffer);
-      this.#ring.giveBack(buffer);
+      this.#ring.releaseBuffer(buffer);
     }
     if ((flags & CQE_HAS_MORE) === 0) {
       socket.isArmed = false;

@@ -152,7 +152,7 @@ export class IoUring {
     registration.words[1] = this.#bufferRing.addressHigh;
     registration.words[2] = options.buffers;
     this.#register(REGISTER_PBUF_RING, registration);
-    for (let buffer = 0; buffer < options.buffers; buffer++) this.giveBack(buffer);
+    for (let buffer = 0; buffer < options.buffers; buffer++) this.releaseBuffer(buffer);
     this.#publishBuffers();
     const counter = new NativeMemory(calls, 4);
     counter.words[0] = this.#counter;
@@ -239,7 +239,7 @@ export class IoUring {
   }
 
   /** Lets the kernel refill the buffer after the next `enter`. */
-  giveBack(buffer: number): void {
+  releaseBuffer(buffer: number): void {
     const at = BUFFER_WORDS * (this.#bufferTail & this.#bufferMask);
     const { words } = this.#bufferRing;
     words[at] = (this.buffers.addressLow + buffer * this.bufferBytes) | 0;

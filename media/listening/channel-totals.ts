@@ -1,9 +1,9 @@
 import { speechSnrDb } from '../dsp/speech-snr.ts';
-import type { StreamHeard } from '../listening-plane.ts';
+import type { StreamAnalysis } from '../listening-plane.ts';
 import type { ChannelListener } from './channel-listener.ts';
 import { WINDOW_MS } from './windows.ts';
 
-export function channelTotals(channels: readonly ChannelListener[]): StreamHeard {
+export function channelTotals(channels: readonly ChannelListener[]): StreamAnalysis {
   let speechWindows = 0;
   let weightedSnrDb = 0;
   let weight = 0;

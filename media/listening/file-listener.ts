@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import type { FileHeard } from '../listening-plane.ts';
+import type { FileAnalysis } from '../listening-plane.ts';
 import { ChannelListener } from './channel-listener.ts';
 import { channelTotals } from './channel-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
@@ -45,7 +45,7 @@ export class FileListener {
   }
 
   /** @throws the system's error if the file cannot be read, an `AbortError` when closed at either end */
-  async listen(): Promise<FileHeard> {
+  async listen(): Promise<FileAnalysis> {
     try {
       await this.#readThrough();
       this.#utterances.post({ type: 'stream.end' });

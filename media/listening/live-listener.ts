@@ -1,5 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
+import type { ListeningSettings, StreamAnalysis } from '../listening-plane.ts';
 import { littleEndianBytes } from '../recording/recording-file.ts';
 import { SampleRing } from '../sample-ring.ts';
 import { ChannelListener } from './channel-listener.ts';
@@ -9,7 +9,7 @@ import { SampleDecoder } from './sample-decoder.ts';
 import { liveRules } from './segmentation-rules.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
-import { HEARD_EVERY_MS, type ListeningReport } from './worker-protocol.ts';
+import { ANALYSED_EVERY_MS, type ListeningReport } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 4096;
 /** Input from an inlet, shared by the listeners of a thread. */
@@ -72,9 +72,9 @@ export class LiveListener {
   write(bytes: Uint8Array): void {
     this.#analyse(bytes);
     this.#analysedMs += (bytes.length / this.#decoder.bytesFor(this.#settings.format.sampleRateHz)) * 1000;
-    if (this.#analysedMs - this.#reportedMs < HEARD_EVERY_MS) return;
+    if (this.#analysedMs - this.#reportedMs < ANALYSED_EVERY_MS) return;
     this.#reportedMs = this.#analysedMs;
-    this.#report({ type: 'audio.heard', heardMs: this.#analysedMs });
+    this.#report({ type: 'audio.analysed', analysedMs: this.#analysedMs });
   }
 
   /** Processes the audio in the inlet. Called periodically. */
@@ -131,7 +131,7 @@ export class LiveListener {
   }
 
   /** Processes the audio in the inlet, then ends the open utterance and the stream. */
-  finish(): StreamHeard {
+  finish(): StreamAnalysis {
     const posted = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
     if (posted !== undefined) this.#listenTo(posted.message as SharedArrayBuffer);
     this.#analyseInlet();

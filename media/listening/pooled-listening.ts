@@ -1,7 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { ListeningEvent } from '../../machines/utterances.ts';
 import { type SupervisedThread, ThreadError } from '../../runtime/supervised-thread.ts';
-import type { FileHeard, ListeningSession, ListeningSettings, StreamHeard } from '../listening-plane.ts';
+import type { FileAnalysis, ListeningSession, ListeningSettings, StreamAnalysis } from '../listening-plane.ts';
 import type { ThreadSession } from '../session-threads.ts';
 import { STORAGE_FAILED } from '../worker-protocol.ts';
 import type { ListeningCalls, ListeningReport, ListeningThread } from './worker-protocol.ts';
@@ -12,7 +12,7 @@ interface PooledListeningOptions {
   thread: SupervisedThread<ListeningThread>;
   signal: AbortSignal;
   onEvent: (event: ListeningEvent) => void;
-  onHeard: ((heardMs: number) => void) | undefined;
+  onAnalysed: ((analysedMs: number) => void) | undefined;
   onClosed: () => void;
 }
 
@@ -49,7 +49,7 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
     thread.post({ type: 'session.end-utterance', sessionKey }, []);
   }
 
-  async finish(): Promise<StreamHeard> {
+  async finish(): Promise<StreamAnalysis> {
     if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The listening session is closed.');
     this.#state = 'finishing';
     const { sessionKey, thread, signal } = this.#options;
@@ -70,7 +70,7 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
   deliver(report: ListeningReport): void {
     if (report.type === 'listening.lost') this.lose(report.detail);
     else if (this.#state === 'closed') return;
-    else if (report.type === 'audio.heard') this.#options.onHeard?.(report.heardMs);
+    else if (report.type === 'audio.analysed') this.#options.onAnalysed?.(report.analysedMs);
     else this.#options.onEvent(report);
   }
 
@@ -117,7 +117,7 @@ export class FileSession implements ThreadSession<ListeningReport> {
     this.#options = options;
   }
 
-  async listen(request: Omit<ListeningCalls['file.listen']['request'], 'sessionKey'>): Promise<FileHeard> {
+  async listen(request: Omit<ListeningCalls['file.listen']['request'], 'sessionKey'>): Promise<FileAnalysis> {
     const { sessionKey, thread, signal } = this.#options;
     const onAbort = (): void => void this.close();
     signal.addEventListener('abort', onAbort, { once: true });

@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { ListeningEvent } from '../../machines/utterances.ts';
-import type { FileHeard, ListeningSettings, ListenToFileOptions, StreamHeard } from '../listening-plane.ts';
+import type { FileAnalysis, ListeningSettings, ListenToFileOptions, StreamAnalysis } from '../listening-plane.ts';
 import type { ThreadDump } from '../session-threads.ts';
 
 /**
@@ -21,13 +21,13 @@ export interface ListeningCalls {
     answer: undefined;
   };
   /** The answer ends the session. */
-  'session.finish': { request: { sessionKey: number }; answer: StreamHeard };
+  'session.finish': { request: { sessionKey: number }; answer: StreamAnalysis };
   /** Also cancels a file, whose request then fails. */
   'session.close': { request: { sessionKey: number }; answer: undefined };
   /** Answered when the whole file is analysed. */
   'file.listen': {
     request: { sessionKey: number } & Omit<ListenToFileOptions, 'signal'>;
-    answer: FileHeard;
+    answer: FileAnalysis;
   };
 }
 
@@ -46,7 +46,7 @@ export type ListeningNotice =
 /** `listening.lost`: only this session failed. When the thread dies, the main thread creates the event. */
 export type ListeningReport =
   | ListeningEvent
-  /** Duration of analysed audio since the session began, every `HEARD_EVERY_MS` of it. */
-  | { type: 'audio.heard'; heardMs: number };
+  /** Duration of analysed audio since the session began, every `ANALYSED_EVERY_MS` of it. */
+  | { type: 'audio.analysed'; analysedMs: number };
 
-export const HEARD_EVERY_MS = 250;
+export const ANALYSED_EVERY_MS = 250;

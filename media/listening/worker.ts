@@ -1,6 +1,6 @@
 import { type ServedThread, serveThread } from '../../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../../runtime/thread-protocol.ts';
-import type { FileHeard, StreamHeard } from '../listening-plane.ts';
+import type { FileAnalysis, StreamAnalysis } from '../listening-plane.ts';
 import { storageFailure } from '../worker-protocol.ts';
 import { FileListener } from './file-listener.ts';
 import { LiveListener } from './live-listener.ts';
@@ -92,7 +92,7 @@ class ListeningWorker {
     }, LISTEN_EVERY_MS);
   }
 
-  #finish(sessionKey: number): StreamHeard {
+  #finish(sessionKey: number): StreamAnalysis {
     const listener = this.#streams.get(sessionKey);
     if (listener === undefined) throw new RangeError('the listening session is closed');
     try {
@@ -111,7 +111,7 @@ class ListeningWorker {
     this.#poller = null;
   }
 
-  async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileHeard> {
+  async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileAnalysis> {
     const isSeparate = request.channels === 'separate' && request.source.format.channels === 2;
     const networks = Array.from({ length: isSeparate ? 2 : 1 }, () => this.#networks.create());
     const listener = new FileListener(request, networks, this.#suppressors);

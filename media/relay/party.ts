@@ -1,4 +1,4 @@
-import type { HeardParty } from '../media-plane.ts';
+import type { AudioSource } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
 import type { AnswerEar } from './answer-ear.ts';
 import type { DigitEar } from './digit-ear.ts';
@@ -19,7 +19,7 @@ export class Party {
   /** The party that this one receives transcoded; null otherwise. */
   transcodes: Party | null = null;
   /** Parties mixed for this one; empty if it receives one party, a tone or nothing. */
-  mixOf: readonly HeardParty[] = [];
+  mixOf: readonly AudioSource[] = [];
   /** Silence of this party posts `rtp.timeout`. */
   isWatched = false;
   /** Recording channel; null if not recorded. */

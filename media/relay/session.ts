@@ -6,7 +6,7 @@ import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
-  HeardParty,
+  AudioSource,
   KeyPresses,
   LegSample,
   LoopedSound,
@@ -37,9 +37,9 @@ import { Playout } from './playout.ts';
 import type { SendRing } from './send-ring.ts';
 
 /**
- * A session: its parties and their routing, in a worker thread; `tick` does all periodic work. A party that hears one
- * other party receives its packets unchanged, or its playout if the codecs differ. The mixer runs only for a party that
- * hears several.
+ * A session: its parties and their routing, in a worker thread; `tick` does all periodic work. A party with one
+ * source receives its packets unchanged, or its playout if the codecs differ. The mixer runs only for a party with
+ * several sources.
  */
 
 export const SESSION_TICK_MS = 250;
@@ -216,12 +216,13 @@ export class RelaySession {
   }
 
   /** Replaces the routing. @throws RangeError for an unknown party, before any change. */
-  setRouting({ hears, watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
+  setRouting({ receives, watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
     if (this.#closing !== null) return;
-    for (const id of [...Object.keys(hears), ...watched, ...Object.keys(recordedBeside), ...tapMuted]) this.#party(id);
-    for (const heard of Object.values(hears)) {
-      if (typeof heard === 'string') continue;
-      for (const { party } of heard) this.#party(party);
+    const named = [...Object.keys(receives), ...watched, ...Object.keys(recordedBeside), ...tapMuted];
+    for (const id of named) this.#party(id);
+    for (const sources of Object.values(receives)) {
+      if (typeof sources === 'string') continue;
+      for (const { party } of sources) this.#party(party);
     }
     const nowMs = this.#clock.nowMs();
     for (const party of this.#parties.values()) {
@@ -233,7 +234,7 @@ export class RelaySession {
       party.isTapMuted = tapMuted.includes(party.id);
       this.#keepDigitEar(party);
     }
-    for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
+    for (const party of this.#parties.values()) this.#setSources(party, receives[party.id] ?? []);
     this.#keepPlayouts(nowMs);
     this.#paceFrames();
   }
@@ -248,23 +249,23 @@ export class RelaySession {
     party.digitEar = null;
   }
 
-  #letHear(listener: Party, hears: LoopedSound | readonly HeardParty[]): void {
+  #setSources(listener: Party, sources: LoopedSound | readonly AudioSource[]): void {
     listener.mixOf = [];
-    const source = listener.transcodes;
+    const transcoded = listener.transcodes;
     listener.transcodes = null;
-    if (typeof hears === 'string' || hears.length === 0) {
-      listener.leg.setFeed(typeof hears === 'string' ? hears : 'nothing');
+    if (typeof sources === 'string' || sources.length === 0) {
+      listener.leg.setFeed(typeof sources === 'string' ? sources : 'nothing');
       return;
     }
-    const [only] = hears;
-    if (hears.length > 1 || (only!.gain ?? 1) !== 1) {
-      listener.mixOf = hears;
+    const [only] = sources;
+    if (sources.length > 1 || (only!.gain ?? 1) !== 1) {
+      listener.mixOf = sources;
       listener.leg.setFeed('mix');
       return;
     }
     const party = this.#party(only!.party);
     party.forwardsTo = [...party.forwardsTo, listener];
-    if (source === party) listener.transcodes = party;
+    if (transcoded === party) listener.transcodes = party;
     listener.leg.setFeed(`party ${party.id}`);
   }
 

@@ -67,8 +67,8 @@ export class SourceLatch {
     const match = source.port === 0 ? UNLATCHED : this.#matchOf(source);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
     const isSilent = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS;
-    const isForsaken = isSilent && (match >= SIGNALLED_HOST || (match === STRANGER && this.#match === STRANGER));
-    if (!(isWindowOpen && match > this.#match) && !isForsaken) return 'refused';
+    const isAbandoned = isSilent && (match >= SIGNALLED_HOST || (match === STRANGER && this.#match === STRANGER));
+    if (!(isWindowOpen && match > this.#match) && !isAbandoned) return 'refused';
     if (match === STRANGER) {
       if (nowMs >= this.#windowEndsAtMs) return 'refused';
       if (!this.#isStrangerTrusted(source, packet)) return 'refused';

@@ -3,9 +3,9 @@ import type { RemoteMedia } from '../../machines/events.ts';
 import {
   type BrowserMedia,
   type BrowserTransport,
-  type BrowserVoice,
+  type ConsumerParameters,
   type Direction,
-  type HeardVoice,
+  type ProducerParameters,
   UnknownTransport,
 } from './webrtc-plane.ts';
 
@@ -15,16 +15,17 @@ export const PCMU = { kind: 'audio', mimeType: 'audio/PCMU', clockRate: 8000, ch
 interface MediasoupBrowserOptions {
   router: types.Router;
   webRtcServer: types.WebRtcServer;
-  /** Plain transport to the party of the media session. */
-  joint: types.PlainTransport;
-  /** On the joint: audio for the browser. */
-  heard: types.Producer;
-  /** The joint's address for the media session. */
+  /** Plain RTP between mediasoup and the party of the media session. */
+  plainTransport: types.PlainTransport;
+  /** Audio from the media session, for the browser. */
+  fromSession: types.Producer;
+  /** Address of `plainTransport`, where the media session sends. */
   remote: RemoteMedia;
+  /** Called by `close`. */
   onClosed: () => void;
 }
 
-/** The two WebRTC transports of a browser, and the joint between them and the media session. */
+/** Media of one browser on mediasoup: a WebRTC transport per direction, joined to the media session by plain RTP. */
 export class MediasoupBrowser implements BrowserMedia {
   readonly rtpCapabilities: types.RtpCapabilities;
   readonly connected: Promise<RemoteMedia>;
@@ -32,8 +33,8 @@ export class MediasoupBrowser implements BrowserMedia {
   readonly #transports = new Map<Direction, types.WebRtcTransport>();
   readonly #consumers = new Map<string, types.Consumer>();
   readonly #connect: () => void;
-  #speaks = false;
-  #hears = false;
+  #hasProducer = false;
+  #isConsuming = false;
 
   constructor(options: MediasoupBrowserOptions) {
     const { promise, resolve } = Promise.withResolvers<RemoteMedia>();
@@ -62,7 +63,7 @@ export class MediasoupBrowser implements BrowserMedia {
     return await this.#transport(id).restartIce();
   }
 
-  async produce(transportId: string, { payloadType, ssrc, mid, cname }: BrowserVoice): Promise<string> {
+  async produce(transportId: string, { payloadType, ssrc, mid, cname }: ProducerParameters): Promise<string> {
     const producer = await this.#transport(transportId, 'send').produce({
       kind: 'audio',
       rtpParameters: {
@@ -72,15 +73,15 @@ export class MediasoupBrowser implements BrowserMedia {
         rtcp: { ...(cname !== undefined && { cname }) },
       },
     });
-    await this.#options.joint.consume({ producerId: producer.id, rtpCapabilities: this.#plainCapabilities() });
-    this.#speaks = true;
+    await this.#options.plainTransport.consume({ producerId: producer.id, rtpCapabilities: this.#plainCapabilities() });
+    this.#hasProducer = true;
     this.#checkConnected();
     return producer.id;
   }
 
-  async consume(transportId: string): Promise<HeardVoice> {
+  async consume(transportId: string): Promise<ConsumerParameters> {
     const consumer = await this.#transport(transportId, 'recv').consume({
-      producerId: this.#options.heard.id,
+      producerId: this.#options.fromSession.id,
       rtpCapabilities: this.#plainCapabilities(),
       paused: true,
     });
@@ -94,37 +95,38 @@ export class MediasoupBrowser implements BrowserMedia {
     const consumer = this.#consumers.get(consumerId);
     if (consumer === undefined) throw new UnknownTransport('the consumer does not exist');
     await consumer.resume();
-    this.#hears = true;
+    this.#isConsuming = true;
     this.#checkConnected();
   }
 
   async dump(): Promise<unknown> {
-    const { joint, heard } = this.#options;
+    const { plainTransport, fromSession } = this.#options;
     return {
       transports: [...this.#transports].map(([direction, { iceState, dtlsState }]) => ({
         direction,
         iceState,
         dtlsState,
       })),
-      joint: joint.closed ? null : await joint.getStats(),
-      heard: heard.closed ? null : await heard.getStats(),
+      plainTransport: plainTransport.closed ? null : await plainTransport.getStats(),
+      fromSession: fromSession.closed ? null : await fromSession.getStats(),
     };
   }
 
   close(): void {
     for (const transport of this.#transports.values()) transport.close();
-    this.#options.joint.close();
+    this.#options.plainTransport.close();
     this.#options.onClosed();
   }
 
-  /** Without header extensions, which neither the media session nor a single voice needs. */
+  /** Without header extensions: neither the media session nor a single audio stream needs them. */
   #plainCapabilities(): types.RtpCapabilities {
     return { codecs: this.rtpCapabilities.codecs ?? [], headerExtensions: [] };
   }
 
+  /** Resolves `connected` once both DTLS transports are up, the browser sends and its consumer is resumed. */
   #checkConnected(): void {
     const isOpen = (direction: Direction) => this.#transports.get(direction)?.dtlsState === 'connected';
-    if (this.#speaks && this.#hears && isOpen('send') && isOpen('recv')) this.#connect();
+    if (this.#hasProducer && this.#isConsuming && isOpen('send') && isOpen('recv')) this.#connect();
   }
 
   #transport(id: string, wanted?: Direction): types.WebRtcTransport {

@@ -53,9 +53,9 @@ class MediasoupPlane implements WebRtcPlane {
   async openBrowser(options: OpenBrowserOptions): Promise<BrowserMedia> {
     options.signal.throwIfAborted();
     const { router, webRtcServer } = await this.#start();
-    const { joint, heard, remote } = await this.#join(router, options);
+    const { plainTransport, fromSession, remote } = await this.#join(router, options);
     const onClosed = () => this.#browsers.delete(browser);
-    const browser = new MediasoupBrowser({ router, webRtcServer, joint, heard, remote, onClosed });
+    const browser = new MediasoupBrowser({ router, webRtcServer, plainTransport, fromSession, remote, onClosed });
     this.#browsers.set(browser, options);
     if (options.signal.aborted) browser.close();
     options.signal.addEventListener('abort', () => browser.close(), { once: true });
@@ -83,25 +83,25 @@ class MediasoupPlane implements WebRtcPlane {
   /** Opens a transport on this machine, which the media session sees as a plain RTP peer. */
   async #join(router: types.Router, { local }: OpenBrowserOptions) {
     const ip = this.#sessionHost;
-    const listenInfo = { protocol: 'udp' as const, ip, portRange: this.#jointPorts };
-    const joint = await router.createPlainTransport({ listenInfo, rtcpMux: false, comedia: false });
+    const listenInfo = { protocol: 'udp' as const, ip, portRange: this.#plainTransportPorts };
+    const plainTransport = await router.createPlainTransport({ listenInfo, rtcpMux: false, comedia: false });
     // The producer must know its SSRC in advance, and drops all others.
     const ssrc = randomInt(1, 2 ** 32);
-    await joint.connect({ ip, port: local.rtpPort, rtcpPort: local.rtpPort + 1 });
+    await plainTransport.connect({ ip, port: local.rtpPort, rtcpPort: local.rtpPort + 1 });
     const { kind, ...codec } = PCMU;
     const rtpParameters = { codecs: [{ ...codec, payloadType: 0 }], encodings: [{ ssrc }] };
-    const heard = await joint.produce({ kind, rtpParameters });
+    const fromSession = await plainTransport.produce({ kind, rtpParameters });
     const remote: RemoteMedia = {
       host: ip,
-      rtpPort: joint.tuple.localPort,
-      rtcpPort: joint.rtcpTuple?.localPort ?? 0,
+      rtpPort: plainTransport.tuple.localPort,
+      rtcpPort: plainTransport.rtcpTuple?.localPort ?? 0,
       codec: 'PCMU',
       payloadType: 0,
       telephoneEventPayloadType: null,
       direction: 'sendrecv',
       expectedSsrc: ssrc,
     };
-    return { joint, heard, remote };
+    return { plainTransport, fromSession, remote };
   }
 
   /** Where the media workers bind their sockets (`open-media.ts`): all addresses include loopback. */
@@ -112,10 +112,10 @@ class MediasoupPlane implements WebRtcPlane {
   }
 
   /** Outside the port range of the media sessions, to prevent conflicts. */
-  get #jointPorts(): types.TransportPortRange {
+  get #plainTransportPorts(): types.TransportPortRange {
     const { rtpPortMin, rtpPortMax } = this.#settings;
     const isFree = ({ min, max }: types.TransportPortRange) => max < rtpPortMin || min > rtpPortMax;
-    return JOINT_PORTS.find(isFree) ?? JOINT_PORTS[0]!;
+    return PLAIN_TRANSPORT_PORTS.find(isFree) ?? PLAIN_TRANSPORT_PORTS[0]!;
   }
 
   #start(): Promise<Running> {
@@ -139,7 +139,7 @@ class MediasoupPlane implements WebRtcPlane {
       const address = isOwnAddress(rtpHost)
         ? { ip: rtpHost }
         : { ip: rtpHost.includes(':') ? '::' : '0.0.0.0', announcedAddress: rtpHost };
-      const port = webrtcPort === 0 ? { portRange: this.#jointPorts } : { port: webrtcPort };
+      const port = webrtcPort === 0 ? { portRange: this.#plainTransportPorts } : { port: webrtcPort };
       const webRtcServer = await worker.createWebRtcServer({ listenInfos: [{ protocol: 'udp', ...address, ...port }] });
       const router = await worker.createRouter({ mediaCodecs: [{ ...PCMU, preferredPayloadType: 0 }] });
       worker.once('died', () => this.#lose());
@@ -159,7 +159,7 @@ class MediasoupPlane implements WebRtcPlane {
   }
 }
 
-const JOINT_PORTS: readonly types.TransportPortRange[] = [
+const PLAIN_TRANSPORT_PORTS: readonly types.TransportPortRange[] = [
   { min: 10_000, max: 14_999 },
   { min: 31_000, max: 35_999 },
   { min: 60_000, max: 65_000 },

@@ -36,9 +36,10 @@ export interface BrowserMedia {
   /** For a browser whose network has changed. */
   restartIce(id: string): Promise<types.IceParameters>;
   /** Receives the browser's audio. Returns the id of the producer. */
-  produce(transportId: string, voice: BrowserVoice): Promise<string>;
+  produce(transportId: string, voice: ProducerParameters): Promise<string>;
   /** Offers audio to the browser; nothing is sent before `resume`. */
-  consume(transportId: string): Promise<HeardVoice>;
+  consume(transportId: string): Promise<ConsumerParameters>;
+  /** Starts to send to the browser. @throws UnknownTransport */
   resume(consumerId: string): Promise<void>;
   dump(): Promise<unknown>;
   /** Idempotent. */
@@ -50,9 +51,9 @@ export type Direction = 'send' | 'recv';
 /** For `device.createSendTransport()` and `device.createRecvTransport()`. */
 export type BrowserTransport = Pick<types.WebRtcTransport, 'id' | 'iceParameters' | 'iceCandidates' | 'dtlsParameters'>;
 
-/** The used part of a browser's RTP parameters; the rest is decided here. */
-export interface BrowserVoice {
-  /** For PCMU. */
+/** The part of `producer.rtpParameters` that the server uses. It sets the rest itself. */
+export interface ProducerParameters {
+  /** Payload type that the browser uses for PCMU. */
   payloadType: number;
   ssrc: number;
   mid?: string | undefined;
@@ -60,7 +61,7 @@ export interface BrowserVoice {
 }
 
 /** For `transport.consume()`. */
-export type HeardVoice = Pick<types.Consumer, 'id' | 'producerId' | 'kind' | 'rtpParameters'>;
+export type ConsumerParameters = Pick<types.Consumer, 'id' | 'producerId' | 'kind' | 'rtpParameters'>;
 
 export class UnknownTransport extends Error {
   override readonly name = 'UnknownTransport';

@@ -121,9 +121,9 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
     }
     if (this.#mode === 'batch') return [...words];
     this.#nameTurns();
-    const told = heard.map(({ span, turn }) => ({ ...span, speaker: turn.speaker! }));
-    this.#lastSpeaker = told.at(-1)?.speaker ?? this.#lastSpeaker ?? this.#newSpeaker();
-    return words.map((word) => ({ ...word, speaker: nearestTurn(word, told)?.speaker ?? this.#lastSpeaker }));
+    const turns = heard.map(({ span, turn }) => ({ ...span, speaker: turn.speaker! }));
+    this.#lastSpeaker = turns.at(-1)?.speaker ?? this.#lastSpeaker ?? this.#newSpeaker();
+    return words.map((word) => ({ ...word, speaker: nearestTurn(word, turns)?.speaker ?? this.#lastSpeaker }));
   }
 
   finish(): SpeakerTurn[] {

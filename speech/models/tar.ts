@@ -74,10 +74,10 @@ function sizeOf(header: Buffer): number {
 }
 
 function requireChecksum(header: Buffer): void {
-  const told = Number.parseInt(textOf(header.subarray(148, 156)).trim(), 8);
+  const stored = Number.parseInt(textOf(header.subarray(148, 156)).trim(), 8);
   let sum = 0;
   for (const [at, byte] of header.entries()) sum += at >= 148 && at < 156 ? 0x20 : byte;
-  if (sum !== told) throw new ModelError('BAD_ARCHIVE', 'it is not a tar archive, or it is damaged');
+  if (sum !== stored) throw new ModelError('BAD_ARCHIVE', 'it is not a tar archive, or it is damaged');
 }
 
 /** Lines of `<length> <key>=<value>\n`. */

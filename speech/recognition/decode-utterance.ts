@@ -113,7 +113,7 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
     const attempt = await feed(utterance, lease, options);
     if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());
     const hasText = attempt.type === 'recognised' && attempt.recognition.text !== '';
-    lease.giveBack({ broken: null, audioMs: millisecondsOf(utterance.length), hasText });
+    lease.release({ broken: null, audioMs: millisecondsOf(utterance.length), hasText });
     return attempt;
   } catch (thrown) {
     const error = signal.aborted ? new RecognizerError('cancelled', 'aborted') : asRecognizerError(thrown);
@@ -188,7 +188,7 @@ async function abandon(lease: Lease | null, error: RecognizerError): Promise<voi
       broken = asRecognizerError(thrown).message;
     }
   }
-  lease.giveBack({ broken, audioMs: 0 });
+  lease.release({ broken, audioMs: 0 });
 }
 
 /** Delay before a retry; null if a retry is useless or would take too long. */

@@ -4,13 +4,13 @@ import type { RecognitionEvent } from '../../machines/utterances.ts';
 import { type AvailableEngines, problemOf } from '../engines/available-engines.ts';
 import type { EngineName } from '../recognizer.ts';
 import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../speech-recognition.ts';
+import { BatchStream } from './batch-stream.ts';
 import { LiveLoad, type LiveLoadReading } from './live-load.ts';
+import { LiveStream } from './live-stream.ts';
 import type { EnginesDescribed, StreamModel } from './protocol.ts';
 import { RecognizerPool } from './recognizer-pool.ts';
 import { type Candidate, type Capability, findRoute, modelNameOf, type PreferredEngine } from './router.ts';
 import { SpeakerLabels } from './speaker-labels.ts';
-import { BatchStream } from './stream-batch.ts';
-import { LiveStream } from './stream-live.ts';
 import type { UtteranceStream } from './utterance-stream.ts';
 
 export interface RecognitionDeskOptions {

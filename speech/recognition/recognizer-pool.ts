@@ -10,12 +10,12 @@ import { answeredWithin, WorkMeter } from './work-meter.ts';
 /** A recognizer for one utterance. It may share its process with others. */
 export interface Lease {
   readonly recognizer: Recognizer;
-  /** A more urgent claim waits: give the recognizer back, unless this utterance is due by now. */
+  /** A more urgent request waits: release the recognizer, unless this utterance is due by now. */
   readonly isRecalled: boolean;
   /** Awaits and measures a recognizer's answer. @throws RecognizerError `crashed` on timeout */
   work<Answer>(answer: Promise<Answer>): Promise<Answer>;
-  /** Call once. A broken instance, described by `broken`, is closed, and replaced on demand. */
-  giveBack(outcome: { broken: string | null; audioMs: number; hasText?: boolean }): void;
+  /** Ends the lease; call it once. `broken` describes a broken instance, which is closed and replaced on demand. */
+  release(outcome: { broken: string | null; audioMs: number; hasText?: boolean }): void;
 }
 
 export interface RecognizerPoolOptions {
@@ -164,13 +164,13 @@ export class RecognizerPool {
           }
         }
       },
-      giveBack: ({ broken, audioMs, hasText = false }) => {
+      release: ({ broken, audioMs, hasText = false }) => {
         if (hasText) this.#trust.noteUnderstood(modelNameOf(model));
         this.#work.add(engine, { workMs: 0, audioMs });
         // An abandoned utterance says nothing about the time of a complete one.
         if (isLive && audioMs > 0) this.#liveWork.add(engine, { workMs, audioMs });
         unused.push(recognizer);
-        lease.giveBack({ broken });
+        lease.release({ broken });
       },
     };
   }

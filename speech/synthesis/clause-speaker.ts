@@ -125,7 +125,7 @@ export class ClauseSpeaker {
     } finally {
       // Cancelled clauses would otherwise queue up in the engine.
       if (broken === null) await lease.resource.idle?.();
-      lease.giveBack({ broken });
+      lease.release({ broken });
     }
   }
 }

@@ -6,7 +6,7 @@ import type { Context, Reading } from './token.ts';
 /** Reads email addresses, web addresses and file names: info@example.com, www.example.co.uk/help, notes.txt. */
 export function readAddress(at: number, { tokens, language }: Context): Reading | null {
   const { core } = tokens[at]!;
-  const words = WORDS[language.base];
+  const words = PUNCTUATION_NAMES[language.base];
   if (words === undefined || !/[.@/:]/.test(core)) return null;
   if (EMAIL.test(core)) return { spoken: [sayAddress(core, words, language)] };
   const url = /^(?:https?:\/\/|ftp:\/\/|mailto:)(?=.)/i.exec(core)?.[0] ?? '';
@@ -26,91 +26,66 @@ function isDomain(text: string): boolean {
   return host !== undefined && DOMAINS.has(host.slice(host.lastIndexOf('.') + 1).toLowerCase());
 }
 
+/** Top-level domains that mark a text without scheme as a web address. */
 const DOMAINS = new Set([
-  ...[
-    'com',
-    'org',
-    'net',
-    'edu',
-    'gov',
-    'mil',
-    'int',
-    'info',
-    'biz',
-    'app',
-    'dev',
-    'xyz',
-    'tech',
-    'shop',
-    'site',
-    'online',
-  ],
-  ...[
-    'in',
-    'uk',
-    'us',
-    'io',
-    'ai',
-    'co',
-    'de',
-    'fr',
-    'eu',
-    'ca',
-    'au',
-    'jp',
-    'cn',
-    'ru',
-    'br',
-    'it',
-    'es',
-    'nl',
-    'ch',
-    'sg',
-  ],
+  ...'com org net edu gov mil int info biz app dev xyz tech shop site online'.split(' '),
+  ...'in uk us io ai co de fr eu ca au jp cn ru br it es nl ch sg'.split(' '),
 ]);
 
-/** Spoken parts of an address; for other languages only what is certain. */
-const WORDS: Record<string, Record<string, string>> = Object.assign(Object.create(null), {
+/** Names of punctuation by language. `readAddress` leaves addresses of other languages to other rules. */
+const PUNCTUATION_NAMES: Record<string, Record<string, string>> = Object.assign(Object.create(null), {
   en: {
-    ...{
-      '.': 'dot',
-      '@': 'at',
-      '/': 'slash',
-      '-': 'dash',
-      _: 'underscore',
-      '+': 'plus',
-      ':': 'colon',
-      '?': 'question mark',
-    },
-    ...{ '=': 'equals', '&': 'and', '#': 'hash', '%': 'percent', '~': 'tilde' },
+    '.': 'dot',
+    '@': 'at',
+    '/': 'slash',
+    '-': 'dash',
+    _: 'underscore',
+    '+': 'plus',
+    ':': 'colon',
+    '?': 'question mark',
+    '=': 'equals',
+    '&': 'and',
+    '#': 'hash',
+    '%': 'percent',
+    '~': 'tilde',
   },
   hi: {
-    ...{ '.': 'डॉट', '@': 'ऐट', '/': 'स्लैश', '-': 'डैश', _: 'अंडरस्कोर', '+': 'प्लस', ':': 'कोलन' },
-    ...{ '=': 'बराबर', '&': 'ऐंड', '#': 'हैश', '%': 'प्रतिशत' },
+    '.': 'डॉट',
+    '@': 'ऐट',
+    '/': 'स्लैश',
+    '-': 'डैश',
+    _: 'अंडरस्कोर',
+    '+': 'प्लस',
+    ':': 'कोलन',
+    '=': 'बराबर',
+    '&': 'ऐंड',
+    '#': 'हैश',
+    '%': 'प्रतिशत',
   },
 });
 
 function sayAddress(address: string, words: Record<string, string>, language: SpokenLanguage): string {
   const parts = address.match(/\d+|[\p{L}\p{M}]+|[^\s]/gu) ?? [];
   const said = parts.map((part, index) => {
-    if (/^\d/.test(part)) return saySmallNumber(part, language);
+    if (/^\d/.test(part)) return sayNumberInName(part, language);
     if (/^[\p{L}\p{M}]/u.test(part)) return isSpelled(part, parts[index - 1]) ? letters(part) : part;
     return words[part] ?? '';
   });
   return said.filter((word) => word !== '').join(' ');
 }
 
-/** Numbers in names: "42" as a quantity, longer ones digit by digit. */
-export function saySmallNumber(digits: string, language: SpokenLanguage): string {
+/** Reads a number in a name: up to two digits as a quantity ("forty-two"), longer ones digit by digit. */
+export function sayNumberInName(digits: string, language: SpokenLanguage): string {
   const number = digits.length <= 2 && !/^0\d/.test(digits) ? parseNumber(digits, language) : null;
   return number === null ? sayDigits(digits, language) : sayNumber(number, language);
 }
 
-/** www, two-letter domains that are not words, and parts without vowels are spelled. */
+/** Whether to spell a part: a two-letter domain that is not pronounced as a word, or letters without vowels (www). */
 function isSpelled(part: string, before: string | undefined): boolean {
   if (!/^[a-z]+$/i.test(part)) return false;
-  if (before === '.' && part.length === 2) return !SAID_ENDINGS.has(part.toLowerCase());
+  if (before === '.' && part.length === 2) return !PRONOUNCED_DOMAINS.has(part.toLowerCase());
   return part.length > 1 && part.length <= 5 && !/[aeiouy]/i.test(part);
 }
 
-const SAID_ENDINGS = new Set(['in', 'co', 'me', 'to', 'is', 'it', 'so', 'no', 'am', 'be']);
+/** Two-letter top-level domains that are pronounced as words. */
+const PRONOUNCED_DOMAINS = new Set(['in', 'co', 'me', 'to', 'is', 'it', 'so', 'no', 'am', 'be']);

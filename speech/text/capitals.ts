@@ -1,4 +1,4 @@
-import { saySmallNumber } from './addresses.ts';
+import { sayNumberInName } from './addresses.ts';
 import { NUMBERED_THINGS, REGNAL_NAMES, SPELLED_WORDS } from './languages/english-words.ts';
 import { letters } from './letters.ts';
 import type { Context, Reading, Token } from './token.ts';
@@ -36,7 +36,7 @@ function readCode(at: number, { tokens, language }: Context): Reading | null {
   const said = parts.map((part) => {
     // FY2024-25
     if (/^(?:19|20)\d\d$/.test(part)) return language.numbers!.year(Number(part));
-    if (/\d/.test(part)) return saySmallNumber(part, language);
+    if (/\d/.test(part)) return sayNumberInName(part, language);
     return part.length > 3 && /[AEIOUY]/.test(part) && !isIdentifier ? part : letters(part);
   });
   return { spoken: [said.join(' ')] };

@@ -1,4 +1,4 @@
-import { saySmallNumber } from './addresses.ts';
+import { sayNumberInName } from './addresses.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
@@ -111,9 +111,9 @@ function isNumber(token: Token | undefined): boolean {
 
 function sayHashtag(tag: string, language: SpokenLanguage): string {
   if (/^\d+$/.test(tag))
-    return `number ${tag.length <= 3 ? saySmallNumberOrQuantity(tag, language) : saySmallNumber(tag, language)}`;
+    return `number ${tag.length <= 3 ? saySmallNumberOrQuantity(tag, language) : sayNumberInName(tag, language)}`;
   const words = tag.match(/\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{M}]+|\d+|\p{L}/gu) ?? [];
-  return `hashtag ${words.map((word) => (/^\d/.test(word) ? saySmallNumber(word, language) : word)).join(' ')}`;
+  return `hashtag ${words.map((word) => (/^\d/.test(word) ? sayNumberInName(word, language) : word)).join(' ')}`;
 }
 
 function saySmallNumberOrQuantity(digits: string, language: SpokenLanguage): string {

@@ -64,8 +64,8 @@ export function createSlots(
       if (!(await store.takeLease(lease, { limit, leaseMs }))) throw tooMany(kind, limit);
       held.set(lease.leaseId, lease);
       renewWhileHeld();
-      const giveBack = () => release(lease.leaseId);
-      return { release: giveBack, [Symbol.asyncDispose]: giveBack };
+      const releaseLease = () => release(lease.leaseId);
+      return { release: releaseLease, [Symbol.asyncDispose]: releaseLease };
     },
 
     async close() {

@@ -206,7 +206,7 @@ export async function concludeJudgeBatchItem(
 }
 
 /** Returns the oldest batch of each workspace without a running one, oldest first. */
-export async function forsakenJudgeBatches(
+export async function abandonedJudgeBatches(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<string[]> {

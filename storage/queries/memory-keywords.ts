@@ -2,11 +2,11 @@ import type postgres from 'postgres';
 import type { Tx } from '../database.ts';
 import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
 import {
-  type Insistence,
-  insistenceOf,
   KEYWORD_LIMITS,
+  type KeywordConstraints,
   type KeywordQuery,
-  meetingQuery,
+  keywordConstraints,
+  matchingConstraints,
   type SearchScope,
 } from './memory-query.ts';
 
@@ -48,12 +48,12 @@ export async function keywordHits(
   const words = weighed(await wordsOf(tx, query.words, scope.collectionIds));
   const { choosing, total } = choiceOf(words);
   if (choosing.length === 0) return [];
-  const insistence = await insistenceOf(tx, query);
+  const constraints = await keywordConstraints(tx, query);
   return await tx<KeywordHit[]>`
     with choice as (
       select chosen.id, sum(weight) as weight
       from unnest(${choosing.map(({ query }) => query)}::text[], ${choosing.map(({ weight }) => weight)}::float8[]) as word (query, weight)
-      cross join lateral (${unitsHaving(tx, { scope, insistence })}) as chosen
+      cross join lateral (${unitsHaving(tx, { scope, constraints })}) as chosen
       group by chosen.id order by 2 desc, 1 limit ${COMPARED_UNITS}
     ), compared as materialized (
       select u.id, u.memory_id, (
@@ -76,12 +76,12 @@ const NEARNESS_COUNTS = 0.2;
 
 function unitsHaving(
   tx: Tx,
-  { scope, insistence }: { scope: SearchScope; insistence: Insistence },
+  { scope, constraints }: { scope: SearchScope; constraints: KeywordConstraints },
 ): postgres.PendingQuery<postgres.Row[]> {
   return tx`
     select u.id from memory_units u ${joinMemories(tx, scope.conditions)}
     where u.collection_id = any(${scope.collectionIds as string[]}::uuid[]) and u.terms @@ word.query::tsquery
-    ${meetingQuery(tx, insistence)} ${matchingMetadata(tx, scope.conditions)}
+    ${matchingConstraints(tx, constraints)} ${matchingMetadata(tx, scope.conditions)}
     limit ${UNITS_PER_WORD}`;
 }
 

@@ -44,16 +44,16 @@ export function parseKeywordQuery(text: string, { plain = false }: { plain?: boo
 }
 
 /** Required and excluded phrases of a query, each as a `tsquery`. */
-export interface Insistence {
+export interface KeywordConstraints {
   phrases: string[];
   excluded: string[];
 }
 
-/** Drops phrases with only stop words. */
-export async function insistenceOf(
+/** Converts the phrases of a query to constraints. Drops phrases with only stop words. */
+export async function keywordConstraints(
   sql: SqlOrTx,
   { phrases, excluded }: Pick<KeywordQuery, 'phrases' | 'excluded'>,
-): Promise<Insistence> {
+): Promise<KeywordConstraints> {
   if (phrases.length === 0 && excluded.length === 0) return { phrases: [], excluded: [] };
   const rows = await sql<{ query: string; isExcluded: boolean }[]>`
     select query::text, place > ${phrases.length} as is_excluded from (
@@ -65,7 +65,10 @@ export async function insistenceOf(
 }
 
 /** Condition on `memory_units u`: has all phrases and nothing excluded. Begins with `and`. */
-export function meetingQuery(sql: SqlOrTx, { phrases, excluded }: Insistence): postgres.PendingQuery<postgres.Row[]> {
+export function matchingConstraints(
+  sql: SqlOrTx,
+  { phrases, excluded }: KeywordConstraints,
+): postgres.PendingQuery<postgres.Row[]> {
   const all = phrases.reduce((sum, query) => sql`${sum} and u.terms @@ ${query}::text::tsquery`, sql``);
   return excluded.reduce((sum, query) => sql`${sum} and not u.terms @@ ${query}::text::tsquery`, all);
 }

@@ -2,7 +2,7 @@ import type { SqlOrTx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { type MemoryType, type MemoryViewer, visibleTo } from './memory-collections.ts';
 import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
-import { insistenceOf, type KeywordQuery, meetingQuery, type SearchScope } from './memory-query.ts';
+import { type KeywordQuery, keywordConstraints, matchingConstraints, type SearchScope } from './memory-query.ts';
 
 export interface SearchedCollection {
   id: string;
@@ -55,7 +55,7 @@ export async function unitsStillMeeting(
   if (unitIds.length === 0) return [];
   const rows = await sql<{ id: bigint }[]>`
     select u.id from memory_units u join memories m on m.id = u.memory_id
-    where u.id = any(${unitIds.map(String)}::bigint[]) ${meetingQuery(sql, await insistenceOf(sql, query))} ${matchingMetadata(sql, conditions)}`;
+    where u.id = any(${unitIds.map(String)}::bigint[]) ${matchingConstraints(sql, await keywordConstraints(sql, query))} ${matchingMetadata(sql, conditions)}`;
   return rows.map(({ id }) => id);
 }
 

@@ -152,7 +152,7 @@ export async function removeUnitsOfFacts(
 async function removeUnits(tx: Tx, { collectionId, revision, now }: UnitsRemoval, condition: ReturnType<Tx>) {
   await tx`
     with removed as (delete from memory_units where ${condition} returning id, terms),
-    told as (
+    logged as (
       insert into memory_unit_removals (collection_id, revision, unit_id, removed_at)
       select ${collectionId}, ${revision}, id, ${now} from removed
     ),
@@ -160,7 +160,7 @@ async function removeUnits(tx: Tx, { collectionId, revision, now }: UnitsRemoval
       update memory_collections set units = units - (select count(*) from removed) where id = ${collectionId}
     ),
     words as (select word, count(*) as units from removed, unnest(tsvector_to_array(terms)) as word group by word),
-    -- A word that only they had is not to outlive them.
+    -- Delete words that no remaining unit has.
     forgotten as (
       delete from memory_words known using words
       where known.collection_id = ${collectionId} and known.word = words.word and known.units <= words.units

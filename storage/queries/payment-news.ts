@@ -5,7 +5,7 @@ import { topUp, walletOf } from '../ledger.ts';
 import { recordAudit } from './audit.ts';
 import { isUuid } from './identifiers.ts';
 import { settleReversals, storeReversals } from './payment-reversals.ts';
-import type { PaymentNews, PaymentRow, PaymentStatus, PaymentTold } from './payments.ts';
+import type { PaymentNews, PaymentRow, PaymentStatus, ReportedPayment } from './payments.ts';
 
 /** `ignored`: outdated, or the payment has already succeeded. */
 export type PaymentOutcome = 'replayed' | 'ignored' | 'recorded' | 'credited' | 'debited';
@@ -37,28 +37,28 @@ export async function takePaymentNews(sql: SqlOrTx, news: PaymentNews): Promise<
   });
 }
 
-async function takePayment(tx: Tx, news: PaymentNews, told: PaymentTold): Promise<PaymentOutcome> {
-  const payment = await lockPayment(tx, news, told);
-  if (!isNews(payment, { status: told.status, eventTime: news.eventTime })) return 'ignored';
-  if (told.status === 'succeeded' && told.currency === WALLET_CURRENCY) {
-    await credit(tx, payment, { news, told });
+async function takePayment(tx: Tx, news: PaymentNews, reported: ReportedPayment): Promise<PaymentOutcome> {
+  const payment = await lockPayment(tx, news, reported);
+  if (!isNews(payment, { status: reported.status, eventTime: news.eventTime })) return 'ignored';
+  if (reported.status === 'succeeded' && reported.currency === WALLET_CURRENCY) {
+    await credit(tx, payment, { news, reported });
     return 'credited';
   }
-  await tx`update payments set ${tx(storedOf(told))}, provider_time = ${news.eventTime} where id = ${payment.id}`;
+  await tx`update payments set ${tx(storedOf(reported))}, provider_time = ${news.eventTime} where id = ${payment.id}`;
   return 'recorded';
 }
 
 async function credit(
   tx: Tx,
   payment: PaymentRow,
-  { news, told }: { news: PaymentNews; told: PaymentTold },
+  { news, reported }: { news: PaymentNews; reported: ReportedPayment },
 ): Promise<void> {
   await topUp(tx, {
     workspaceId: payment.workspaceId,
-    amountNano: told.amountNano,
-    paymentType: told.paymentType,
-    operationKey: `${news.provider}:${told.providerPaymentId}`,
-    description: told.description,
+    amountNano: reported.amountNano,
+    paymentType: reported.paymentType,
+    operationKey: `${news.provider}:${reported.providerPaymentId}`,
+    description: reported.description,
     paymentId: payment.id,
     at: news.receivedAt,
   });
@@ -67,18 +67,22 @@ async function credit(
     actor: null,
     action: 'wallet.topped_up',
     target: { type: 'transaction', id: payment.id },
-    details: { by: news.provider, amount_usd: Number(told.amountNano) / 1e9 },
+    details: { by: news.provider, amount_usd: Number(reported.amountNano) / 1e9 },
     now: news.receivedAt,
   });
   await tx`update payments set provider_time = ${news.eventTime} where id = ${payment.id}`;
 }
 
 /** Locks the payment's row. Creates it for the first event. */
-async function lockPayment(tx: Tx, { provider, receivedAt }: PaymentNews, told: PaymentTold): Promise<PaymentRow> {
-  const { providerPaymentId, workspaceId } = told;
+async function lockPayment(
+  tx: Tx,
+  { provider, receivedAt }: PaymentNews,
+  reported: ReportedPayment,
+): Promise<PaymentRow> {
+  const { providerPaymentId, workspaceId } = reported;
   const { balanceNano } = await walletOf(tx, workspaceId);
   const row = {
-    ...storedOf(told),
+    ...storedOf(reported),
     id: randomUUID(),
     status: 'pending',
     provider,
@@ -95,16 +99,16 @@ async function lockPayment(tx: Tx, { provider, receivedAt }: PaymentNews, told: 
 }
 
 /** A payment in another currency is always rejected. */
-function storedOf({ status, currency, ...told }: PaymentTold) {
+function storedOf({ status, currency, ...reported }: ReportedPayment) {
   const refused = currency !== WALLET_CURRENCY;
   return {
     status: refused ? 'failed' : status,
-    paymentType: told.paymentType,
-    amountNano: told.amountNano,
+    paymentType: reported.paymentType,
+    amountNano: reported.amountNano,
     currency,
     description: refused
-      ? `Refused: the wallet takes ${WALLET_CURRENCY} only. ${told.description}`.trim()
-      : told.description,
+      ? `Refused: the wallet takes ${WALLET_CURRENCY} only. ${reported.description}`.trim()
+      : reported.description,
   };
 }
 

@@ -38,7 +38,7 @@ export async function settleReversals(tx: Tx, news: PaymentNews): Promise<'debit
 }
 
 async function affectedPayments(tx: Tx, { provider, payment, names, reversals }: PaymentNews): Promise<PaymentRow[]> {
-  const told = [
+  const ids = [
     ...(payment === null ? [] : [payment.providerPaymentId]),
     ...names.map(({ providerPaymentId }) => providerPaymentId),
     ...reversals.map(({ paymentName }) => paymentName),
@@ -46,8 +46,8 @@ async function affectedPayments(tx: Tx, { provider, payment, names, reversals }:
   return await tx<PaymentRow[]>`
     select * from payments
     where provider = ${provider} and status = 'succeeded' and (
-      provider_payment_id in ${tx(told)} or provider_payment_id in (
-        select provider_payment_id from payment_names where provider = ${provider} and name in ${tx(told)}))
+      provider_payment_id in ${tx(ids)} or provider_payment_id in (
+        select provider_payment_id from payment_names where provider = ${provider} and name in ${tx(ids)}))
     order by id for update`;
 }
 
@@ -101,9 +101,9 @@ async function move(
   });
 }
 
-function reasonOf({ reversals: [told] }: PaymentNews, isTaken: boolean): string {
+function reasonOf({ reversals: [first] }: PaymentNews, isTaken: boolean): string {
   // The refund arrived before its payment.
-  if (told === undefined) return 'Refunded or disputed';
-  if (told.kind === 'dispute') return isTaken ? 'Disputed' : 'Dispute won';
+  if (first === undefined) return 'Refunded or disputed';
+  if (first.kind === 'dispute') return isTaken ? 'Disputed' : 'Dispute won';
   return isTaken ? 'Refunded' : 'Refund failed';
 }

@@ -66,13 +66,13 @@ export interface PaymentNews {
   /** Provider's time, in seconds. */
   eventTime: Date;
   receivedAt: Date;
-  payment: PaymentTold | null;
+  payment: ReportedPayment | null;
   names: readonly PaymentName[];
-  reversals: readonly ReversalTold[];
+  reversals: readonly ReportedReversal[];
 }
 
 /** A payment, as reported by the provider. */
-export interface PaymentTold {
+export interface ReportedPayment {
   /** Provider's id of the payment, the same in all its events. */
   providerPaymentId: string;
   workspaceId: string;
@@ -85,7 +85,7 @@ export interface PaymentTold {
 }
 
 /** A refund or dispute, as reported by the provider. */
-export interface ReversalTold {
+export interface ReportedReversal {
   /** Provider's id: of a refund, of a dispute, or of the charge for all its refunds together. */
   id: string;
   kind: 'refund' | 'refunded_in_all' | 'dispute';

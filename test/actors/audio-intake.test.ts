@@ -44,13 +44,13 @@ it("the intake reports the listener's lag, and rejects audio beyond its buffer",
   };
   for (let second = 0; second < 10; second += 1) {
     expect(speakFor(1000)).toBe('taken');
-    intake.heard(intake.receivedMs - 250);
+    intake.analysed(intake.receivedMs - 250);
     expect(intake.behindMs).toBe(0);
   }
   // The listener stops processing while the client sends in real time.
   for (let second = 0; second < 90; second += 1) expect(speakFor(1000)).toBe('taken');
   expect(intake.behindMs).toBeGreaterThan(85_000);
   expect([speakFor(1000), speakFor(1000)]).toContain('flooding');
-  intake.heard(intake.receivedMs);
+  intake.analysed(intake.receivedMs);
   expect(speakFor(1000)).toBe('taken');
 });

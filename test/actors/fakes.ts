@@ -4,7 +4,7 @@ import { type AnyActorLogic, createActor, type EventFromLogic, type EventObject,
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
 import { routingOf } from '../../actors/call-routing.ts';
-import { UnspokenError } from '../../actors/call-speech.ts';
+import { SpeechUnavailableError } from '../../actors/call-speech.ts';
 import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
 import type { Logger } from '../../actors/logger.ts';
 import type { RecordingDesk } from '../../actors/recording.actor.ts';
@@ -549,7 +549,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     guests: new Map(),
     sounds: new Map(),
     abort: new AbortController(),
-    speech: { prepare() {}, take: () => Promise.reject(new UnspokenError('there is nothing to say')) },
+    speech: { prepare() {}, take: () => Promise.reject(new SpeechUnavailableError('there is nothing to say')) },
     media: null,
     admittedAt: { at: row.createdAt, monotonicMs: 0 },
     clearedAt: null,

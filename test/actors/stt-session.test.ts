@@ -149,7 +149,7 @@ describe('live transcription session', () => {
     session.audio(new Uint8Array(3 * 32_000), LINEAR_16K);
     recognition.stream.recognise(0, 'hello');
     await until('transcription');
-    listening.session.options.onHeard?.(3_000);
+    listening.session.options.onAnalysed?.(3_000);
     recognition.stream.recognise(1, 'again');
     await until('transcription', 2);
     expect(finals()).toEqual([2_600, 100]);

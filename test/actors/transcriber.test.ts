@@ -8,7 +8,7 @@ import { createTranscriber, type TranscriberOptions } from '../../actors/stt/tra
 import type { TranscribeRequest } from '../../actors/stt/transcriber.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { RecognisedWord, RecognitionEvent } from '../../machines/utterances.ts';
-import type { FileHeard, ListenToFileOptions } from '../../media/listening-plane.ts';
+import type { FileAnalysis, ListenToFileOptions } from '../../media/listening-plane.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { setPrice } from '../../storage/price-book.ts';
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 /** 1.5 s. */
 const AUDIO = wavFile(Int16Array.from({ length: 24_000 }, (_, i) => Math.round(8_000 * Math.sin(i / 5))));
-const HEARD: FileHeard = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
+const HEARD: FileAnalysis = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
 
 describe('transcription of a file', () => {
   it('opens, recognises and charges the file, notifies webhooks and leaves nothing behind', async () => {
@@ -428,7 +428,7 @@ async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?
   const listenedFiles: ListenToFileOptions[] = [];
   let onHear: Hear = () => undefined;
   const listening = {
-    async listenToFile(file: ListenToFileOptions): Promise<FileHeard> {
+    async listenToFile(file: ListenToFileOptions): Promise<FileAnalysis> {
       listenedFiles.push(file);
       const { stream } = recognition;
       await onHear({ emit: (event) => stream.emit(event) });

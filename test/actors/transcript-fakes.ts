@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { RecognitionEvent } from '../../machines/utterances.ts';
-import type { ListeningPlane, ListeningSession, ListenOptions, StreamHeard } from '../../media/listening-plane.ts';
+import type { ListeningPlane, ListeningSession, ListenOptions, StreamAnalysis } from '../../media/listening-plane.ts';
 import type { OpenRecognitionOptions, RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
 
 /** Listening without audio: records its input and whether it was finished. */
@@ -17,7 +17,7 @@ export class FakeListening implements ListeningPlane {
       write() {},
       configure() {},
       endUtterance() {},
-      async finish(): Promise<StreamHeard> {
+      async finish(): Promise<StreamAnalysis> {
         session.finished += 1;
         return { durationMs: 0, speechMs: 0, snrDb: null };
       },

@@ -54,12 +54,12 @@ describe('call with announcement and whisper', () => {
         ...events.slice(9, -1).map(({ event }) => event),
         'call.completed',
       ]);
-      const atAgent = agent.heard().pcm;
+      const atAgent = agent.received().pcm;
       for (const said of [announced, whispered]) {
         expect(likenessOf(atAgent, said)).toBeGreaterThan(SAME_LIKENESS);
-        expect(likenessOf(customer.heard().pcm, said)).toBeLessThan(FOREIGN_LIKENESS);
+        expect(likenessOf(customer.received().pcm, said)).toBeLessThan(FOREIGN_LIKENESS);
       }
-      expect(agent.heard().continuity.lost).toBe(0);
+      expect(agent.received().continuity.lost).toBe(0);
       const recording = await platform.recordingOf(callId);
       for (const channel of [recording.left, recording.right]) {
         expect(likenessOf(channel, whispered)).toBeLessThan(FOREIGN_LIKENESS);
@@ -95,15 +95,15 @@ describe('playback into a live call', () => {
     expect(text.status).toBe(201);
     await platform.until(callId, 'playback.finished');
     for (const phone of [agent, customer]) {
-      expect(likenessOf(phone.heard().pcm, said)).toBeGreaterThan(SAME_LIKENESS);
+      expect(likenessOf(phone.received().pcm, said)).toBeGreaterThan(SAME_LIKENESS);
     }
     const loop = await platform.ask('POST', path, { leg: 'customer', url: await audioFile(), loop: true });
     expect(loop.status).toBe(201);
     // Longer than the file.
-    const { packets } = customer.heard();
-    await customer.untilHeard((heard) => heard.packets > packets + 75);
-    expect(toneLevelDbov(customer.heard().pcm.subarray(-6_000), FILE_HZ)).toBeGreaterThan(-20);
-    expect(toneLevelDbov(agent.heard().pcm.subarray(-2_000), FILE_HZ)).toBeLessThan(-50);
+    const { packets } = customer.received();
+    await customer.untilReceived((received) => received.packets > packets + 75);
+    expect(toneLevelDbov(customer.received().pcm.subarray(-6_000), FILE_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(agent.received().pcm.subarray(-2_000), FILE_HZ)).toBeLessThan(-50);
     const playbackId = String(loop.body.data.playback_id);
     expect((await platform.ask('DELETE', `${path}/${playbackId}`)).status).toBe(200);
     expect((await platform.ask('DELETE', `${path}/${playbackId}`)).status).toBe(404);

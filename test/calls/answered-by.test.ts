@@ -47,8 +47,8 @@ describe('call with machine detection', () => {
     const detected = await platform.until(callId, 'machine.detected');
     expect(detected).toMatchObject({ state: 'bridged', leg: 'customer', data: { result: 'human' } });
     expect(detected.data?.after_ms).toBeGreaterThan(1000);
-    expect(agent.heard().pcm.some((sample) => Math.abs(sample) > 2000)).toBe(true);
-    await customer.untilHeard(({ packets }) => packets > 50);
+    expect(agent.received().pcm.some((sample) => Math.abs(sample) > 2000)).toBe(true);
+    await customer.untilReceived(({ packets }) => packets > 50);
     agent.hangup();
     const events = await platform.ended(callId);
     expect(found(events)).toEqual(['human']);
@@ -107,7 +107,7 @@ describe('call with machine detection', () => {
   it('detects nothing unless requested', async () => {
     const { agent } = await platform.parties({ customer: { audio: await machine() } });
     const { call_id: callId } = await platform.place();
-    await agent.untilHeard(({ packets }) => packets > 200);
+    await agent.untilReceived(({ packets }) => packets > 200);
     agent.hangup();
     expect(found(await platform.ended(callId))).toEqual([]);
   });

@@ -103,7 +103,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     expect(call).toMatchObject({ agent_number: null, legs: [{ leg_id: 'agent', endpoint: { type: 'webrtc' } }, {}] });
     expect(call.quality?.agent).toMatchObject({ codec: 'PCMU' });
     expect(call.quality?.agent?.packets_received).toBeGreaterThan(50);
-    expect(customer.heard().continuity.foreign).toBe(0);
+    expect(customer.received().continuity.foreign).toBe(0);
   });
 
   it('survives a lost and resumed socket', async () => {
@@ -132,7 +132,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     await run("request('hangup')");
     const events = await platform.ended(callId);
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
-    expect(customer.heard().continuity.foreign).toBe(0);
+    expect(customer.received().continuity.foreign).toBe(0);
   });
 
   it("survives a change of the browser's ports", async () => {

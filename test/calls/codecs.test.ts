@@ -22,9 +22,9 @@ async function platformWith(codecs: readonly string[]): Promise<Platform> {
   return platform;
 }
 
-async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>): Promise<void> {
-  await agent.untilHeard((hearing) => hearing.packets > 100);
-  await customer.untilHeard((hearing) => hearing.packets > 60);
+async function untilBothReceived({ agent, customer }: Record<'agent' | 'customer', Softphone>): Promise<void> {
+  await agent.untilReceived((received) => received.packets > 100);
+  await customer.untilReceived((received) => received.packets > 60);
   // A change of the playout delay shifts the phase of the tone and cancels a part of it.
   await agent.untilTone(CUSTOMER_HZ, -24);
   await customer.untilTone(AGENT_HZ, -24);
@@ -42,16 +42,16 @@ describe('call over a trunk that prefers G.722', () => {
     const parties = await platform.parties({ agent: { codecs: ['G722'] }, customer: { codecs: ['PCMA'] } });
     const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
-    await untilBothHeard(parties);
+    await untilBothReceived(parties);
     parties.agent.sendDtmf('7');
-    await parties.customer.untilHeard(({ digits }) => digits === '7');
+    await parties.customer.untilReceived(({ digits }) => digits === '7');
     const { quality } = await hangUp(platform, placed.call_id);
     expect(quality).toMatchObject({
       agent: { codec: 'G722', packets_lost: 0 },
       customer: { codec: 'PCMA', packets_lost: 0 },
     });
-    expect(parties.agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [9] });
-    expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+    expect(parties.agent.received().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [9] });
+    expect(parties.customer.received().continuity).toMatchObject({ foreign: 0, lost: 0 });
     const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
     expect(sampleRateHz).toBe(16_000);
     expect(toneLevelDbov(left.subarray(-8000, -3200), AGENT_HZ, 16_000)).toBeGreaterThan(-20);
@@ -67,7 +67,7 @@ describe('call over a trunk that prefers G.722', () => {
     });
     const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
-    await parties.customer.untilHeard((hearing) => hearing.packets > 60);
+    await parties.customer.untilReceived((received) => received.packets > 60);
     await parties.customer.untilTone(AGENT_HZ);
     expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
       agent: { codec: 'G722' },
@@ -88,14 +88,14 @@ describe('call over a trunk that prefers Opus', () => {
     });
     const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
-    await agent.untilHeard((hearing) => hearing.packets > 100);
-    await customer.untilHeard((hearing) => hearing.packets > 60);
+    await agent.untilReceived((received) => received.packets > 100);
+    await customer.untilReceived((received) => received.packets > 60);
     await agent.untilTone(CUSTOMER_HZ, -24);
     agent.sendDtmf('7');
-    await customer.untilHeard(({ digits }) => digits === '7');
+    await customer.untilReceived(({ digits }) => digits === '7');
     const { quality } = await hangUp(platform, placed.call_id);
     expect(quality).toMatchObject({ agent: { codec: 'OPUS', packets_lost: 0 }, customer: { codec: 'PCMU' } });
-    expect(agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [111] });
+    expect(agent.received().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [111] });
     const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
     expect(sampleRateHz).toBe(16_000);
     expect(toneLevelDbov(left.subarray(-12_000, -6400), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-20);
@@ -122,7 +122,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
         agent: { codec: 'PCMU' },
         customer: { codec, packets_lost: 0 },
       });
-      const heard = (await peer.heard()).subarray(-heardAtHz / 2);
+      const heard = (await peer.received()).subarray(-heardAtHz / 2);
       expect(toneLevelDbov(heard, AGENT_HZ, heardAtHz)).toBeGreaterThan(-25);
     });
   }

@@ -31,8 +31,8 @@ describe('control of a live call', () => {
     const { agent, customer, callId, control } = await talk();
     const sent = await control('dtmf', { leg: 'customer', digits: '12w#', duration_ms: 100 });
     expect(sent.status).toBe(200);
-    await customer.untilHeard(({ digits }) => digits === '12#');
-    expect(agent.heard().digits).toBe('');
+    await customer.untilReceived(({ digits }) => digits === '12#');
+    expect(agent.received().digits).toBe('');
     customer.sendDtmf('5*');
     await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '*');
     agent.hangup();
@@ -42,7 +42,7 @@ describe('control of a live call', () => {
       { event: 'dtmf.received', leg: 'customer', data: { digit: '5' } },
       { event: 'dtmf.received', leg: 'customer', data: { digit: '*' } },
     ]);
-    expect(customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+    expect(customer.received().continuity).toMatchObject({ foreign: 0, lost: 0 });
   });
 
   it('receives tones and INFO from phones without telephone events, each once', async () => {
@@ -56,7 +56,7 @@ describe('control of a live call', () => {
     });
     const { call_id: callId } = await platform.place();
     await platform.until(callId, 'call.bridged');
-    await customer.untilHeard(({ packets }) => packets > 10);
+    await customer.untilReceived(({ packets }) => packets > 10);
     startPressing();
     await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '#');
     const relay = [['Content-Type', 'application/dtmf-relay']] as const;
@@ -76,7 +76,7 @@ describe('control of a live call', () => {
 
   it('mutes the agent towards the customer only, and unmutes again', async () => {
     const { agent, customer, callId, control } = await talk();
-    await customer.untilHeard(({ packets }) => packets > 30);
+    await customer.untilReceived(({ packets }) => packets > 30);
     expect((await control('mute', { leg: 'agent' })).status).toBe(200);
     expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
     // Silence packets continue, because phones end a call without packets.
@@ -93,13 +93,13 @@ describe('control of a live call', () => {
 
   it('holds the customer with music and a re-INVITE, and resumes', async () => {
     const { agent, customer, callId, control } = await talk();
-    await agent.untilHeard(({ packets }) => packets > 30);
+    await agent.untilReceived(({ packets }) => packets > 30);
     expect((await control('hold', { leg: 'customer' })).status).toBe(200);
     const held = await customer.log.until('reinvite');
     expect(held).toMatchObject({ media: { direction: 'sendonly' } });
     expect(await nextLevel(agent, CUSTOMER_HZ)).toBeLessThan(-60);
     expect(await nextLevel(customer, AGENT_HZ)).toBeLessThan(-40);
-    const music = levelDbov(customer.heard().pcm.subarray(-SAMPLES_PER_S / 4));
+    const music = levelDbov(customer.received().pcm.subarray(-SAMPLES_PER_S / 4));
     expect(music).toBeGreaterThan(-45);
     expect(music).toBeLessThan(-15);
     expect((await control('resume', { leg: 'customer' })).status).toBe(200);
@@ -111,7 +111,7 @@ describe('control of a live call', () => {
     expect(events.map(({ event, leg }) => `${event} ${leg}`)).toEqual(
       expect.arrayContaining(['call.held customer', 'call.resumed customer']),
     );
-    expect(customer.heard().continuity.foreign).toBe(0);
+    expect(customer.received().continuity.foreign).toBe(0);
   });
 
   it('pauses the recording, which keeps its length', async () => {

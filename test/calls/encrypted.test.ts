@@ -35,9 +35,9 @@ async function hangUp(platform: Platform, callId: string) {
   return await platform.call(callId);
 }
 
-async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>, packets = 60) {
-  await agent.untilHeard((hearing) => hearing.packets > packets);
-  await customer.untilHeard((hearing) => hearing.packets > packets);
+async function untilBothReceived({ agent, customer }: Record<'agent' | 'customer', Softphone>, packets = 60) {
+  await agent.untilReceived((received) => received.packets > packets);
+  await customer.untilReceived((received) => received.packets > packets);
   await agent.untilTone(CUSTOMER_HZ);
   await customer.untilTone(AGENT_HZ);
 }
@@ -57,7 +57,7 @@ describe('call over a trunk that requires encryption', () => {
     });
     const { call_id: callId } = await platform.place();
     await platform.until(callId, 'call.bridged');
-    await untilBothHeard(parties);
+    await untilBothReceived(parties);
     for (const path of ['hold', 'resume']) {
       const { status } = await platform.ask('POST', `/dialer/click2call/${callId}/${path}`, { leg: 'customer' });
       expect(status).toBe(200);
@@ -66,9 +66,9 @@ describe('call over a trunk that requires encryption', () => {
         ({ media }) => media.direction === (path === 'hold' ? 'sendonly' : 'sendrecv'),
       );
     }
-    const { packets } = parties.customer.heard();
-    await untilBothHeard(parties, packets + 60);
-    expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+    const { packets } = parties.customer.received();
+    await untilBothReceived(parties, packets + 60);
+    expect(parties.customer.received().continuity).toMatchObject({ foreign: 0, lost: 0 });
     await hangUp(platform, callId);
   });
 
@@ -82,12 +82,12 @@ describe('call over a trunk that requires encryption', () => {
     });
     const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
-    await untilBothHeard(parties, 120);
+    await untilBothReceived(parties, 120);
     parties.customer.sendDtmf('7');
-    await parties.agent.untilHeard(({ digits }) => digits === '7');
+    await parties.agent.untilReceived(({ digits }) => digits === '7');
     const dtmf = { leg: 'customer', digits: '5' };
     expect((await platform.ask('POST', `/dialer/click2call/${placed.call_id}/dtmf`, dtmf)).status).toBe(200);
-    await parties.customer.untilHeard(({ digits }) => digits === '5');
+    await parties.customer.untilReceived(({ digits }) => digits === '5');
     const call = await hangUp(platform, placed.call_id);
     expect(call).toMatchObject({
       state: 'completed',
@@ -126,7 +126,7 @@ describe('call over a trunk that requires encryption', () => {
       error: 'customer_not_encrypted',
       error_detail: 'the answer has no media encryption, which the trunk requires',
     });
-    expect(customer.heard().packets).toBe(0);
+    expect(customer.received().packets).toBe(0);
   });
 
   it('fails when the agent does not support SRTP', async () => {
@@ -150,13 +150,13 @@ describe('call over a trunk that requires encryption', () => {
     });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
-    await customer.untilHeard(({ packets }) => packets > 60);
-    const { packets } = agent.heard();
+    await customer.untilReceived(({ packets }) => packets > 60);
+    const { packets } = agent.received();
     const { quality } = await hangUp(platform, placed.call_id);
     expect(quality).toMatchObject({ customer: { packets_received: 0, encryption: SUITE } });
-    expect(agent.heard().packets).toBe(packets);
+    expect(agent.received().packets).toBe(packets);
     // The ringback tone before the answer contains a little of that frequency.
-    expect(agent.heard().toneLevels([CUSTOMER_HZ])[0]).toBeLessThan(-40);
+    expect(agent.received().toneLevels([CUSTOMER_HZ])[0]).toBeLessThan(-40);
   });
 
   it('continues when a party re-keys, holds and resumes', async () => {
@@ -168,12 +168,12 @@ describe('call over a trunk that requires encryption', () => {
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
     await parties.customer.until('confirmed');
-    await untilBothHeard(parties);
+    await untilBothReceived(parties);
     expect(await parties.customer.call.offerAgain('sendrecv', { newKeys: true })).toBe(200);
-    await untilBothHeard(parties, parties.agent.heard().packets + 60);
+    await untilBothReceived(parties, parties.agent.received().packets + 60);
     expect(await parties.agent.hold()).toBe(200);
     expect(await parties.agent.unhold()).toBe(200);
-    await untilBothHeard(parties, parties.agent.heard().packets + 60);
+    await untilBothReceived(parties, parties.agent.received().packets + 60);
     expect(parties.agent.call.voice.droppedPackets + parties.customer.call.voice.droppedPackets).toBe(0);
     expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
       agent: { packets_lost: 0 },
@@ -191,7 +191,7 @@ describe('call over a trunk with optional encryption', () => {
     });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
-    await untilBothHeard(parties);
+    await untilBothReceived(parties);
     expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
       agent: { encryption: SUITE },
       customer: { encryption: null },
@@ -225,8 +225,8 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
       await platform.untilRelayed(placed.call_id, 100);
       const { quality } = await hangUp(platform, placed.call_id);
       expect(quality).toMatchObject({ agent: { encryption: suite }, customer: { encryption: suite } });
-      expect(toneLevelDbov((await agent!.heard()).subarray(-4000), CUSTOMER_HZ)).toBeGreaterThan(-25);
-      expect(toneLevelDbov((await customer!.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+      expect(toneLevelDbov((await agent!.received()).subarray(-4000), CUSTOMER_HZ)).toBeGreaterThan(-25);
+      expect(toneLevelDbov((await customer!.received()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
     });
   }
 
@@ -245,12 +245,12 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
       await peer.command(command);
       await platform.carrier.log.until('request', () => acknowledged() > before);
     }
-    const { packets } = agent.heard();
-    await agent.untilHeard((hearing) => hearing.packets > packets + 60);
+    const { packets } = agent.received();
+    await agent.untilReceived((received) => received.packets > packets + 60);
     await agent.untilTone(CUSTOMER_HZ);
     expect(agent.call.voice.droppedPackets).toBe(0);
     await hangUp(platform, placed.call_id);
-    expect(toneLevelDbov((await peer.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+    expect(toneLevelDbov((await peer.received()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
   });
 
   it('uses optional encryption where possible, and plain audio otherwise', async () => {

@@ -103,7 +103,7 @@ describe.skipIf(!peerAvailable('baresip'))('call to a number with a forward rule
       billing_status: 'billed',
     });
     expect(ended.reference_id).toMatch(/^in-/);
-    expect(toneLevelDbov((await caller.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+    expect(toneLevelDbov((await caller.received()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
     const { left, right } = await platform.recordingOf(id);
     const middle = (samples: Int16Array) => samples.subarray(samples.length >> 2, samples.length >> 1);
     expect(toneLevelDbov(middle(left), AGENT_HZ)).toBeGreaterThan(-25);
@@ -170,7 +170,7 @@ describe.skipIf(!peerAvailable('baresip'))('call to a number with a forward rule
     expect((await platform.ask('POST', `${path}/transfer`, { endpoint })).status).toBe(202);
     await platform.until(id, 'transfer.completed');
     await agent.until('bye');
-    await target.untilHeard(({ packets }) => packets > 30);
+    await target.untilReceived(({ packets }) => packets > 30);
     target.hangup();
     await platform.ended(id);
   });

@@ -16,8 +16,8 @@ it.skipIf(!hasIpv6 || differs('addresses'))(
     const { agent, customer } = await platform.parties({ agent: { host: HOST }, customer: { host: HOST } });
     const { call_id: callId } = await platform.place({ record: true });
     await platform.until(callId, 'call.bridged');
-    await agent.untilHeard(({ packets }) => packets > 60);
-    await customer.untilHeard(({ packets }) => packets > 60);
+    await agent.untilReceived(({ packets }) => packets > 60);
+    await customer.untilReceived(({ packets }) => packets > 60);
     await agent.untilTone(CUSTOMER_HZ);
     await customer.untilTone(AGENT_HZ);
     expect(agent.call.remote).toMatchObject({ host: HOST });

@@ -38,9 +38,9 @@ async function audibleTo(phone: Softphone) {
     ['customer', CUSTOMER_HZ],
     ['third', THIRD_HZ],
   ] as const;
-  const { packets } = phone.heard();
-  await phone.untilHeard((heard) => heard.packets >= packets + 30);
-  const pcm = phone.heard().pcm.subarray(-2000);
+  const { packets } = phone.received();
+  await phone.untilReceived((received) => received.packets >= packets + 30);
+  const pcm = phone.received().pcm.subarray(-2000);
   for (const [name, frequencyHz] of tones) {
     const level = toneLevelDbov(pcm, frequencyHz);
     if (level > HEARD_DBOV) levels.push(name);

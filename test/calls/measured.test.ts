@@ -28,8 +28,8 @@ describe('call between two softphones', () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
-    await agent.untilHeard(({ packets }) => packets > 60);
-    await customer.untilHeard(({ packets }) => packets > 60);
+    await agent.untilReceived(({ packets }) => packets > 60);
+    await customer.untilReceived(({ packets }) => packets > 60);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     await platform.ended(placed.call_id);
     const { quality } = await platform.call(placed.call_id);

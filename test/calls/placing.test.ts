@@ -28,15 +28,15 @@ describe('call answered on both sides', () => {
     expect(placed).toMatchObject({ state: 'initiated', call_done: false, did: DID, callback_secret_last4: 'ests' });
     await platform.until(placed.call_id, 'recording.started');
     await Promise.all([
-      agent.untilHeard(({ packets }) => packets > 100),
-      customer.untilHeard(({ packets }) => packets > 100),
+      agent.untilReceived(({ packets }) => packets > 100),
+      customer.untilReceived(({ packets }) => packets > 100),
     ]);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     const callback = await platform.receiver.callbackOf(placed.call_id);
 
-    const [agentHeardCustomer = 0, agentHeardItself = 0] = agent.heard().toneLevels([CUSTOMER_HZ, AGENT_HZ], 1_000);
+    const [agentHeardCustomer = 0, agentHeardItself = 0] = agent.received().toneLevels([CUSTOMER_HZ, AGENT_HZ], 1_000);
     const [customerHeardAgent = 0, customerHeardItself = 0] = customer
-      .heard()
+      .received()
       .toneLevels([AGENT_HZ, CUSTOMER_HZ], 1_000);
     expect(agentHeardCustomer).toBeGreaterThan(-20);
     expect(customerHeardAgent).toBeGreaterThan(-20);
@@ -140,8 +140,8 @@ describe('call answered on both sides', () => {
     const { agent, customer } = await platform.parties({ customer: { answer: 'manual' } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'customer.ringing');
-    await agent.untilHeard(({ packets }) => packets > 60);
-    const [low = -96, high = -96] = agent.heard().toneLevels([400, 450]);
+    await agent.untilReceived(({ packets }) => packets > 60);
+    const [low = -96, high = -96] = agent.received().toneLevels([400, 450]);
     expect(low).toBeGreaterThan(-30);
     expect(high).toBeGreaterThan(-30);
     customer.answer();
@@ -153,7 +153,7 @@ describe('call answered on both sides', () => {
     const { agent } = await platform.parties({ customer: { answer: 'manual', earlyMedia: true } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'customer.early_media');
-    await agent.untilHeard(({ packets }) => packets > 60);
+    await agent.untilReceived(({ packets }) => packets > 60);
     await agent.untilTone(CUSTOMER_HZ, -20);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
   });
@@ -162,8 +162,8 @@ describe('call answered on both sides', () => {
     const { agent, customer } = await platform.parties({ agent: { codecs: ['PCMA'] }, customer: { codecs: ['PCMU'] } });
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
-    await agent.untilHeard(({ packets }) => packets > 120);
-    await customer.untilHeard(({ packets }) => packets > 120);
+    await agent.untilReceived(({ packets }) => packets > 120);
+    await customer.untilReceived(({ packets }) => packets > 120);
     await agent.untilTone(CUSTOMER_HZ);
     await customer.untilTone(AGENT_HZ);
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
@@ -177,9 +177,9 @@ describe('call answered on both sides', () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place();
     await platform.until(placed.call_id, 'call.bridged');
-    await customer.untilHeard(({ packets }) => packets > 10);
+    await customer.untilReceived(({ packets }) => packets > 10);
     customer.sendDtmf('42#');
-    await agent.untilHeard(({ digits }) => digits === '42#');
+    await agent.untilReceived(({ digits }) => digits === '42#');
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
   });
 });

@@ -62,7 +62,7 @@ describe.skipIf(!peerAvailable('baresip') || !peerAvailable('sipp'))('baresip an
     const { call, recording } = await talk(platform);
     expect(call).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING', billing_status: 'billed' });
     await customer.succeeded();
-    expectTone(await agent.heard(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
+    expectTone(await agent.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
     expectTone(recording.left, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
     expectTone(recording.right, { heard: SIPP_HZ, notHeard: BARESIP_HZ });
   });
@@ -74,7 +74,7 @@ describe.skipIf(!peerAvailable('baresip') || !peerAvailable('sipp'))('baresip an
     const { call, recording } = await talk(platform);
     expect(call).toMatchObject({ state: 'completed' });
     await agent.succeeded();
-    expectTone(await customer.heard(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
+    expectTone(await customer.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
     expectTone(recording.left, { heard: SIPP_HZ, notHeard: BARESIP_HZ });
     expectTone(recording.right, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
   });
@@ -91,8 +91,8 @@ describe.skipIf(!peerAvailable('baresip'))('two baresips', () => {
     const customer = await baresip(platform, CUSTOMER, { codecs: ['PCMU'], toneFrequencyHz: SIPP_HZ });
     const { call } = await talk(platform);
     expect(call.quality).toMatchObject({ agent: { codec: 'PCMA' }, customer: { codec: 'PCMU' } });
-    expectTone(await agent.heard(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
-    expectTone(await customer.heard(), { heard: BARESIP_HZ, notHeard: SIPP_HZ });
+    expectTone(await agent.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
+    expectTone(await customer.received(), { heard: BARESIP_HZ, notHeard: SIPP_HZ });
   });
 });
 
@@ -176,7 +176,7 @@ describe.skipIf(!peerAvailable('linphonec'))('linphone', () => {
     customer.hangup();
     await platform.ended(callId);
     await customer.untilTone(LINPHONE_HZ, -25);
-    expect(toneLevelDbov((await agent.heard()).subarray(4000, 12_000), SIPP_HZ)).toBeGreaterThan(-25);
+    expect(toneLevelDbov((await agent.received()).subarray(4000, 12_000), SIPP_HZ)).toBeGreaterThan(-25);
   });
 
   it('transfers its call with REFER, and receives the outcome', async () => {
@@ -190,7 +190,7 @@ describe.skipIf(!peerAvailable('linphonec'))('linphone', () => {
     agent.type(`transfer sip:${target}@127.0.0.1:${platform.sipAddress.port}`);
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { replaces: 'agent', requested_by: 'refer' } });
-    await eventually(() => expect(customer.heard().toneLevels([SIPP_HZ], 500)[0]).toBeGreaterThan(-25));
+    await eventually(() => expect(customer.received().toneLevels([SIPP_HZ], 500)[0]).toBeGreaterThan(-25));
     third.hangup();
     await platform.ended(callId);
   });
@@ -204,10 +204,10 @@ describe.skipIf(!peerAvailable('linphonec'))('linphone', () => {
     const { host, port } = platform.sipAddress;
     caller.type(`call sip:${DID}@${host}:${port}`);
     await agent.until('invite');
-    await eventually(() => expect(agent.heard().packets, caller.output()).toBeGreaterThan(60));
+    await eventually(() => expect(agent.received().packets, caller.output()).toBeGreaterThan(60));
     await agent.untilTone(LINPHONE_HZ, -25);
     caller.type('terminate');
     await agent.until('bye');
-    expect(toneLevelDbov((await caller.heard()).subarray(-4000), SIPP_HZ)).toBeGreaterThan(-25);
+    expect(toneLevelDbov((await caller.received()).subarray(-4000), SIPP_HZ)).toBeGreaterThan(-25);
   });
 });

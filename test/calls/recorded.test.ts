@@ -43,8 +43,8 @@ describe('encrypted recording with a beep', () => {
     const placed = await platform.place({ record: true, recording_beep: true, reference_id: 'sealed' });
     await platform.until(placed.call_id, 'recording.started');
     const heard = await Promise.all([
-      agent.untilHeard(({ packets }) => packets > 120),
-      customer.untilHeard(({ packets }) => packets > 120),
+      agent.untilReceived(({ packets }) => packets > 120),
+      customer.untilReceived(({ packets }) => packets > 120),
     ]);
     for (const each of heard) {
       const frames = Array.from({ length: Math.floor(each.pcm.length / 800) }, (_, i) =>
@@ -118,9 +118,9 @@ describe.skipIf(!canMount)('recording that fills the disk (needs root, to mount 
     const { call_id: callId } = await platform.place({ record: true });
     const failure = await platform.until(callId, 'recording.failed');
     expect(failure).toMatchObject({ state: 'bridged', detail: 'ENOSPC' });
-    const before = [agent.heard().packets, customer.heard().packets] as const;
-    await agent.untilHeard(({ packets }) => packets > before[0] + 50);
-    await customer.untilHeard(({ packets }) => packets > before[1] + 50);
+    const before = [agent.received().packets, customer.received().packets] as const;
+    await agent.untilReceived(({ packets }) => packets > before[0] + 50);
+    await customer.untilReceived(({ packets }) => packets > before[1] + 50);
     expect((await platform.call(callId)).state).toBe('bridged');
     await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
     const events = (await platform.ended(callId)).map(({ event }) => event);

@@ -34,7 +34,7 @@ function refer(call: SoftphoneCall, referTo = `<sip:${TARGET}@carrier.example>`)
 
 async function untilTargetTone(phone: Softphone): Promise<void> {
   await eventually(() => {
-    expect(toneLevelDbov(phone.heard().pcm.subarray(-2000), TARGET_HZ)).toBeGreaterThan(HEARD_DBOV);
+    expect(toneLevelDbov(phone.received().pcm.subarray(-2000), TARGET_HZ)).toBeGreaterThan(HEARD_DBOV);
   });
 }
 
@@ -102,8 +102,8 @@ describe('REFER of the agent', () => {
     expect(await refer(agent.call)).toBe(202);
     expect(await notified(agent, '486 Busy Here')).toMatchObject({ state: 'terminated;reason=noresource' });
     await platform.until(callId, 'transfer.failed');
-    const { packets } = agent.heard();
-    await agent.untilHeard((heard) => heard.packets > packets + 10);
+    const { packets } = agent.received();
+    await agent.untilReceived((received) => received.packets > packets + 10);
     await third.stop();
     await platform.phone('+919844444444');
     expect(await refer(agent.call, '<sip:+919844444444@carrier.example>')).toBe(202);

@@ -33,15 +33,15 @@ async function talk(target: Parameters<Platform['phone']>[1] = {}) {
 /** Waits until a phone hears one tone and not the other. */
 async function untilTone(phone: Softphone, wanted: number, unwanted: number): Promise<void> {
   await eventually(() => {
-    const pcm = phone.heard().pcm.subarray(-2000);
+    const pcm = phone.received().pcm.subarray(-2000);
     expect(toneLevelDbov(pcm, wanted)).toBeGreaterThan(HEARD_DBOV);
     expect(toneLevelDbov(pcm, unwanted)).toBeLessThan(UNHEARD_DBOV);
   });
 }
 
 async function moreHeard(phone: Softphone): Promise<void> {
-  const { packets } = phone.heard();
-  await phone.untilHeard((heard) => heard.packets >= packets + 50);
+  const { packets } = phone.received();
+  await phone.untilReceived((received) => received.packets >= packets + 50);
 }
 
 function levels(pcm: Int16Array, frequencyHz: number): number[] {

@@ -91,8 +91,8 @@ describe.skipIf(!peerAvailable('baresip'))('verification of a number', () => {
     const verification = await verify(tenant, e164);
     expect(verification).toMatchObject({ status: 'calling', failure: null });
     expect((await network.until('invite')).from).toBe(DID);
-    await network.untilHeard(({ digits }) => digits.length >= 8);
-    const caller = await bring(e164, network.heard().digits.slice(0, 8));
+    await network.untilReceived(({ digits }) => digits.length >= 8);
+    const caller = await bring(e164, network.received().digits.slice(0, 8));
     expect(await ended(tenant, verification)).toMatchObject({ status: 'verified', failure: null });
     await eventually(() => expect(caller.output()).toMatch(/terminated/));
     network.hangup();
@@ -104,8 +104,8 @@ describe.skipIf(!peerAvailable('baresip'))('verification of a number', () => {
     const network = await platform.phone(e164);
     const tenant = await claimant(e164);
     const verification = await verify(tenant, e164);
-    await network.untilHeard(({ digits }) => digits.length >= 8);
-    const digits = network.heard().digits.slice(0, 8);
+    await network.untilReceived(({ digits }) => digits.length >= 8);
+    const digits = network.received().digits.slice(0, 8);
     await bring(e164, [...digits].map((digit) => (Number(digit) + 1) % 10).join(''));
     network.hangup();
     expect(await ended(tenant, verification)).toMatchObject({ status: 'failed', failure: 'code_not_heard' });

@@ -41,7 +41,7 @@ describe('tandem call', () => {
       options,
     );
     await command.untilPrinted('call.bridged');
-    await customer.untilHeard(({ packets }) => packets > 60);
+    await customer.untilReceived(({ packets }) => packets > 60);
     const { calls } = await listed('--state', 'bridged');
     expect(calls).toHaveLength(1);
     expect((await run('call', 'hangup', 'cli-follow')).exitCode).toBe(0);
@@ -69,7 +69,7 @@ describe('tandem call', () => {
     expect((await run('call', 'dtmf', callId, 'customer', '12#', '--duration', '100')).stdout).toBe(
       'The digits were sent to the customer.\n',
     );
-    await customer.untilHeard(({ digits }) => digits === '12#');
+    await customer.untilReceived(({ digits }) => digits === '12#');
     const { stdout: playing } = await run('call', 'play', callId, 'both', '--text', 'Hold on.', '--loop');
     const playback = /^Playing: (play_\S+)\n$/.exec(playing)![1]!;
     expect((await run('call', 'play', callId, '--stop', playback)).stdout).toBe('The sound is stopped.\n');

@@ -13,7 +13,7 @@ import {
   isPwned,
   picture,
 } from './console-fixture.ts';
-import { CUSTOMER_HZ, hears } from './phone-fixture.ts';
+import { CUSTOMER_HZ, untilTone } from './phone-fixture.ts';
 import { actAs, refuse, startTalkingTown, TALKING_ENV, type TalkingTown } from './talking-town.ts';
 
 describe.skipIf(!canBrowse)('the live page of the console', () => {
@@ -130,7 +130,7 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await picture(page, 'live-listen');
     await page.getByRole('dialog').getByRole('button', { name: 'Listen' }).click();
     await page.getByText('You hear both. They do not hear you.').waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await rowOf().getByText('A supervisor listens').waitFor();
     await rowOf().getByRole('button', { name: 'Barge in' }).click();
     await rowOf().getByText('A supervisor talks along').waitFor();

@@ -54,12 +54,12 @@ export async function goAvailable(page: Page, { url }: { url: string }): Promise
 }
 
 /** Waits until the page plays a tone. */
-export async function hears(page: Page, frequencyHz: number): Promise<void> {
+export async function untilTone(page: Page, frequencyHz: number): Promise<void> {
   await page.evaluate(`${EAR}(${frequencyHz}, (levelDb) => levelDb > -45)`);
 }
 
 /** Waits until the page no longer plays a tone. */
-export async function hearsNo(page: Page, frequencyHz: number): Promise<void> {
+export async function untilNoTone(page: Page, frequencyHz: number): Promise<void> {
   await page.evaluate(`${EAR}(${frequencyHz}, (levelDb) => levelDb < -70)`);
 }
 

@@ -9,11 +9,11 @@ import {
   COLLEAGUE_HZ,
   CUSTOMER_HZ,
   goAvailable,
-  hears,
-  hearsNo,
   MICROPHONE_HZ,
   type PhoneTown,
   startPhoneTown,
+  untilNoTone,
+  untilTone,
 } from './phone-fixture.ts';
 
 /** Lets a test lose a connection. */
@@ -67,7 +67,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await picture(page, 'phone-ringing');
     await button('Answer').click();
     await page.getByText('Talking', { exact: true }).waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
     await page.getByRole('timer').waitFor();
     await page.getByText(/(Good|Fair|Poor) network/).waitFor();
@@ -94,7 +94,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await button('Mute').click();
     await button('Unmute').waitFor();
     expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await page.keyboard.press('Alt+m');
     await button('Mute').waitFor();
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
@@ -103,17 +103,17 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
 
   it('holds the customer, who hears music instead, and resumes', async () => {
     const callId = await talk();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await button('Hold').click();
     await page.getByText('On hold', { exact: false }).waitFor();
-    await hearsNo(page, CUSTOMER_HZ);
+    await untilNoTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
     expect((await callOf(town, callId)).legs).toContainEqual(
       expect.objectContaining({ leg_id: 'customer', state: 'held' }),
     );
     await picture(page, 'phone-hold');
     await page.keyboard.press('Alt+o');
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
     await customerHangsUp();
   });
@@ -123,7 +123,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await button('Keypad').click();
     await button('Key 4').click();
     await page.keyboard.type('2#');
-    await town.customer.untilHeard(({ digits }) => digits === '42#');
+    await town.customer.untilReceived(({ digits }) => digits === '42#');
     expect(await page.getByRole('status', { name: 'Keys sent' }).textContent()).toBe('42#');
     await expectAccessible(page);
     await picture(page, 'phone-keypad');
@@ -154,13 +154,13 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
       await dialog.getByRole('radio', { name: 'Attended' }).check();
       await dialog.getByRole('button', { name: 'Transfer' }).click();
       await page.getByText('Transfer: you talk with the target alone').waitFor();
-      await hears(page, COLLEAGUE_HZ);
-      await hearsNo(page, CUSTOMER_HZ);
+      await untilTone(page, COLLEAGUE_HZ);
+      await untilNoTone(page, CUSTOMER_HZ);
     };
     await consult();
     await picture(page, 'phone-consulting');
     await button('Cancel transfer').click();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await consult();
     await button('Complete transfer').click();
     await page.getByText('Call ended: Transferred').waitFor();
@@ -173,7 +173,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await page.getByRole('textbox', { name: 'Phone number' }).fill('98222 22222');
     await button('Call').click();
     await page.getByText('Talking', { exact: true }).waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
     await customerHangsUp();
   });
@@ -189,7 +189,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await page.getByRole('link', { name: 'Health' }).click();
     const dock = page.getByRole('region', { name: 'Call', exact: true });
     await dock.getByText(town.customer.user).waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await expectAccessible(page);
     await expectFits(page, [360]);
     await picture(page, 'phone-dock');
@@ -203,11 +203,11 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
 
   it('keeps the call and the muted microphone when the page is loaded again', async () => {
     const callId = await talk();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await button('Mute').click();
     await page.reload();
     await page.getByText('Talking', { exact: true }).waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeLessThan(-60);
     await button('Unmute').click();
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
@@ -223,18 +223,18 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await button('Answer').click();
     await other.getByText('Call ended: Answered on another phone of yours').waitFor();
     await page.getByText('Talking', { exact: true }).waitFor();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     await customerHangsUp();
     await other.close();
   });
 
   it('keeps the call while its socket is lost, and hangs up over the next one', async () => {
     const callId = await talk();
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     const next = page.waitForEvent('websocket');
     await page.evaluate('globalThis.sockets.at(-1).close()');
     expect((await next).url()).toContain('/ws/phone?resume=');
-    await hears(page, CUSTOMER_HZ);
+    await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
     await button('Hang up').click();
     await ended();

@@ -3,7 +3,7 @@ import type {
   LiveSpeech,
   LiveSpeechRequest,
   SpeakTextRequest,
-  SpokenText,
+  SynthesisStream,
   TtsDesk,
 } from '../../actors/tts/tts-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -28,7 +28,7 @@ export class FakeTtsDesk implements TtsDesk {
     ];
   }
 
-  async speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText> {
+  async speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SynthesisStream> {
     this.asked.push(request);
     this.signal = signal;
     if (this.refusal !== null) throw this.refusal;

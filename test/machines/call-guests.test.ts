@@ -169,7 +169,7 @@ describe('added leg', () => {
     expect(call.hangups).toEqual([{ leg: 'leg_1', cause: 'INCOMPATIBLE_DESTINATION' }]);
   });
 
-  it('grows the hold when it joins and when it leaves', () => {
+  it('extends the wallet hold when it joins and when it leaves', () => {
     const call = talking();
     call.add('leg_1');
     expect(call.fundingAsked).toBe(0);

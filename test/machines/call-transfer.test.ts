@@ -29,13 +29,13 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
     outcome: (): CallOutcome | null => call.actor.getSnapshot().context.outcome,
     isUp: () => call.actor.getSnapshot().matches({ active: { live: 'bridged' } }),
     /** Audio sources of each leg by the last routing of the media plane. */
-    hears() {
+    sources() {
       const route = call.mediaCommands.findLast((command) => command.type === 'route');
-      const { hears } = talkRouting((route as { talk: Talk }).talk);
+      const { receives } = talkRouting((route as { talk: Talk }).talk);
       return Object.fromEntries(
-        Object.entries(hears).map(([leg, heard]) => [
+        Object.entries(receives).map(([leg, sources]) => [
           leg,
-          typeof heard === 'string' ? heard : heard.map(({ party }) => party).join(' '),
+          typeof sources === 'string' ? sources : sources.map(({ party }) => party).join(' '),
         ]),
       );
     },
@@ -47,13 +47,13 @@ describe('blind transfer', () => {
     const call = talking();
     call.transfer('blind');
     expect(call.refusals).toEqual([null]);
-    expect(call.hears()).toEqual({ agent: 'ringback', customer: 'hold-music' });
+    expect(call.sources()).toEqual({ agent: 'ringback', customer: 'hold-music' });
     expect(call.moves.at(-1)).toMatchObject({
       event: 'transfer.started',
       data: { leg_id: TARGET, replaces: 'agent', mode: 'blind', requested_by: 'api' },
     });
     call.answer();
-    expect(call.hears()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+    expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
     expect(call.hangups).toEqual([{ leg: 'agent', cause: 'BLIND_TRANSFER' }]);
     call.end('agent');
     expect(call.isUp()).toBe(true);
@@ -65,7 +65,7 @@ describe('blind transfer', () => {
     const call = talking();
     call.transfer('blind');
     call.refuse();
-    expect(call.hears()).toEqual({ agent: 'customer', customer: 'agent' });
+    expect(call.sources()).toEqual({ agent: 'customer', customer: 'agent' });
     expect(call.moves.at(-1)).toMatchObject({ event: 'transfer.failed', sipStatus: 486, hangupCause: 'USER_BUSY' });
     expect([call.isUp(), call.hangups]).toEqual([true, []]);
   });
@@ -73,7 +73,7 @@ describe('blind transfer', () => {
   it('records and reports the target in place of the customer', () => {
     const call = talking();
     call.transfer('blind', { leg: 'customer' });
-    expect(call.hears()).toEqual({ agent: 'hold-music', customer: 'ringback' });
+    expect(call.sources()).toEqual({ agent: 'hold-music', customer: 'ringback' });
     call.answer();
     call.end('customer');
     const { talk } = call.actor.getSnapshot().context;
@@ -97,11 +97,11 @@ describe('blind transfer', () => {
       const call = talking();
       call.transfer('blind');
       call.end('agent');
-      expect([call.isUp(), call.hears()]).toEqual([true, { customer: 'hold-music' }]);
+      expect([call.isUp(), call.sources()]).toEqual([true, { customer: 'hold-music' }]);
       if (succeeds) call.answer();
       else call.refuse();
       expect(call.isUp()).toBe(succeeds);
-      if (succeeds) expect(call.hears()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+      if (succeeds) expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
       else expect(call.outcome()).toMatchObject({ state: 'completed', hangupCause: 'USER_BUSY' });
     }
   });
@@ -120,10 +120,10 @@ describe('blind transfer', () => {
     call.answer();
     call.end('agent');
     call.transfer('blind', { leg: TARGET, target: 'leg_u' });
-    expect(call.hears()).toEqual({ customer: 'hold-music', [TARGET]: 'ringback' });
+    expect(call.sources()).toEqual({ customer: 'hold-music', [TARGET]: 'ringback' });
     call.answer('leg_u');
     call.end(TARGET);
-    expect([call.isUp(), call.hears()]).toEqual([true, { customer: 'leg_u', leg_u: 'customer' }]);
+    expect([call.isUp(), call.sources()]).toEqual([true, { customer: 'leg_u', leg_u: 'customer' }]);
     call.end('leg_u');
     expect(call.outcome()).toMatchObject({ state: 'completed', leg: 'agent' });
   });
@@ -134,10 +134,10 @@ describe('attended transfer', () => {
     const call = talking();
     call.transfer('attended');
     call.answer();
-    expect(call.hears()).toEqual({ agent: TARGET, customer: 'hold-music', [TARGET]: 'agent' });
+    expect(call.sources()).toEqual({ agent: TARGET, customer: 'hold-music', [TARGET]: 'agent' });
     expect(call.hangups).toEqual([]);
     call.ask({ type: 'transfer.complete' });
-    expect(call.hears()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+    expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
     expect(call.hangups).toEqual([{ leg: 'agent', cause: 'ATTENDED_TRANSFER' }]);
     expect(call.refusals).toEqual([null, null]);
   });
@@ -147,7 +147,7 @@ describe('attended transfer', () => {
     call.transfer('attended');
     call.answer();
     call.end('agent');
-    expect(call.hears()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+    expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
     expect(call.events().slice(-2)).toEqual(['leg.left', 'transfer.completed']);
   });
 
@@ -161,7 +161,7 @@ describe('attended transfer', () => {
       expect(call.refusals).toEqual([null]);
       if (answered) call.end(TARGET);
       else call.refuse();
-      expect(call.hears()).toEqual({ agent: 'customer', customer: 'agent' });
+      expect(call.sources()).toEqual({ agent: 'customer', customer: 'agent' });
       expect(call.events().at(-1)).toBe('transfer.cancelled');
       expect(call.refusals).toEqual([null, null]);
     }
@@ -179,7 +179,7 @@ describe('attended transfer', () => {
     }
     call.transfer('attended');
     call.answer();
-    expect(call.hears()).toEqual({
+    expect(call.sources()).toEqual({
       agent: `leg_s ${TARGET}`,
       customer: 'leg_3',
       leg_3: 'customer',

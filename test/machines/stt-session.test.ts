@@ -74,7 +74,7 @@ const EVENTS: Record<string, SttSessionEvent> = {
   short: unusable('speech_end_too_short', null),
   hallucination: unusable('hallucination_rejected', 'thank you thank you'),
   lagging: { type: 'recognition.lagging', lagMs: 4_000, isShedding: true },
-  heard: { type: 'pipeline.heard', snrDb: 20 },
+  heard: { type: 'pipeline.analysed', snrDb: 20 },
   'recognition.ended': { type: 'recognition.ended' },
   overloaded: { type: 'recognition.overloaded', lagMs: 31_000 },
   failed: { type: 'recognition.failed', code: 'STT_UPSTREAM_RATE_LIMIT', message: 'Limited.', retryAfterS: 2.2 },
@@ -698,7 +698,7 @@ function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
     },
   });
   const actor = createActor(machine, { input: { sessionId: 'session-1', mayRefine }, clock });
-  actor.on('told', ({ message }) => {
+  actor.on('message', ({ message }) => {
     expect(closed).toBeNull();
     emitted.push(message);
   });

@@ -135,9 +135,9 @@ function startStream() {
   actor.subscribe({ error: () => {} });
   actor.start();
   const LEAVING = {
-    'client left': { ofOwnAccord: true, heardSomething: true },
-    'client left before the audio': { ofOwnAccord: true, heardSomething: false },
-    'client dropped': { ofOwnAccord: false, heardSomething: true },
+    'client left': { ofOwnAccord: true, hasReceivedAudio: true },
+    'client left before the audio': { ofOwnAccord: true, hasReceivedAudio: false },
+    'client dropped': { ofOwnAccord: false, hasReceivedAudio: true },
   };
   return {
     asked,

@@ -141,8 +141,8 @@ describe('media plane', () => {
     await expect(session.addParty('guest')).rejects.toThrow(RangeError);
     await expect(session.addParty('another')).rejects.toMatchObject({ code: 'no_free_channel' });
     await session.connectParty('guest', guest.remote());
-    const hears = { agent: [{ party: 'guest' }], guest: [{ party: 'agent' }] };
-    await session.setRouting({ hears, watched: [], recordedBeside: { guest: 1 } });
+    const receives = { agent: [{ party: 'guest' }], guest: [{ party: 'agent' }] };
+    await session.setRouting({ receives, watched: [], recordedBeside: { guest: 1 } });
     await Promise.all([
       speak(agent, session.localOf('agent').rtpPort, tone500),
       speak(guest, rtpPort, tone1000),
@@ -150,7 +150,7 @@ describe('media plane', () => {
       guest.untilReceived(30),
     ]);
     expect(toneLevelDbov(agent.receivedSamples('PCMU'), 1000)).toBeGreaterThan(-15);
-    await session.setRouting({ hears: {}, watched: [] });
+    await session.setRouting({ receives: {}, watched: [] });
     expect(await session.removeParty('guest')).toMatchObject({ codec: 'PCMU', packets_received: 30 });
     expect(await session.removeParty('guest')).toBeNull();
     expect(() => session.localOf('guest')).toThrow(RangeError);
@@ -410,8 +410,8 @@ describe('RTP port pairs', () => {
     const pairs = new PortPairs({ min: 4001, max: 4008 });
     expect(pairs.size).toBe(3);
     expect([pairs.take(), pairs.take()]).toEqual([4002, 4004]);
-    pairs.giveBack(4004);
-    pairs.giveBack(4002);
+    pairs.release(4004);
+    pairs.release(4002);
     expect([pairs.take(), pairs.take(), pairs.take(), pairs.take()]).toEqual([4006, 4004, 4002, null]);
   });
 

@@ -108,7 +108,7 @@ describe('session of three parties', () => {
   it('mixes the two others for each party', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
-      hears: {
+      receives: {
         agent: [{ party: 'customer' }, { party: 'supervisor' }],
         customer: [{ party: 'agent' }, { party: 'supervisor' }],
         supervisor: [{ party: 'agent' }, { party: 'customer' }],
@@ -130,7 +130,7 @@ describe('session of three parties', () => {
   it('forwards the agent to the customer unmixed while the supervisor hears a mix of both', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
-      hears: {
+      receives: {
         agent: [{ party: 'customer' }],
         customer: [{ party: 'agent' }],
         supervisor: [{ party: 'agent' }, { party: 'customer' }],
@@ -151,7 +151,7 @@ describe('session of three parties', () => {
   it('sends one packet of a party to several listeners intact', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
-      hears: { agent: [{ party: 'customer' }], supervisor: [{ party: 'customer' }] },
+      receives: { agent: [{ party: 'customer' }], supervisor: [{ party: 'customer' }] },
       watched: [],
     });
     await conference.talk(20, ['customer']);
@@ -168,7 +168,7 @@ describe('session of three parties', () => {
 
   it('applies the gain of a party, even to a single one', async () => {
     await using conference = await Conference.open(HZ);
-    conference.session.setRouting({ hears: { agent: [{ party: 'customer', gain: 0.1 }] }, watched: [] });
+    conference.session.setRouting({ receives: { agent: [{ party: 'customer', gain: 0.1 }] }, watched: [] });
     await conference.talk(50, ['customer']);
     await conference.phone('agent').untilReceived(50);
     const level = conference.levelAt('agent', HZ.customer);
@@ -181,14 +181,14 @@ describe('session of three parties', () => {
     await using conference = await Conference.open(HZ);
     const { session } = conference;
     const bridged = { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] };
-    session.setRouting({ hears: bridged, watched: [] });
+    session.setRouting({ receives: bridged, watched: [] });
     await conference.talk(10);
     session.setRouting({
-      hears: { ...bridged, agent: [{ party: 'customer' }, { party: 'supervisor' }] },
+      receives: { ...bridged, agent: [{ party: 'customer' }, { party: 'supervisor' }] },
       watched: [],
     });
     await conference.talk(30);
-    session.setRouting({ hears: bridged, watched: [] });
+    session.setRouting({ receives: bridged, watched: [] });
     await conference.talk(10);
     await conference.phone('agent').untilReceived(50);
     const headers = conference.phone('agent').received.map(({ header }) => header);
@@ -200,7 +200,7 @@ describe('session of three parties', () => {
   it('stops mixing when the third party leaves', async () => {
     await using conference = await Conference.open(HZ);
     conference.session.setRouting({
-      hears: { agent: [{ party: 'customer' }, { party: 'supervisor' }] },
+      receives: { agent: [{ party: 'customer' }, { party: 'supervisor' }] },
       watched: [],
     });
     await conference.talk(20);
@@ -210,9 +210,9 @@ describe('session of three parties', () => {
     expect(conference.levelAt('agent', HZ.customer)).toBeGreaterThan(LOUD);
     expect(conference.levelAt('agent', HZ.supervisor)).toBeLessThan(SILENT);
     expect(conference.session.dump()).not.toHaveProperty('parties.supervisor');
-    conference.session.setRouting({ hears: {}, watched: [] });
+    conference.session.setRouting({ receives: {}, watched: [] });
     expect(conference.partyDump('customer')).toMatchObject({ feed: 'nothing', playout: null });
-    expect(() => conference.session.setRouting({ hears: {}, watched: ['supervisor'] })).toThrow(RangeError);
+    expect(() => conference.session.setRouting({ receives: {}, watched: ['supervisor'] })).toThrow(RangeError);
   });
 });
 
@@ -222,7 +222,7 @@ describe('session of five parties', () => {
     await using conference = await Conference.open({ listener: 300, ...loud });
     await conference.add('quiet', 1500, -30);
     const received = [...Object.keys(loud), 'quiet'].map((party) => ({ party }));
-    conference.session.setRouting({ hears: { listener: received }, watched: [] });
+    conference.session.setRouting({ receives: { listener: received }, watched: [] });
     await conference.talk(50);
     await conference.phone('listener').untilReceived(50);
     for (const frequencyHz of Object.values(loud))
@@ -237,7 +237,7 @@ describe('session of five parties', () => {
     await using conference = await Conference.open({ listener: 300 });
     for (const id of ['first', 'second', 'third']) await conference.add(id, 500, -1);
     const received = ['first', 'second', 'third'].map((party) => ({ party }));
-    conference.session.setRouting({ hears: { listener: received }, watched: [] });
+    conference.session.setRouting({ receives: { listener: received }, watched: [] });
     await conference.talk(20, ['first', 'second', 'third']);
     await conference.phone('listener').untilReceived(20);
     const samples = conference

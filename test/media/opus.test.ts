@@ -153,7 +153,7 @@ describe('call with Opus', () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('OPUS') });
     const halfAsLoud = [{ party: 'agent', gain: 0.5 }];
-    bench.session.setRouting({ hears: { agent: [], customer: halfAsLoud }, watched: [] });
+    bench.session.setRouting({ receives: { agent: [], customer: halfAsLoud }, watched: [] });
     await agentSays(bench, 'OPUS', await opusTone(WIDEBAND_HZ));
     await bench.customer.untilReceived(FRAMES);
     const received = (await receivedOpus(bench)).subarray(30 * FRAME_SAMPLES);

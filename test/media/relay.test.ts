@@ -385,7 +385,7 @@ describe('comfort noise of a party', () => {
   it('replaces silence frames five times a second for a party that negotiated it', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { hasComfortNoise: true }) });
-    bench.session.setRouting({ hears: { agent: 'silence', customer: 'silence' }, watched: [] });
+    bench.session.setRouting({ receives: { agent: 'silence', customer: 'silence' }, watched: [] });
     bench.pace(50);
     await Promise.all([bench.agent.untilReceived(5), bench.customer.untilReceived(50)]);
     bench.setPath('bridged');

@@ -177,7 +177,7 @@ describe('session taps', () => {
     await using bench = await Bench.open();
     await bench.connect();
     const { port1, port2 } = new MessageChannel();
-    const routing = { hears: { customer: [{ party: 'agent' }] }, watched: [] };
+    const routing = { receives: { customer: [{ party: 'agent' }] }, watched: [] };
     bench.session.setRouting({ ...routing, tapMuted: ['agent'] });
     bench.session.startTap({ agent: port1 });
     const say = async () => {

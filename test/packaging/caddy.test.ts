@@ -11,13 +11,18 @@ import { freePorts } from '../free-ports.ts';
 import { peerAvailable, runPeer } from '../peers/programs.ts';
 import { ROOT } from './repository.ts';
 
+/** A fake node behind Caddy. */
 interface Node {
   server: Server;
   address: string;
   isReady: boolean;
+  /** Readiness checks received. */
   checks: number;
+  /** Paths of all other requests. */
   requests: string[];
+  /** X-Forwarded-For of the last request. */
   forwardedFor: string | undefined;
+  /** Open event streams. */
   streams: ServerResponse[];
 }
 
@@ -38,15 +43,13 @@ async function startNode(): Promise<Node> {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const node: Node = {
-    ...{
-      server,
-      address: `127.0.0.1:${port}`,
-      isReady: true,
-      checks: 0,
-      requests: [],
-      forwardedFor: undefined,
-      streams: [],
-    },
+    server,
+    address: `127.0.0.1:${port}`,
+    isReady: true,
+    checks: 0,
+    requests: [],
+    forwardedFor: undefined,
+    streams: [],
   };
   return node;
 }
@@ -68,7 +71,9 @@ describe.skipIf(!peerAvailable('caddy'))('Caddy with the configuration of the pr
       // A plain address instead of a domain needs no certificates.
       TANDEM_DOMAIN: url,
       CADDY_NODES: nodes.map(({ address }) => address).join(' '),
-      ...{ HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+      HOME: folder,
+      XDG_DATA_HOME: folder,
+      XDG_CONFIG_HOME: folder,
     };
     caddy = runPeer('caddy', { cwd: folder, args, env });
     // Caddy considers an unchecked node ready, and each of its two routes checks separately.

@@ -41,7 +41,7 @@ export interface Baresip extends AsyncDisposable {
   /**
    * Audio of its first call at the codec rate: 8 kHz, 16 kHz for G.722, 48 kHz for Opus. Complete only after the call.
    */
-  heard: () => Promise<Int16Array>;
+  received: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
 
@@ -102,7 +102,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
     press: (keys) => sendCommand(commandPort, { command: 'sndcode', params: keys }),
     output: peer.output,
-    heard: () => heardIn(folder),
+    received: () => heardIn(folder),
     stop,
     [Symbol.asyncDispose]: stop,
   };

@@ -9,14 +9,19 @@ export interface KamailioOptions {
   /** Account required for calls and registrations. */
   username: string;
   password: string;
+  /** Next hop of a call, by called number. */
   routes: Readonly<Record<string, { host: string; port: number }>>;
+  /** Calls to this number go to the contact that the account has registered. */
   registeredNumber: string;
 }
 
 export interface Kamailio {
+  /** For UDP and TCP. */
   sipUri: string;
   tlsUri: string;
+  /** Self-signed certificate of `tlsUri`, PEM. */
   caFile: string;
+  /** Returns the log so far. */
   output: () => string;
   stop: () => Promise<void>;
 }

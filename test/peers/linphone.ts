@@ -18,7 +18,7 @@ export interface Linphone extends AsyncDisposable {
   type: (line: string) => void;
   output: () => string;
   /** Recorded audio, after it ended. */
-  heard: () => Promise<Int16Array>;
+  received: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function startLinphone({ toneFrequencyHz, mediaEncryption }: Linpho
     address: { host: '127.0.0.1', port, transport: 'udp' },
     type,
     output: peer.output,
-    async heard() {
+    async received() {
       await end();
       return (await eventually(() => readWav(join(folder, 'heard.wav')))).samples[0]!;
     },

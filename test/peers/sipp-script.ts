@@ -10,15 +10,16 @@ interface MessageParts {
 interface ResponseParts extends MessageParts {
   /** To tag, to simulate several phones. Default: one per call. */
   tag?: string;
-  /** False: omits Contact. */
+  /** Whether to send Contact. Default: true. */
   contact?: boolean;
-  /** Sends compact header names (RFC 3261 section 7.3.3). */
+  /** Whether to send compact header names (RFC 3261 section 7.3.3). Default: false. */
   isCompact?: boolean;
 }
 
 const CONTACT = 'Contact: <sip:sipp@[local_ip]:[local_port];transport=[transport]>';
 const OWN_TAG = '[pid]sipp[call_number]';
 
+/** Builds the lines of an SDP body with one audio stream. */
 export function sdpOf({
   formats = '0 101',
   attributes = ['rtpmap:0 PCMU/8000', 'rtpmap:101 telephone-event/8000', 'fmtp:101 0-15', 'ptime:20'],
@@ -43,7 +44,7 @@ export function sdpOf({
 
 export const PCMU_SDP = sdpOf();
 
-/** Waits for the initial INVITE, as the called party. */
+/** Waits for the initial INVITE, as the called party, and stores its headers for later messages. */
 export function receiveInvite(): string {
   return `<recv request="INVITE" rrs="true">
     <action>
@@ -56,6 +57,7 @@ export function receiveInvite(): string {
   <Reference variables="caller,called,via,sequence"/>`;
 }
 
+/** Waits for a request, and ignores retransmissions of the INVITE before it. */
 export function receive(method: string): string {
   const before = method === 'INVITE' ? '' : RETRANSMITTED_INVITE;
   return `${before}<recv request="${method}" rrs="true"/>`;
@@ -67,6 +69,7 @@ export function receive(method: string): string {
  */
 const RETRANSMITTED_INVITE = '<recv request="INVITE" optional="true"/>\n  '.repeat(2);
 
+/** Waits for a request whose header matches the regular expression; else the scenario fails. */
 export function receiveWith(method: string, header: string, pattern: string): string {
   return `<recv request="${method}" rrs="true">
     <action>
@@ -86,16 +89,17 @@ export function pause(ms: number): string {
   return `<pause milliseconds="${ms}"/>`;
 }
 
+/** Plays the mu-law file `tone.ul` endlessly, as payload type 0. */
 export function playTone(): string {
   return '<nop><action><exec rtp_stream="tone.ul,-1,0"/></action></nop>';
 }
 
 /** Responds to the initial INVITE; a final response is repeated until the ACK. */
 export function respondInvite(status: number, phrase: string, parts: ResponseParts = {}): string {
-  return send(responseTo('To', status, phrase, parts), { isRepeated: status >= 200 });
+  return send(responseTo(status, phrase, { ...parts, addsTag: true }), { isRepeated: status >= 200 });
 }
 
-/** Responds to the INVITE after its CANCEL, which has the same Via (RFC 3261 section 9.1), or after another request. */
+/** Responds to the initial INVITE after a later request. A CANCEL has the Via of its INVITE (RFC 3261 section 9.1). */
 export function respondInviteLater(
   status: number,
   phrase: string,
@@ -113,11 +117,12 @@ export function respondInviteLater(
   return send(withBody(lines, parts), { isRepeated: true });
 }
 
+/** Responds to an in-dialog request. */
 export function respond(status: number, phrase: string, parts: ResponseParts = {}): string {
-  return send(responseTo(null, status, phrase, parts), { isRepeated: false });
+  return send(responseTo(status, phrase, { ...parts, addsTag: false }), { isRepeated: false });
 }
 
-/** In-dialog request of the called party. */
+/** Sends an in-dialog request as the called party. */
 export function requestAsCalled(method: string, sequence: number, parts: MessageParts = {}): string {
   const isAck = method === 'ACK';
   const lines = [
@@ -134,7 +139,7 @@ export function requestAsCalled(method: string, sequence: number, parts: Message
   return send(withBody(lines, parts), { isRepeated: !isAck });
 }
 
-/** Request of the caller, with the tag of the peer except for the INVITE. */
+/** Sends a request as the caller. All but the initial INVITE have the To tag of the peer. */
 export function requestAsCaller(
   method: string,
   sequence: number,
@@ -163,6 +168,7 @@ interface CallerParts extends MessageParts {
   branch?: string;
 }
 
+/** Joins steps to the XML file of a scenario. */
 export function scenarioFile(name: string, steps: readonly string[]): string {
   return `<?xml version="1.0" encoding="UTF-8"?>
 <scenario name="${name}">
@@ -177,14 +183,15 @@ const COMPACT: Readonly<Record<string, string>> = {
   Contact: 'm',
 };
 
-function responseTo(tagged: 'To' | null, status: number, phrase: string, parts: ResponseParts): string[] {
-  const { tag = OWN_TAG, contact = true, isCompact = false } = parts;
+/** `addsTag`: the request had no To tag, so the response adds one. */
+function responseTo(status: number, phrase: string, parts: ResponseParts & { addsTag: boolean }): string[] {
+  const { tag = OWN_TAG, contact = true, isCompact = false, addsTag } = parts;
   const lines = [
     `SIP/2.0 ${status} ${phrase}`,
     '[last_Via:]',
     '[last_Record-Route:]',
     '[last_From:]',
-    tagged === null || status === 100 ? '[last_To:]' : `[last_To:];tag=${tag}`,
+    addsTag && status !== 100 ? `[last_To:];tag=${tag}` : '[last_To:]',
     '[last_Call-ID:]',
     '[last_CSeq:]',
     ...(contact ? [CONTACT] : []),
@@ -208,6 +215,7 @@ function withBody(lines: readonly string[], { headers = [], sdp, body }: Message
   ];
 }
 
+/** `isRepeated`: retransmits from 500 ms (T1, RFC 3261 section 17) until the next message arrives. */
 function send(lines: readonly string[], { isRepeated }: { isRepeated: boolean }): string {
   const text = lines.map((line) => `      ${line}`.trimEnd()).join('\n');
   return `<send${isRepeated ? ' retrans="500"' : ''}>

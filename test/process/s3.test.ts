@@ -48,7 +48,7 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
       customer_number: peers.customer.user,
       record: true,
     });
-    await peers.customer.untilHeard(({ packets }) => packets > 100);
+    await peers.customer.untilReceived(({ packets }) => packets > 100);
     await ready.api.post(`/dialer/click2call/${call.call_id}/hangup`, {});
     await eventually(async () => (await callOf(ready, call.call_id)).recording_available, 'the recording is stored');
     const key = `tandem/recordings/${ready.workspaceId}/${(await callOf(ready, call.call_id)).recording_id}.wav`;

@@ -18,7 +18,7 @@ describe('LeasePool', () => {
     const kind = shop.kind('a');
     const first = await pool.lease({ kind, signal: never });
     const second = pool.lease({ kind, signal: never });
-    first.giveBack({ broken: null });
+    first.release({ broken: null });
     expect((await second).resource).toBe(first.resource);
     expect(shop.opened).toBe(1);
     await pool.close();
@@ -32,7 +32,7 @@ describe('LeasePool', () => {
     const kind = shop.kind('a');
     const first = await pool.lease({ kind, signal: never });
     const second = pool.lease({ kind, signal: never });
-    first.giveBack({ broken: 'it hung' });
+    first.release({ broken: 'it hung' });
     expect((await second).resource).not.toBe(first.resource);
     expect([shop.open, shop.opened, broken]).toEqual([1, 2, ['a: it hung']]);
     await pool.close();
@@ -41,7 +41,7 @@ describe('LeasePool', () => {
   it('closes an idle resource to make room for another kind', async () => {
     const shop = new Shop();
     const pool = poolOf({ mostLocal: 1 });
-    (await pool.lease({ kind: shop.kind('a'), signal: never })).giveBack({ broken: null });
+    (await pool.lease({ kind: shop.kind('a'), signal: never })).release({ broken: null });
     const { resource } = await pool.lease({ kind: shop.kind('b'), signal: never });
     expect([resource.key, shop.open]).toEqual(['b', 1]);
     await pool.close();
@@ -81,7 +81,7 @@ describe('LeasePool', () => {
     const urgent = pool.lease({ kind, signal: never });
     await recalled.promise;
     expect(first.isRecalled).toBe(true);
-    first.giveBack({ broken: null });
+    first.release({ broken: null });
     expect((await urgent).resource).toBe(first.resource);
     await pool.close();
   });
@@ -96,7 +96,7 @@ describe('LeasePool', () => {
     for (const _ of [3, 4]) leases.push(await pool.lease({ kind, signal: never }));
     expect([shop.opened, new Set(leases.map(({ resource }) => resource)).size]).toEqual([2, 2]);
     const fifth = pool.lease({ kind, signal: never });
-    leases[2]!.giveBack({ broken: null });
+    leases[2]!.release({ broken: null });
     expect((await fifth).resource).toBe(leases[2]!.resource);
     await pool.close();
   });
@@ -109,10 +109,10 @@ describe('LeasePool', () => {
       const first = await pool.lease({ kind: kindOf('a'), signal: never });
       const other = pool.lease({ kind: kindOf(wanted.key), signal: never, ...wanted });
       const last = pool.lease({ kind: kindOf('a'), signal: never });
-      first.giveBack({ broken: null });
-      const { resource, giveBack } = await other;
+      first.release({ broken: null });
+      const { resource, release } = await other;
       expect([resource.key, pool.resources.length]).toEqual([wanted.key, 1]);
-      giveBack({ broken: null });
+      release({ broken: null });
       expect((await last).resource.key).toBe('a');
       await pool.close();
     }
@@ -124,7 +124,7 @@ describe('LeasePool', () => {
     const pool = poolOf({ mostLocal: 1, policy: { onBroken: (_, detail) => broken.push(detail) } });
     const kind = { ...shop.kind('a'), leasesAtOnce: 2 };
     const leases = [await pool.lease({ kind, signal: never }), await pool.lease({ kind, signal: never })];
-    for (const { giveBack } of leases) giveBack({ broken: 'it hung' });
+    for (const { release } of leases) release({ broken: 'it hung' });
     expect((await pool.lease({ kind, signal: never })).resource).not.toBe(leases[0]!.resource);
     expect([shop.opened, broken]).toEqual([2, ['it hung']]);
     await pool.close();
@@ -302,7 +302,7 @@ class Customer {
     if (how === 'leave') this.#leaving.abort(new Error('left'));
     else {
       this.state = 'gone';
-      this.lease?.giveBack({ broken: how === 'break' ? 'broken' : null });
+      this.lease?.release({ broken: how === 'break' ? 'broken' : null });
     }
   }
 }

@@ -34,11 +34,11 @@ describe('answered call', () => {
       direction: 'sendrecv',
     });
     voice.talkTo(media);
-    const heard = await phone.untilHeard(({ packets }) => packets >= 25);
+    const heard = await phone.untilReceived(({ packets }) => packets >= 25);
     const [ours = 0, theirs = 0] = heard.toneLevels([440, 700]);
     expect(ours).toBeGreaterThan(-16);
     expect(theirs).toBeLessThan(-40);
-    const [back = 0] = voice.hearing.heard().toneLevels([700]);
+    const [back = 0] = voice.receiver.received().toneLevels([700]);
     expect(back).toBeGreaterThan(-16);
 
     dialed.leg.hangup('NORMAL_CLEARING');
@@ -136,7 +136,7 @@ describe('answered call', () => {
     voice.talkTo(media);
     voice.press('5');
     voice.press('#');
-    const heard = await phone.untilHeard(({ digits }) => digits.length === 2);
+    const heard = await phone.untilReceived(({ digits }) => digits.length === 2);
     expect(heard.digits).toBe('5#');
   });
 });

@@ -37,10 +37,10 @@ describe('leg with media encryption', () => {
     const { media } = await log.until('leg.answered');
     expect(media.srtp?.suite).toBe('AES_CM_128_HMAC_SHA1_80');
     voice.talkTo(media);
-    const heard = await phone.untilHeard(({ packets }) => packets >= 25);
+    const heard = await phone.untilReceived(({ packets }) => packets >= 25);
     expect(heard.toneLevels([440])[0]).toBeGreaterThan(-16);
-    await voice.untilHeard(({ packets }) => packets >= 25);
-    expect(voice.hearing.heard().toneLevels([700], 400)[0]).toBeGreaterThan(-16);
+    await voice.untilReceived(({ packets }) => packets >= 25);
+    expect(voice.receiver.received().toneLevels([700], 400)[0]).toBeGreaterThan(-16);
     expect([phone.call.voice.droppedPackets, voice.droppedPackets]).toEqual([0, 0]);
   });
 
@@ -91,8 +91,8 @@ describe('leg with media encryption', () => {
     const renewed = await log.until('leg.media', ({ media }) => media.srtp !== first.srtp);
     voice.talkTo(renewed.media);
     expect(renewed.media.srtp?.local.export()).toEqual(first.srtp?.local.export());
-    const { packets } = phone.heard();
-    await phone.untilHeard((hearing) => hearing.packets >= packets + 25);
+    const { packets } = phone.received();
+    await phone.untilReceived((received) => received.packets >= packets + 25);
     expect(phone.call.voice.droppedPackets).toBe(0);
     const clear = 'v=0\r\no=- 1 9 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
     expect(await phone.call.send('UPDATE', [['Content-Type', 'application/sdp']], clear)).toBe(488);

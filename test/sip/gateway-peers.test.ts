@@ -27,7 +27,7 @@ function dial(sipUri: string, transport: 'udp' | 'tcp' = 'udp') {
 }
 
 async function untilVoiceHeard(packets: number): Promise<void> {
-  await voice.untilHeard((hearing) => hearing.packets >= packets);
+  await voice.untilReceived((received) => received.packets >= packets);
 }
 
 describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
@@ -43,7 +43,7 @@ describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
     const { media } = await dialed.log.until('leg.answered');
     expect(media).toMatchObject({ codec: 'PCMU', telephoneEventPayloadType: 101 });
     await untilVoiceHeard(25);
-    expect(voice.hearing.heard().toneLevels([600])[0]).toBeGreaterThan(-16);
+    expect(voice.receiver.received().toneLevels([600])[0]).toBeGreaterThan(-16);
     dialed.leg.hangup('NORMAL_CLEARING');
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
     await peer.succeeded();
@@ -93,7 +93,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
     await voice.untilTone(600);
     dialed.leg.hangup('NORMAL_CLEARING');
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
-    const heard = await peer.heard();
+    const heard = await peer.received();
     expect(toneLevelDbov(heard.subarray(-4000), 440)).toBeGreaterThan(-16);
   });
 

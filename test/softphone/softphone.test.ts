@@ -7,9 +7,9 @@ import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { readWav } from '../../media/wav.ts';
 import { createRequest, header, type SipMessage, type SipRequest, tagOf } from '../../sip/message/index.ts';
 import { buildOffer } from '../../sip/sdp.ts';
+import { AudioReceiver } from './audio-receiver.ts';
 import { openAudioSource } from './audio-source.ts';
 import { EventLog } from './event-log.ts';
-import { Hearing } from './hearing.ts';
 import { startLoopbackCarrier } from './loopback-carrier.ts';
 import { SipEndpoint, type SipPeer } from './sip-endpoint.ts';
 import { type SoftphoneOptions, startSoftphone } from './softphone.ts';
@@ -146,12 +146,12 @@ describe('received audio of a softphone', () => {
   const SILENCE = new Int16Array(FRAME_SAMPLES);
 
   test('appears in order and once, with silence for lost packets', () => {
-    const hearing = new Hearing();
-    for (const sequence of [65_534, 0, 65_535, 0, 3]) hearing.take(frame(sequence, SILENCE), null);
-    const heard = hearing.heard();
-    expect(heard.packets).toBe(5);
-    expect(heard.pcm).toHaveLength(6 * FRAME_SAMPLES);
-    expect(heard.continuity).toMatchObject({
+    const receiver = new AudioReceiver();
+    for (const sequence of [65_534, 0, 65_535, 0, 3]) receiver.take(frame(sequence, SILENCE), null);
+    const received = receiver.received();
+    expect(received.packets).toBe(5);
+    expect(received.pcm).toHaveLength(6 * FRAME_SAMPLES);
+    expect(received.continuity).toMatchObject({
       lost: 2,
       duplicates: 1,
       reordered: 1,
@@ -162,30 +162,30 @@ describe('received audio of a softphone', () => {
   });
 
   test('reports a new sender without a loss', () => {
-    const hearing = new Hearing();
-    hearing.take(frame(100, SILENCE, 7), null);
-    hearing.take(frame(9_000, SILENCE, 8), null);
-    expect(hearing.heard().continuity).toMatchObject({ ssrcs: [7, 8], lost: 0 });
+    const receiver = new AudioReceiver();
+    receiver.take(frame(100, SILENCE, 7), null);
+    receiver.take(frame(9_000, SILENCE, 8), null);
+    expect(receiver.received().continuity).toMatchObject({ ssrcs: [7, 8], lost: 0 });
   });
 
   test('counts other datagrams and survives them', () => {
-    const hearing = new Hearing();
-    hearing.take(new Uint8Array(0), null);
-    hearing.take(
+    const receiver = new AudioReceiver();
+    receiver.take(new Uint8Array(0), null);
+    receiver.take(
       Uint8Array.from({ length: 40 }, (_, index) => index * 7),
       null,
     );
-    hearing.take(buildRtpPacket({ payloadType: 101, sequence: 1, timestamp: 0, ssrc: 7 }, new Uint8Array(4)), null);
-    expect(hearing.heard()).toMatchObject({ packets: 0, seconds: 0, digits: '', continuity: { foreign: 3 } });
+    receiver.take(buildRtpPacket({ payloadType: 101, sequence: 1, timestamp: 0, ssrc: 7 }, new Uint8Array(4)), null);
+    expect(receiver.received()).toMatchObject({ packets: 0, seconds: 0, digits: '', continuity: { foreign: 3 } });
   });
 
   test('can be saved as a WAV file and played by another phone', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heard-'));
     cleanUps.push(() => rm(folder, { recursive: true }));
-    const path = join(folder, 'heard.wav');
-    const hearing = new Hearing();
-    for (let sequence = 0; sequence < 10; sequence++) hearing.take(frame(sequence, SILENCE), null);
-    await hearing.heard().saveWav(path);
+    const path = join(folder, 'received.wav');
+    const receiver = new AudioReceiver();
+    for (let sequence = 0; sequence < 10; sequence++) receiver.take(frame(sequence, SILENCE), null);
+    await receiver.received().saveWav(path);
     expect((await readWav(path)).samples[0]).toHaveLength(10 * FRAME_SAMPLES);
     const source = await openAudioSource({ kind: 'wav', path, loop: false });
     const samples = new Int16Array(FRAME_SAMPLES).fill(1);

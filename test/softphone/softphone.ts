@@ -12,16 +12,16 @@ import {
   type SipRequest,
   tagOf,
 } from '../../sip/message/index.ts';
+import type { ReceivedAudio } from './audio-receiver.ts';
 import { openAudioSource, type SoftphoneAudio } from './audio-source.ts';
 import { SoftphoneCall } from './call.ts';
 import { ClientRequests } from './client-requests.ts';
 import { EventLog } from './event-log.ts';
-import type { Heard } from './hearing.ts';
 import { SipEndpoint, type SipPeer } from './sip-endpoint.ts';
 import { Voice } from './voice.ts';
 
+export type { ReceivedAudio } from './audio-receiver.ts';
 export type { SoftphoneAudio } from './audio-source.ts';
-export type { Heard } from './hearing.ts';
 
 export interface SoftphoneOptions {
   name: string;
@@ -150,14 +150,14 @@ export class Softphone {
     for (const digit of digits) this.call.voice.press(digit);
   }
 
-  heard(): Heard {
-    return this.call.voice.hearing.heard();
+  received(): ReceivedAudio {
+    return this.call.voice.receiver.received();
   }
 
   /** Resolves when the received audio of the last call satisfies `isEnough`. */
-  async untilHeard(isEnough: Parameters<Voice['untilHeard']>[0], timeoutMs = 60_000) {
+  async untilReceived(isEnough: Parameters<Voice['untilReceived']>[0], timeoutMs = 60_000) {
     await this.until('invite');
-    return await this.call.voice.untilHeard(isEnough, timeoutMs);
+    return await this.call.voice.untilReceived(isEnough, timeoutMs);
   }
 
   async untilTone(frequencyHz: number, aboveDbov?: number) {

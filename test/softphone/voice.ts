@@ -9,15 +9,15 @@ import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { eventOfDigit, telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { LegSrtp } from '../../media/srtp/leg-srtp.ts';
+import { AudioReceiver } from './audio-receiver.ts';
 import { type FrameSource, nextPayload } from './audio-source.ts';
-import { Hearing } from './hearing.ts';
 
 const DIGIT_FRAMES = 5;
 
 /** RTP side of one call: sends its source every 20 ms and records what arrives. */
 export class Voice {
   readonly rtpPort: number;
-  readonly hearing = new Hearing();
+  readonly receiver = new AudioReceiver();
   sentPackets = 0;
   /** Datagrams that failed SRTP authentication. */
   droppedPackets = 0;
@@ -41,7 +41,7 @@ export class Voice {
   private constructor(sockets: [Socket, Socket], source: FrameSource | null, opus: LegOpus | null) {
     this.#opus = opus;
     this.#encoder.opus = opus?.encoder ?? null;
-    this.hearing.opus = opus?.arrivals ?? null;
+    this.receiver.opus = opus?.arrivals ?? null;
     [this.#rtp, this.#rtcp] = sockets;
     this.rtpPort = this.#rtp.address().port;
     this.#source = source;
@@ -50,7 +50,7 @@ export class Voice {
     this.#rtp.on('message', (datagram) => {
       const bytes = this.#isEncrypted ? this.#srtp!.openRtp(datagram, true) : datagram.length;
       if (bytes < 0) this.droppedPackets++;
-      else this.hearing.take(datagram.subarray(0, bytes), this.#remote);
+      else this.receiver.take(datagram.subarray(0, bytes), this.#remote);
       for (const look of this.#waiting) look();
     });
   }
@@ -74,19 +74,19 @@ export class Voice {
   }
 
   /** Resolves when the received audio satisfies `isEnough`, checked for every packet. */
-  async untilHeard(isEnough: (hearing: Hearing) => boolean, timeoutMs = 60_000) {
+  async untilReceived(isEnough: (receiver: AudioReceiver) => boolean, timeoutMs = 60_000) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
-      if (isEnough(this.hearing)) resolve();
+      if (isEnough(this.receiver)) resolve();
     };
     const timer = setTimeout(() => {
-      reject(new Error(`heard only ${this.hearing.packets} packets in ${timeoutMs} ms`));
+      reject(new Error(`received only ${this.receiver.packets} packets in ${timeoutMs} ms`));
     }, timeoutMs);
     this.#waiting.add(look);
     look();
     try {
       await promise;
-      return this.hearing.heard();
+      return this.receiver.received();
     } finally {
       clearTimeout(timer);
       this.#waiting.delete(look);
@@ -97,9 +97,9 @@ export class Voice {
   async untilTone(frequencyHz: number, aboveDbov = -16) {
     let level = Number.NEGATIVE_INFINITY;
     try {
-      return await this.untilHeard((hearing) => {
-        level = hearing.heard().toneLevels([frequencyHz], 500)[0]!;
-        return hearing.packets > 25 && level > aboveDbov;
+      return await this.untilReceived((receiver) => {
+        level = receiver.received().toneLevels([frequencyHz], 500)[0]!;
+        return receiver.packets > 25 && level > aboveDbov;
       });
     } catch (error) {
       throw new Error(`the tone of ${frequencyHz} Hz has ${level.toFixed(1)} dBov`, { cause: error });

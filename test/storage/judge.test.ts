@@ -11,13 +11,13 @@ import {
   openEvaluation,
 } from '../../storage/queries/evaluations.ts';
 import {
+  abandonedJudgeBatches,
   answersOfJudgeBatch,
   claimJudgeBatch,
   concludeJudgeBatchItem,
   createJudgeBatch,
   endJudgeBatch,
   findJudgeBatch,
-  forsakenJudgeBatches,
   judgeableCalls,
   listJudgeBatches,
   listJudgeBatchItems,
@@ -179,17 +179,17 @@ onEveryServer('batches of calls', (database) => {
     expect(claimed.filter((row) => row !== null)).toHaveLength(1);
     const leaseId = claimed.find((row) => row !== null)!.leaseId!;
     const other = leaseId === a ? b : a;
-    expect(await forsakenJudgeBatches(sql, { now: later(999), limit: 9 })).toEqual([]);
+    expect(await abandonedJudgeBatches(sql, { now: later(999), limit: 9 })).toEqual([]);
     expect(await renewJudgeBatch(sql, { id, leaseId, now: later(999), leaseMs: 1_000 })).toBe(true);
     expect(await claim(other, later(1_000))).toBeNull();
-    expect(await forsakenJudgeBatches(sql, { now: later(1_999), limit: 9 })).toEqual([id]);
+    expect(await abandonedJudgeBatches(sql, { now: later(1_999), limit: 9 })).toEqual([id]);
     expect(await claim(other, later(1_999))).toMatchObject({ leaseId: other, status: 'running' });
     expect(await renewJudgeBatch(sql, { id, leaseId, now: later(1_999), leaseMs: 1_000 })).toBe(false);
     await releaseJudgeBatch(sql, { id, leaseId, now: later(2_000) });
     expect(await endJudgeBatch(sql, { id, leaseId, stopReason: null, now: later(2_000) })).toBeNull();
-    expect(await forsakenJudgeBatches(sql, { now: later(2_000), limit: 9 })).toEqual([]);
+    expect(await abandonedJudgeBatches(sql, { now: later(2_000), limit: 9 })).toEqual([]);
     await releaseJudgeBatch(sql, { id, leaseId: other, now: later(2_000) });
-    expect(await forsakenJudgeBatches(sql, { now: later(2_000), limit: 9 })).toEqual([id]);
+    expect(await abandonedJudgeBatches(sql, { now: later(2_000), limit: 9 })).toEqual([id]);
     await claim(other, later(2_000));
     const end = () => endJudgeBatch(sql, { id, leaseId: other, stopReason: 'X', now: later(2_001) });
     expect(await end()).toMatchObject({ status: 'stopped', stopReason: 'X', leasedUntil: null, endedAt: later(2_001) });

@@ -40,7 +40,7 @@ describe.skipIf(!hasPgvector)('memory points in pgvector', () =>
       const table = createPgvectorTable(sql, { embedder });
       return createTableIndex({
         table,
-        exact: REFUSING,
+        exact: NO_EXACT_SEARCH,
         fromUnits: 1,
         waitMs: Number.POSITIVE_INFINITY,
         logger: SILENT,
@@ -49,8 +49,8 @@ describe.skipIf(!hasPgvector)('memory points in pgvector', () =>
   ),
 );
 
-/** Prevents answers from anything but the tested index. */
-const REFUSING: VectorIndex = {
+/** Fails exact comparisons, so that only the tested index can answer. */
+const NO_EXACT_SEARCH: VectorIndex = {
   async search({ collections }) {
     if (collections.length > 0) throw new Error('compared in the thread');
     return { nearest: [], compared: 0, sumOfCosines: 0, isPartial: false };
@@ -85,9 +85,9 @@ function conformance(
   });
 
   it('returns the nearest with their cosines in order', async () => {
-    const random = numbers(1);
+    const random = pseudoRandom(1);
     const truth = new PointCollection(16);
-    for (let at = 0; at < 60; at++) {
+    for (let number = 0; number < 60; number++) {
       const bytes = pointOf(Float32Array.from({ length: 16 }, () => random() - 0.5));
       const memoryId = await put(own, [bytes]);
       truth.add({ unitId: Number(await unitOf(memoryId)), memoryId, bytes });
@@ -97,31 +97,33 @@ function conformance(
     const found = await search(query, { limit: 20 });
     expect(found.isPartial).toBe(false);
     expect(found.nearest.map(({ memoryId }) => memoryId)).toEqual(exact.nearest.map(({ memoryId }) => memoryId));
-    for (const [at, { cosine }] of found.nearest.entries()) expect(cosine).toBeCloseTo(exact.nearest[at]!.cosine, 5);
+    for (const [rank, { cosine }] of found.nearest.entries()) {
+      expect(cosine).toBeCloseTo(exact.nearest[rank]!.cosine, 5);
+    }
     expect(found.compared).toBe(60);
     expect(found.sumOfCosines / 60).toBeCloseTo(exact.sumOfCosines / 60, 3);
   });
 
   it('sees committed additions, replacements and removals', async () => {
-    const a = await put(own, [at(0)]);
-    expect(await near(at(0))).toEqual([a]);
-    const b = await put(own, [at(5)]);
-    expect(await near(at(0))).toEqual([a, b]);
+    const a = await put(own, [pointAt(0)]);
+    expect(await near(pointAt(0))).toEqual([a]);
+    const b = await put(own, [pointAt(5)]);
+    expect(await near(pointAt(0))).toEqual([a, b]);
     await inTransaction(sql, async (tx) => {
       const revision = (await nextRevision(tx, own.id))!;
-      const points = [{ id: await unitOf(a), embedder: EMBEDDER, bytes: at(90) }];
+      const points = [{ id: await unitOf(a), embedder: EMBEDDER, bytes: pointAt(90) }];
       await setUnitPoints(tx, { collectionId: own.id, points, revision });
     });
-    expect(await near(at(0))).toEqual([b, a]);
+    expect(await near(pointAt(0))).toEqual([b, a]);
     await deleteMemory(sql, viewer, { id: b, now: NOW });
-    expect(await near(at(0))).toEqual([a]);
+    expect(await near(pointAt(0))).toEqual([a]);
   });
 
   it('finds points of a new embedder while they replace the old ones', async () => {
-    const [a, b] = [await put(own, [at(0)], 'older-1'), await put(own, [at(5)], 'older-1')];
+    const [a, b] = [await put(own, [pointAt(0)], 'older-1'), await put(own, [pointAt(5)], 'older-1')];
     const older = await open(sql, 'older-1');
-    expect(await near(at(0), { index: older })).toEqual([a, b]);
-    expect(await near(at(0))).toEqual([]);
+    expect(await near(pointAt(0), { index: older })).toEqual([a, b]);
+    expect(await near(pointAt(0))).toEqual([]);
     for (const [memoryId, found] of [
       [b, [b]],
       [a, [a, b]],
@@ -129,109 +131,109 @@ function conformance(
       const unitId = await unitOf(memoryId);
       await inTransaction(sql, async (tx) => {
         const revision = (await nextRevision(tx, own.id))!;
-        const points = [{ id: unitId, embedder: EMBEDDER, bytes: at(memoryId === a ? 0 : 5) }];
+        const points = [{ id: unitId, embedder: EMBEDDER, bytes: pointAt(memoryId === a ? 0 : 5) }];
         await setUnitPoints(tx, { collectionId: own.id, points, revision });
       });
-      expect(await near(at(0))).toEqual(found);
+      expect(await near(pointAt(0))).toEqual(found);
     }
     await older.close();
   });
 
   it('ignores a rolled-back transaction', async () => {
-    const a = await put(own, [at(0)]);
+    const a = await put(own, [pointAt(0)]);
     const failed = inTransaction(sql, async (tx) => {
       await deleteMemory(tx, viewer, { id: a, now: NOW });
       throw new Error('rolled back');
     });
     await expect(failed).rejects.toThrow('rolled back');
-    expect(await near(at(0))).toEqual([a]);
+    expect(await near(pointAt(0))).toEqual([a]);
   });
 
   it('continues where another index stopped', async () => {
-    const a = await put(own, [at(0)]);
-    await near(at(0));
-    const b = await put(own, [at(1)]);
+    const a = await put(own, [pointAt(0)]);
+    await near(pointAt(0));
+    const b = await put(own, [pointAt(1)]);
     const second = await open(sql, EMBEDDER);
-    expect(await near(at(0), { index: second })).toEqual([a, b]);
-    const c = await put(own, [at(2)]);
-    expect(await near(at(0))).toEqual([a, b, c]);
+    expect(await near(pointAt(0), { index: second })).toEqual([a, b]);
+    const c = await put(own, [pointAt(2)]);
+    expect(await near(pointAt(0))).toEqual([a, b, c]);
     await deleteMemory(sql, viewer, { id: a, now: NOW });
-    expect(await near(at(0), { index: second })).toEqual([b, c]);
+    expect(await near(pointAt(0), { index: second })).toEqual([b, c]);
     await second.close();
   });
 
   it('finds everything near in few of many collections, and nothing of others', async () => {
     const colleague = await seedColleague(sql, viewer.workspaceId, 'member');
     const crowd = await team('crowd');
-    await fill(
+    await insert(
       crowd,
-      Array.from({ length: 3_000 }, (_, number) => at((number % 100) / 100)),
+      Array.from({ length: 3_000 }, (_, number) => pointAt((number % 100) / 100)),
     );
     const small = await team('small', [colleague.userId]);
     const expected: string[] = [];
-    for (let number = 0; number < 30; number++) expected.push(await put(small, [at(20 + number)]));
-    expect(await near(at(0), { by: colleague, limit: 25 })).toEqual(expected.slice(0, 25));
-    expect(await near(at(0), { by: colleague, limit: 50 })).toEqual(expected);
-    expect(await near(at(0), { limit: 50 })).toHaveLength(50);
+    for (let number = 0; number < 30; number++) expected.push(await put(small, [pointAt(20 + number)]));
+    expect(await near(pointAt(0), { by: colleague, limit: 25 })).toEqual(expected.slice(0, 25));
+    expect(await near(pointAt(0), { by: colleague, limit: 50 })).toEqual(expected);
+    expect(await near(pointAt(0), { limit: 50 })).toHaveLength(50);
     await deleteMemoryCollection(sql, viewer, { id: small.id, now: NOW });
-    expect(await near(at(0), { by: colleague })).toEqual([]);
+    expect(await near(pointAt(0), { by: colleague })).toEqual([]);
   });
 
   it('finds other memories beside one with hundreds of nearer units', async () => {
     const long = await put(
       own,
-      Array.from({ length: 1_500 }, (_, number) => at(number / 1_500)),
+      Array.from({ length: 1_500 }, (_, number) => pointAt(number / 1_500)),
     );
     const others: string[] = [];
-    for (let number = 0; number < 20; number++) others.push(await put(own, [at(30 + number)]));
-    expect(await near(at(0), { limit: 20 })).toEqual([long, ...others.slice(0, 19)]);
+    for (let number = 0; number < 20; number++) others.push(await put(own, [pointAt(30 + number)]));
+    expect(await near(pointAt(0), { limit: 20 })).toEqual([long, ...others.slice(0, 19)]);
   });
 
   it('searches only the given units', async () => {
-    const a = await put(own, [at(0), at(50)]);
-    const b = await put(own, [at(10)]);
-    await put(own, [at(1)]);
+    const a = await put(own, [pointAt(0), pointAt(50)]);
+    const b = await put(own, [pointAt(10)]);
+    await put(own, [pointAt(1)]);
     const units = await sql<{ id: bigint }[]>`select id from memory_units where memory_id = ${a} order by position`;
     const among = [units[1]!.id, await unitOf(b)];
-    const found = await search(at(0), { among });
+    const found = await search(pointAt(0), { among });
     expect(found.nearest.map(({ unitId, memoryId }) => [memoryId, BigInt(unitId)])).toEqual([
       [b, among[1]],
       [a, among[0]],
     ]);
-    expect((await search(at(0), { among: [] })).nearest).toEqual([]);
+    expect((await search(pointAt(0), { among: [] })).nearest).toEqual([]);
   });
 
   it('ignores points of another embedder, of other dimensions or of length zero', async () => {
-    const a = await put(own, [at(10)]);
-    await put(own, [at(0)], 'another-1');
+    const a = await put(own, [pointAt(10)]);
+    await put(own, [pointAt(0)], 'another-1');
     await put(own, [pointOf(Float32Array.from([1, 0, 0]))]);
     await put(own, [new Uint8Array(8)]);
-    expect(await near(at(0))).toEqual([a]);
+    expect(await near(pointAt(0))).toEqual([a]);
     expect((await search(new Uint8Array(8))).nearest).toEqual([]);
   });
 
   it('shows each writer its own changes under concurrency', async () => {
     await Promise.all(
       Array.from({ length: 20 }, async (_, number) => {
-        const memoryId = await put(own, [at(number * 2)]);
-        expect(await near(at(number * 2), { limit: 1 })).toEqual([memoryId]);
+        const memoryId = await put(own, [pointAt(number * 2)]);
+        expect(await near(pointAt(number * 2), { limit: 1 })).toEqual([memoryId]);
       }),
     );
-    expect(await near(at(0), { limit: 100 })).toHaveLength(20);
+    expect(await near(pointAt(0), { limit: 100 })).toHaveLength(20);
   });
 
   it('stops when aborted', async () => {
-    await put(own, [at(0)]);
-    await expect(near(at(0), { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
+    await put(own, [pointAt(0)]);
+    await expect(near(pointAt(0), { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough');
   });
 
   it('finds more than 95 of 100 of the 20 nearest among 10,000 texts', { timeout: 240_000 }, async () => {
     const embedder = createOfflineEmbedder();
-    const random = numbers(7);
+    const random = pseudoRandom(7);
     const text = () => Array.from({ length: 30 }, () => word(Math.floor(20_000 ** random()))).join(' ');
     const texts = Array.from({ length: 10_000 }, text);
     const points = (await embedder.embed(texts, SIGNAL)).map(pointOf);
-    await fill(own, points);
+    await insert(own, points);
     const truth = new PointCollection(points[0]!.length);
     for (const [unitId, bytes] of points.entries()) truth.add({ unitId, memoryId: String(unitId), bytes });
     let found = 0;
@@ -246,7 +248,7 @@ function conformance(
     expect(found / 1_000).toBeGreaterThan(0.95);
   });
 
-  interface Asked {
+  interface SearchOptions {
     index?: VectorIndex;
     by?: MemoryViewer;
     limit?: number;
@@ -254,14 +256,14 @@ function conformance(
     signal?: AbortSignal;
   }
 
-  async function search(query: Uint8Array, { by = viewer, limit = 10, among = null, ...asked }: Asked = {}) {
+  async function search(query: Uint8Array, { by = viewer, limit = 10, among = null, ...asked }: SearchOptions = {}) {
     const { index: asking = index, signal = SIGNAL } = asked;
     const collections = await collectionsToSearch(sql, by, {});
     const used = collections.filter(({ units }) => units > 0);
     return await asking.search({ collections: used, query, limit, among, signal });
   }
 
-  async function near(query: Uint8Array, asked: Asked = {}): Promise<string[]> {
+  async function near(query: Uint8Array, asked: SearchOptions = {}): Promise<string[]> {
     return (await search(query, asked)).nearest.map(({ memoryId }) => memoryId);
   }
 
@@ -290,7 +292,7 @@ function conformance(
   }
 
   /** Bulk insert of one memory per point. */
-  async function fill(collection: MemoryCollectionRow, points: readonly Uint8Array[]): Promise<void> {
+  async function insert(collection: MemoryCollectionRow, points: readonly Uint8Array[]): Promise<void> {
     for (let start = 0; start < points.length; start += 1_000) {
       const rows = points.slice(start, start + 1_000).map((bytes) => Buffer.from(bytes).toString('base64'));
       await inTransaction(sql, async (tx) => {
@@ -311,14 +313,14 @@ function conformance(
   }
 }
 
-function at(degrees: number): Uint8Array {
+/** A unit vector in the plane of the first two of eight dimensions. */
+function pointAt(degrees: number): Uint8Array {
   const radians = (degrees * Math.PI) / 180;
-  // Two dimensions, repeated for a resolution of 0.01 degrees.
-  const fine = [Math.cos(radians), Math.sin(radians)];
-  return pointOf(Float32Array.from([fine[0]!, fine[1]!, 0, 0, 0, 0, 0, 0]));
+  return pointOf(Float32Array.from([Math.cos(radians), Math.sin(radians), 0, 0, 0, 0, 0, 0]));
 }
 
-function numbers(seed: number): () => number {
+/** A linear congruential generator of numbers from 0 to 1. */
+function pseudoRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -326,8 +328,9 @@ function numbers(seed: number): () => number {
   };
 }
 
+/** The same six letters for the same number. */
 function word(number: number): string {
-  const random = numbers(number * 7_919 + 13);
+  const random = pseudoRandom(number * 7_919 + 13);
   random();
   return Array.from({ length: 6 }, () => String.fromCharCode(97 + Math.floor(random() * 26))).join('');
 }

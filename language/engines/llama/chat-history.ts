@@ -4,7 +4,8 @@ import type { AnswerRequest } from './protocol.ts';
 
 /**
  * Converts messages to the library's history, where an assistant's text, calls and their results are one item.
- * `instruction` is appended to the system message. @throws AnswerError `refused`
+ * `instruction` is appended to the system message.
+ * @throws AnswerError `refused` for a tool message without a tool call before it
  */
 export function historyOf(messages: AnswerRequest['messages'], instruction: string | null): HistoryItem[] {
   const history: HistoryItem[] = [];

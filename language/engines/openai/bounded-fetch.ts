@@ -7,12 +7,12 @@ import { Slice } from '../../../runtime/slices.ts';
 export const boundedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'error' });
   const { status, headers } = response;
-  if (!response.ok) return new Response(await readAtMost(response, MOST_REFUSAL_BYTES), { status, headers });
+  if (!response.ok) return new Response(await readAtMost(response, MAX_ERROR_BYTES), { status, headers });
   const type = (headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   const { pathname } = new URL(input instanceof Request ? input.url : input);
   const isChat = pathname.endsWith('/chat/completions');
-  if (!isChat) return new Response(await readAtMost(response, MOST_DOCUMENT_BYTES), { status, headers });
-  if (JSON_TYPE.test(type)) return eventStream(asEvents(await readAtMost(response, MOST_WHOLE_ANSWER_BYTES)));
+  if (!isChat) return new Response(await readAtMost(response, MAX_DOCUMENT_BYTES), { status, headers });
+  if (JSON_TYPE.test(type)) return eventStream(eventOfJson(await readAtMost(response, MAX_JSON_ANSWER_BYTES)));
   if (!EVENT_TYPES.has(type)) {
     await response.body?.cancel();
     throw new UnusableAnswer('it answers with something else than JSON or events');
@@ -26,7 +26,7 @@ export class UnusableAnswer extends Error {
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/;
-/** Some servers send no type or a wrong one. */
+/** Media types of event streams. Some servers send none or a wrong one. */
 const EVENT_TYPES = new Set([
   'text/event-stream',
   'text/plain',
@@ -34,14 +34,14 @@ const EVENT_TYPES = new Set([
   'application/x-ndjson',
   '',
 ]);
-const MOST_REFUSAL_BYTES = 65_536;
-/** More than embeddings of 32 texts or a list of hundreds of models. Parsed in one go, as is a whole answer. */
-const MOST_DOCUMENT_BYTES = 8 * 2 ** 20;
-const MOST_WHOLE_ANSWER_BYTES = 2 ** 20;
-/** A chunk has some hundred bytes; a whole answer in one event may have more. */
-const MOST_EVENT_BYTES = 2 ** 19;
-const MOST_STREAM_BYTES = 128 * 2 ** 20;
-const BYTES_AT_A_TIME = 4_096;
+const MAX_ERROR_BYTES = 65_536;
+/** More than embeddings of 32 texts or a list of hundreds of models. Limited, because parsing blocks the thread. */
+const MAX_DOCUMENT_BYTES = 8 * 2 ** 20;
+const MAX_JSON_ANSWER_BYTES = 2 ** 20;
+/** A chunk has some hundred bytes; an event with the complete answer has more. */
+const MAX_EVENT_BYTES = 2 ** 19;
+const MAX_STREAM_BYTES = 128 * 2 ** 20;
+const SLICE_BYTES = 4_096;
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
@@ -64,7 +64,8 @@ function eventStream(events: AsyncGenerator<Uint8Array, void>): Response {
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
 }
 
-async function* asEvents(json: Buffer): AsyncGenerator<Uint8Array, void> {
+/** Yields the document as the only event of a stream. */
+async function* eventOfJson(json: Buffer): AsyncGenerator<Uint8Array, void> {
   // Makes the document one line, as an event requires. JSON strings contain no raw line ends.
   for (let at = 0; at < json.length; at++) if (json[at] === NEWLINE || json[at] === RETURN) json[at] = SPACE;
   yield Buffer.concat([Buffer.from('data: '), json, Buffer.from('\n\ndata: [DONE]\n\n')]);
@@ -77,11 +78,11 @@ async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void
   const slice = new Slice();
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MOST_STREAM_BYTES) throw new UnusableAnswer('its answer does not end');
-    for (let start = 0; start < chunk.byteLength; start += BYTES_AT_A_TIME) {
+    if (bytes > MAX_STREAM_BYTES) throw new UnusableAnswer('its answer does not end');
+    for (let start = 0; start < chunk.byteLength; start += SLICE_BYTES) {
       // A fast server would otherwise starve the event loop with resolved promises.
       if (slice.isOver) await slice.rest();
-      const whole = events.push(chunk.subarray(start, start + BYTES_AT_A_TIME));
+      const whole = events.push(chunk.subarray(start, start + SLICE_BYTES));
       if (whole !== null) yield whole;
     }
   }
@@ -91,12 +92,14 @@ async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void
   throw new UnusableAnswer('its answer broke off');
 }
 
+/** Collects bytes until an event ends, with a blank line. */
 class EventCutter {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
   /** Whether the current line is empty. */
   #isBlank = false;
 
+  /** Returns the events that the chunk completes; null if none. */
   push(chunk: Uint8Array): Uint8Array | null {
     const end = this.#endOfLastEvent(chunk);
     if (end === 0) {
@@ -110,6 +113,7 @@ class EventCutter {
     return whole;
   }
 
+  /** Ends the incomplete last event and returns it; null if there is none. */
   rest(): Uint8Array | null {
     return this.#pendingBytes === 0 ? null : Buffer.concat([...this.#pending, Buffer.from('\n\n')]);
   }
@@ -117,7 +121,7 @@ class EventCutter {
   #keep(bytes: Uint8Array): void {
     if (bytes.byteLength === 0) return;
     this.#pendingBytes += bytes.byteLength;
-    if (this.#pendingBytes > MOST_EVENT_BYTES) throw new UnusableAnswer('a piece of its answer does not end');
+    if (this.#pendingBytes > MAX_EVENT_BYTES) throw new UnusableAnswer('a piece of its answer does not end');
     this.#pending.push(bytes);
   }
 
@@ -137,13 +141,13 @@ class EventCutter {
   }
 }
 
-async function readAtMost({ body }: Response, mostBytes: number): Promise<Buffer<ArrayBuffer>> {
+async function readAtMost({ body }: Response, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
     // Leaving the loop closes the connection.
-    if (bytes > mostBytes) throw new UnusableAnswer('its answer is too long');
+    if (bytes > maxBytes) throw new UnusableAnswer('its answer is too long');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -9,7 +9,7 @@ import { contactUri, type Dialog, type EndReason, keepAllowed, keepDescription, 
 import { sequenceOf } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
 
-/** An INVITE of ours, until its transaction ends. */
+/** An INVITE that we sent, until its transaction ends. */
 interface OutgoingInvite {
   readonly id: string;
   readonly application: Application;
@@ -19,9 +19,11 @@ interface OutgoingInvite {
   readonly transaction: InviteClientTransaction;
   /** By To tag. A re-INVITE has only its own dialog. */
   readonly forks: Map<string, Dialog>;
+  /** The dialog of a re-INVITE; null for a new call. */
   readonly reinvited: Dialog | null;
   /** The fork with the first 2xx, which belongs to the application. */
   winner: Dialog | null;
+  /** The CANCEL, sent or held; null if not cancelled. */
   cancel: SipRequest | null;
 }
 
@@ -48,7 +50,7 @@ export class Invites {
     return this.#invites.size;
   }
 
-  /** `reinvited` is the dialog of a re-INVITE, null for a new call. */
+  /** Sends an INVITE. `reinvited` is the dialog of a re-INVITE, null for a new call. */
   start(options: {
     id: string;
     application: Application;
@@ -60,7 +62,7 @@ export class Invites {
     const { id, request, remote, reinvited } = options;
     const transaction = this.#context.layer.createInvite(request, remote, {
       onResponse: (response, source) => this.#receive(invite, response, source),
-      onFailure: (why) => this.#refused(invite, synthesizedResponse(request, why), null),
+      onFailure: (why) => this.#rejected(invite, synthesizedResponse(request, why), null),
       onCancellable: () => this.#sendCancel(invite),
       onTerminated: () => this.#forget(invite),
     });
@@ -72,7 +74,10 @@ export class Invites {
     transaction.start();
   }
 
-  /** Held until the first 1xx. After an answer, it becomes ACK and BYE (RFC 3261 §9.1). */
+  /**
+   * Cancels an INVITE. Holds the CANCEL until the first 1xx (RFC 3261 §9.1). After a 2xx that is not yet acknowledged,
+   * sends ACK and BYE instead.
+   */
   cancel(application: Application, id: string, draft: SipRequest | null): SendResult {
     const invite = this.#invites.get(id);
     if (!invite || invite.application !== application) {
@@ -102,12 +107,12 @@ export class Invites {
     // A re-INVITE needs no user, so a 1xx does not extend the timeout.
     if (invite.reinvited && response.statusCode < 200) invite.transaction.expectEnd();
     if (response.statusCode === 100) return;
-    if (response.statusCode >= 300) this.#refused(invite, response, source);
+    if (response.statusCode >= 300) this.#rejected(invite, response, source);
     else if (response.statusCode >= 200) this.#accepted(invite, response, source);
     else {
       const tag = tagOf(header(response, 'to'));
       const dialog = tag === null || invite.reinvited ? null : this.#progress(invite, tag, { response, source });
-      if (dialog === null || isNews(dialog, response)) this.#deliver(invite, response, source);
+      if (dialog === null || acceptInOrder(dialog, response)) this.#deliver(invite, response, source);
     }
   }
 
@@ -124,14 +129,12 @@ export class Invites {
     const mayFork = !invite.reinvited && invite.forks.size < MAX_FORKS;
     const dialog = invite.forks.get(tag) ?? (mayFork ? this.#fork(invite, tag, { response, source }) : null);
     if (!dialog) return;
-    if (invite.winner !== null) {
-      const isNewFork = dialog !== invite.winner && dialog.state === 'early';
-      if (isNewFork) {
-        confirm(dialog, response);
-        this.#acknowledgements.sendAndEnd(dialog, invite.request, FORK_LOST);
-      } else this.#acknowledgements.repeat(dialog, invite.request);
-      return;
-    }
+    if (invite.winner === null) this.#acceptedFirst(invite, dialog, { response, source });
+    else this.#acceptedAgain(invite, dialog, response);
+  }
+
+  /** The first 2xx: its fork belongs to the application, which sends the ACK. */
+  #acceptedFirst(invite: OutgoingInvite, dialog: Dialog, { response, source }: Answer): void {
     invite.winner = dialog;
     if (invite.reinvited && dialog.state === 'ended') {
       // It crossed a BYE: the application has no dialog for its ACK.
@@ -159,7 +162,15 @@ export class Invites {
     this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_APPLICATION);
   }
 
-  #refused(invite: OutgoingInvite, response: SipResponse, source: Remote | null): void {
+  /** A later 2xx: ends another fork, or acknowledges a retransmission. */
+  #acceptedAgain(invite: OutgoingInvite, dialog: Dialog, response: SipResponse): void {
+    if (dialog !== invite.winner && dialog.state === 'early') {
+      confirm(dialog, response);
+      this.#acknowledgements.sendAndEnd(dialog, invite.request, FORK_LOST);
+    } else this.#acknowledgements.repeat(dialog, invite.request);
+  }
+
+  #rejected(invite: OutgoingInvite, response: SipResponse, source: Remote | null): void {
     if (invite.reinvited) invite.reinvited.isInviting = false;
     else for (const dialog of invite.forks.values()) this.#context.dialogs.remove(dialog);
     this.#deliver(invite, response, source);
@@ -226,8 +237,11 @@ function reasonToEnd(invite: OutgoingInvite, answer: SipResponse): EndReason | n
   return invite.cancel ? CROSSED_CANCEL : null;
 }
 
-/** False for a reliable response that is repeated, or ahead of a lost one that will be repeated (RFC 3262 §4). */
-function isNews(dialog: Dialog, response: SipResponse): boolean {
+/**
+ * Accepts reliable responses in order (RFC 3262 §4) and records their RSeq. Returns false for a retransmission, and for
+ * a response ahead of a lost one, which the peer will send again. Other responses are always accepted.
+ */
+function acceptInOrder(dialog: Dialog, response: SipResponse): boolean {
   const sequence = Number.parseInt(header(response, 'rseq') ?? '', 10);
   if (Number.isNaN(sequence)) return true;
   if (dialog.reliableSequence !== 0 && sequence !== dialog.reliableSequence + 1) return false;
@@ -250,7 +264,7 @@ function cancelWith(invite: SipRequest, draft: SipRequest | null): SipRequest {
   return cancel;
 }
 
-/** More phones than ring at once in practice. Each late answer costs an ACK and a BYE. */
+/** Limit of forks per INVITE, above what rings at once in practice. Each late answer costs an ACK and a BYE. */
 const MAX_FORKS = 32;
 const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
 const CROSSED_CANCEL = { cause: 487, text: 'The answer crossed a CANCEL' };

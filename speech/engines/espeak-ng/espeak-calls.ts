@@ -1,8 +1,9 @@
 import type { Static } from 'typebox';
 import { schemaCheck } from '../../../runtime/schema-check.ts';
 
-/** Calls to the child: `speak` returns chunks of samples and the starts of words. */
+/** Messages between the engine and its child process. `speak` takes a clause and returns chunks of audio. */
 
+/** `speed` is a factor, 1 is normal. `pitchRange` is a factor of the intonation. */
 const ClauseSchema = {
   type: 'object',
   required: ['words', 'voice', 'speed', 'pitchSemitones', 'pitchRange'],
@@ -22,10 +23,11 @@ const ClauseSchema = {
   },
 } as const;
 
-export type AskedClause = Static<typeof ClauseSchema>;
-export const ClauseArgument = schemaCheck(ClauseSchema);
+export type ClauseRequest = Static<typeof ClauseSchema>;
+export const clauseRequestCheck = schemaCheck(ClauseSchema);
 
-export const SpokenPartHead = schemaCheck({
+/** Checks the head of an audio chunk: the words that start in it, with times since the start of the clause. */
+export const audioChunkCheck = schemaCheck({
   type: 'object',
   required: ['marks'],
   properties: {
@@ -40,5 +42,5 @@ export const SpokenPartHead = schemaCheck({
   },
 });
 
-/** eSpeak NG's rate for all voices. */
+/** Sample rate of all eSpeak NG voices. */
 export const SAMPLE_RATE_HZ = 22_050;

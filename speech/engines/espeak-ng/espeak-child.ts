@@ -3,10 +3,10 @@ import { TimeStretcher } from '../../../media/dsp/time-stretcher.ts';
 import { AnswerWithBytes, serveEngine } from '../../engine-process/engine-child.ts';
 import { SynthesizerError } from '../../synthesizer.ts';
 import { controlsFor } from './controls.ts';
-import { type AskedClause, ClauseArgument, SAMPLE_RATE_HZ } from './espeak-calls.ts';
+import { type ClauseRequest, clauseRequestCheck, SAMPLE_RATE_HZ } from './espeak-calls.ts';
+import { espeakText } from './espeak-text.ts';
 import { IpaReader } from './ipa.ts';
 import { mnemonicsOfTable } from './phoneme-table.ts';
-import { spokenText } from './spoken-text.ts';
 
 /** Runs eSpeak NG in a process of its own, reached over a pipe, because of its licence (GPL-3). */
 
@@ -63,9 +63,9 @@ serveEngine(async () => {
     return ipa;
   }
 
-  function speak({ words, voice, ...asked }: AskedClause, emit: (part: AnswerWithBytes) => void): void {
+  function speak({ words, voice, ...asked }: ClauseRequest, emit: (part: AnswerWithBytes) => void): void {
     selectVoice(voice);
-    const { text, starts } = spokenText(
+    const { text, starts } = espeakText(
       words.map((word) => ({ ...word, written: '' })),
       (ipa) => readerFor(voice).read(ipa),
     );
@@ -116,7 +116,7 @@ serveEngine(async () => {
 
   return {
     speak(argument, _, emit) {
-      if (!ClauseArgument.matches(argument)) throw new TypeError('not a clause');
+      if (!clauseRequestCheck.matches(argument)) throw new TypeError('not a clause');
       speak(argument, emit);
       return null;
     },

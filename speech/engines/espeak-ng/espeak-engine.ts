@@ -8,7 +8,7 @@ import {
   type Synthesizer,
   SynthesizerError,
 } from '../../synthesizer.ts';
-import { SAMPLE_RATE_HZ, SpokenPartHead } from './espeak-calls.ts';
+import { audioChunkCheck, SAMPLE_RATE_HZ } from './espeak-calls.ts';
 import { ESPEAK_VOICES } from './espeak-voices.ts';
 
 const MODEL = 'espeak-ng';
@@ -62,7 +62,7 @@ class EspeakSynthesizer implements Synthesizer {
     try {
       for await (const { value, bytes } of parts) {
         signal.throwIfAborted();
-        if (!SpokenPartHead.matches(value) || value.marks.some(({ word }) => word >= words.length)) {
+        if (!audioChunkCheck.matches(value) || value.marks.some(({ word }) => word >= words.length)) {
           throw this.#process.breakOff('eSpeak NG answered what it must not');
         }
         isSilent &&= bytes.byteLength < 2;

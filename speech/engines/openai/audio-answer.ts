@@ -22,8 +22,8 @@ export class AudioAnswer {
       .trim()
       .toLowerCase();
     if (!CONTENT_TYPES.has(type)) throw notAudio(`has the type ${/^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : '?'}`);
-    const told = /;\s*rate="?(\d{4,6})\b/i.exec(contentType ?? '')?.[1];
-    this.#sampleRateHz = told === undefined ? usualRateHz : requireRate(Number(told));
+    const declared = /;\s*rate="?(\d{4,6})\b/i.exec(contentType ?? '')?.[1];
+    this.#sampleRateHz = declared === undefined ? usualRateHz : requireRate(Number(declared));
   }
 
   /** Rate of the samples that `push` returns. */

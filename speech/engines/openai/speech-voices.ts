@@ -59,8 +59,8 @@ function voicesIn(answer: unknown): Pick<EngineVoice, 'name' | 'language' | 'gen
     const name = typeof entry === 'string' ? entry : fieldOf(entry, ['id', 'voice_id', 'name', 'voice']);
     if (typeof name !== 'string' || !VOICE_NAME.test(name)) return [];
     const speaker = kokoroSpeaker(name);
-    const told = fieldOf(entry, ['language', 'lang', 'locale']);
-    const language = typeof told === 'string' ? toLanguageTag(told) : null;
+    const reported = fieldOf(entry, ['language', 'lang', 'locale']);
+    const language = typeof reported === 'string' ? toLanguageTag(reported) : null;
     const gender = fieldOf(entry, ['gender']);
     return {
       name,

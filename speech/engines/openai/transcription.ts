@@ -82,14 +82,14 @@ export function toRecognition(answer: unknown, context: TranscriptionContext): R
     endMs: clamp(Math.max(start, end)),
     confidence: typeof avg_logprob === 'number' ? probability(Math.exp(avg_logprob)) : null,
   }));
-  const told = (answer.words ?? []).flatMap(({ word, start, end, probability: own }) => {
+  const reported = (answer.words ?? []).flatMap(({ word, start, end, probability: own }) => {
     const [startMs, endMs] = [clamp(start), clamp(Math.max(start, end))];
     const confidence = typeof own === 'number' ? probability(own) : segmentAt(segments, startMs)?.confidence;
     // Splits what a server reports as one word but clients would read as several.
     return wordsIn(word, { startMs, endMs, confidence: confidence ?? null });
   });
   const text = answer.text.trim();
-  const words = told.length > 0 || text === '' ? told : wordsOfSegments(text, { segments, durationMs });
+  const words = reported.length > 0 || text === '' ? reported : wordsOfSegments(text, { segments, durationMs });
   return {
     text,
     words,

@@ -191,8 +191,8 @@ function languagesOf(
 ): string[] {
   if (type === 'sense-voice') return ['zh', 'en', 'ja', 'ko'];
   if (type === 'whisper' && metadata.is_multilingual === '1') {
-    const told = (metadata.all_language_codes ?? '').split(',').flatMap((code) => toLanguageCode(code) ?? []);
-    return told.length > 0 ? [...new Set(told)] : [...WHISPER_LANGUAGES];
+    const declared = (metadata.all_language_codes ?? '').split(',').flatMap((code) => toLanguageCode(code) ?? []);
+    return declared.length > 0 ? [...new Set(declared)] : [...WHISPER_LANGUAGES];
   }
   if (type === 'whisper' && metadata.is_multilingual === '0') return ['en'];
   // Published models are named after their languages: sherpa-onnx-streaming-zipformer-bilingual-zh-en-2023-02-20.

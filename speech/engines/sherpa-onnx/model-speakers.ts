@@ -23,12 +23,12 @@ export function speakersOf({ name, type, metadata, manifest, count }: SpokenMode
   const ofAll = manifest?.languages ?? languagesOf({ name, type, metadata });
   const speakers: ModelSpeaker[] = [];
   for (let sid = 0; sid < count; sid++) {
-    const told = manifest?.speakers?.[sid];
+    const declared = manifest?.speakers?.[sid];
     const named = namedSpeaker(type, names[sid] ?? '');
-    const own = told?.language ?? (manifest?.languages === undefined ? named?.language : undefined);
+    const own = declared?.language ?? (manifest?.languages === undefined ? named?.language : undefined);
     const languages = own === undefined ? ofAll : [own];
     if (languages.length === 0) return null;
-    speakers.push({ languages, gender: told?.gender ?? named?.gender ?? null });
+    speakers.push({ languages, gender: declared?.gender ?? named?.gender ?? null });
   }
   return speakers;
 }
@@ -44,8 +44,8 @@ function languagesOf({ name, type, metadata }: Pick<SpokenModel, 'name' | 'type'
   // Published models are named after their languages: vits-piper-en_US-amy-low, matcha-icefall-zh-baker.
   const region = /(?:^|[-_])([a-z]{2,3})_([A-Z]{2})(?:[-_]|$)/.exec(name);
   if (region !== null) return [`${region[1]}-${region[2]!.toLowerCase()}`];
-  const told = [metadata.voice, metadata.language].flatMap((text) => toTag(text ?? '') ?? []);
-  if (told.length > 0 && type !== 'zipvoice') return told.slice(0, 1);
+  const declared = [metadata.voice, metadata.language].flatMap((text) => toTag(text ?? '') ?? []);
+  if (declared.length > 0 && type !== 'zipvoice') return declared.slice(0, 1);
   const named = name.split(/[-_.]/).flatMap((part) => (isCodeInName(part) ? (toTag(part) ?? []) : []));
   if (named.length > 0) return [...new Set(named)];
   return USUAL_LANGUAGES[type] ?? [];

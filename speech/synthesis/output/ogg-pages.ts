@@ -1,6 +1,6 @@
 /**
- * Writes the packets of one logical bitstream into Ogg pages (RFC 3533 §6). A page is written when the next packet
- * arrives, because its header says whether it is the last.
+ * Writes the packets of one logical bitstream into Ogg pages (RFC 3533 §6). Write a page only when the next packet
+ * arrives or the stream ends, because its header says whether it is the last.
  */
 export class OggPages {
   readonly #serial: number;
@@ -15,11 +15,15 @@ export class OggPages {
     this.#serial = serial;
   }
 
+  /** Number of packets since the last page. */
   get packets(): number {
     return this.#packets.length;
   }
 
-  /** `granulePosition` is the position after the packet. A page holds at most 50 packets of at most 1,275 bytes. */
+  /**
+   * Adds a packet; `granulePosition` is the position after it. A page has room for 50 packets of at most 1,275 bytes.
+   * @throws RangeError if the page is full
+   */
   add(packet: Uint8Array, granulePosition: number): void {
     this.#segments += Math.floor(packet.length / LARGEST_SEGMENT) + 1;
     if (this.#segments > MOST_SEGMENTS) throw new RangeError('more than a page holds');
@@ -27,7 +31,7 @@ export class OggPages {
     this.#granulePosition = granulePosition;
   }
 
-  /** Returns the packets since the last page. Set `granulePosition` to play less than the packets contain. */
+  /** Builds a page of the packets since the last one. Set `granulePosition` to play less than the packets contain. */
   page({ last = false, granulePosition = this.#granulePosition } = {}): Uint8Array<ArrayBuffer> {
     const bodyBytes = this.#packets.reduce((sum, packet) => sum + packet.length, 0);
     const headerBytes = HEADER_BYTES + this.#segments;

@@ -1,5 +1,5 @@
 import { type ChatDeskOptions, createChatDesk } from '../../../actors/chat/chat-desk.actor.ts';
-import type { Answering, AnswerPart, AskRequest, ChatDesk } from '../../../actors/chat/chat-desk.ts';
+import type { AnswerPart, AnswerStream, AskRequest, ChatDesk } from '../../../actors/chat/chat-desk.ts';
 import { createTextCorrection } from '../../../language/correction/correct-text.ts';
 import type { ChatMessage } from '../../../language/llm.ts';
 import { walletOf } from '../../../storage/ledger.ts';
@@ -86,14 +86,14 @@ export async function createChatDeskFixture(): Promise<ChatDeskFixture> {
 
 export const listening = () => new AbortController().signal;
 
-export async function partsOf({ parts }: Pick<Answering, 'parts'>): Promise<AnswerPart[]> {
+export async function partsOf({ parts }: Pick<AnswerStream, 'parts'>): Promise<AnswerPart[]> {
   const taken: AnswerPart[] = [];
   for await (const part of parts) taken.push(part);
   return taken;
 }
 
 /** The text and the end of a completion. */
-export async function answerOf(answering: Answering) {
+export async function answerOf(answering: AnswerStream) {
   const parts = await partsOf(answering);
   const finished = parts.at(-1);
   if (finished?.type !== 'finished') throw new Error('the answer did not end');

@@ -82,8 +82,8 @@ describe('live calls of a node', () => {
     const { call } = node.add('call-1', 'acme');
     const news = node.watch('acme');
     const times = { startMs: 100, endMs: 300 };
-    node.liveCalls.heard(call, { leg: 'customer', text: 'hello', ...times });
-    node.liveCalls.heard(call, { leg: 'customer', text: '', ...times });
+    node.liveCalls.publishHypothesis(call, { leg: 'customer', text: 'hello', ...times });
+    node.liveCalls.publishHypothesis(call, { leg: 'customer', text: '', ...times });
     const { direction, createdByUserId } = call.row;
     const heard = { callId: 'call-1', access: { direction, createdByUserId }, leg: 'customer', role: 'customer' };
     expect(news).toEqual([{ type: 'hypothesis', hypothesis: { ...heard, text: 'hello', ...times } }]);

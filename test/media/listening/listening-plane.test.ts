@@ -72,7 +72,7 @@ describe('listening to a live stream', () => {
 
   it('reports its progress every 250 ms and near the end', async () => {
     const reportedMs: number[] = [];
-    const { session } = await listenLive(plane, { onHeard: (heardMs) => reportedMs.push(heardMs) });
+    const { session } = await listenLive(plane, { onAnalysed: (analysedMs) => reportedMs.push(analysedMs) });
     writeInFrames(session, asMulaw8k(twoUtterances));
     const { durationMs } = await session.finish();
     expect(reportedMs).toEqual([...reportedMs].sort((a, b) => a - b));

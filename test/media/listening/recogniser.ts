@@ -91,7 +91,7 @@ export interface LiveListening {
 
 export async function listenLive(
   plane: ListeningPlane,
-  settings: Partial<ListeningSettings> & { inlet?: MessagePort; onHeard?: (heardMs: number) => void } = {},
+  settings: Partial<ListeningSettings> & { inlet?: MessagePort; onAnalysed?: (analysedMs: number) => void } = {},
 ): Promise<LiveListening> {
   const recogniser = new Recogniser();
   const events: ListeningEvent[] = [];

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 import { controlsFor } from '../../../speech/engines/espeak-ng/controls.ts';
 import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
+import { espeakText } from '../../../speech/engines/espeak-ng/espeak-text.ts';
 import { ESPEAK_VOICES } from '../../../speech/engines/espeak-ng/espeak-voices.ts';
 import { IpaReader } from '../../../speech/engines/espeak-ng/ipa.ts';
-import { spokenText } from '../../../speech/engines/espeak-ng/spoken-text.ts';
 import type { Clause, Synthesizer, WordMark } from '../../../speech/synthesizer.ts';
 import type { ScriptWord } from '../../../speech/text/script.ts';
 
@@ -168,11 +168,11 @@ describe('eSpeak NG words', () => {
 
   it('start at their position in code points', () => {
     const words = [word('😀😀'), word(''), word('a b'), word('[[x]]'), word('end')];
-    expect(spokenText(words, () => null)).toEqual({ text: '😀😀 a b  [x]] end', starts: [0, 3, 3, 7, 13] });
+    expect(espeakText(words, () => null)).toEqual({ text: '😀😀 a b  [x]] end', starts: [0, 3, 3, 7, 13] });
   });
 
   it('keep the punctuation behind phonemes', () => {
-    expect(spokenText([word('tomato,', 'x')], () => 't0m').text).toBe('[[t0m]],');
+    expect(espeakText([word('tomato,', 'x')], () => 't0m').text).toBe('[[t0m]],');
   });
 });
 

@@ -247,7 +247,7 @@ describe('recognizer pool', () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1, idleMs: 1 });
     const lease = await claimFrom(pool, engine);
-    lease.giveBack({ broken: null, audioMs: 0 });
+    lease.release({ broken: null, audioMs: 0 });
     await engine.steps.first(({ type }) => type === 'close');
     const again = await claimFrom(pool, engine);
     expect(again.recognizer).not.toBe(lease.recognizer);
@@ -260,7 +260,7 @@ describe('recognizer pool', () => {
     const pool = new RecognizerPool({ processes: 1, answerWithinMs: 1 });
     const lease = await claimFrom(pool, engine);
     await expect(lease.work(new Promise(() => {}))).rejects.toMatchObject({ code: 'crashed', retryable: true });
-    lease.giveBack({ broken: 'mute', audioMs: 0 });
+    lease.release({ broken: 'mute', audioMs: 0 });
     await pool.close();
     expect(engine.alive).toBe(0);
   });
@@ -271,7 +271,7 @@ describe('recognizer pool', () => {
     const pool = new RecognizerPool({ processes: 1, onBroken: (instance) => broken.push(instance) });
     const lease = await claimFrom(pool, engine);
     const closing = pool.close();
-    lease.giveBack({ broken: 'the engine process was closed', audioMs: 0 });
+    lease.release({ broken: 'the engine process was closed', audioMs: 0 });
     await closing;
     expect(broken).toEqual([]);
     expect(engine.alive).toBe(0);
@@ -285,7 +285,7 @@ describe('recognizer pool', () => {
     const waiting = claimFrom(pool, engine, controller.signal);
     controller.abort(new Error('gone'));
     await expect(waiting).rejects.toThrow('gone');
-    lease.giveBack({ broken: null, audioMs: 0 });
+    lease.release({ broken: null, audioMs: 0 });
     expect(pool.statusOf('pocketsphinx')).toMatchObject({ loaded: 1, busy: 0 });
     await pool.close();
     await expect(claimFrom(pool, engine)).rejects.toMatchObject({ code: 'cancelled' });
@@ -300,7 +300,7 @@ describe('recognizer pool', () => {
     const working = lease.work(Promise.resolve());
     vi.advanceTimersByTime(3000);
     await working;
-    lease.giveBack({ broken: null, audioMs: 1000 });
+    lease.release({ broken: null, audioMs: 1000 });
     expect(pool.statusOf('pocketsphinx').realTimeFactor).toBe(3);
     await pool.close();
   });

@@ -40,14 +40,14 @@ describe('instance pool', () => {
     const pool = new InstancePool({ processes: 3, idleMs: 1000 });
     const leases = await Promise.all([lease(pool), lease(pool), lease(pool)]);
     expect(running).toBe(3);
-    for (const each of leases) each.giveBack({ broken: null });
+    for (const each of leases) each.release({ broken: null });
     await vi.advanceTimersByTimeAsync(999);
     expect(running).toBe(3);
     await vi.advanceTimersByTimeAsync(1);
     expect(running).toBe(1);
     await vi.advanceTimersByTimeAsync(100_000);
     expect(running).toBe(1);
-    (await lease(pool)).giveBack({ broken: null });
+    (await lease(pool)).release({ broken: null });
     expect(running).toBe(1);
     await pool.close();
     expect(running).toBe(0);
@@ -64,9 +64,9 @@ describe('instance pool', () => {
     ].map(async (asked) => {
       const { each, name } = await asked;
       served.push(name);
-      each.giveBack({ broken: null });
+      each.release({ broken: null });
     });
-    first.giveBack({ broken: null });
+    first.release({ broken: null });
     await Promise.all(waiting);
     expect(served).toEqual(['beginning', 'middle', 'other middle']);
     await pool.close();
@@ -78,17 +78,17 @@ describe('instance pool', () => {
     let isServed = false;
     const middle = lease(pool).then((each) => {
       isServed = true;
-      each.giveBack({ broken: null });
+      each.release({ broken: null });
     });
     const beginning = async (): Promise<void> => {
       const each = await lease(pool, true);
       await vi.advanceTimersByTimeAsync(500);
       // The next request arrives before this one is served.
       if (!isServed) beginning().catch(() => {});
-      each.giveBack({ broken: null });
+      each.release({ broken: null });
     };
     for (let count = 0; count < 2; count++) beginning().catch(() => {});
-    first.giveBack({ broken: null });
+    first.release({ broken: null });
     await middle;
     expect(isServed).toBe(true);
     await pool.close();
@@ -96,13 +96,13 @@ describe('instance pool', () => {
 
   it('closes the last instance when idle and another one exists', async () => {
     const pool = new InstancePool({ processes: 2, idleMs: 1000 });
-    (await lease(pool)).giveBack({ broken: null });
+    (await lease(pool)).release({ broken: null });
     await vi.advanceTimersByTimeAsync(5000);
     const other = await pool.lease({ engine, model: 'n', isFresh: false, isFirst: false, signal: NEVER });
     expect(running).toBe(2);
     await vi.advanceTimersByTimeAsync(1000);
     expect(running).toBe(1);
-    other.giveBack({ broken: null });
+    other.release({ broken: null });
     await pool.close();
   });
 
@@ -114,10 +114,10 @@ describe('instance pool', () => {
     };
     const pool = new InstancePool({ processes: 2, idleMs: 1000 });
     const leaseSlow = () => pool.lease({ engine: slow, model: 'm', isFresh: false, isFirst: false, signal: NEVER });
-    for (const each of await Promise.all([leaseSlow(), leaseSlow()])) each.giveBack({ broken: null });
+    for (const each of await Promise.all([leaseSlow(), leaseSlow()])) each.release({ broken: null });
     await vi.advanceTimersByTimeAsync(1000);
     closed.resolve();
-    (await leaseSlow()).giveBack({ broken: null });
+    (await leaseSlow()).release({ broken: null });
     // One of the started instances remains.
     expect(running).toBe(2);
     await pool.close();

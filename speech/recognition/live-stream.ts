@@ -12,8 +12,8 @@ const DUE_FROM_MS = 5_000;
 const OVERLOADED_FROM_MS = 30_000;
 
 /**
- * A live stream: utterances are recognised in order, each while it is spoken. The backlog is buffered, so that nothing
- * is lost. When it is too large, first hypotheses are dropped, and then the stream ends.
+ * Recognises the utterances of a live stream in order, each while it is spoken. Buffers the backlog, so that nothing is
+ * lost. When the backlog is too large, it first drops hypotheses, then ends the stream.
  */
 export class LiveStream extends UtteranceStream {
   protected readonly isLive = true;

@@ -1,7 +1,7 @@
 import type { ScriptWord } from '../../text/script.ts';
 
 /** A clause as text for eSpeak NG. */
-export interface SpokenText {
+export interface EspeakText {
   text: string;
   /** Start of each word in code points. A silent word starts where the next does. */
   starts: readonly number[];
@@ -14,8 +14,11 @@ export interface SpokenText {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
 const MORE_THAN_TEXT = /[<>\u0000-\u001f\u007f-\u009f]|&(?=[#\w])|\p{Surrogate}/gu;
 
-/** `mnemonicsOf` returns null for sounds that the voice's language lacks: such words are read as spelt. */
-export function spokenText(words: readonly ScriptWord[], mnemonicsOf: (ipa: string) => string | null): SpokenText {
+/**
+ * Joins words to the text of a clause, with phonemes in eSpeak NG's notation. `mnemonicsOf` converts IPA. It returns
+ * null for sounds that the voice's language lacks; such words are read as spelt.
+ */
+export function espeakText(words: readonly ScriptWord[], mnemonicsOf: (ipa: string) => string | null): EspeakText {
   const starts: number[] = [];
   const parts: string[] = [];
   let codePoints = 0;

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { hearVoice } from '../../../actors/voices/voice-hearing.ts';
+import { measureSamples } from '../../../actors/voices/measured-samples.ts';
 import { wavFile } from '../../media/audio-file/wav-files.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
 
@@ -11,14 +11,14 @@ const NOTHING = new Int16Array(16_000 * 6);
 
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tandem-hearing-'));
+  folder = await mkdtemp(join(tmpdir(), 'tandem-samples-'));
 });
 afterAll(() => rm(folder, { recursive: true }));
 
 async function analyse(...recordings: Int16Array[]) {
   const paths = recordings.map((_, index) => join(folder, `${index}.wav`));
   for (const [index, path] of paths.entries()) await writeFile(path, wavFile(recordings[index]!));
-  return await hearVoice(paths);
+  return await measureSamples(paths);
 }
 
 it('voice analysis measures usable samples and ignores others', async () => {

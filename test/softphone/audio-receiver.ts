@@ -12,7 +12,9 @@ import {
 } from '../../media/rtp/telephone-event.ts';
 import { wavHeader } from '../../media/wav.ts';
 
-export interface Heard {
+/** Snapshot of the audio that an `AudioReceiver` has received. */
+export interface ReceivedAudio {
+  /** Audio packets, duplicates included. */
   packets: number;
   seconds: number;
   /** 8 kHz in sequence order, with silence for lost packets. */
@@ -35,7 +37,7 @@ export interface Heard {
   saveWav(path: string): Promise<void>;
 }
 
-interface HeardPacket {
+interface ReceivedPacket {
   /** Extended sequence number; a new SSRC continues after the last one. */
   order: number;
   pcm: Int16Array;
@@ -43,14 +45,16 @@ interface HeardPacket {
 
 const STATIC_CODECS: Record<number, Codec> = { 0: 'PCMU', 8: 'PCMA', 9: 'G722' };
 const MOST_PAYLOAD_BYTES = 1500;
+/** Ten minutes of 20 ms packets. */
 const MAX_PACKETS = 10 * 60 * 50;
+/** Lost packets in a row that become silence: one second. */
 const LONGEST_FILLED_GAP = 50;
 
-/** Collects RTP and reports the received audio. */
-export class Hearing {
+/** Collects the RTP packets of one call, decodes their audio and reports it. */
+export class AudioReceiver {
   packets = 0;
   digits = '';
-  readonly #kept: HeardPacket[] = [];
+  readonly #kept: ReceivedPacket[] = [];
   readonly #seen = new Set<number>();
   readonly #header = emptyRtpHeader();
   readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
@@ -102,7 +106,8 @@ export class Hearing {
     this.#kept.push({ order, pcm });
   }
 
-  heard(): Heard {
+  /** Returns everything received so far. */
+  received(): ReceivedAudio {
     const ordered = [...this.#kept].sort((a, b) => a.order - b.order);
     const pcm = joined(ordered);
     return {
@@ -168,7 +173,7 @@ export class Hearing {
   }
 }
 
-function joined(ordered: readonly HeardPacket[]): Int16Array {
+function joined(ordered: readonly ReceivedPacket[]): Int16Array {
   const parts: Int16Array[] = [];
   let expected: number | null = null;
   for (const { order, pcm } of ordered) {

@@ -3,7 +3,7 @@ import { measureVoice } from '../../speech/voices/measure-voice.ts';
 import { sampleProblems } from '../../speech/voices/sample-quality.ts';
 import type { VoiceMeasures } from '../../speech/voices/voice-measures.ts';
 
-export type HeardVoice =
+export type MeasuredVoice =
   | {
       isUsable: true;
       measures: VoiceMeasures;
@@ -35,7 +35,7 @@ interface MeasuredSample extends Sample {
  * that are too short may suffice together. Runs in a thread.
  * @throws the file system's error; RangeError for an invalid WAV file
  */
-export async function hearVoice(wavPaths: readonly string[]): Promise<HeardVoice> {
+export async function measureSamples(wavPaths: readonly string[]): Promise<MeasuredVoice> {
   const all: MeasuredSample[] = [];
   const usable: MeasuredSample[] = [];
   let usableMs = 0;

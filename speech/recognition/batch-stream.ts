@@ -4,12 +4,12 @@ import type { Decoded } from './decode-utterance.ts';
 import { type Entry, UtteranceStream } from './utterance-stream.ts';
 
 /**
- * A file: its utterances are recognised in parallel, on as many recognizers as available. The file's reader is paced by
- * what recognizers have taken. With voice diarisation, all results are emitted at the end.
+ * Recognises the utterances of a file in parallel, on as many recognizers as are available. Reports processed samples,
+ * which pace the reader of the file. With diarisation by voice, emits all results at the end.
  */
 export class BatchStream extends UtteranceStream {
   protected readonly isLive = false;
-  /** Outcomes whose speakers may still change. */
+  /** Outcomes that wait for the end, because their speaker labels may still change. */
   readonly #held: Outcome[] = [];
 
   protected recognise(entry: Entry): Promise<Decoded> {
@@ -30,6 +30,7 @@ export class BatchStream extends UtteranceStream {
     }
   }
 
+  /** Does nothing: a file has no backlog to limit. */
   protected receive(): void {}
 
   protected release(samples: number): void {
