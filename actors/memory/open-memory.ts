@@ -33,6 +33,8 @@ export interface OpenMemoryOptions {
   logger: Logger;
   /** Default 15 000. */
   leaseMs?: number;
+  /** Timeout of a search by words or by meaning. Default 3 000 ms. */
+  searchTimeoutMs?: number;
 }
 
 /** As in `settings.ts`. */
@@ -59,7 +61,8 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
   const { sql, jobs, models, clock, logger, leaseMs = LEASE_MS } = options;
   const embedder = embedderOf(options.embeddings);
   const index = openVectorIndex({ sql, embedder: embedder.name, choice: options.index ?? 'exact', logger });
-  const recall = createRecall({ store: createRecallStore(sql), embedder, index, logger });
+  const timeoutMs = options.searchTimeoutMs;
+  const recall = createRecall({ store: createRecallStore(sql), embedder, index, timeoutMs, logger });
   const now = () => new Date(clock.now());
   const attempts = createMemoryAttempts({
     sql,

@@ -150,7 +150,13 @@ export async function createHttpFixture(
   const jobs = { add: async () => {}, work: async () => ({ close: async () => {} }) };
   const judgeBatches = createJudgeBatches({ ...judgeParts, jobs, judging });
   const embeddings = { embeddingsBaseUrl: null, embeddingsApiKey: null, embeddingsModel: null };
-  const memory = openMemory({ sql, jobs: memoryQueue, models, embeddings, clock: clockOf(now), logger });
+  // A first search loads word vectors, which took 4 s on a busy machine.
+  const searchTimeoutMs = 60_000;
+  const memory = openMemory({
+    ...{ sql, jobs: memoryQueue, models, embeddings, searchTimeoutMs },
+    clock: clockOf(now),
+    logger,
+  });
   if (memoryQueue.state !== 'closed') await memory.ready({ withinMs: 10_000 });
   const documents = createDocumentDesk({
     sql,
