@@ -32,7 +32,7 @@ async function checkAddress(name: string, host: string, outsideCarrier: string |
   }
   if (isLoopback(host)) {
     if (outsideCarrier === null) return ok(name, `${host}: carriers on this machine only`);
-    return warn(name, `${host} is this machine only, and there is a trunk to ${outsideCarrier}.`, advice);
+    return warn(name, `${host} reaches this machine only, but a trunk leads to ${outsideCarrier}.`, advice);
   }
   if (isOwnAddress(host)) return ok(name, `${host}, an address of this machine`);
   return ok(

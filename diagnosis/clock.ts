@@ -11,7 +11,7 @@ export async function checkClock(sql: Sql | null): Promise<Finding> {
   // Not for a running server: after weeks, gradual corrections of a time service would look like a jump.
   const jumpMs = Math.abs(Date.now() - (performance.timeOrigin + performance.now()));
   if (jumpMs > WARN_MS) return fail('clock', `The clock was set by ${seconds(jumpMs)} while this ran.`, ADVICE);
-  if (sql === null) return ok('clock', 'steady; there is no database server to compare it with');
+  if (sql === null) return ok('clock', 'steady; no database server to compare it with');
   return await compareClock(sql);
 }
 

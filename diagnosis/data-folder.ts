@@ -48,7 +48,7 @@ async function checkSecretKey(folder: string, config: Config): Promise<Finding> 
     }
     const { mode } = await stat(file);
     if ((mode & 0o077) !== 0) return warn(check, `${file} can be read by others.`, `Run chmod 600 ${file}.`);
-    return ok(check, `${file}: keep a copy, what is sealed is lost with it`);
+    return ok(check, `${file}: keep a copy, because without it encrypted secrets cannot be read`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
       return fail(

@@ -46,10 +46,10 @@ function noModel({ llmModel, llmAliases, llmApiKey }: Config): Finding {
 function checkDefaultModel({ llmBaseUrl, llmModel }: Config, [first, ...others]: readonly string[]): Finding {
   const defaultModel = (llmBaseUrl === null ? null : llmModel) ?? first;
   if (defaultModel === undefined) {
-    return warn(CHECK, 'The server is there and lists no model.', 'Load one there, or name one with LLM_MODEL.');
+    return warn(CHECK, 'The server responds and lists no model.', 'Load one there, or name one with LLM_MODEL.');
   }
   const count = first === undefined ? 0 : others.length + 1;
-  const where = llmBaseUrl === null ? 'a file on this machine' : `the server is there and lists ${count}`;
+  const where = llmBaseUrl === null ? 'a file on this machine' : `the server responds and lists ${count}`;
   return ok(CHECK, `chats are answered by ${defaultModel}; ${where}`);
 }
 

@@ -55,7 +55,7 @@ function checkLanguages(codes: readonly string[]): Finding {
   const understood = new Set(codes);
   const catalogued = TRANSCRIPTION_LANGUAGES.filter(({ code }) => understood.has(code));
   if (catalogued.length === 0) {
-    return fail(check, 'No engine for speech is there.', 'Run npm ci: PocketSphinx comes with it.');
+    return fail(check, 'No speech recognition engine is installed.', 'Run npm ci: PocketSphinx comes with it.');
   }
   return ok(check, `${catalogued.length} of ${TRANSCRIPTION_LANGUAGES.length} languages: ${named([...understood])}`);
 }
@@ -97,7 +97,7 @@ async function checkUpstream({ sttBaseUrl: url, sttApiKey: key }: Config): Promi
       return [warn(check, 'The server refuses the key.', 'Set STT_API_KEY to one that it knows.')];
     }
     if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
-    return [ok(check, 'the server is there')];
+    return [ok(check, 'the server responds')];
   } catch (error) {
     // The message of `fetch` says little; its cause distinguishes a wrong name from a wrong port.
     const reason = reasonOf((error as Error).cause ?? error);

@@ -22,7 +22,7 @@ export async function checkTools(): Promise<Finding> {
   const tools = { sipp: 'tests', baresip: 'tests', ffmpeg: 'reads uploads faster than the bundled one' };
   const found = await Promise.all(
     Object.entries(tools).map(
-      async ([name, use]) => `${name} ${(await isInstalled(name)) ? 'is there' : 'is not there'} (${use})`,
+      async ([name, use]) => `${name} ${(await isInstalled(name)) ? 'is installed' : 'is not installed'} (${use})`,
     ),
   );
   return ok('optional programs', found.join(', '));

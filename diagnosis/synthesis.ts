@@ -4,6 +4,7 @@ import { findSynthesisModels } from '../speech/engines/sherpa-onnx/installed-voi
 import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import type { SynthesisEngine } from '../speech/synthesizer.ts';
 import { createVoiceCatalogue } from '../speech/voices/built-in-voices.ts';
+import { languageCode } from '../speech/voices/language-names.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** Checks the synthesis engines, and lets the default voice say a word in a child process, as in the server. */
@@ -51,10 +52,11 @@ async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisE
     const counts = Map.groupBy(voices, ({ recipe: { engine: name } }) => NAMES[name]);
     const shares = [...counts].map(([name, { length }]) => `${length} of ${name}`).join(', ');
     const count = counts.size > 1 ? `${voices.length} voices (${shares})` : `${voices.length} voices`;
-    return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${count}`);
+    const languages = new Set(voices.map(({ language }) => languageCode(language)));
+    return ok(check, `${NAMES[engine.name]}: ${languages.size} languages, ${count}`);
   } catch (error) {
     const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
-    return fail(check, `the usual voice does not speak: ${reasonOf(error)}`, advice);
+    return fail(check, `the default voice does not speak: ${reasonOf(error)}`, advice);
   }
 }
 
@@ -98,7 +100,7 @@ async function checkUpstream({ ttsBaseUrl: url, ttsApiKey: key }: Config): Promi
       return [warn(check, 'The server refuses the key.', 'Set TTS_API_KEY to one that it knows.')];
     }
     if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
-    return [ok(check, 'the server is there')];
+    return [ok(check, 'the server responds')];
   } catch (error) {
     const reason = reasonOf((error as Error).cause ?? error);
     return [warn(check, `No server there: ${reason}`, 'Start it, or correct TTS_BASE_URL; it ends in /v1 mostly.')];

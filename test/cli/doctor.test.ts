@@ -54,8 +54,8 @@ describe('tandem doctor', () => {
     }
     expect(stdout).toContain('the first start makes');
     const again = await findings();
-    expect(again['speech synthesis']?.message).toBe('eSpeak NG: 36 languages, 227 voices');
-    expect(again['optional programs']?.message).toMatch(/ffmpeg is (not )?there \(reads uploads/);
+    expect(again['speech synthesis']?.message).toBe('eSpeak NG: 117 languages, 227 voices');
+    expect(again['optional programs']?.message).toMatch(/ffmpeg is (not )?installed \(reads uploads/);
     expect(again['secret key']?.message).toContain('the first start makes');
   });
 

@@ -110,7 +110,7 @@ describe('doctor on language models', () => {
     const found = await examination.findings(checkLanguage, { ...at, LLM_ALIASES: 'fast=tiny-1.0,odd=gone-3.0' });
     expect(found['language model']).toMatchObject({
       status: 'ok',
-      message: 'chats are answered by tiny-1.0; the server is there and lists 2',
+      message: 'chats are answered by tiny-1.0; the server responds and lists 2',
     });
     expect(found['alias odd']).toMatchObject({ status: 'warn', advice: expect.stringContaining('tiny-1.0, big-2.0') });
     expect(found['alias fast']).toBeUndefined();
