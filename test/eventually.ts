@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
 /** Long enough for a busy machine, but below the test timeout, so that the failure names the condition. */
-const PATIENCE = { timeout: 60_000, interval: 5 };
+const PATIENCE = { timeout: 60_000, interval: 25 };
 
 /** Waits until the check no longer throws, and returns its result. Default: 60 s. */
 export function eventually<T>(check: () => T | Promise<T>, withinMs = PATIENCE.timeout): Promise<T> {

@@ -106,6 +106,10 @@ const SETTINGS = {
   max_wal_size: '256MB',
   // For several concurrent test files with pools of 10 to 20 connections.
   max_connections: 400,
+  // Backends are many and short.
+  io_method: 'sync',
+  jit: 'off',
+  max_parallel_workers_per_gather: 0,
   // Each login costs a key derivation.
   scram_iterations: 1,
 };

@@ -10,7 +10,7 @@ import { walletOf } from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
 import { metricsOf } from './metrics-of.ts';
-import { nextLevel } from './next-level.ts';
+import { untilLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const ANNOUNCE = 'Call from the shop.';
@@ -107,7 +107,7 @@ describe('playback into a live call', () => {
     const playbackId = String(loop.body.data.playback_id);
     expect((await platform.ask('DELETE', `${path}/${playbackId}`)).status).toBe(200);
     expect((await platform.ask('DELETE', `${path}/${playbackId}`)).status).toBe(404);
-    expect(await nextLevel(customer, FILE_HZ)).toBeLessThan(-50);
+    await untilLevel(customer, FILE_HZ, { below: -50 });
     agent.hangup();
     const events = await platform.ended(callId);
     expect(events.filter(({ event }) => event.startsWith('playback.')).map(({ data }) => data)).toEqual([

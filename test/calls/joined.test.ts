@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicLeg } from '../../actors/call-view.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
-import { nextLevel } from './next-level.ts';
+import { SETTLING_MS, untilLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const THIRD = '+919833333333';
@@ -49,6 +50,10 @@ async function audibleTo(phone: Softphone) {
   return levels;
 }
 
+async function untilAudible(phone: Softphone, names: readonly string[]): Promise<void> {
+  await eventually(async () => expect(await audibleTo(phone)).toEqual(names), SETTLING_MS);
+}
+
 const legOf = async (callId: string, role: string): Promise<PublicLeg | undefined> =>
   (await platform.call(callId)).legs.find((leg) => leg.role === role);
 
@@ -80,18 +85,18 @@ describe('third party of a call', () => {
     expect({ status, leg }).toMatchObject({ status: 202, leg: { role: 'party', endpoint: ENDPOINT, left_at: null } });
     const joined = await platform.until(callId, 'leg.joined');
     expect(joined).toMatchObject({ leg: null, data: { leg_id: leg.leg_id } });
-    expect(await audibleTo(agent)).toEqual(['customer', 'third']);
-    expect(await audibleTo(customer)).toEqual(['agent', 'third']);
-    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
+    await untilAudible(agent, ['customer', 'third']);
+    await untilAudible(customer, ['agent', 'third']);
+    await untilAudible(guest, ['agent', 'customer']);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'answered', joined_at: expect.any(String) });
 
     expect((await ask('POST', 'mute', { leg: leg.leg_id })).status).toBe(200);
-    expect(await nextLevel(agent, THIRD_HZ)).toBeLessThan(UNHEARD_DBOV);
+    await untilLevel(agent, THIRD_HZ, { below: UNHEARD_DBOV });
     expect(await legOf(callId, 'party')).toMatchObject({ muted: true });
 
     expect((await ask('DELETE', `legs/${leg.leg_id}`)).status).toBe(200);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'ended', hangup_cause: 'NORMAL_CLEARING' });
-    expect(await audibleTo(agent)).toEqual(['customer']);
+    await untilAudible(agent, ['customer']);
     agent.hangup();
     const events = await platform.ended(callId);
     const legEvents = events.filter(({ event }) => event.startsWith('leg.')).map(({ event }) => event);
@@ -130,7 +135,7 @@ describe('third party of a call', () => {
     expect((await ask('POST', 'legs', { endpoint: ENDPOINT })).status).toBe(202);
     const failed = await platform.until(callId, 'leg.failed');
     expect(failed).toMatchObject({ sip_status: 486, hangup_cause: 'USER_BUSY' });
-    expect(await audibleTo(agent)).toEqual(['customer']);
+    await untilAudible(agent, ['customer']);
     agent.hangup();
     await platform.ended(callId);
     expect((await platform.call(callId)).legs_cost_usd).toBeNull();
@@ -142,7 +147,7 @@ describe('third party of a call', () => {
     await platform.until(first.callId, 'leg.joined');
     first.guest.hangup();
     await platform.until(first.callId, 'leg.left');
-    expect(await audibleTo(first.customer)).toEqual(['agent']);
+    await untilAudible(first.customer, ['agent']);
     await first.ask('POST', 'legs', { endpoint: ENDPOINT });
     await first.guest.log.until('invite');
     await platform.until(first.callId, 'leg.joined', ({ sequence }) => sequence > 8);
@@ -194,22 +199,23 @@ describe('supervisor of a call', () => {
     const { supervision } = body.data as unknown as { supervision: { id: string; mode: string } };
     expect({ status, supervision }).toMatchObject({ status: 201, supervision: { mode: 'listen' } });
     await platform.until(callId, 'supervision.started');
-    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
-    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer'], ['agent']]);
+    await untilAudible(guest, ['agent', 'customer']);
+    await untilAudible(agent, ['customer']);
+    await untilAudible(customer, ['agent']);
 
     const change = (mode: string) => ask('PATCH', `supervise/${supervision.id}`, { mode });
     expect((await change('whisper')).status).toBe(200);
-    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer', 'third'], ['agent']]);
+    await untilAudible(agent, ['customer', 'third']);
+    await untilAudible(customer, ['agent']);
 
     const barged = await change('barge');
     expect(barged.body.data).toMatchObject({ supervision: { mode: 'barge' } });
-    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([
-      ['customer', 'third'],
-      ['agent', 'third'],
-    ]);
+    await untilAudible(agent, ['customer', 'third']);
+    await untilAudible(customer, ['agent', 'third']);
     expect(await ask('DELETE', `legs/${supervision.id}`)).toMatchObject({ status: 404 });
     expect((await ask('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
-    expect([await audibleTo(agent), await audibleTo(customer)]).toEqual([['customer'], ['agent']]);
+    await untilAudible(agent, ['customer']);
+    await untilAudible(customer, ['agent']);
     agent.hangup();
     const events = await platform.ended(callId);
     expect(
@@ -230,11 +236,11 @@ describe('supervisor of a call', () => {
     await ask('POST', 'supervise', { mode: 'barge', endpoint: ENDPOINT });
     await platform.until(callId, 'supervision.started');
     expect((await ask('POST', 'hold', { leg: 'customer' })).status).toBe(200);
-    expect(await audibleTo(guest)).toEqual(['agent']);
-    expect(await audibleTo(agent)).toEqual(['third']);
-    expect(await audibleTo(customer)).toEqual([]);
+    await untilAudible(guest, ['agent']);
+    await untilAudible(agent, ['third']);
+    await untilAudible(customer, []);
     expect((await ask('POST', 'resume', { leg: 'customer' })).status).toBe(200);
-    expect(await audibleTo(guest)).toEqual(['agent', 'customer']);
+    await untilAudible(guest, ['agent', 'customer']);
     agent.hangup();
     await platform.ended(callId);
   });

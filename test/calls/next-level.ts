@@ -1,4 +1,6 @@
+import { expect } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 
 const SAMPLES_PER_S = 8000;
@@ -8,4 +10,20 @@ export async function nextLevel(phone: Softphone, frequencyHz: number): Promise<
   const { packets } = phone.received();
   await phone.untilReceived((received) => received.packets >= packets + 25);
   return toneLevelDbov(phone.received().pcm.subarray(-SAMPLES_PER_S / 4), frequencyHz);
+}
+
+/** A busy machine transports audio late, and with gaps. */
+export const SETTLING_MS = 10_000;
+
+/** Waits until half a second of audio has the tone at a level between these limits, in dBov. */
+export async function untilLevel(
+  phone: Softphone,
+  frequencyHz: number,
+  { above = Number.NEGATIVE_INFINITY, below = 0 }: { above?: number; below?: number },
+): Promise<void> {
+  await eventually(async () => {
+    const level = await nextLevel(phone, frequencyHz);
+    expect(level).toBeGreaterThan(above);
+    expect(level).toBeLessThan(below);
+  }, SETTLING_MS);
 }
