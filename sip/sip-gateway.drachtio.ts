@@ -54,8 +54,6 @@ export interface DrachtioGatewayOptions {
   pingIntervalMs?: number;
   /** Default 5000. */
   probeTimeoutMs?: number;
-  /** Default 35 000, longer than Timer F of the SIP server (RFC 3261 §17.1.2). */
-  registerTimeoutMs?: number;
   /** Until the server confirms that it sent a request. Default 5000. */
   sendTimeoutMs?: number;
 }
@@ -70,6 +68,8 @@ export interface GatewayLogger {
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 const REFUSED_RETRY_MS = 60_000;
+/** Longer than Timer F of the SIP server (RFC 3261 §17.1.2). */
+const REGISTER_TIMEOUT_MS = 35_000;
 /** More than one process carries. */
 const MOST_LOST_LEGS = 10_000;
 /** Longest wait of `close` for responses to our CANCELs and BYEs. */
@@ -202,8 +202,7 @@ export class DrachtioGateway implements SipGateway {
   }
 
   openRegistration(trunk: TrunkEndpoint): TrunkRegistration {
-    const timeoutMs = this.#options.registerTimeoutMs ?? 35_000;
-    return new Registration({ trunk, connection: () => this.#connection, timeoutMs });
+    return new Registration({ trunk, connection: () => this.#connection, timeoutMs: REGISTER_TIMEOUT_MS });
   }
 
   dump(): unknown {

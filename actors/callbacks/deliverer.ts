@@ -18,8 +18,6 @@ export interface DelivererOptions {
   clock?: Clock;
   /** Default: DNS. */
   resolve?: Resolve;
-  /** Node version in the User-Agent. Default: the running one. */
-  nodeVersion?: string;
   /** Default `Math.random`. */
   random?: () => number;
   /** PEM certificates to trust instead of the system's. */
@@ -71,7 +69,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     timeoutMs,
     random,
     now: () => clock.now(),
-    userAgent: `Tandem-Webhooks/1 (node ${options.nodeVersion ?? process.versions.node})`,
+    userAgent: `Tandem-Webhooks/1 (node ${process.versions.node})`,
   };
   const machine = deliveryMachine.provide({
     actors: {

@@ -58,7 +58,6 @@ export const signInText = {
   linkTitle: 'One-time login',
   linkSubmit: 'Log in with this link',
   linkHint: 'The link works once. Set a password afterwards.',
-  linkMissing: 'This address has no login token. Open the whole link.',
   otherWay: 'Log in with a password',
 };
 
@@ -83,7 +82,6 @@ export const partText = {
   cancel: 'Cancel',
   close: 'Close',
   save: 'Save',
-  moreRows: 'Loading more',
   secretHint: 'Copy it now. It is not shown again.',
   none: 'None',
 };

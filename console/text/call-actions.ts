@@ -7,7 +7,6 @@ export const actionsText = {
   hold: (party: string) => `Put ${party} on hold`,
   resume: (party: string) => `Take ${party} off hold`,
   drop: (party: string) => `Remove ${party}`,
-  dropMessage: 'This party is hung up. The others go on talking.',
   more: 'More actions',
   transfer: 'Transfer',
   transferTitle: 'Transfer this call',
@@ -23,7 +22,6 @@ export const actionsText = {
   transferStarted: 'The target is being dialed.',
   completeTransfer: 'Complete transfer',
   cancelTransfer: 'Cancel transfer',
-  transferring: 'Transfer in progress',
   done: {
     hangUp: 'The call was hung up.',
   },

@@ -115,7 +115,6 @@ export const transcriptText = {
   silent: 'Nothing was said that could be recognized.',
   running: 'Words appear here as the parties speak.',
   failed: (reason: string) => `The transcript stopped: ${reason}`,
-  notOwned: 'Only the user who placed this call can read its transcript.',
 };
 
 export const qualityText = {

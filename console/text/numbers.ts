@@ -16,7 +16,6 @@ export const numbersText = {
   emptyTitle: 'No numbers yet',
   emptyHint: 'A rented number is the caller ID of your calls, and can take calls.',
   emptyNoTrunk: 'Numbers belong to trunks. Add a trunk first, with the numbers that your carrier gave you.',
-  emptyAsk: 'No number can be rented. Ask an admin of this workspace to add a trunk.',
   toTrunks: 'Add a trunk',
   callerId: 'Use as caller ID',
   isCallerId: 'Default caller ID',

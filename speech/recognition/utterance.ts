@@ -38,11 +38,6 @@ export class Utterance {
     return this.#length;
   }
 
-  /** Samples that no recognizer has had yet; a second attempt does not count again. */
-  get untaken(): number {
-    return this.#length - this.#taken;
-  }
-
   append(samples: Int16Array): void {
     const needed = this.#length + samples.length;
     if (needed > this.#samples.length) {

@@ -7,8 +7,6 @@ export interface RedisLimitStoreOptions {
   url: string;
   /** Separates installations on one server. Default `tandem`. */
   namespace?: string;
-  /** Timeout of a command. Default 500 ms. */
-  commandTimeoutMs?: number;
   onError: (error: Error) => void;
 }
 
@@ -20,7 +18,7 @@ export interface RedisLimitStore extends LimitStore {
 /** Shares counts and leases among all processes on one Redis. Methods fail at once while Redis is away. */
 export function openRedisLimitStore(options: RedisLimitStoreOptions): RedisLimitStore {
   const redis = new Redis(options.url, {
-    commandTimeout: options.commandTimeoutMs ?? 500,
+    commandTimeout: 500,
     connectTimeout: 5_000,
     // Requests do not wait for a lost server, and pending commands are not counted twice.
     enableOfflineQueue: false,

@@ -8,7 +8,6 @@ export interface SigningKeyRow {
   privateKeyEncrypted: Buffer;
   publicKey: Record<string, unknown>;
   createdAt: Date;
-  retiredAt: Date | null;
 }
 
 export type NewSigningKey = Pick<SigningKeyRow, 'id' | 'privateKeyEncrypted' | 'publicKey'> & { now: Date };
