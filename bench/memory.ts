@@ -7,7 +7,7 @@ import { pointOf } from '../language/memory/point.ts';
 import { createRecall } from '../language/memory/recall.ts';
 import { createVectorIndex } from '../language/memory/vector-index.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
-import { insertMemory } from '../storage/queries/memories.ts';
+import { insertMemories } from '../storage/queries/memories.ts';
 import { ensurePersonalCollection, type MemoryCollectionRow } from '../storage/queries/memory-collections.ts';
 import { keywordHits } from '../storage/queries/memory-keywords.ts';
 import { claimMemory, finishMemory, lockAttempt } from '../storage/queries/memory-processing.ts';
@@ -103,7 +103,7 @@ async function openBench(): Promise<Bench> {
       apiKeyId: null,
     };
     const what = { title: null, content: text, metadata: {}, infer: false, source: null, characters: text.length, now };
-    await inTransaction(sql, (tx) => insertMemory(tx, { ...of, ...what }));
+    await inTransaction(sql, (tx) => insertMemories(tx, [{ ...of, ...what }]));
     const claimed = await claimMemory(sql, { id, now, leaseMs: 60_000 });
     const [point] = await makePoints(embedder, { texts: [{ heading: null, text }], signal: SIGNAL });
     const attempt = { id, attempt: claimed!.attempts };

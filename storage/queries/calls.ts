@@ -95,19 +95,6 @@ export async function hasEvents(
   return row !== undefined;
 }
 
-/** Counts calls that are not final: of a workspace, a trunk, or all. */
-export async function countLiveCalls(
-  sql: SqlOrTx,
-  { workspaceId, trunkId }: { workspaceId?: string; trunkId?: string } = {},
-): Promise<number> {
-  const [row] = await sql<{ live: number }[]>`
-    select count(*)::int as live from calls
-    where state in ('pending', 'initiated', 'bridged', 'unknown')
-    ${workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`}
-    ${trunkId === undefined ? sql`` : sql`and trunk_id = ${trunkId}`}`;
-  return row?.live ?? 0;
-}
-
 /** Stores a handle that ends a leg if this process dies. No effect on final calls or another boot's. */
 export async function storeLegHandle(
   sql: SqlOrTx,

@@ -194,9 +194,3 @@ export async function deliveriesOfCall(sql: SqlOrTx, callId: string): Promise<De
   return await sql<DeliveryRow[]>`
     select * from deliveries where call_id = ${callId} order by event_sequence, created_at`;
 }
-
-/** Returns all unfinished deliveries in order of their next attempt, for a node to queue at its start. */
-export async function pendingDeliveries(sql: SqlOrTx, { limit }: { limit: number }): Promise<DeliveryRow[]> {
-  return await sql<DeliveryRow[]>`
-    select * from deliveries where status = 'pending' order by next_attempt_at limit ${limit}`;
-}

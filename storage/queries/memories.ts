@@ -40,7 +40,6 @@ export interface MemoryRow {
   characters: number;
   createdAt: Date;
   updatedAt: Date;
-  readyAt: Date | null;
 }
 
 export type MemoryWithCollection = MemoryRow & { type: MemoryType; collectionLabel: string };
@@ -78,11 +77,6 @@ export async function insertMemories(tx: Tx, memories: readonly NewMemory[]): Pr
       await addUnitsOf(tx, { collectionId, added, revision });
     }
   }
-}
-
-export async function insertMemory(tx: Tx, memory: NewMemory): Promise<MemoryRow> {
-  await insertMemories(tx, [memory]);
-  return (await getMemory(tx, memory.id))!;
 }
 
 /** Memories inserted together share the count of their words, but they are prepared on the main thread. */
@@ -125,12 +119,6 @@ export async function findMemory(sql: SqlOrTx, viewer: MemoryViewer, id: string)
     select m.*, c.type, c.label as collection_label
     from memories m join memory_collections c on c.id = m.collection_id
     where m.id = ${id} and m.deleted_at is null and ${visibleTo(sql, viewer)}`;
-  return row ?? null;
-}
-
-/** Finds a memory for processing, regardless of the viewer. Null: it is deleted or never existed. */
-export async function getMemory(sql: SqlOrTx, id: string): Promise<MemoryRow | null> {
-  const [row] = await sql<MemoryRow[]>`select * from memories where id = ${id} and deleted_at is null`;
   return row ?? null;
 }
 

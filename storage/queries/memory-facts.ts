@@ -16,7 +16,6 @@ export interface MemoryFactRow {
   deduplicatedInto: string | null;
   /** Later fact that contradicts this one; null also if that was deleted. */
   supersededBy: string | null;
-  supersededAt: Date | null;
   createdAt: Date;
 }
 
@@ -92,25 +91,6 @@ export async function insertFacts(
     await addUnits(tx, { memory, units: [unit], revision });
     await supersede(tx, { by: fact.id, ids: fact.supersedes, collectionId: memory.collectionId, revision, now });
   }
-}
-
-/** Returns the history of a fact: what superseded it and what it superseded, newest first. */
-export async function historyOfFact(sql: SqlOrTx, viewer: MemoryViewer, id: string): Promise<MemoryFactRow[]> {
-  if (!isUuid(id)) return [];
-  return await sql<MemoryFactRow[]>`
-    with recursive earlier as (
-      select f.id from memory_facts f join memory_collections c on c.id = f.collection_id
-      where f.id = ${id} and ${visibleTo(sql, viewer)}
-      union
-      select f.id from memory_facts f join earlier on f.superseded_by = earlier.id
-    ), later as (
-      select f.id, f.superseded_by from memory_facts f join memory_collections c on c.id = f.collection_id
-      where f.id = ${id} and ${visibleTo(sql, viewer)}
-      union
-      select f.id, f.superseded_by from memory_facts f join later on f.id = later.superseded_by
-    )
-    select f.* from memory_facts f where f.id in (select id from earlier union select id from later)
-    order by f.created_at desc, f.id`;
 }
 
 /** Returns the facts of a memory in order, including duplicates and superseded ones. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
-import { deleteMemory, findMemory, getMemory, insertMemory } from '../../storage/queries/memories.ts';
+import { deleteMemory, findMemory, insertMemories } from '../../storage/queries/memories.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
 import { listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import {
@@ -23,7 +23,7 @@ import {
 } from '../../storage/queries/memory-units.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
-import { chunk, conclude, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
+import { chunk, conclude, getMemory, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';
 
 const LEASE_MS = 60_000;
@@ -65,7 +65,7 @@ onEveryServer('memories', (database) => {
     const { sql, collection } = await seedMemories(database().sql);
     const memory = newMemory(collection);
     const failing = inTransaction(sql, async (tx) => {
-      await insertMemory(tx, memory);
+      await insertMemories(tx, [memory]);
       throw new Error('no money');
     });
     await expect(failing).rejects.toThrow('no money');

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { inTransaction, type Sql, type Tx } from '../../storage/database.ts';
-import { insertMemory, type MemoryRow, type NewMemory } from '../../storage/queries/memories.ts';
+import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
+import { insertMemories, type MemoryRow, type NewMemory } from '../../storage/queries/memories.ts';
 import {
   ensurePersonalCollection,
   type MemoryCollectionRow,
@@ -52,7 +52,9 @@ export async function remember(
   collection: MemoryCollectionRow,
   overrides: Partial<NewMemory> = {},
 ): Promise<MemoryRow> {
-  return await inTransaction(sql, (tx) => insertMemory(tx, newMemory(collection, overrides)));
+  const memory = newMemory(collection, overrides);
+  await inTransaction(sql, (tx) => insertMemories(tx, [memory]));
+  return (await getMemory(sql, memory.id))!;
 }
 
 export interface Made {
@@ -90,4 +92,10 @@ export function chunk(text: string, point: NewUnit['point'] = null): NewUnit {
 export function fact(statement: string, overrides: Partial<NewFact> = {}): NewFact {
   const about = { subject: null, attribute: null, deduplicatedInto: null, supersedes: [], point: null };
   return { id: randomUUID(), category: 'fact', statement, ...about, ...overrides };
+}
+
+/** Finds a memory for processing, regardless of the viewer. Null: it is deleted or never existed. */
+export async function getMemory(sql: SqlOrTx, id: string): Promise<MemoryRow | null> {
+  const [row] = await sql<MemoryRow[]>`select * from memories where id = ${id} and deleted_at is null`;
+  return row ?? null;
 }

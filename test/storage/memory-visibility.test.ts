@@ -12,7 +12,7 @@ import {
   type MemoryViewer,
   mayWriteMemory,
 } from '../../storage/queries/memory-collections.ts';
-import { factsOfMemory, historyOfFact } from '../../storage/queries/memory-facts.ts';
+import { factsOfMemory } from '../../storage/queries/memory-facts.ts';
 import { listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { collectionsToSearch, foundUnits } from '../../storage/queries/memory-search.ts';
 import { addMember, type Role } from '../../storage/queries/workspaces.ts';
@@ -108,7 +108,7 @@ onEveryServer('memory visibility', (database) => {
     for (const id of ["'; drop table memories; --", '', '__proto__', 'ffffffff']) {
       expect(await findMemory(sql, viewer, id)).toBeNull();
       expect(await findMemoryCollection(sql, viewer, id)).toBeNull();
-      expect(await historyOfFact(sql, viewer, id)).toEqual([]);
+      expect(await factsOfMemory(sql, viewer, id)).toEqual([]);
       expect(await collectionsToSearch(sql, viewer, { ids: [id] })).toEqual([]);
       expect((await listMemoryHeads(sql, viewer, { page: 1, limit: 9, collectionId: id })).total).toBe(0);
     }
@@ -206,6 +206,5 @@ async function everyRead(
     searchAll: (await collectionsToSearch(sql, viewer, {})).some(({ id }) => id === collection.id),
     found: (await foundUnits(sql, viewer, [unit!.id])).length > 0,
     facts: (await factsOfMemory(sql, viewer, memory.id)).length > 0,
-    history: (await historyOfFact(sql, viewer, known.id)).length > 0,
   };
 }
