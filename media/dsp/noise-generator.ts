@@ -1,4 +1,4 @@
-import { FULL_SCALE_POWER, levelDbov } from './level.ts';
+import { FULL_SCALE_POWER } from './level.ts';
 
 /**
  * Generates comfort noise of a given level and spectrum: white noise through an all-pole lattice of reflection
@@ -90,30 +90,5 @@ export class NoiseGenerator {
     x ^= x << 5;
     this.#random = x;
     return x / 2 ** 31;
-  }
-}
-
-/** Measures level and reflection coefficients of `samples` into `noise`, by the Levinson-Durbin recursion. */
-export function measureNoise(samples: Int16Array, order: number, noise: NoiseShape): void {
-  const correlation = new Float64Array(order + 1);
-  for (let lag = 0; lag <= order; lag++) {
-    let sum = 0;
-    for (let i = lag; i < samples.length; i++) sum += samples[i]! * samples[i - lag]!;
-    correlation[lag] = sum;
-  }
-  noise.levelDbov = levelDbov(samples);
-  noise.order = order;
-  noise.reflection.fill(0);
-  let error = correlation[0]!;
-  const predictor = new Float64Array(order + 1);
-  for (let m = 1; m <= order && error > 0; m++) {
-    let sum = correlation[m]!;
-    for (let i = 1; i < m; i++) sum += predictor[i]! * correlation[m - i]!;
-    const coefficient = -sum / error;
-    noise.reflection[m - 1] = coefficient;
-    const before = predictor.slice();
-    for (let i = 1; i < m; i++) predictor[i] = before[i]! + coefficient * before[m - i]!;
-    predictor[m] = coefficient;
-    error *= 1 - coefficient * coefficient;
   }
 }

@@ -22,13 +22,3 @@ export function parseComfortNoise(octets: Uint8Array, from: number, payloadBytes
   }
   return true;
 }
-
-/** Writes a payload to `target` at `at`. Returns its bytes. */
-export function writeComfortNoise(target: Uint8Array, at: number, noise: NoiseShape): number {
-  target[at] = Math.max(0, Math.min(127, Math.round(-noise.levelDbov)));
-  for (let i = 0; i < noise.order; i++) {
-    const step = Math.round((noise.reflection[i]! * 32_768) / 258) + 127;
-    target[at + 1 + i] = Math.max(0, Math.min(254, step));
-  }
-  return 1 + noise.order;
-}

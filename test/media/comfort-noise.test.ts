@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { levelDbov } from '../../media/dsp/level.ts';
-import { measureNoise, NoiseGenerator } from '../../media/dsp/noise-generator.ts';
-import { emptyComfortNoise, parseComfortNoise, writeComfortNoise } from '../../media/rtp/comfort-noise.ts';
+import { NoiseGenerator, type NoiseShape } from '../../media/dsp/noise-generator.ts';
+import { emptyComfortNoise, parseComfortNoise } from '../../media/rtp/comfort-noise.ts';
 import * as fc from '../properties.ts';
 import { largest, whiteNoise } from './sounds.ts';
 
@@ -108,4 +108,39 @@ function generated(noise: ReturnType<typeof emptyComfortNoise>): Int16Array {
   const samples = new Int16Array(20_000);
   generator.generate(samples, 0, samples.length);
   return samples.subarray(4000);
+}
+
+/** Writes a payload to `target` at `at`. Returns its bytes. */
+function writeComfortNoise(target: Uint8Array, at: number, noise: NoiseShape): number {
+  target[at] = Math.max(0, Math.min(127, Math.round(-noise.levelDbov)));
+  for (let i = 0; i < noise.order; i++) {
+    const step = Math.round((noise.reflection[i]! * 32_768) / 258) + 127;
+    target[at + 1 + i] = Math.max(0, Math.min(254, step));
+  }
+  return 1 + noise.order;
+}
+
+/** Measures level and reflection coefficients of `samples` into `noise`, by the Levinson-Durbin recursion. */
+function measureNoise(samples: Int16Array, order: number, noise: NoiseShape): void {
+  const correlation = new Float64Array(order + 1);
+  for (let lag = 0; lag <= order; lag++) {
+    let sum = 0;
+    for (let i = lag; i < samples.length; i++) sum += samples[i]! * samples[i - lag]!;
+    correlation[lag] = sum;
+  }
+  noise.levelDbov = levelDbov(samples);
+  noise.order = order;
+  noise.reflection.fill(0);
+  let error = correlation[0]!;
+  const predictor = new Float64Array(order + 1);
+  for (let m = 1; m <= order && error > 0; m++) {
+    let sum = correlation[m]!;
+    for (let i = 1; i < m; i++) sum += predictor[i]! * correlation[m - i]!;
+    const coefficient = -sum / error;
+    noise.reflection[m - 1] = coefficient;
+    const before = predictor.slice();
+    for (let i = 1; i < m; i++) predictor[i] = before[i]! + coefficient * before[m - i]!;
+    predictor[m] = coefficient;
+    error *= 1 - coefficient * coefficient;
+  }
 }
