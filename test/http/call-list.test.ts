@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
-import { NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { NOW, seedEndedCalls, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, seedCall } from './seed-calls.ts';
 
@@ -156,13 +156,7 @@ describe('export of calls', () => {
   it('exports more calls than one batch', async () => {
     const { workspace } = await seedWorkspace(fixture.sql);
     const exporter = await fixture.addMemberWith('viewer', workspace.id);
-    await fixture.sql`
-      insert into calls (call_id, workspace_id, reference_id, trunk_id, did, agent_number, customer_number, state, seq,
-        agent_ring_timeout_s, customer_ring_timeout_s, max_duration_s, price_per_minute_nano, placed_via, owner_node,
-        owner_boot, created_at)
-      select 'many_' || n, ${workspace.id}, 'many-' || n, ${trunkId}, '+911140000001', '+919810000001', null, 'completed', 1,
-        30, 45, 3600, 0, 'session', 'node', 'boot', ${NOW}::timestamptz + n / 3 * interval '1 second'
-      from generate_series(1, 1201) n`;
+    await seedEndedCalls(fixture.sql, { workspaceId: workspace.id, trunkId, calls: 1201, atOnce: 3 });
     const { raw } = await fixture.call('GET', '/dialer/export.csv', { as: exporter });
     const ids = raw
       .toString()

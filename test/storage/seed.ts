@@ -90,3 +90,23 @@ export function admission(overrides: Partial<AdmitCallInput> & { workspaceId: st
     ...overrides,
   };
 }
+
+/** Inserts calls that have ended, `atOnce` per minute. Every fifth failed. */
+export async function seedEndedCalls(
+  sql: SqlOrTx,
+  { workspaceId, trunkId, calls, atOnce = 1 }: { workspaceId: string; trunkId: string; calls: number; atOnce?: number },
+): Promise<void> {
+  await sql`
+    insert into calls (call_id, workspace_id, reference_id, trunk_id, did, agent_number, customer_number, state, seq,
+      terminal_event, hangup_cause, talk_seconds, metadata, quality, cost_nano, agent_ring_timeout_s,
+      customer_ring_timeout_s, max_duration_s, price_per_minute_nano, placed_via, owner_node, owner_boot, created_at)
+    select 'call_' || n, ${workspaceId}, 'ref-' || n, ${trunkId}, '+911140000001', '+9198100' || lpad((n % 50)::text, 5, '0'),
+      '+9198' || lpad(n::text, 8, '0'), case when n % 5 = 0 then 'failed' else 'completed' end, 8,
+      case when n % 5 = 0 then 'call.not_answered' else 'call.completed' end,
+      case when n % 5 = 0 then 'USER_BUSY' else 'NORMAL_CLEARING' end, case when n % 5 = 0 then 0 else n % 300 end,
+      json_build_object('order', n, 'note', 'a customer of the north'),
+      jsonb_build_object('agent', jsonb_build_object('mos', 4.2), 'customer', jsonb_build_object('mos', 3 + n % 10 / 10.0)),
+      1000000, 30, 45, 3600, 60000000, 'session', 'node', 'boot', timestamptz '2025-01-01' + n / ${atOnce} * interval '1 minute'
+    from generate_series(1, ${calls}) n`;
+  await sql`analyze calls`;
+}
