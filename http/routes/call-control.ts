@@ -5,10 +5,10 @@ import type { LegId } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf, requireAccess } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { CallParams } from '../schemas/call.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 
 const TAGS = ['click-to-call'];
-const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 const CallData = Type.Object({ call: shared('Call') });
 
 const LegField = Type.String({
@@ -61,7 +61,7 @@ export function callControlRoutes(
         schema: {
           tags: TAGS,
           ...documented,
-          params: IdParams,
+          params: CallParams,
           ...(body !== null && { body }),
           response: { 200: successOf(CallData, 'The call, after it happened.'), ...REFUSALS },
         },

@@ -3,6 +3,7 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { listCallDeliveries } from '../../storage/queries/webhook-deliveries.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { CallNameSchema, CallParams } from '../schemas/call.ts';
 import {
   CallDeliverySchema,
   LoggedCallDeliverySchema,
@@ -12,7 +13,6 @@ import {
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 
 const TAGS = ['click-to-call'];
-const CALL_ID = Type.String({ description: 'call_id or reference_id of the call.' });
 
 interface CallDeliveriesOptions {
   context: HttpContext;
@@ -32,7 +32,7 @@ export function callDeliveryRoutes(app: HttpApp, { context, findCall }: CallDeli
         summary: 'List the deliveries of a call',
         description:
           'Returns the callback of the call and its webhook deliveries, newest first, each with a log of its attempts. Finished deliveries are deleted after `RETENTION_DELIVERIES_DAYS`. Tandem extension.',
-        params: Type.Object({ id: CALL_ID }),
+        params: CallParams,
         querystring: Type.Object(PAGE_QUERY),
         response: {
           200: successOf(pageOf('deliveries', LoggedCallDeliverySchema), 'One page of deliveries.'),
@@ -60,7 +60,7 @@ export function callDeliveryRoutes(app: HttpApp, { context, findCall }: CallDeli
         summary: 'Replay a delivery of a call',
         description:
           'Sends a delivery again with the same event id and body, as a new delivery with `replay_of`: a callback to the `callback_url` of the call, a webhook delivery to the current URL of the webhook. While the delivery or a replay of it is pending, that one is attempted now instead. Written to the audit log. Tandem extension.',
-        params: Type.Object({ id: CALL_ID, delivery_id: Type.String({ description: 'Id of the delivery.' }) }),
+        params: Type.Object({ id: CallNameSchema, delivery_id: Type.String({ description: 'Id of the delivery.' }) }),
         response: { 202: successOf(CallDeliverySchema, 'The delivery was queued.'), ...REFUSALS },
       },
     },

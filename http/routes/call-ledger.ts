@@ -3,6 +3,7 @@ import { listCallEntries } from '../../storage/queries/call-ledger.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { CallParams } from '../schemas/call.ts';
 import { CallLedgerSchema, presentCallEntry, presentCallTotals } from '../schemas/call-ledger.ts';
 import { PAGE_QUERY, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 
@@ -22,7 +23,7 @@ export function callLedgerRoutes(app: HttpApp, { context, findCall }: CallLedger
         summary: 'Get the ledger entries of a call',
         description:
           'Returns every movement of money that the call caused, oldest first: the hold, its growth and release, and the charges for talk, further legs, speech and transcript. Evaluations of the call are not included. Owners only. Tandem extension.',
-        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        params: CallParams,
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(CallLedgerSchema, 'One page of entries, and their totals.'), ...REFUSALS },
       },

@@ -7,16 +7,17 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { recordAction } from '../recorded-action.ts';
-import { LegObjectSchema, SupervisionModeSchema } from '../schemas/call.ts';
+import { CallNameSchema, CallParams, LegObjectSchema, SupervisionModeSchema } from '../schemas/call.ts';
 import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 
 const TAGS = ['click-to-call'];
-const CALL_ID = Type.String({ description: 'call_id or reference_id of the call.' });
-const IdParams = Type.Object({ id: CALL_ID });
-const LegParams = Type.Object({ id: CALL_ID, leg_id: Type.String({ description: 'leg_id of a leg that was added.' }) });
+const LegParams = Type.Object({
+  id: CallNameSchema,
+  leg_id: Type.String({ description: 'leg_id of a leg that was added.' }),
+});
 const SupervisionParams = Type.Object({
-  id: CALL_ID,
+  id: CallNameSchema,
   supervision_id: Type.String({ description: 'Id of the supervision.' }),
 });
 
@@ -50,7 +51,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         summary: 'Add a party to a call',
         description:
           "Dials one more party: a phone over the trunk of the call, with the call's caller ID, or the browser of a user. The response arrives when the party is being dialed; when it answers, all parties hear each other. Adds the events `leg.dialing`, `leg.ringing`, `leg.joined`, and `leg.left` or `leg.failed` at the end. The call ends when the agent or the customer hangs up, and goes on when another party does. A party is billed at the price of the call, per second from its answer, as `legs_cost_usd`. It is recorded on the customer's channel, and transcribed if the call is. At most 8 legs can be added. Tandem extension.",
-        params: IdParams,
+        params: CallParams,
         body: Type.Object(
           {
             endpoint: EndpointSchema,
@@ -111,7 +112,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         summary: 'Supervise a call',
         description:
           "Dials a supervisor, at a phone or in a browser, who joins the call on answering: `listen` (no party hears the supervisor), `whisper` (only the agent does) or `barge` (all parties do). The parties get no signal of it. Adds the events of a leg, and `supervision.started` and `supervision.ended`. A supervisor is recorded only in the mode `barge`, on the agent's channel. Billed as a further leg. Admins and owners only. Written to the audit log. Tandem extension.",
-        params: IdParams,
+        params: CallParams,
         body: Type.Object(
           { mode: SupervisionModeSchema, endpoint: EndpointSchema },
           {

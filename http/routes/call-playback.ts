@@ -4,11 +4,11 @@ import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { CallNameSchema, CallParams } from '../schemas/call.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { legOf, requireControlOf } from './call-control.ts';
 
 const TAGS = ['click-to-call'];
-const CALL_ID = Type.String({ description: 'call_id or reference_id of the call.' });
 
 const PlayBody = Type.Object(
   {
@@ -48,7 +48,7 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
         summary: 'Play a text or an audio file to a call',
         description:
           'Plays a sound to one leg, or to the agent and the customer (`both`), over what they hear, which is turned down meanwhile. The response arrives when the sound begins. A sound that is still playing to the same leg ends. Most audio formats are accepted, such as WAV, MP3, Ogg and FLAC; the file is fetched on every request, from public https addresses only and without redirects. A text is billed per character when it begins, like text to speech, as part of `speech_cost_usd`; an audio file is free. Played sounds are not recorded or transcribed. Adds the events `playback.started` and `playback.finished`. Tandem extension.',
-        params: Type.Object({ id: CALL_ID }),
+        params: CallParams,
         body: PlayBody,
         response: {
           201: successOf(
@@ -83,7 +83,7 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
         operationId: 'stopPlayback',
         summary: 'Stop a sound',
         description: 'Stops a sound that is playing. Adds the event `playback.finished`. Tandem extension.',
-        params: Type.Object({ id: CALL_ID, playback_id: Type.String({ description: 'Id of the playback.' }) }),
+        params: Type.Object({ id: CallNameSchema, playback_id: Type.String({ description: 'Id of the playback.' }) }),
         response: { 200: successOf(Type.Object({ call: shared('Call') }), 'The call.'), ...REFUSALS },
       },
     },

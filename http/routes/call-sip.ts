@@ -4,6 +4,7 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { sipMessagesOf } from '../../storage/queries/sip-messages.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { CallParams } from '../schemas/call.ts';
 import { REFUSALS, responseOf, success } from '../schemas/envelope.ts';
 import { presentSipTrace, SipTraceSchema } from '../schemas/sip-message.ts';
 import { sipCapture } from '../sip-capture.ts';
@@ -13,8 +14,6 @@ interface CallSipOptions {
   context: HttpContext;
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
-
-const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 
 export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOptions): void {
   const { sql } = context;
@@ -30,7 +29,7 @@ export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOption
         summary: 'Get the SIP messages of a call',
         description:
           'Returns the SIP messages of the call so far, with their times, legs and addresses. Passwords, digest responses and media keys are masked. With `Accept: text/plain`, returns a ladder diagram for a terminal. The list is empty if the call was not dialed over SIP, if `SIP_TRACE` left it out, or once `SIP_TRACE_DAYS` have passed. A message can take a second to appear. Admins and owners only. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         response: {
           200: responseOf({
             description: 'The messages.',
@@ -63,7 +62,7 @@ export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOption
         summary: 'Download the SIP messages of a call as a capture file',
         description:
           'Returns the same messages as `GET /dialer/click2call/{id}/sip` as a pcapng file, which Wireshark opens. Times, addresses and messages are those of the wire; IP headers and TCP sequence numbers are rebuilt. RTP packets are not kept: for each leg the file has an RTCP report (RFC 3550, RFC 3611) with the loss, jitter and MOS that were measured. Admins and owners only. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         response: {
           200: responseOf({
             description: 'The capture file.',

@@ -9,7 +9,7 @@ import { abortWithClient } from '../credential-watch.ts';
 import { EVENT_STREAM_HEADERS, isFinal, streamCallEvents } from '../event-stream.ts';
 import { countStreams } from '../open-streams.ts';
 import { baseUrlOf, mayAccessMedia } from '../playback.ts';
-import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
+import { CALL_EVENT_EXAMPLE, CallParams } from '../schemas/call.ts';
 import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { mintStreamToken } from '../stream-tokens.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
@@ -36,7 +36,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         summary: 'Create a token for the event stream of a call',
         description:
           'Returns a token that opens the event stream of this call from a browser, as often as needed within five minutes: `new EventSource(url)`. It stops working when the API key or session that created it ends. Tandem extension.',
-        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        params: CallParams,
         response: { 201: successOf(TokenSchema, 'The token.'), ...REFUSALS },
       },
     },
@@ -61,7 +61,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         summary: 'Stream the events of a call',
         description:
           'Sends the events of the call as Server-Sent Events until its terminal event. The id of each event is its sequence: reconnect with Last-Event-ID to receive only later events. Returns 204, which stops an EventSource, if the client has already received the terminal event.',
-        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        params: CallParams,
         querystring: Type.Object({
           token: Type.Optional(
             Type.String({

@@ -3,13 +3,12 @@ import type { CallControl } from '../../actors/dialer.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { LegObjectSchema } from '../schemas/call.ts';
+import { CallParams, LegObjectSchema } from '../schemas/call.ts';
 import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { legOf } from './call-control.ts';
 
 const TAGS = ['click-to-call'];
-const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 const CallData = Type.Object({ call: shared('Call') });
 
 const TransferBody = Type.Object(
@@ -53,7 +52,7 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         summary: 'Transfer a call',
         description:
           'Dials a target that takes the place of one of the two parties: a phone over the trunk of the call, or the browser of a user. The response arrives when the target is being dialed. Meanwhile the leg that is replaced hears ringing, and the other party hears music. If the target does not answer, both talk again. The call goes on under its id, with its recording and transcript. Adds the events `transfer.started`, and `transfer.completed`, `transfer.failed` or `transfer.cancelled`. The target is billed as a further leg. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         body: TransferBody,
         response: {
           202: successOf(Type.Object({ leg: LegObjectSchema }), 'The target is being dialed.'),
@@ -83,7 +82,7 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         summary: 'Complete an attended transfer',
         description:
           'Hangs up the leg that consulted the target, which now talks with the other party. The leg completes the transfer, too, by hanging up. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         response: { 200: successOf(CallData, 'The call, with the target in its place.'), ...REFUSALS },
       },
     },
@@ -99,7 +98,7 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         operationId: 'cancelCallTransfer',
         summary: 'Cancel a transfer',
         description: 'Hangs up the target of a transfer. Both parties talk again. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         response: { 200: successOf(CallData, 'The call, as it was before the transfer.'), ...REFUSALS },
       },
     },

@@ -15,7 +15,7 @@ import {
   requirePlayable,
   requireTrunk,
 } from '../playback.ts';
-import { RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
+import { CallParams, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { callControlRoutes } from './call-control.ts';
@@ -33,7 +33,6 @@ import { callDeletionRoutes } from './privacy.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
-const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 const CallData = Type.Object({ call: shared('Call') });
 
 export function click2callRoutes(app: HttpApp, context: HttpContext): void {
@@ -88,7 +87,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'getCall',
         summary: 'Get a call',
         description: 'Returns a call by its call_id or reference_id.',
-        params: IdParams,
+        params: CallParams,
         querystring: Type.Object({
           refresh: Type.Optional(
             Type.Boolean({
@@ -119,7 +118,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'List the events of a call',
         description:
           'Returns the event log of the call, oldest first, with the delivery status of each callback. The text of `transcript.final` events is null for users who may not read the transcript.',
-        params: IdParams,
+        params: CallParams,
         response: {
           200: successOf(Type.Object({ events: Type.Array(shared('CallEvent')) }), 'All events so far.'),
           ...REFUSALS,
@@ -156,7 +155,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'hangUpCall',
         summary: 'Hang up a call',
         description: 'Ends a live call. The talk time up to then is billed. A finished call is returned unchanged.',
-        params: IdParams,
+        params: CallParams,
         response: { 200: successOf(CallData, 'The call in its current state.'), ...REFUSALS },
       },
     },
@@ -177,7 +176,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         summary: "Get a call's transcript",
         description:
           'Returns the transcript of a call placed with `transcribe: true`. During the call it grows with every `transcript.final` event; the last segments can arrive a few seconds after the call ends. Only the user who placed the call can read it. Tandem extension.',
-        params: IdParams,
+        params: CallParams,
         response: { 200: successOf(TranscriptSchema, 'The transcript so far.'), ...REFUSALS },
       },
     },

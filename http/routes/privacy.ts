@@ -9,6 +9,7 @@ import { createErasure, type ErasureRow, getErasure, lastDigits } from '../../st
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { recordAction } from '../recorded-action.ts';
+import { CallParams } from '../schemas/call.ts';
 import { nullable, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { normaliseCallable, normaliseE164 } from '../schemas/phone-number.ts';
 import { validationFailed } from '../validation.ts';
@@ -35,7 +36,7 @@ export function callDeletionRoutes(app: HttpApp, { context, findCall }: CallDele
         summary: 'Delete a call',
         description:
           'Deletes a finished call for good: its events, metadata, transcript, recording, SIP messages, media quality, callbacks, webhook deliveries and evaluations. A delivery that is still pending is not sent any more. Its ledger entries and usage logs stay, so that balances still add up; they contain the call_id, which leads to nothing any more. Its reference_id can be used again. Fails with CALL_IN_USE while the call is live, or its recording, transcript or evaluation is not finished. Written to the audit log. Tandem extension.',
-        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        params: CallParams,
         response: { 200: successOf(DeletedCallSchema, 'The call is deleted.'), ...REFUSALS },
       },
     },

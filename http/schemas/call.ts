@@ -2,6 +2,10 @@ import { type TSchema, Type } from 'typebox';
 import { nullable, TimeSchema } from './envelope.ts';
 import { E164Schema } from './phone-number.ts';
 
+export const CallNameSchema = Type.String({ description: 'call_id or reference_id of the call.' });
+/** Path parameters of a route below one call. */
+export const CallParams = Type.Object({ id: CallNameSchema });
+
 export const CALL_STATES = ['pending', 'initiated', 'bridged', 'completed', 'failed', 'rejected', 'unknown'] as const;
 export const CallStateSchema = Type.Enum([...CALL_STATES], {
   description:
