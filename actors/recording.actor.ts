@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { copyFile, rm, stat } from 'node:fs/promises';
+import { copyFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
@@ -7,6 +7,7 @@ import { type RecordingInput, recordingMachine } from '../machines/recording.mac
 import { repairRecording } from '../media/recording/sealed-wav.ts';
 import { WAV_HEADER_BYTES, wavDurationMs } from '../media/wav.ts';
 import type { Clock } from '../runtime/clock.ts';
+import { exists } from '../runtime/exists.ts';
 import { SealedFileError, type SealingKeys } from '../runtime/sealed-file/format.ts';
 import { within } from '../runtime/waiting.ts';
 import type { Sql } from '../storage/database.ts';
@@ -182,11 +183,4 @@ async function storedBefore(
   const { sizeBytes } = stored;
   const header = await buffer(await stored.read({ start: 0, end: WAV_HEADER_BYTES - 1 }));
   return { key, sizeBytes, durationMs: wavDurationMs(header, sizeBytes) };
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  );
 }

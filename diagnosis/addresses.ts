@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import type { Config } from '../config.ts';
+import { isOwnAddress } from '../runtime/network-address.ts';
 import type { Sql } from '../storage/database.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
@@ -13,10 +13,6 @@ export async function checkAddresses(config: Config, sql: Sql | null): Promise<F
   const findings = [await checkAddress('RTP_HOST', config.rtpHost, outside)];
   if (config.drachtioHost === null) findings.unshift(await checkAddress('SIP_HOST', config.sipHost, outside));
   return findings;
-}
-
-export function isOwnAddress(host: string): boolean {
-  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host));
 }
 
 async function checkAddress(name: string, host: string, outsideCarrier: string | null): Promise<Finding> {

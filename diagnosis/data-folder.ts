@@ -1,6 +1,7 @@
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
+import { exists } from '../runtime/exists.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 const LITTLE_BYTES = 1e9;
@@ -72,11 +73,4 @@ async function checkSecretKey(folder: string, config: Config): Promise<Finding> 
 
 async function nearestExisting(path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) if ((await exists(at)) || dirname(at) === at) return at;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,4 +1,5 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { writeFully } from '../runtime/write-fully.ts';
 
 /**
  * WAV files of 16-bit PCM (RIFF, "Multimedia Programming Interface" 1991). The writer streams: the header is correct
@@ -200,12 +201,4 @@ export function parseWavHeader(header: Buffer): WavFormat | null {
   const isOurs =
     header.subarray(0, 4).equals(expected.subarray(0, 4)) && header.subarray(8, 40).equals(expected.subarray(8, 40));
   return isOurs ? { channels, sampleRateHz } : null;
-}
-
-async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) {
-    const { bytesWritten } = await handle.write(bytes, written, bytes.length - written, position + written);
-    written += bytesWritten;
-  }
 }

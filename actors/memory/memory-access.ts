@@ -5,10 +5,10 @@ import {
   ensurePersonalCollection,
   findMemoryCollection,
   firstMemoryCollectionOf,
-  lockMemoryCollections,
   type MemoryCollectionRow,
   mayWriteMemory,
 } from '../../storage/queries/memory-collections.ts';
+import { lockWorkspace } from '../../storage/queries/workspaces.ts';
 import type { MemoryCaller, NewMemoryText } from './memory-desk.ts';
 
 /** @throws TandemError `POLICY_DENY` to viewers */
@@ -54,7 +54,7 @@ export async function writableCollection(
   requireAdmin(by, type);
   const first = await firstMemoryCollectionOf(tx, { workspaceId, type });
   if (first !== null) return first;
-  await lockMemoryCollections(tx, workspaceId);
+  await lockWorkspace(tx, workspaceId);
   const label = type === 'knowledge' ? 'Knowledge' : 'Hive';
   return (
     // Another request may have created it meanwhile.

@@ -14,6 +14,14 @@ export function switchOf(option: string, text: string | undefined): boolean | un
   return text === 'on';
 }
 
+/** Items separated by commas. */
+export function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
 /** @throws UsageError that contains the example */
 export function objectOf(
   option: string,

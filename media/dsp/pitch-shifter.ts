@@ -1,3 +1,4 @@
+import { clamp } from '../../runtime/clamp.ts';
 import { PITCH_STEP_MS, PitchTracker } from './pitch.ts';
 import { RunningMedian } from './running-median.ts';
 
@@ -247,7 +248,3 @@ const RISING_HALF = Float64Array.from(
   { length: TABLE_STEPS + 1 },
   (_, i) => 0.5 - 0.5 * Math.cos((Math.PI * i) / TABLE_STEPS),
 );
-
-function clamp(value: number, least: number, most: number): number {
-  return Math.min(most, Math.max(least, value));
-}

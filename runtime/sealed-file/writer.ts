@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { writeFully } from '../write-fully.ts';
 import {
   CHUNK_OVERHEAD_BYTES,
   chunkBytesOf,
@@ -152,12 +153,4 @@ async function readFully(handle: FileHandle, position: number, bytes: number): P
     filled += bytesRead;
   }
   return target.subarray(0, filled);
-}
-
-async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) {
-    const { bytesWritten } = await handle.write(bytes, written, bytes.length - written, position + written);
-    written += bytesWritten;
-  }
 }

@@ -1,5 +1,6 @@
-import { access, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exists } from '../../runtime/exists.ts';
 import { MANIFEST_NAME } from '../engines/sherpa-onnx/model-manifest.ts';
 import { type CatalogueModel, findInCatalogue, type ModelKind } from './catalogue.ts';
 import { type DownloadProgress, download } from './download.ts';
@@ -114,11 +115,4 @@ async function modelIn(folder: string, files: UnpackedFiles): Promise<{ root: st
   if (only === undefined || second !== undefined || !only.isDirectory()) return { root: folder, files };
   const below = Object.entries(files).map(([path, file]) => [path.slice(only.name.length + 1), file] as const);
   return { root: join(folder, only.name), files: Object.fromEntries(below) };
-}
-
-async function exists(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,3 +1,4 @@
+import { clamp } from '../../runtime/clamp.ts';
 import type { SynthesisEngineName } from '../synthesizer.ts';
 import type { Prosody } from '../text/script.ts';
 import { BAND_CENTRES_HZ, type VoiceMeasures } from '../voices/voice-measures.ts';
@@ -88,8 +89,4 @@ function levelChangeDb({ spectrumDb }: VoiceMeasures, equaliserDb: readonly numb
     after += 10 ** ((levelDb + (equaliserDb[band] ?? 0)) / 10);
   }
   return before > 0 ? 10 * Math.log10(after / before) : 0;
-}
-
-function clamp(value: number, least: number, most: number): number {
-  return Math.min(most, Math.max(least, value));
 }

@@ -1,3 +1,4 @@
+import { clamp } from '../../runtime/clamp.ts';
 import type { Prosody } from './script.ts';
 
 /**
@@ -42,8 +43,8 @@ export const VOLUME_FORMS = 'silent, x-soft, soft, medium, loud, x-loud, default
 /** Combines nested prosody: rates multiply, semitones and decibels add up, within limits. */
 export function nested(outer: Prosody, inner: Partial<Prosody>): Prosody {
   return {
-    rate: within(outer.rate * (inner.rate ?? 1), 0.25, 4),
-    pitchSemitones: within(outer.pitchSemitones + (inner.pitchSemitones ?? 0), -24, 24),
+    rate: clamp(outer.rate * (inner.rate ?? 1), 0.25, 4),
+    pitchSemitones: clamp(outer.pitchSemitones + (inner.pitchSemitones ?? 0), -24, 24),
     volumeDb: loudness(outer.volumeDb + (inner.volumeDb ?? 0)),
   };
 }
@@ -59,13 +60,9 @@ function signed([, sign, number]: RegExpExecArray): number {
   return sign === '-' ? -Number(number) : Number(number);
 }
 
-function within(value: number, least: number, most: number): number {
-  return Math.min(most, Math.max(least, value));
-}
-
 /** Silence stays silence, whatever is nested inside. */
 function loudness(db: number): number {
-  return db === -Infinity ? db : within(db, -60, 12);
+  return db === -Infinity ? db : clamp(db, -60, 12);
 }
 
 const PERCENT = /^([+-]?)(\d{1,4}(?:\.\d{1,6})?)%$/;

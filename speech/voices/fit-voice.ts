@@ -1,3 +1,4 @@
+import { clamp } from '../../runtime/clamp.ts';
 import type { AvailableVoice } from '../speech-synthesis.ts';
 import type { VoiceReference } from '../synthesizer.ts';
 import { ESPEAK_VARIANTS, espeakMeasures } from './espeak-measures.ts';
@@ -126,10 +127,6 @@ const USUAL_LEVEL_DBOV = -26;
 const MOST_LEVEL_DB = 3;
 /** Words per minute: limits of the API. */
 const [SLOWEST, FASTEST] = [60, 400];
-
-function clamp(value: number, least: number, most: number): number {
-  return Math.min(most, Math.max(least, value));
-}
 
 function round(value: number, digits: number): number {
   return Number(value.toFixed(digits)) + 0;

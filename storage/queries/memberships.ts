@@ -4,7 +4,7 @@ import { revokeApiKeysOf } from './api-keys.ts';
 import { isUuid } from './identifiers.ts';
 import { leaveMemoryTeams } from './memory-collections.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
-import { addMember, findUserByEmail, type Plan, type Role } from './workspaces.ts';
+import { addMember, findUserByEmail, lockWorkspace, type Plan, type Role } from './workspaces.ts';
 
 export interface MemberRow {
   userId: number;
@@ -148,11 +148,6 @@ export async function holdMembership(
   const [row] = await tx<{ role: Role }[]>`
     select role from memberships where workspace_id = ${workspaceId} and user_id = ${userId} for share`;
   return row?.role ?? null;
-}
-
-/** Serialises member changes, so that two owners cannot remove each other. */
-async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
-  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
 
 async function lockMember(tx: Tx, { workspaceId, userId, actorRole }: MemberChange): Promise<MemberRow> {

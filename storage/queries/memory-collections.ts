@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
-import type { Role } from './workspaces.ts';
+import { lockWorkspace, type Role } from './workspaces.ts';
 
 /** Restricts queries to what this user may see in this workspace. */
 export interface MemoryViewer {
@@ -80,7 +80,7 @@ export async function createMemoryCollection(
   { memberUserIds = [], now, label, ...input }: CreateMemoryCollectionInput,
 ): Promise<MemoryCollectionRow> {
   return await inTransaction(sql, async (tx) => {
-    await lockMemoryCollections(tx, input.workspaceId);
+    await lockWorkspace(tx, input.workspaceId);
     await requireRoomForCollection(tx, input.workspaceId);
     const row = {
       ...input,
@@ -104,11 +104,6 @@ export async function createMemoryCollection(
     }
     return created;
   });
-}
-
-/** Serialises the creation of collections in a workspace; otherwise two could count the same number. */
-export async function lockMemoryCollections(tx: Tx, workspaceId: string): Promise<void> {
-  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
 
 /** Lists what the viewer may see: their own collection first, then by type and name. */

@@ -3,6 +3,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
+import { lockWorkspace } from './workspaces.ts';
 
 /** A row of `judge_rubrics`. `language/judge/` defines the content of the questions. */
 export interface RubricRow {
@@ -119,11 +120,6 @@ function storedQuestions(sql: SqlOrTx, questions: Record<string, unknown>) {
 
 function visibleTo(sql: SqlOrTx, { workspaceId, userId, maySeeAll }: RubricReader) {
   return sql`workspace_id = ${workspaceId} and (${maySeeAll} or shared or created_by_user_id = ${userId})`;
-}
-
-/** One at a time per workspace; otherwise two could both find a name free. */
-async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
-  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
 
 async function requireFreeName(tx: Tx, { workspaceId, id, name }: Pick<RubricRow, 'workspaceId' | 'id' | 'name'>) {

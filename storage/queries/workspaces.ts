@@ -133,3 +133,8 @@ export async function findUserByEmail(sql: SqlOrTx, email: string): Promise<User
   const [row] = await sql<UserRow[]>`select * from users where email = ${email.toLowerCase()}`;
   return row ?? null;
 }
+
+/** Serialises changes that count rows of a workspace; otherwise two could count the same number. */
+export async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
+  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+}

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ConfinedOptions, runConfined } from '../../runtime/confined-process.ts';
 import { eventually } from '../eventually.ts';
+import { isRunning } from '../is-running.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -30,15 +31,6 @@ async function run(script: string, more: Partial<ConfinedOptions> = {}) {
     ...more,
   });
   return { code, stderr, output: await readFile(join(folder, 'output'), 'utf8') };
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 it('a confined process returns output, errors and exit code', async () => {

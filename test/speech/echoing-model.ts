@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { wavHeader } from '../../media/wav.ts';
 import { writeEspeakData } from './humming-models.ts';
-import { encodeOnnx, type OnnxValue } from './tiny-onnx.ts';
+import { encodeOnnx, float, integers } from './tiny-onnx.ts';
 
 /**
  * A ZipVoice model of a few kilobytes that repeats the loudest tone of the reference recording, longer for longer
@@ -113,12 +113,4 @@ function toneOfBands(): number[] {
     tones[bin * BANDS + band] = LOUDNESS;
   }
   return tones;
-}
-
-function float(name: string, shape: OnnxValue['shape']): OnnxValue {
-  return { name, type: 'float', shape };
-}
-
-function integers(name: string, shape: OnnxValue['shape']): OnnxValue {
-  return { name, type: 'int64', shape };
 }

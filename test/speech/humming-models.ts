@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import load from '@echogarden/espeak-ng-emscripten';
-import { encodeOnnx, type OnnxModel, type OnnxNode, type OnnxTensor, type OnnxValue } from './tiny-onnx.ts';
+import { encodeOnnx, float, integers, type OnnxModel, type OnnxNode, type OnnxTensor } from './tiny-onnx.ts';
 
 /**
  * Models of a few kilobytes that hum: each token is a tone, its length follows the speed, and each speaker has a
@@ -221,14 +221,6 @@ function styledModel(metadata: OnnxModel['metadata']): OnnxModel {
     ],
     metadata,
   };
-}
-
-function float(name: string, shape: OnnxValue['shape']): OnnxValue {
-  return { name, type: 'float', shape };
-}
-
-function integers(name: string, shape: OnnxValue['shape']): OnnxValue {
-  return { name, type: 'int64', shape };
 }
 
 function reshaped(input: string, shape: string, output: string): OnnxNode {

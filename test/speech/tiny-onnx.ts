@@ -108,3 +108,11 @@ function varint(value: bigint): Buffer {
   bytes.push(Number(rest));
   return Buffer.from(bytes);
 }
+
+export function float(name: string, shape: OnnxValue['shape']): OnnxValue {
+  return { name, type: 'float', shape };
+}
+
+export function integers(name: string, shape: OnnxValue['shape']): OnnxValue {
+  return { name, type: 'int64', shape };
+}

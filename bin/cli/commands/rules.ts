@@ -1,6 +1,6 @@
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
-import { numberOf } from '../option-values.ts';
+import { listOf, numberOf } from '../option-values.ts';
 import { fields } from '../terminal.ts';
 
 interface Limits {
@@ -142,11 +142,4 @@ function hoursOf(text: string, zone: string | undefined): { time_zone: string; s
   if (start === undefined || end === undefined) throw new UsageError('--hours takes hours such as 09:00-21:00, or off');
   if (zone === undefined) throw new UsageError('--hours takes a time zone beside it, such as --zone Asia/Kolkata');
   return { time_zone: zone, start, end };
-}
-
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
 }

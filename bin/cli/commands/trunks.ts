@@ -1,6 +1,7 @@
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Options, UsageError, type ValuesOf } from '../command.ts';
+import { listOf } from '../option-values.ts';
 import { fields, table } from '../terminal.ts';
 
 /** As the API returns it, without the password. */
@@ -207,13 +208,6 @@ async function rentNumbers(api: Api, { id, numbers }: Trunk): Promise<void> {
       throw new CommandError(error.code, message, { cause: error });
     });
   }
-}
-
-function listOf(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
 }
 
 function numberOf(option: string, text: string): number {

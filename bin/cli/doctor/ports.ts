@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Config } from '../../../config.ts';
-import { isOwnAddress } from '../../../diagnosis/addresses.ts';
 import { type Finding, fail, ok, reasonOf, warn } from '../../../diagnosis/finding.ts';
+import { isOwnAddress } from '../../../runtime/network-address.ts';
 import type { RunningServer } from './server.ts';
 
 /** Checks that each port is free or used by the running Tandem. Skips the ports of a drachtio server. */

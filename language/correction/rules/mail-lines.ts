@@ -41,7 +41,7 @@ export const commasOfMail: Rule = function* (tokens) {
   for (const [at, here] of tokens.entries()) {
     if (at % TOKENS_PER_SLICE === 0) yield;
     out.push(here);
-    if (!isWordLike(here) || !endsHere(tokens, at)) continue;
+    if (!isWordLike(here) || !endsLineAt(tokens, at)) continue;
     const line = find(at);
     if (line === 'greeting' || line === 'closing') out.push(mark(','));
   }
@@ -102,7 +102,7 @@ function startOf(starts: readonly number[], at: number): number {
   return starts[low - 1] ?? -1;
 }
 
-function endsHere(tokens: readonly Token[], at: number): boolean {
+export function endsLineAt(tokens: readonly Token[], at: number): boolean {
   const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
   return next === undefined || next.kind === 'break';
 }

@@ -1,5 +1,5 @@
 import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
-import { type FindMailLine, noMail } from './mail-lines.ts';
+import { endsLineAt, type FindMailLine, noMail } from './mail-lines.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 /** A range of tokens, [from, to). Excludes what opens its line, includes closing marks and quotes. */
@@ -157,9 +157,4 @@ function startOfNext(tokens: readonly Token[], at: number, pattern: RegExp): boo
   let next = tokens[at + 1]?.kind === 'space' ? at + 2 : at + 1;
   while (tokens[next]?.kind === 'mark' && /^["'“‘([]$/.test(tokens[next]!.text)) next++;
   return tokens[next]?.kind === 'word' && pattern.test(tokens[next]!.text);
-}
-
-function endsLineAt(tokens: readonly Token[], at: number): boolean {
-  const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
-  return next === undefined || next.kind === 'break';
 }

@@ -1,5 +1,5 @@
 import { COMMON_ENGLISH } from './language-words.ts';
-import { keptLines, lineLead } from './lines.ts';
+import { keptLines, lineLead, match } from './lines.ts';
 import { fixed, TOKENS_PER_SLICE, type Token, token } from './token.ts';
 
 /** Ranges of the dictionary's words in a text, in order: [start, end). */
@@ -188,11 +188,6 @@ function trimmed(address: string): string {
 }
 
 const TRAILING = new Set('.,;:!?\'"’”*_~]}…।॥۔؟。！？，、');
-
-function match(pattern: RegExp, text: string, at: number): string | null {
-  pattern.lastIndex = at;
-  return pattern.exec(text)?.[0] ?? null;
-}
 
 const URL = /(?:[a-z][a-z\d+.-]{1,20}:\/\/|www\.|mailto:|tel:)[^\s<>"“”`]{2,4000}/iuy;
 const EMAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}-]{1,63}(?:\.[\p{L}\p{N}-]{1,63}){1,8}/uy;

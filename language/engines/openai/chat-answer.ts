@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LanguageEngineError } from '../../engine.ts';
 import type { CompletionPart, FinishReason } from '../../llm.ts';
-import { logprobsOf } from './logprobs.ts';
+import { logprobsOf, recordOf } from './logprobs.ts';
 import { ThinkSplitter } from './think-splitter.ts';
 
 /** The server's counts; null if missing or not numbers. */
@@ -108,10 +108,6 @@ export class ChatAnswer {
 const MOST_CALLS = 128;
 const MOST_NAME = 256;
 const MOST_TOKENS = 100_000_000;
-
-function recordOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-}
 
 function usageOf(value: unknown): CountedUsage | null {
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = recordOf(value);

@@ -37,6 +37,7 @@ function isByte(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255;
 }
 
-function recordOf(value: unknown): Record<string, unknown> {
+/** The fields of an object; none of any other value. */
+export function recordOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }

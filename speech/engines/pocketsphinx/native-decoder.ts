@@ -1,6 +1,7 @@
-import { access, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { exists } from '../../../runtime/exists.ts';
 import { RecognizerError } from '../../recognizer.ts';
 import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts';
 import { type Band, FRONT_ENDS } from './front-end.ts';
@@ -241,11 +242,4 @@ async function findLibrary(name: string): Promise<string | null> {
     }
   }
   return null;
-}
-
-function exists(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }

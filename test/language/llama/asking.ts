@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { LanguageEngine } from '../../../language/engine.ts';
 import type { CompletionPart, CompletionRequest, ToolCall } from '../../../language/llm.ts';
 import { eventually } from '../../eventually.ts';
+import { isRunning } from '../../is-running.ts';
 
 export interface Asked {
   text: string;
@@ -49,13 +49,4 @@ export function untilGone(pid: number): Promise<void> {
   return eventually(() => {
     if (isRunning(pid)) throw new Error(`${pid} still runs`);
   });
-}
-
-/** Treats a zombie as not running. */
-export function isRunning(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }

@@ -14,7 +14,8 @@ import {
 import { LlamaProcess } from '../../../language/engines/llama/llama-process.ts';
 import { LIBRARY, LIBRARY_VERSION } from '../../../language/engines/llama/node-llama-cpp.ts';
 import { eventually } from '../../eventually.ts';
-import { ask, isRunning, stream, untilGone } from './asking.ts';
+import { isRunning } from '../../is-running.ts';
+import { ask, stream, untilGone } from './asking.ts';
 
 const ENTRY = new URL('./scripted-child.ts', import.meta.url);
 const ANY_SIGNAL = new AbortController().signal;

@@ -10,6 +10,7 @@ import { EngineProcess } from '../../../speech/engine-process/engine-process.ts'
 import { type SpawnedRecognizer, spawnRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
 import type { RecognizerDescription } from '../../../speech/recognizer.ts';
 import { eventually } from '../../eventually.ts';
+import { isRunning } from '../../is-running.ts';
 
 const ENTRY = new URL('./scripted-engine.ts', import.meta.url);
 const DESCRIPTION: RecognizerDescription = {
@@ -212,13 +213,4 @@ async function firstNumber(child: ChildProcess): Promise<number> {
 
 function isGone(pid: number): Promise<void> {
   return eventually(() => expect(isRunning(pid)).toBe(false));
-}
-
-/** Treats a zombie as not running. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
