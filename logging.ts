@@ -7,24 +7,22 @@ export interface CreateLoggerOptions {
   level: Level | 'silent';
   /** Default: standard output, pretty on a terminal and JSON otherwise. */
   destination?: DestinationStream;
-  /** Shows fields under `pii`. Default false: they are omitted. */
-  showPii?: boolean;
 }
 
 /**
  * Creates the logger of the process. Messages are constant strings with data in fields. Put data that identifies
  * people, or that they said, under `pii`, which is omitted from the output. Credentials in the usual fields are masked.
  */
-export function createLogger({ level, destination, showPii = false }: CreateLoggerOptions): Logger {
+export function createLogger({ level, destination }: CreateLoggerOptions): Logger {
   const options: LoggerOptions = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {
       level: (label) => ({ level: label }),
-      log: showPii ? (fields) => fields : withoutPii,
+      log: withoutPii,
     },
-    redact: { paths: showPii ? SECRET_PATHS : [...SECRET_PATHS, ...PII_PATHS], censor: '[redacted]' },
+    redact: { paths: [...SECRET_PATHS, ...PII_PATHS], censor: '[redacted]' },
     serializers: { err: describeError, error: describeError },
   };
   return pino(options, destination ?? defaultDestination());

@@ -37,8 +37,6 @@ export interface VerifyOptions {
   header: string | undefined;
   /** Unix seconds; default now. */
   nowS?: number;
-  /** Largest accepted difference between timestamp and now, in seconds, which limits replays. Default 300. */
-  toleranceS?: number;
 }
 
 export type VerifyResult = { ok: true } | { ok: false; reason: 'missing' | 'malformed' | 'stale' | 'mismatch' };
@@ -48,7 +46,7 @@ export type VerifyResult = { ok: true } | { ok: false; reason: 'missing' | 'malf
  * must match.
  */
 export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
-  const { secret, rawBody, header, nowS = Math.floor(Date.now() / 1000), toleranceS = 300 } = options;
+  const { secret, rawBody, header, nowS = Math.floor(Date.now() / 1000) } = options;
   if (header === undefined || header === '') return { ok: false, reason: 'missing' };
   const parsed = parseHeader(header);
   if (parsed === null) return { ok: false, reason: 'malformed' };
@@ -57,10 +55,12 @@ export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
   let matches = 0;
   for (const candidate of parsed.signatures) matches += Number(timingSafeEqual(candidate, expected));
   if (matches === 0) return { ok: false, reason: 'mismatch' };
-  if (Math.abs(nowS - parsed.timestampS) > toleranceS) return { ok: false, reason: 'stale' };
+  if (Math.abs(nowS - parsed.timestampS) > TOLERANCE_S) return { ok: false, reason: 'stale' };
   return { ok: true };
 }
 
+/** Largest accepted difference between timestamp and now, which limits replays. */
+const TOLERANCE_S = 300;
 const MAX_HEADER_CHARACTERS = 1024;
 
 function parseHeader(header: string): { timestampS: number; signatures: Buffer[] } | null {

@@ -1,3 +1,6 @@
+const LOOKAHEAD_MS = 3;
+const RELEASE_MS = 80;
+
 /**
  * Limits peaks by reducing the gain before they arrive. Each sample's gain is held for the look-ahead, recovers with
  * the release time, and is averaged over the look-ahead. So it changes smoothly, and no sample exceeds the ceiling.
@@ -19,11 +22,10 @@ export class PeakLimiter {
   #count = 0;
   #now = 0;
 
-  constructor(options: { sampleRateHz: number; ceiling: number; lookaheadMs?: number; releaseMs?: number }) {
-    const { sampleRateHz, ceiling, lookaheadMs = 3, releaseMs = 80 } = options;
-    this.delay = Math.max(1, Math.round((sampleRateHz * lookaheadMs) / 1000));
+  constructor({ sampleRateHz, ceiling }: { sampleRateHz: number; ceiling: number }) {
+    this.delay = Math.max(1, Math.round((sampleRateHz * LOOKAHEAD_MS) / 1000));
     this.#ceiling = ceiling;
-    this.#release = 1 - Math.exp(-1000 / (releaseMs * sampleRateHz));
+    this.#release = 1 - Math.exp(-1000 / (RELEASE_MS * sampleRateHz));
     const slots = this.delay + 1;
     this.#delayed = new Float32Array(slots);
     this.#averaged = new Float64Array(slots).fill(1);

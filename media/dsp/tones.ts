@@ -18,20 +18,17 @@ interface ToneOptions {
   levelDbfs?: number;
   /** Default 8000. */
   sampleRateHz?: number;
-  /** Sample index to start from, so that consecutive pieces join without a click. Default 0. */
-  startSample?: number;
 }
 
 /** Linear 16-bit samples of a tone. The peak stays within `levelDbfs` for any number of components. */
 export function tone(options: ToneOptions): Int16Array<ArrayBuffer> {
   const { frequenciesHz, durationMs, levelDbfs = -10, sampleRateHz = TELEPHONY_SAMPLE_RATE_HZ } = options;
-  const { startSample = 0 } = options;
   const samples = new Int16Array(Math.round((durationMs * sampleRateHz) / 1000));
   const amplitude = (32767 * 10 ** (levelDbfs / 20)) / Math.max(1, frequenciesHz.length);
   for (const frequencyHz of frequenciesHz) {
     const radiansPerSample = (2 * Math.PI * frequencyHz) / sampleRateHz;
     for (let i = 0; i < samples.length; i++) {
-      samples[i] = samples[i]! + Math.round(amplitude * Math.sin(radiansPerSample * (startSample + i)));
+      samples[i] = samples[i]! + Math.round(amplitude * Math.sin(radiansPerSample * i));
     }
   }
   return samples;

@@ -10,18 +10,16 @@ export interface FitOptions {
   /** ISO 639, or a BCP 47 tag if the dialect matters. */
   language: string;
   available: readonly AvailableVoice[];
-  /** Measures of voices of engines other than eSpeak NG. */
-  measuresOf?: (voice: AvailableVoice) => VoiceMeasures | null;
 }
 
 /**
  * Finds the configurable voice nearest to a speaker, and shapes it to the measured pitch, range, pace and spectrum. Not
  * a clone, which would need more than these. Null if no engine speaks the language.
  */
-export function fitVoice(speaker: VoiceMeasures, { language, available, measuresOf }: FitOptions): VoiceRecipe | null {
+export function fitVoice(speaker: VoiceMeasures, { language, available }: FitOptions): VoiceRecipe | null {
   const candidates = available
     .filter((voice) => !voice.clones && languageCode(voice.language) === languageCode(language))
-    .flatMap((voice) => candidatesOf(voice, measuresOf?.(voice) ?? null))
+    .flatMap(candidatesOf)
     .map((candidate) => ({ ...candidate, distance: distance(speaker, candidate, language.toLowerCase()) }))
     .toSorted((a, b) => a.distance - b.distance);
   const nearest = candidates[0];
@@ -58,9 +56,9 @@ interface Candidate {
   own: VoiceMeasures | null;
 }
 
-/** eSpeak NG's voices have variants; other voices can only be shaped if measured. */
-function candidatesOf(voice: AvailableVoice, measures: VoiceMeasures | null): Candidate[] {
-  if (voice.engine !== 'espeak-ng') return [{ voice, engineVoice: voice.name, own: measures }];
+/** eSpeak NG's voices have variants, and are measured; other voices cannot be shaped. */
+function candidatesOf(voice: AvailableVoice): Candidate[] {
+  if (voice.engine !== 'espeak-ng') return [{ voice, engineVoice: voice.name, own: null }];
   const names = [voice.name, ...ESPEAK_VARIANTS.map((variant) => `${voice.name}+${variant}`)];
   return names.map((engineVoice) => ({ voice, engineVoice, own: espeakMeasures(engineVoice) }));
 }

@@ -33,12 +33,6 @@ describe('audio level', () => {
 });
 
 describe('tone generator', () => {
-  it('joins consecutive pieces without a click', () => {
-    const whole = tone({ frequenciesHz: [440], durationMs: 40 });
-    const second = tone({ frequenciesHz: [440], durationMs: 20, startSample: 160 });
-    expect(second).toEqual(whole.slice(160));
-  });
-
   it('cuts a tone into frames of 160 octets and pads the last one', () => {
     const frames = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 50 });
     expect(frames.map((frame) => frame.length)).toEqual([160, 160, 160]);
