@@ -59,7 +59,7 @@ describe('verifyCallback', () => {
     expect(verify(changes)).toEqual({ ok: false, reason });
   });
 
-  test('applies the given tolerance', () => {
+  test('accepts a timestamp up to five minutes off', () => {
     expect(verify({ nowS: timestampS + 300 })).toEqual({ ok: true });
     expect(verify({ nowS: timestampS + 301 })).toEqual({ ok: false, reason: 'stale' });
   });

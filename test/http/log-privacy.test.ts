@@ -86,10 +86,3 @@ it('the logger accepts an error that is its own cause', () => {
   logger.error({ err: error }, 'a circle');
   expect(JSON.parse(lines[0]!).err.cause.cause.type).toBe('Error');
 });
-
-it('the logger omits personal data', () => {
-  const lines: string[] = [];
-  const destination = { write: (line: string) => void lines.push(line) };
-  createLogger({ level: 'info', destination }).info({ pii: { number: AGENT } }, 'a call');
-  expect(JSON.parse(lines[0]!)).not.toHaveProperty('pii');
-});
