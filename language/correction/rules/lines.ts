@@ -53,7 +53,7 @@ function endOfFence(text: string, at: number, fence: string): number {
   return found === null ? text.length : found.index + found[0].length;
 }
 
-/** What a sticky pattern matches at an index. */
+/** Matches a sticky pattern at an index. */
 export function match(pattern: RegExp, text: string, at: number): string | null {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0] ?? null;
