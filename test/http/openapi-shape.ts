@@ -7,7 +7,16 @@ import { join } from 'node:path';
  * route, schema, code or default that differs, and exits with 1 if one does.
  */
 const WORDS = new Set(['summary', 'description', 'title', 'example', 'examples']);
-const MAPS = new Set(['properties', 'patternProperties', 'responses', 'headers', 'content', 'schemas', 'paths', 'webhooks']);
+const MAPS = new Set([
+  'properties',
+  'patternProperties',
+  'responses',
+  'headers',
+  'content',
+  'schemas',
+  'paths',
+  'webhooks',
+]);
 const ROOT = join(import.meta.dirname, '../..');
 const [revision = 'HEAD'] = process.argv.slice(2);
 const before = execFileSync('git', ['show', `${revision}:openapi.json`], { cwd: ROOT, maxBuffer: 2 ** 28 });
