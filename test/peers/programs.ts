@@ -30,18 +30,24 @@ export interface RunningPeer {
   stop: () => Promise<void>;
 }
 
+const SETPRIV = pathOf('setpriv');
+
 interface PeerOptions {
   args: readonly string[];
   cwd: string;
   env?: Record<string, string>;
 }
 
-/** Runs a peer in its own folder with open standard input. */
+/**
+ * Runs a peer in its own folder with open standard input. On Linux the peer ends with this process, however that ends:
+ * linphonec (5.1) otherwise uses a whole core once its standard input is closed.
+ */
 export function runPeer(program: PeerProgram, options: PeerOptions): RunningPeer {
   const path = pathOf(program);
   if (path === null) throw new Error(`${program} is not installed`);
   const { args, cwd, env } = options;
-  const child = spawn(path, args, { cwd, env: { ...process.env, ...env }, stdio: 'pipe' });
+  const tied = SETPRIV === null ? [path, ...args] : [SETPRIV, '--pdeathsig', 'KILL', path, ...args];
+  const child = spawn(tied[0]!, tied.slice(1), { cwd, env: { ...process.env, ...env }, stdio: 'pipe' });
   child.stdin.on('error', () => {});
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
