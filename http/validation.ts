@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile, type Validator } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
 
 /**
@@ -8,8 +8,9 @@ import { TandemError } from '../machines/errors.ts';
  * booleans are parsed and defaults applied first. Failures become VALIDATION_FAILED with `[{path, message}]`.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const check = Compile(schema);
+  const compiled = compiledOnce(schema);
   return (value: unknown) => {
+    const check = compiled();
     const isQuery = httpPart === 'querystring';
     const input = isQuery ? readQuery(schema, value as Record<string, unknown>) : value;
     const unknown = unknownFields(schema, input);
@@ -23,10 +24,20 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
 
 /** Validates other values, such as socket messages. Returns null if valid. */
 export function compileCheck(schema: TSchema): (value: unknown) => TandemError | null {
-  const check = Compile(schema);
+  const compiled = compiledOnce(schema);
   return (value) => {
+    const check = compiled();
     if (check.Check(value)) return null;
     return validationFailed(describe(schema, check.Errors(value) as readonly ValidationError[]));
+  };
+}
+
+/** Compiles on first use: a server has some 400 schemas, which took a quarter of its start. */
+function compiledOnce(schema: TSchema): () => Validator {
+  let validator: Validator | null = null;
+  return () => {
+    validator ??= Compile(schema);
+    return validator;
   };
 }
 
