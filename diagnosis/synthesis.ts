@@ -4,7 +4,6 @@ import { findSynthesisModels } from '../speech/engines/sherpa-onnx/installed-voi
 import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import type { SynthesisEngine } from '../speech/synthesizer.ts';
 import { createVoiceCatalogue } from '../speech/voices/built-in-voices.ts';
-import { languageCode } from '../speech/voices/language-names.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
 /** Checks the synthesis engines, and lets the default voice say a word in a child process, as in the server. */
@@ -52,7 +51,7 @@ async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisE
     const counts = Map.groupBy(voices, ({ recipe: { engine: name } }) => NAMES[name]);
     const shares = [...counts].map(([name, { length }]) => `${length} of ${name}`).join(', ');
     const count = counts.size > 1 ? `${voices.length} voices (${shares})` : `${voices.length} voices`;
-    const languages = new Set(voices.map(({ language }) => languageCode(language)));
+    const languages = new Set(voices.map(({ language }) => language));
     return ok(check, `${NAMES[engine.name]}: ${languages.size} languages, ${count}`);
   } catch (error) {
     const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';

@@ -21,9 +21,11 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
     cells += area;
     unknown += unknownResults;
     if (cells > READING_LIMITS.cells) throw tooLarge(`more than ${READING_LIMITS.cells} cells`);
-    parts.set(name, Buffer.from(xml));
+    parts.set(name, Buffer.from(shortTokens(xml)));
   }
-  for (const [name, bytes] of parts) if (XML.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
+  for (const [name, bytes] of parts) {
+    if (XML.test(name) && !SHEET.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
+  }
   const read = await readXlsxFile(storedPackage(parts));
   const sections = read.map(({ sheet, data }, index): DocumentSection => {
     const rows = (data ?? []).map((row) => row.map(cellText));

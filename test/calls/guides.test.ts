@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join, resolve } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NUMBERS } from '../../bin/demo/town.ts';
 import { parseWav } from '../../media/wav.ts';
 import { freePorts } from '../free-ports.ts';
+import { ROOT } from '../packaging/repository.ts';
 import { inheritedEnvironment } from '../process/server-process.ts';
 import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
 /** The port of the callback receiver in the guide. */
 const GUIDE_PORT = '4711';
 

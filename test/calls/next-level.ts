@@ -15,7 +15,7 @@ export async function nextLevel(phone: Softphone, frequencyHz: number): Promise<
 /** A busy machine transports audio late, and with gaps. */
 export const SETTLING_MS = 10_000;
 
-/** Waits until half a second of audio has the tone at a level between these limits, in dBov. */
+/** Waits until `nextLevel` is between these limits, in dBov. */
 export async function untilLevel(
   phone: Softphone,
   frequencyHz: number,

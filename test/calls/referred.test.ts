@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { header } from '../../sip/message/index.ts';
-import { eventually } from '../eventually.ts';
 import type { SoftphoneCall } from '../softphone/call.ts';
 import type { Softphone, SoftphoneOptions } from '../softphone/softphone.ts';
 import { type Platform, startPlatform } from './platform.ts';
@@ -32,12 +30,6 @@ function refer(call: SoftphoneCall, referTo = `<sip:${TARGET}@carrier.example>`)
   return call.send('REFER', [['Refer-To', referTo]], '');
 }
 
-async function untilTargetTone(phone: Softphone): Promise<void> {
-  await eventually(() => {
-    expect(toneLevelDbov(phone.received().pcm.subarray(-2000), TARGET_HZ)).toBeGreaterThan(HEARD_DBOV);
-  });
-}
-
 /** Waits for a NOTIFY with this status line. */
 async function notified(phone: Softphone, line: string): Promise<{ state: string; event: string }> {
   const { message } = await phone.until(
@@ -60,7 +52,7 @@ describe('REFER of the agent', () => {
     await agent.until('bye', ({ by }) => by === 'peer');
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { replaces: 'agent', mode: 'blind', requested_by: 'refer' } });
-    await untilTargetTone(customer);
+    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
     const names = agent.log.all.map(({ type }) => type);
     expect(names.lastIndexOf('notified')).toBeLessThan(names.indexOf('bye'));
     third.hangup();
@@ -79,7 +71,7 @@ describe('REFER of the agent', () => {
     expect(header(message, 'Require')).toBe('replaces');
     expect(await notified(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
     await platform.until(callId, 'transfer.completed');
-    await untilTargetTone(customer);
+    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
     expect(header((await customer.until('invite')).message, 'Replaces')).toBeUndefined();
     customer.hangup();
     await platform.ended(callId);
@@ -92,7 +84,7 @@ describe('REFER of the agent', () => {
     await third.until('ringing');
     third.answer();
     await platform.until(callId, 'transfer.completed');
-    await untilTargetTone(customer);
+    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
     customer.hangup();
     await platform.ended(callId);
   });

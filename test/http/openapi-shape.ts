@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ROOT } from '../packaging/repository.ts';
 
 /**
  * Compares `openapi.json` with that of a git revision, without its words: `npm run openapi:shape -- main`. Prints each
@@ -17,7 +18,6 @@ const MAPS = new Set([
   'paths',
   'webhooks',
 ]);
-const ROOT = join(import.meta.dirname, '../..');
 const [revision = 'HEAD'] = process.argv.slice(2);
 const before = execFileSync('git', ['show', `${revision}:openapi.json`], { cwd: ROOT, maxBuffer: 2 ** 28 });
 const differences = differencesOf(shapeOf(before), shapeOf(readFileSync(join(ROOT, 'openapi.json'))));

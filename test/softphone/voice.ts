@@ -98,8 +98,9 @@ export class Voice {
     let level = Number.NEGATIVE_INFINITY;
     try {
       return await this.untilReceived((receiver) => {
+        if (receiver.packets <= 25) return false;
         level = receiver.received().toneLevels([frequencyHz], 500)[0]!;
-        return receiver.packets > 25 && level > aboveDbov;
+        return level > aboveDbov;
       });
     } catch (error) {
       throw new Error(`the tone of ${frequencyHz} Hz has ${level.toFixed(1)} dBov`, { cause: error });
