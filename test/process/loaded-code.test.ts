@@ -13,7 +13,7 @@ afterEach(cleanUp);
 
 describe('server after synthesis, recognition and memory', () => {
   it('contains only code with a permitted licence, in all threads', async () => {
-    const dataDir = await dataFolder();
+    const dataDir = await dataFolder({ embedsPostgres: true });
     const log = join(dataDir, 'loaded-code.jsonl');
     const server = await startReady(dataDir, {
       NODE_OPTIONS: `--import ${join(import.meta.dirname, 'loaded-code-recorder.ts')}`,

@@ -8,6 +8,7 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
 import { createTestRedis, redisIsReachable } from '../storage/test-redis.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
 
@@ -53,6 +54,7 @@ export function environment(dataDir: string, env: Record<string, string> = {}): 
   return {
     TANDEM_DATA_DIR: dataDir,
     TANDEM_API_KEY: API_KEY,
+    ...(databases.has(dataDir) && { DATABASE_URL: databases.get(dataDir) }),
     PORT: '0',
     SIP_PORT: '0',
     RTP_PORT_MIN: '36000',
@@ -62,9 +64,23 @@ export function environment(dataDir: string, env: Record<string, string> = {}): 
   };
 }
 
-export async function dataFolder(): Promise<string> {
+/** Database URL by data folder, for servers that do not start a Postgres of their own. */
+const databases = new Map<string, string>();
+
+/**
+ * A new data folder. Its servers use a database of the test run's Postgres, because an embedded one costs more than the
+ * rest of the start; a test about it sets `embedsPostgres`.
+ */
+export async function dataFolder({ embedsPostgres = false } = {}): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-process-'));
   clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  if (embedsPostgres) return dataDir;
+  const database = await createTestDatabase({ max: 1 });
+  databases.set(dataDir, database.url);
+  clean.push(async () => {
+    databases.delete(dataDir);
+    await database.drop();
+  });
   return dataDir;
 }
 
@@ -114,7 +130,7 @@ export async function heldOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
 }
 
 export async function withDatabase<T>(dataDir: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
+  const sql = connect({ url: databases.get(dataDir) ?? (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
   try {
     return await work(sql);
   } finally {

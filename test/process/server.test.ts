@@ -47,10 +47,13 @@ describe('npm start', () => {
   });
 
   it('exits with one line when its HTTP port is taken', async () => {
-    const first = await startReady(await dataFolder());
-    const second = startServerProcess(environment(await dataFolder(), { PORT: new URL(first.url).port }));
-    expect(await second.exited).toBe(1);
-    const lines = second
+    const taken = createTcpServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    clean.push(() => void taken.close());
+    const { port } = taken.address() as AddressInfo;
+    const server = startServerProcess(environment(await dataFolder(), { PORT: String(port) }));
+    expect(await server.exited).toBe(1);
+    const lines = server
       .output()
       .trim()
       .split('\n')
@@ -99,7 +102,7 @@ describe('npm start', () => {
   });
 
   it('creates the first key once, prints a login link without a password, keeps an empty wallet, and serves health', async () => {
-    const dataDir = await dataFolder();
+    const dataDir = await dataFolder({ embedsPostgres: true });
     const server = startServerProcess({ ...environment(dataDir), TANDEM_API_KEY: '' });
     clean.push(() => server.child.kill('SIGKILL'));
     const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
@@ -122,7 +125,7 @@ describe('npm start', () => {
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     it(`stops cleanly on ${signal} and leaves no Postgres behind`, async () => {
-      const dataDir = await dataFolder();
+      const dataDir = await dataFolder({ embedsPostgres: true });
       const { server, url } = await startReady(dataDir);
       expect(await postgresPid(dataDir)).not.toBeNull();
       server.child.kill(signal);
@@ -135,7 +138,7 @@ describe('npm start', () => {
 
 describe('kill -9 during a call', () => {
   it('leaves nothing behind; the next start settles the call, keeps its recording and sends its callback', async () => {
-    const dataDir = await dataFolder();
+    const dataDir = await dataFolder({ embedsPostgres: true });
     const first = await startReady(dataDir);
     const receiver = await startCallbackReceiver(SECRET);
     clean.push(() => receiver.stop());
