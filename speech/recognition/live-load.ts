@@ -17,6 +17,11 @@ export interface LiveLoadOptions {
   nowMs: () => number;
 }
 
+interface LiveStream {
+  engine: EngineName;
+  isBehind: boolean;
+}
+
 /** Above this share finals queue up. */
 const MOST_BUSY = 0.85;
 /** This many live streams are always opened, so that even a slow machine transcribes one call. */
@@ -36,7 +41,10 @@ const MEASURED_MS = 1_200_000;
  */
 export class LiveLoad {
   readonly #options: LiveLoadOptions;
-  readonly #streams = new Map<number, { engine: EngineName; isBehind: boolean }>();
+  readonly #streams = new Map<number, LiveStream>();
+  /** Streams by local engine, so that a reading costs the same for any number of streams. */
+  readonly #counts = new Map<EngineName, number>();
+  #behind = 0;
   #streamMs = ASSUMED_FOR_MS;
   #speechMs = ASSUMED_FOR_MS * ASSUMED_SPEECH_SHARE;
   #countedAtMs: number;
@@ -48,13 +56,19 @@ export class LiveLoad {
 
   /** Idempotent; a stream may change its engine. */
   open(streamKey: number, engine: EngineName): void {
-    this.#count();
-    this.#streams.set(streamKey, { engine, isBehind: this.#streams.get(streamKey)?.isBehind ?? false });
+    const isBehind = this.#streams.get(streamKey)?.isBehind ?? false;
+    this.close(streamKey);
+    const stream = { engine, isBehind };
+    this.#streams.set(streamKey, stream);
+    this.#tally(stream, 1);
   }
 
   close(streamKey: number): void {
-    this.#count();
+    this.#measureTime();
+    const stream = this.#streams.get(streamKey);
+    if (stream === undefined) return;
     this.#streams.delete(streamKey);
+    this.#tally(stream, -1);
   }
 
   speak(streamKey: number, durationMs: number): void {
@@ -63,7 +77,10 @@ export class LiveLoad {
 
   setBehind(streamKey: number, isBehind: boolean): void {
     const stream = this.#streams.get(streamKey);
-    if (stream !== undefined) stream.isBehind = isBehind;
+    if (stream === undefined) return;
+    this.#tally(stream, -1);
+    stream.isBehind = isBehind;
+    this.#tally(stream, 1);
   }
 
   /** Whether one more stream can be recognised in time. */
@@ -74,13 +91,16 @@ export class LiveLoad {
   }
 
   read(): LiveLoadReading {
-    this.#count();
-    const local = [...this.#streams.values()].filter(({ engine }) => isLocal(engine));
-    const needed = local.reduce((sum, { engine }) => sum + this.#costOf(engine), 0);
-    const ofAStream = local.length > 0 ? needed / local.length : this.#cost(ASSUMED_REAL_TIME_FACTOR);
+    this.#measureTime();
+    let streams = 0;
+    let needed = 0;
+    for (const [engine, count] of this.#counts) {
+      streams += count;
+      needed += count * this.#costOf(engine);
+    }
+    const ofAStream = streams > 0 ? needed / streams : this.#cost(ASSUMED_REAL_TIME_FACTOR);
     // A stream that has fallen behind proves overload, whatever the estimate.
-    const isBehind = local.some((stream) => stream.isBehind);
-    return { streams: local.length, load: isBehind ? Math.max(1, needed) : needed, ofAStream };
+    return { streams, load: this.#behind > 0 ? Math.max(1, needed) : needed, ofAStream };
   }
 
   #costOf(engine: EngineName): number {
@@ -92,8 +112,14 @@ export class LiveLoad {
     return (realTimeFactor * speechShare) / (this.#options.processes * MOST_BUSY);
   }
 
+  #tally({ engine, isBehind }: LiveStream, change: 1 | -1): void {
+    if (!isLocal(engine)) return;
+    this.#counts.set(engine, (this.#counts.get(engine) ?? 0) + change);
+    if (isBehind) this.#behind += change;
+  }
+
   /** Adds the time since the last call for each stream. */
-  #count(): void {
+  #measureTime(): void {
     const nowMs = this.#options.nowMs();
     this.#streamMs += (nowMs - this.#countedAtMs) * this.#streams.size;
     this.#countedAtMs = nowMs;
