@@ -31,6 +31,16 @@ export type Config = {
   readonly [Key in keyof typeof VARIABLES]: (typeof VARIABLES)[Key] extends Variable<infer Value> ? Value : never;
 };
 
+/** Applies a function to each setting that is a path. */
+export function mapPaths(config: Config, map: (path: string) => string): Config {
+  const table: [string, Variable<unknown>][] = Object.entries(VARIABLES);
+  const paths = table.filter(([, { isPath }]) => isPath).map(([key]) => key);
+  const mapped = Object.entries(config).map(([key, value]) => {
+    return [key, paths.includes(key) && typeof value === 'string' ? map(value) : value];
+  });
+  return Object.fromEntries(mapped) as Config;
+}
+
 /** One line for the operator: the variable, and which values are valid. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';

@@ -349,24 +349,19 @@ function nameTheSecret(error: unknown): void {
 const DRAIN_MS = 30_000;
 
 export interface ServeOptions {
-  argv: readonly string[];
+  config: Config;
   /** Default: logs to standard output at the configured level. */
   createLogger?: typeof createLogger;
   /** Called once everything is up. Default: prints the new API key and how to open the console. */
   onReady?: (tandem: Tandem, config: Config) => Promise<void> | void;
 }
 
-/** Implements `npm start`: runs until a signal, a lost part or a failed start. The exit code tells them apart. */
+/** Runs until a signal, a lost part or a failed start. The exit code tells them apart. */
 export async function serve({
-  argv,
+  config,
   createLogger: makeLogger = createLogger,
   onReady = printAccess,
 }: ServeOptions): Promise<void> {
-  if (wantsHelp(argv)) {
-    process.stdout.write(describeConfig());
-    return;
-  }
-  const config = loadConfig(process.env, argv);
   const logger = makeLogger({ level: config.logLevel });
   const signals = listenForSignals();
   const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
@@ -413,8 +408,14 @@ function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
   return { first: first.promise, second: second.promise };
 }
 
+/** Implements `npm start`. */
+async function main(argv: readonly string[]): Promise<void> {
+  if (wantsHelp(argv)) process.stdout.write(describeConfig());
+  else await serve({ config: loadConfig(process.env, argv) });
+}
+
 if (import.meta.main) {
-  serve({ argv: process.argv.slice(2) }).catch((error: unknown) => {
+  main(process.argv.slice(2)).catch((error: unknown) => {
     // An expected error says what to do. Any other is a defect and needs its stack.
     const isExpected = error instanceof ConfigError || error instanceof TandemError;
     process.stderr.write(`${isExpected ? error.message : ((error as Error).stack ?? error)}\n`);

@@ -11,6 +11,8 @@ export interface Variable<Value> {
   shownDefault: string;
   /** Errors never repeat the value of a secret. */
   secret: boolean;
+  /** Whether it is the path of a file or folder. */
+  isPath?: true;
   fallback: Value;
   /** Returns undefined for malformed text. */
   parse: (text: string) => Value | undefined;
@@ -29,6 +31,10 @@ export function optionalText(name: string, about: string): Variable<string | nul
   return optional(name, { about, expects: '1 to 1024 characters on one line', parse: parseText });
 }
 
+export function optionalPath(name: string, about: string): Variable<string | null> {
+  return { ...optionalText(name, about), isPath: true };
+}
+
 /** API key of an external server. */
 export function keyVariable(name: string): Variable<string | null> {
   const parse = (text: string) => (/^\S{1,1024}$/.test(text) ? text : undefined);
@@ -42,6 +48,10 @@ export function keyVariable(name: string): Variable<string | null> {
 
 export function textVariable(name: string, fallback: string, about: string): Variable<string> {
   return { ...optionalText(name, about), shownDefault: fallback, fallback } as Variable<string>;
+}
+
+export function pathVariable(name: string, fallback: string, about: string): Variable<string> {
+  return { ...textVariable(name, fallback, about), isPath: true };
 }
 
 export function hostVariable(name: string, fallback: string, about: string): Variable<string> {

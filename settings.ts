@@ -10,6 +10,7 @@ import {
   isProxy,
   keyVariable,
   optional,
+  optionalPath,
   optionalText,
   originVariable,
   type PlanName,
@@ -24,6 +25,7 @@ import {
   parsePlanLimits,
   parseShare,
   parseUsd,
+  pathVariable,
   textVariable,
   urlVariable,
   type Variable,
@@ -37,7 +39,7 @@ export const VARIABLES = {
     { fallback: 8080, min: 0, max: 65_535 },
     'Port of the HTTP server; 0 picks a free one.',
   ),
-  dataDir: textVariable('TANDEM_DATA_DIR', './.data', 'Folder of the embedded database, recordings and keys.'),
+  dataDir: pathVariable('TANDEM_DATA_DIR', './.data', 'Folder of the embedded database, recordings and keys.'),
   publicUrl: originVariable('TANDEM_PUBLIC_URL', 'Public URL of this server, for links in responses and webhooks.'),
   url: originVariable('TANDEM_URL', 'Server that the command line connects to. When unset: PORT on this machine.'),
   ownerEmail: optional('TANDEM_OWNER_EMAIL', {
@@ -198,12 +200,12 @@ export const VARIABLES = {
     { fallback: 5061, min: 0, max: 65_535 },
     'Port at which the embedded SIP server accepts TLS, if SIP_TLS_CERT is set; 0 picks a free one.',
   ),
-  sipTlsCert: optionalText(
+  sipTlsCert: optionalPath(
     'SIP_TLS_CERT',
     'Path of a PEM file with our certificate and its chain: for the TLS port, and for carriers that ask for one.',
   ),
-  sipTlsKey: optionalText('SIP_TLS_KEY', 'Path of a PEM file with the key of SIP_TLS_CERT.'),
-  sipTlsCa: optionalText(
+  sipTlsKey: optionalPath('SIP_TLS_KEY', 'Path of a PEM file with the key of SIP_TLS_CERT.'),
+  sipTlsCa: optionalPath(
     'SIP_TLS_CA',
     'Path of a PEM file with the authorities of SIP peers. When unset: those of the system and of Node.',
   ),
@@ -287,7 +289,7 @@ export const VARIABLES = {
     { fallback: 256, min: 0, max: 1_048_576 },
     'Disk space for cached synthesised speech, in MB; 0 disables the cache.',
   ),
-  modelsDir: textVariable('MODELS_DIR', './.data/models', 'Folder of speech and language models.'),
+  modelsDir: pathVariable('MODELS_DIR', './.data/models', 'Folder of speech and language models.'),
   llmBaseUrl: urlVariable(
     'LLM_BASE_URL',
     ['http:', 'https:'],
@@ -309,7 +311,7 @@ export const VARIABLES = {
     { fallback: 4, min: 1, max: 1024 },
     'Concurrent completions per model; further requests queue.',
   ),
-  llmModelPath: optionalText('LLM_MODEL_PATH', 'Path of a local GGUF model file, instead of a server or beside one.'),
+  llmModelPath: optionalPath('LLM_MODEL_PATH', 'Path of a local GGUF model file, instead of a server or beside one.'),
   embeddingsBaseUrl: urlVariable(
     'EMBEDDINGS_BASE_URL',
     ['http:', 'https:'],

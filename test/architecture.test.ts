@@ -125,6 +125,15 @@ describe('import rule', () => {
   });
 });
 
+describe('command line', () => {
+  it('uses its process only where it starts, so that it runs in any host', () => {
+    const files = modulesBelow('bin/cli');
+    expect(files.length).toBeGreaterThan(40);
+    const users = files.filter((module) => /\bprocess\.\w/.test(codeOf(module)));
+    expect(users.sort()).toEqual(['bin/cli/host.ts', 'bin/cli/tandem.ts']);
+  });
+});
+
 describe('console', () => {
   const files = modulesBelow('console', /\.tsx?$/).filter((file) => !file.startsWith('console/dist/'));
   /** The build script, which is not part of the console. */

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigError, describeConfig, loadConfig, wantsHelp } from '../config.ts';
+import { ConfigError, describeConfig, loadConfig, mapPaths, wantsHelp } from '../config.ts';
+import type { Variable } from '../setting-kinds.ts';
+import { VARIABLES } from '../settings.ts';
 
 const NO_FILE = '/nonexistent/.env';
 const load = (env: Record<string, string | undefined>, argv: string[] = []) => loadConfig(env, argv, NO_FILE);
@@ -269,6 +271,20 @@ describe('loadConfig', () => {
     expect(refusal({}, ['--port=1'])).toContain('--port=1');
     expect(wantsHelp(['--help'])).toBe(true);
     expect(wantsHelp([])).toBe(false);
+  });
+});
+
+describe('mapPaths', () => {
+  it('maps every path, and no other setting', () => {
+    const mapped = mapPaths(load({ LLM_MODEL_PATH: 'model.gguf', TTS_MODEL: 'tts-1' }), (path) => `/srv/${path}`);
+    expect(mapped).toEqual({
+      ...load({ TTS_MODEL: 'tts-1' }),
+      ...{ dataDir: '/srv/./.data', modelsDir: '/srv/./.data/models', llmModelPath: '/srv/model.gguf' },
+    });
+    const variables: Variable<unknown>[] = Object.values(VARIABLES);
+    for (const { name, about, isPath } of variables) {
+      expect(isPath ?? false, name).toBe(/^(Path|Folder) of /.test(about));
+    }
   });
 });
 

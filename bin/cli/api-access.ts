@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts';
 import { type Api, apiClient } from './api-client.ts';
 import { CommandError, type Options, UsageError } from './command.ts';
+import type { CommandHost } from './host.ts';
 import { readSettings } from './settings.ts';
 
 /** Options of every action that calls the API. */
@@ -10,11 +11,11 @@ export const API_OPTIONS = {
 } as const satisfies Options;
 
 /** @throws UsageError, ConfigError, or CommandError NO_API_KEY */
-export function openApi({ url, key }: { url?: string; key?: string }): Api {
+export function openApi(host: CommandHost, { url, key }: { url?: string; key?: string }): Api {
   if (url !== undefined && !/^https?:\/\/[^\s/?#]+(\/[^\s?#]*)?$/i.test(url)) {
     throw new UsageError(`--url takes an address such as http://127.0.0.1:8080, not ${JSON.stringify(url)}`);
   }
-  const settings = url === undefined || key === undefined ? readSettings() : null;
+  const settings = url === undefined || key === undefined ? readSettings(host) : null;
   const apiKey = key ?? settings?.apiKey;
   if (!apiKey) {
     const message =

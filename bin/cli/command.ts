@@ -1,3 +1,4 @@
+import type { CommandHost } from './host.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
@@ -40,6 +41,7 @@ export interface Invocation<O extends Options> {
   /** In the order of the parameters; undefined for an omitted optional one. */
   arguments: readonly (string | undefined)[];
   terminal: Terminal;
+  host: CommandHost;
 }
 
 export type ValuesOf<O extends Options> = { readonly [Name in keyof O]?: ValueOf<O[Name]> };

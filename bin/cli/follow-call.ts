@@ -2,11 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { type Api, ApiError, type CallEvent } from './api-client.ts';
 import { eventLines } from './event-lines.ts';
+import type { CommandHost } from './host.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface FollowOptions {
   callId: string;
   terminal: Terminal;
+  host: Pick<CommandHost, 'on' | 'off'>;
   /**
    * True: the first Ctrl-C hangs up and waits for the end, the second leaves. False: the first leaves. Default true.
    */
@@ -28,11 +30,11 @@ const MAX_RETRIES = 20;
 /** Prints a call's events as they happen, until the terminal one. Reconnects when the server restarts. */
 export async function followCall(
   api: Api,
-  { callId, terminal, hangUpOnInterrupt = true }: FollowOptions,
+  { callId, terminal, host, hangUpOnInterrupt = true }: FollowOptions,
 ): Promise<Followed> {
   const lineOf = eventLines(terminal);
   const events: CallEvent[] = [];
-  using interruptions = countInterruptions((count) => {
+  using interruptions = countInterruptions(host, (count) => {
     if (count > 1 || !hangUpOnInterrupt) return 'leave';
     terminal.line('Hanging up; Ctrl-C again leaves.');
     api.post(`/dialer/click2call/${callId}/hangup`).catch((error: Error) => terminal.line(error.message));
@@ -75,20 +77,20 @@ function isPassing(error: unknown): boolean {
   return error instanceof TypeError;
 }
 
-function countInterruptions(onInterrupt: (count: number) => 'stay' | 'leave') {
+function countInterruptions(host: FollowOptions['host'], onInterrupt: (count: number) => 'stay' | 'leave') {
   const left = Promise.withResolvers<void>();
   let count = 0;
   const listener = () => {
     count += 1;
     if (onInterrupt(count) === 'leave') left.resolve();
   };
-  process.on('SIGINT', listener);
-  process.on('SIGTERM', listener);
+  host.on('SIGINT', listener);
+  host.on('SIGTERM', listener);
   return {
     left: left.promise,
     [Symbol.dispose]() {
-      process.off('SIGINT', listener);
-      process.off('SIGTERM', listener);
+      host.off('SIGINT', listener);
+      host.off('SIGTERM', listener);
     },
   };
 }

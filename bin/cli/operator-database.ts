@@ -6,17 +6,18 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { type AuditInput, recordAudit } from '../../storage/queries/audit.ts';
 import { getWorkspace, type WorkspaceRow } from '../../storage/queries/workspaces.ts';
 import { CommandError, type Options } from './command.ts';
+import type { CommandHost } from './host.ts';
 import { readSettings } from './settings.ts';
 
 /**
  * Opens the server's database as its operator: the one at DATABASE_URL, or the embedded one of a running server.
  * @throws CommandError NO_SERVER, TandemError STORAGE_UNAVAILABLE
  */
-export async function withDatabase<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
-  const settings = readSettings();
+export async function withDatabase<T>(host: CommandHost, work: (sql: Sql, settings: Config) => Promise<T>): Promise<T> {
+  const settings = readSettings(host);
   const { sql, close } = await open(settings);
   try {
-    return await work(sql);
+    return await work(sql, settings);
   } finally {
     await close();
   }

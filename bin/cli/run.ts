@@ -2,36 +2,51 @@ import { ConfigError } from '../../config.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { TANDEM_VERSION } from '../../runtime/version.ts';
 import { parseArguments } from './arguments.ts';
-import { type Action, type Command, CommandError, type Outcome, UsageError } from './command.ts';
+import {
+  type Action,
+  type Command,
+  CommandError,
+  type Invocation,
+  type Options,
+  type Outcome,
+  UsageError,
+} from './command.ts';
 import { actionHelp, commandHelp, overallHelp } from './help.ts';
+import type { CommandHost } from './host.ts';
 import { COMMANDS, type Registered } from './registry.ts';
 import { didYouMean } from './suggestion.ts';
-import { openTerminal, type Terminal } from './terminal.ts';
+import { openTerminal } from './terminal.ts';
 
 /**
  * Runs one command line and returns its exit code: 0 done, 1 failed, 2 invalid. Text goes to standard output, errors as
- * one line to standard error; with `--json` exactly one document goes to standard output, errors included.
+ * one line to standard error; with `--json` exactly one document goes to standard output, errors included. Closes all
+ * that it opens, except the streams of the host.
  */
-export async function runCommandLine(typed: readonly string[]): Promise<number> {
-  const terminal = openTerminal({ json: wantsJson(typed) });
+export async function runCommandLine(typed: readonly string[], host: CommandHost): Promise<number> {
+  const terminal = openTerminal(host, { json: wantsJson(typed) });
+  // Waits, because a pipe accepts a long text in pieces and exiting earlier would cut it.
+  const writeOut = (text: string) => new Promise<void>((resolve) => host.stdout.write(text, () => resolve()));
   const writeDocument = async (document: object) => {
     if (terminal.json && !terminal.hasPublished) await writeOut(`${JSON.stringify(document, null, 2)}\n`);
   };
   try {
-    const outcome = await dispatch(typed, terminal);
+    const outcome = await dispatch(typed, { host, terminal });
     await writeDocument(documentOf(outcome));
     if (outcome.text !== undefined && !terminal.json) await writeOut(`${outcome.text.trimEnd()}\n`);
-    if (outcome.failure !== undefined) process.stderr.write(`tandem: ${outcome.failure.message}\n`);
+    if (outcome.failure !== undefined) terminal.report(outcome.failure.message);
     return outcome.exitCode ?? (outcome.failure === undefined ? 0 : 1);
   } catch (error) {
     const { code, message, exitCode } = describeFailure(error);
-    process.stderr.write(`tandem: ${message}\n`);
+    terminal.report(message);
     await writeDocument({ success: false, code, message });
     return exitCode;
   }
 }
 
-async function dispatch(typed: readonly string[], terminal: Terminal): Promise<Outcome> {
+async function dispatch(
+  typed: readonly string[],
+  surroundings: Pick<Invocation<Options>, 'host' | 'terminal'>,
+): Promise<Outcome> {
   // Allows `tandem --json keys list`; the terminal already knows the option.
   const [first, ...rest] = typed[0] === '--json' ? typed.slice(1) : typed;
   if (first === undefined || first === '--help' || first === '-h') return helpOutcome(overallHelp());
@@ -49,7 +64,7 @@ async function dispatch(typed: readonly string[], terminal: Terminal): Promise<O
   return await action.run({
     values: parsed.values as never,
     arguments: parsed.arguments,
-    terminal,
+    ...surroundings,
   });
 }
 
@@ -122,9 +137,4 @@ function describeFailure(error: unknown): { code: string; message: string; exitC
 
 function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, ' ');
-}
-
-/** Waits, because a pipe accepts a long text in pieces and exiting earlier would cut it. */
-async function writeOut(text: string): Promise<void> {
-  await new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
 }

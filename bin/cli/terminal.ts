@@ -1,3 +1,5 @@
+import type { CommandHost } from './host.ts';
+
 /** Output of an action, for people or for programs. */
 export interface Terminal {
   /** Only one JSON document may appear on standard output. */
@@ -8,6 +10,8 @@ export interface Terminal {
   write(text: string): void;
   /** Rewrites one line in place, only on a terminal. The next line replaces it. */
   progress(text: string): void;
+  /** Prints an error or a warning on standard error, with `--json` too. */
+  report(message: string): void;
   paint(colour: Colour, text: string): string;
   /** With `--json`, prints the document now, for an action that keeps running. Its return value is not printed. */
   publish(data: unknown): void;
@@ -18,9 +22,12 @@ export type Colour = 'bold' | 'red' | 'green' | 'yellow' | 'cyan' | 'dim';
 
 const CODES: Record<Colour, number> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
 
-export function openTerminal({ json, out = process.stdout }: { json: boolean; out?: NodeJS.WriteStream }): Terminal {
+export function openTerminal(
+  { env, stdout: out, stderr }: Pick<CommandHost, 'env' | 'stdout' | 'stderr'>,
+  { json }: { json: boolean },
+): Terminal {
   // https://no-color.org: present and not empty.
-  const colours = out.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
+  const colours = out.isTTY && !env.NO_COLOR && env.TERM !== 'dumb';
   let hasProgress = false;
   let hasPublished = false;
   function write(text: string): void {
@@ -49,6 +56,7 @@ export function openTerminal({ json, out = process.stdout }: { json: boolean; ou
       out.write(`\r\u001B[K${text}`);
       hasProgress = true;
     },
+    report: (message) => void stderr.write(`tandem: ${message}\n`),
     paint: (colour, text) => (colours ? `\u001B[${CODES[colour]}m${text}\u001B[0m` : text),
   };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
-import { type CommandLineOptions, serverFolder, tandem } from '../cli/command-line.ts';
+import { type CommandLineOptions, serverFolder, tandem, tandemProcess } from '../cli/command-line.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const RECORDING_TONE_HZ = 1400;
@@ -77,15 +77,8 @@ describe('encrypted recording with a beep', () => {
   });
 
   it('can be downloaded by the command line', async () => {
-    const { exitCode, stderr, stdout } = await run(
-      'recordings',
-      'download',
-      'sealed',
-      '--channels',
-      'mono',
-      '--out',
-      'a.wav',
-    );
+    const argv = ['recordings', 'download', 'sealed', '--channels', 'mono', '--out', 'a.wav'];
+    const { exitCode, stderr, stdout } = await tandemProcess(argv, options);
     expect({ exitCode, stderr, stdout }).toEqual({ exitCode: 0, stderr: '', stdout: 'a.wav is written.\n' });
     const wav = parseWav(await readFile(join(folder.path, 'a.wav')));
     expect(wav.channels).toBe(1);

@@ -11,7 +11,7 @@ import { admitCall, settleCall } from '../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { type ServerProcess, startServerProcess } from '../process/server-process.ts';
 import { admission } from '../storage/seed.ts';
-import { tandem } from './command-line.ts';
+import { type CommandLineOptions, tandem, tandemProcess } from './command-line.ts';
 
 /** A server with a call, its recording and transcript, money and a memory. */
 const API_KEY = `sk_${'a'.repeat(32)}`;
@@ -43,12 +43,17 @@ afterAll(async () => {
 describe('tandem backup and restore', () => {
   it('move a platform into an empty folder with its call, recording, balance and memory', async () => {
     const running = join(folder, 'running.tar');
-    const made = await run(dataDir, 'backup', running, '--with-key');
+    const made = await tandemProcess(['backup', running, '--with-key'], await optionsFor(dataDir));
     expect(made).toMatchObject({ exitCode: 0, stderr: '' });
     expect(made.stdout).toMatch(/^ledger +\d+ entries, .*in wallets$/m);
     expect(made.stdout).toContain('The backup contains the master key.');
-    const restored = await dataOf(join(folder, 'second'), 'restore', running);
-    expect(restored).toMatchObject({ objects: { count: 1, missing: 0 }, secret_key: 'restored', rows: { calls: 1 } });
+    const restored = await tandemProcess(['restore', running, '--json'], await optionsFor(join(folder, 'second')));
+    expect(restored).toMatchObject({ exitCode: 0, stderr: '', document: { success: true } });
+    expect(restored.document.data).toMatchObject({
+      objects: { count: 1, missing: 0 },
+      secret_key: 'restored',
+      rows: { calls: 1 },
+    });
     const second = await startOn(join(folder, 'second'));
     try {
       const state = await stateOf(second.api);
@@ -111,8 +116,12 @@ async function stop({ child, exited }: ServerProcess): Promise<void> {
 }
 
 async function run(dir: string, ...argv: string[]) {
+  return await tandem(argv, await optionsFor(dir));
+}
+
+async function optionsFor(dir: string): Promise<CommandLineOptions> {
   await mkdir(dir, { recursive: true });
-  return await tandem(argv, { cwd: folder, env: { TANDEM_DATA_DIR: dir } });
+  return { cwd: folder, env: { TANDEM_DATA_DIR: dir } };
 }
 
 async function dataOf<T = unknown>(dir: string, ...argv: string[]): Promise<T> {

@@ -10,7 +10,14 @@ import { untilTruthy } from '../eventually.ts';
 import { beep } from '../media/answering/answers.ts';
 import { readPcapng } from '../runtime/pcapng-reader.ts';
 import { NOW } from '../storage/seed.ts';
-import { type CommandLineOptions, serverFolder, startTandemCommand, tandem } from './command-line.ts';
+import {
+  type CommandLineOptions,
+  serverFolder,
+  startTandem,
+  startTandemProcess,
+  tandem,
+  tandemProcess,
+} from './command-line.ts';
 
 let platform: Platform;
 let options: CommandLineOptions;
@@ -33,7 +40,7 @@ const run = (...argv: string[]) => tandem(argv, options);
 describe('tandem call', () => {
   it('--follow prints each event until the call completes, and exits with 0', async () => {
     const { customer } = await platform.parties();
-    const command = startTandemCommand(
+    const command = startTandem(
       ['call', AGENT, CUSTOMER, '--did', DID, '--record', '--reference', 'cli-follow', '--max-duration', '600'].concat(
         ['--metadata', '{"ticket":4711}', '--callback-url', platform.receiver.url, '--callback-secret', SECRET],
         ['--follow'],
@@ -160,10 +167,7 @@ describe('tandem call', () => {
 
   it('--follow --json prints one document with the call and its events', async () => {
     const { customer } = await platform.parties({ customer: { answer: 'manual' } });
-    const command = startTandemCommand(
-      ['call', AGENT, CUSTOMER, '--reference', 'cli-json', '--follow', '--json'],
-      options,
-    );
+    const command = startTandem(['call', AGENT, CUSTOMER, '--reference', 'cli-json', '--follow', '--json'], options);
     await customer.until('ringing');
     await run('call', 'hangup', 'cli-json');
     const { exitCode, document, stderr } = await command.ended;
@@ -178,9 +182,9 @@ describe('tandem call', () => {
 
   it('hangs up on the first Ctrl-C while following, and continues to the end', async () => {
     await platform.parties();
-    const command = startTandemCommand(['call', AGENT, CUSTOMER, '--reference', 'cli-ctrl-c', '--follow'], options);
+    const command = startTandemProcess(['call', AGENT, CUSTOMER, '--reference', 'cli-ctrl-c', '--follow'], options);
     await command.untilPrinted('call.bridged');
-    command.child.kill('SIGINT');
+    command.interrupt();
     const { exitCode, stdout } = await command.ended;
     expect(exitCode).toBe(0);
     expect(stdout).toContain('Hanging up; Ctrl-C again leaves.');
@@ -191,9 +195,9 @@ describe('tandem call', () => {
   it('status --follow stops on Ctrl-C without ending the call', async () => {
     await platform.parties();
     expect((await run('call', AGENT, CUSTOMER, '--reference', 'cli-leave')).stdout).toMatch(/^state +initiated$/m);
-    const command = startTandemCommand(['call', 'status', 'cli-leave', '--follow'], options);
+    const command = startTandem(['call', 'status', 'cli-leave', '--follow'], options);
     await command.untilPrinted('call.bridged');
-    command.child.kill('SIGINT');
+    command.interrupt();
     const { exitCode, stderr } = await command.ended;
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^tandem: You left; the call is bridged\..*\n$/);
@@ -298,7 +302,7 @@ describe('tandem rules', () => {
 
 describe('tandem trunks', () => {
   it('adds, prints, changes and removes a trunk, and rents its numbers', async () => {
-    const added = await tandem(
+    const added = await tandemProcess(
       [
         'trunks',
         'add',

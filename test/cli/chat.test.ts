@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
-import { EXECUTABLE, serverFolder, startTandemCommand, tandem } from './command-line.ts';
+import { EXECUTABLE, serverFolder, startTandemProcess, tandem, tandemProcess } from './command-line.ts';
 
 let fixture: HttpFixture;
 let folder: Awaited<ReturnType<typeof serverFolder>>;
@@ -45,9 +45,9 @@ describe('tandem chat', () => {
 
   it('prints each chunk as it arrives', async () => {
     fixture.models.queue({ text: 'An exchange', neverEnds: true });
-    const command = startTandemCommand(['chat', 'What is a tandem?'], { cwd: folder.path, env });
+    const command = startTandemProcess(['chat', 'What is a tandem?'], { cwd: folder.path, env });
     await command.untilPrinted('An exchange');
-    command.child.kill('SIGINT');
+    command.interrupt();
     expect((await command.ended).exitCode).not.toBe(0);
   });
 
@@ -78,7 +78,7 @@ describe('tandem chat', () => {
 
   it('reads the message from standard input, with - or without an argument', async () => {
     for (const argv of [['-'], []]) {
-      await tandem(['chat', ...argv], { cwd: folder.path, env, stdin: 'What is\na tandem?\n' });
+      await tandemProcess(['chat', ...argv], { cwd: folder.path, env, stdin: 'What is\na tandem?\n' });
       expect(lastAsked().messages).toEqual([{ role: 'user', content: 'What is\na tandem?' }]);
     }
   });
@@ -135,7 +135,7 @@ describe('tandem chat', () => {
 
   it('runs a conversation on a terminal, which continues after an error', async () => {
     fixture.models.queue('Hello.', new TandemError('LLM_UNAVAILABLE', 'The model is away.'), 'Still here.');
-    const command = startTandemCommand(['-qec', `${EXECUTABLE} chat --system Brief`, '/dev/null'], {
+    const command = startTandemProcess(['-qec', `${EXECUTABLE} chat --system Brief`, '/dev/null'], {
       ...{ cwd: folder.path, env: { ...env, TERM: 'dumb', NO_COLOR: '1' } },
       ...{ executable: 'script', stdin: 'Hi\nWell?\nAnd now?\n\u0004' },
     });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../diagnosis/finding.ts';
 import { startServerProcess } from '../process/server-process.ts';
-import { type Run, tandem } from './command-line.ts';
+import { type Run, tandemProcess } from './command-line.ts';
 
 const clean: (() => Promise<unknown> | unknown)[] = [];
 let dataDir: string;
@@ -21,7 +21,7 @@ afterEach(async () => {
 /** Runs the doctor on free ports. */
 async function doctor(env: Record<string, string> = {}, ...argv: string[]): Promise<Run> {
   const defaults = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
-  return await tandem(['doctor', ...argv], { cwd: dataDir, env: { ...defaults, ...env } });
+  return await tandemProcess(['doctor', ...argv], { cwd: dataDir, env: { ...defaults, ...env } });
 }
 
 async function findings(env: Record<string, string> = {}): Promise<Record<string, Finding>> {

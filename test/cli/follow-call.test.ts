@@ -6,9 +6,10 @@ import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts'
 import { eventLines } from '../../bin/cli/event-lines.ts';
 import { followCall } from '../../bin/cli/follow-call.ts';
 import { openTerminal } from '../../bin/cli/terminal.ts';
-import { startTandemCommand } from './command-line.ts';
+import { startTandemProcess, TestHost } from './command-line.ts';
 
-const terminal = openTerminal({ json: true });
+const host = new TestHost();
+const terminal = openTerminal(host, { json: true });
 
 /** A server that plays one script per opened stream. */
 function serverOf(streams: readonly (readonly (CallEvent | Error)[])[]) {
@@ -56,7 +57,7 @@ describe('followCall', () => {
       [BRIDGED],
       [COMPLETED],
     ]);
-    const { events, left } = await followCall(api, { callId: 'call_1', terminal });
+    const { events, left } = await followCall(api, { callId: 'call_1', terminal, host });
     expect(events).toEqual([INITIATED, BRIDGED, COMPLETED]);
     expect(asked).toEqual([0, 1, 1, 2]);
     expect(left).toBe(false);
@@ -64,14 +65,13 @@ describe('followCall', () => {
 
   it('fails when the server does not know the call or the key', async () => {
     const { api, asked } = serverOf([[new ApiError('UNAUTHORIZED', 'no such key', { status: 401 })]]);
-    await expect(followCall(api, { callId: 'call_1', terminal })).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    await expect(followCall(api, { callId: 'call_1', terminal, host })).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
     expect(asked).toEqual([0]);
   });
 
   it('leaves no signal handlers', async () => {
-    const before = process.listenerCount('SIGINT');
-    await followCall(serverOf([[COMPLETED]]).api, { callId: 'call_1', terminal });
-    expect(process.listenerCount('SIGINT')).toBe(before);
+    await followCall(serverOf([[COMPLETED]]).api, { callId: 'call_1', terminal, host });
+    expect(host.eventNames()).toEqual([]);
   });
 });
 
@@ -93,11 +93,11 @@ describe('tandem call --follow', () => {
       TANDEM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       TANDEM_API_KEY: 'sk_of_the_follow_test_0123',
     };
-    const command = startTandemCommand(['call', '+1', '+2', '--follow'], { env });
+    const command = startTandemProcess(['call', '+1', '+2', '--follow'], { env });
     await command.untilPrinted('call.bridged');
-    command.child.kill('SIGINT');
+    command.interrupt();
     await Promise.all([command.untilPrinted('Ctrl-C again leaves'), askedToHangUp.promise]);
-    command.child.kill('SIGINT');
+    command.interrupt();
     const { exitCode, stderr } = await command.ended;
     expect(exitCode).toBe(1);
     expect(stderr).toContain('tandem: You left; the call is bridged.');

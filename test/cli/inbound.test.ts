@@ -1,11 +1,10 @@
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
 import { seedTrunk, USD } from '../storage/seed.ts';
-import { tandem } from './command-line.ts';
+import { tandem, tandemProcess } from './command-line.ts';
 
 const NUMBER = '+912240000077';
 
@@ -20,8 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-const run = (argv: string[], stdin?: string) =>
-  tandem(['numbers', ...argv], { cwd: tmpdir(), env, ...(stdin !== undefined && { stdin }) });
+const run = (argv: string[]) => tandem(['numbers', ...argv], { env });
 
 describe('tandem numbers inbound', () => {
   it('forwards calls to a phone, and appears in `numbers list`', async () => {
@@ -33,7 +31,7 @@ describe('tandem numbers inbound', () => {
 
   it('lets a URL decide, with a secret from standard input', async () => {
     const argv = ['inbound', NUMBER, '--ask', 'https://example.com/in', '--secret-stdin', '--browser', '7', '--json'];
-    const { document } = await run(argv, 'sixteen characters\n');
+    const { document } = await tandemProcess(['numbers', ...argv], { env, stdin: 'sixteen characters\n' });
     const { number } = document.data as { number: { inbound: object } };
     expect(number.inbound).toMatchObject({
       action: 'ask',
@@ -63,7 +61,7 @@ describe('tandem numbers prove', () => {
       at: fixture.now.current,
     });
     const argv = ['numbers', 'prove', number, '--trunk', trunk.data.id];
-    return tandem(argv, { cwd: tmpdir(), env: { ...env, TANDEM_API_KEY: member.key } });
+    return tandem(argv, { env: { ...env, TANDEM_API_KEY: member.key } });
   }
 
   it('prints why a number was not verified, and the remedy', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
 import { firstAnswers } from '../language/judge/rubrics.ts';
-import { serverFolder, tandem } from './command-line.ts';
+import { serverFolder, tandem, tandemProcess } from './command-line.ts';
 
 const QUESTIONS = {
   polite: { type: 'boolean', question: 'Is it polite?' },
@@ -60,7 +60,7 @@ describe('tandem judge', () => {
 
   it('judges standard input', async () => {
     const options = { cwd: folder.path, env, stdin: 'Good morning!\n' };
-    const { document } = await tandem(['judge', 'evaluate', 'support.json', '-', '--json'], options);
+    const { document } = await tandemProcess(['judge', 'evaluate', 'support.json', '-', '--json'], options);
     expect(document).toMatchObject({ success: true, data: { results: { polite: { type: 'boolean' } } } });
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
-import { serverFolder, tandem } from './command-line.ts';
+import { serverFolder, tandem, tandemProcess } from './command-line.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
@@ -57,9 +57,12 @@ describe('tandem memory', () => {
   });
 
   it('reads a text from standard input, and filters by metadata', async () => {
-    for (const year of [2024, 2025]) {
+    for (const [year, remember] of [
+      [2024, tandemProcess],
+      [2025, tandem],
+    ] as const) {
       const argv = ['memory', 'add', '-', '--no-infer', '--metadata', JSON.stringify({ year })];
-      const { exitCode } = await tandem(argv, {
+      const { exitCode } = await remember(argv, {
         cwd: folder.path,
         env,
         stdin: `The lighthouse was painted in ${year}.\n`,

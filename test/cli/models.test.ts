@@ -10,7 +10,7 @@ import { untilTruthy } from '../eventually.ts';
 import { writeHummingVits } from '../speech/humming-models.ts';
 import { type FileServer, serveFile } from '../speech/models/file-server.ts';
 import { writeOfflineCtc } from '../speech/whistled-models.ts';
-import { serverFolder, startTandemCommand, tandem } from './command-line.ts';
+import { serverFolder, startTandemProcess, tandem, tandemProcess } from './command-line.ts';
 
 let folder: Awaited<ReturnType<typeof serverFolder>>;
 let home: string;
@@ -56,6 +56,15 @@ describe('tandem models', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: `No model is in ${modelsDir}.\n` });
   });
 
+  it('finds a relative MODELS_DIR in the folder of the server', async () => {
+    const options = { cwd: folder.path, env: { MODELS_DIR: 'mine' } };
+    const { document } = await tandem(['models', 'list', '--json'], options);
+    expect(document.data).toMatchObject({ models_dir: join(folder.path, 'mine') });
+    // Printed as it is set, if it can be used as such.
+    const { stdout } = await tandemProcess(['models', 'list'], options);
+    expect(stdout).toMatch(/\nThey lie in mine\.\n$/);
+  });
+
   it('rejects an archive with another checksum', async () => {
     const { exitCode, stderr } = await models('fetch', server.url, '--name', 'whistle-en', '--sha256', 'a'.repeat(64));
     expect(exitCode).toBe(1);
@@ -67,9 +76,9 @@ describe('tandem models', () => {
     await using slow = await serveFile({ bytes: archive, etag: '"one"', cutAfter: [half] });
     const argv = ['models', 'fetch', slow.url, '--name', 'interrupted-en', '--json'];
     const options = { cwd: folder.path, env: { MODELS_DIR: modelsDir } };
-    const { child, ended } = startTandemCommand(argv, options);
+    const { interrupt, ended } = startTandemProcess(argv, options);
     await untilTruthy(() => bytesBelow(join(modelsDir, '.downloads')) >= half);
-    child.kill('SIGINT');
+    interrupt();
     const interrupted = await ended;
     expect(interrupted.exitCode).toBe(1);
     expect(interrupted.document).toMatchObject({ success: false, code: 'INTERRUPTED' });

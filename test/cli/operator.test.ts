@@ -6,7 +6,7 @@ import { apiClient } from '../../bin/cli/api-client.ts';
 import { connect } from '../../storage/database.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { type ServerProcess, startServerProcess } from '../process/server-process.ts';
-import { tandem } from './command-line.ts';
+import { type CommandLineOptions, tandem, tandemProcess } from './command-line.ts';
 
 /** A real server on its embedded database, and the command line with the data folder only. */
 let dataDir: string;
@@ -25,7 +25,8 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-const run = (...argv: string[]) => tandem(argv, { cwd: dataDir, env: { TANDEM_DATA_DIR: dataDir } });
+const options = (): CommandLineOptions => ({ cwd: dataDir, env: { TANDEM_DATA_DIR: dataDir } });
+const run = (...argv: string[]) => tandem(argv, options());
 
 async function dataOf<T>(...argv: string[]): Promise<T> {
   const { exitCode, stderr, document } = await run(...argv, '--json');
@@ -42,7 +43,7 @@ interface Key {
 
 describe('tandem keys', () => {
   it('creates a key that works at once, prints it once, and revokes it', async () => {
-    const { stdout } = await run('keys', 'create', 'Billing robot');
+    const { stdout } = await tandemProcess(['keys', 'create', 'Billing robot'], options());
     const apiKey = /^key +(sk_\S+)$/m.exec(stdout)?.[1] ?? '';
     const id = /^id +(\d+)$/m.exec(stdout)?.[1] ?? '';
     const api = apiClient({ url, apiKey });

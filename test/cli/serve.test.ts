@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { apiClient } from '../../bin/cli/api-client.ts';
 import { postgresPid } from '../process/server-process.ts';
-import { startTandemCommand, tandem } from './command-line.ts';
+import { startTandemProcess, tandem, tandemProcess } from './command-line.ts';
 
 const clean: (() => Promise<unknown> | unknown)[] = [];
 
@@ -21,11 +21,10 @@ async function dataFolder(): Promise<string> {
 it('tandem serve runs the server until SIGTERM, and prints its address in one document with --json', async () => {
   const dataDir = await dataFolder();
   const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
-  const command = startTandemCommand(['serve', '--json'], { cwd: dataDir, env });
+  const command = startTandemProcess(['serve', '--json'], { cwd: dataDir, env });
   clean.push(() => command.child.kill('SIGKILL'));
   await command.untilPrinted('}\n');
-  const started = startTandemCommand(['keys', 'list', '--json'], { cwd: dataDir, env });
-  expect((await started.ended).exitCode).toBe(0);
+  expect((await tandem(['keys', 'list', '--json'], { cwd: dataDir, env })).exitCode).toBe(0);
   command.child.kill('SIGTERM');
   const { exitCode, document, stderr } = await command.ended;
   expect(exitCode).toBe(0);
@@ -42,7 +41,7 @@ it('tandem serve runs the server until SIGTERM, and prints its address in one do
 it('tandem serve prints a failed start as one JSON document', async () => {
   const dataDir = await dataFolder();
   const env = { TANDEM_DATA_DIR: dataDir, DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' };
-  const { exitCode, document } = await tandem(['serve', '--json'], { cwd: dataDir, env });
+  const { exitCode, document } = await tandemProcess(['serve', '--json'], { cwd: dataDir, env });
   expect(exitCode).toBe(1);
   expect(document).toMatchObject({ success: false, code: 'STORAGE_UNAVAILABLE' });
 });

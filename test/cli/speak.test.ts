@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseWav } from '../../media/wav.ts';
 import { type Platform, startPlatform } from '../calls/platform.ts';
-import { type CommandLineOptions, serverFolder, tandem } from './command-line.ts';
+import { type CommandLineOptions, serverFolder, tandem, tandemProcess } from './command-line.ts';
 
 let platform: Platform;
 let folder: Awaited<ReturnType<typeof serverFolder>>;
@@ -75,7 +75,7 @@ describe('tandem speak', () => {
   });
 
   it('reads the text from standard input', async () => {
-    const { exitCode, document } = await tandem(['speak', '-', '--out', 'in.wav', '--json'], {
+    const { exitCode, document } = await tandemProcess(['speak', '-', '--out', 'in.wav', '--json'], {
       ...options,
       stdin: 'Hi.\n',
     });

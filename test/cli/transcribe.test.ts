@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { eventually } from '../eventually.ts';
 import { TRANSCRIPT } from '../http/fake-transcriber.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
-import { startTandemCommand, tandem } from './command-line.ts';
+import { startTandemProcess, tandem } from './command-line.ts';
 
 let fixture: HttpFixture;
 let folder: string;
@@ -45,6 +45,10 @@ describe('tandem transcribe', () => {
     expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'go forward ten meters\n', stderr: '' });
     expect(uploaded.equals(readFileSync(file))).toBe(true);
     expect(fixture.transcriber.requests[0]).toMatchObject({ languages: null, diarize: false, includeWords: false });
+  });
+
+  it('finds a relative file in the working directory, even if that is not the folder of a server', async () => {
+    expect(await run(basename(file))).toMatchObject({ exitCode: 0, stdout: 'go forward ten meters\n', stderr: '' });
   });
 
   it('forwards its options', async () => {
@@ -103,9 +107,9 @@ describe('tandem transcribe', () => {
       begun.resolve(signal);
       return await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     };
-    const command = startTandemCommand(['transcribe', file], { cwd: folder, env });
+    const command = startTandemProcess(['transcribe', file], { cwd: folder, env });
     const signal = await begun.promise;
-    command.child.kill('SIGINT');
+    command.interrupt();
     await command.ended;
     await eventually(() => expect(signal.aborted).toBe(true));
   });

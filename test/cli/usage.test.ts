@@ -1,12 +1,11 @@
 import { copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Action } from '../../bin/cli/command.ts';
 import { COMMANDS } from '../../bin/cli/registry.ts';
-import { runCommandLine } from '../../bin/cli/run.ts';
 import { packageJson } from '../packaging/repository.ts';
-import { EXECUTABLE, serverFolder, tandem } from './command-line.ts';
+import { EXECUTABLE, serverFolder, tandem, tandemProcess } from './command-line.ts';
 
 let folder: Awaited<ReturnType<typeof serverFolder>>;
 const commands = await Promise.all(
@@ -28,23 +27,6 @@ afterAll(async () => {
 
 const run = (...argv: string[]) => tandem(argv, { cwd: folder.path });
 
-/** A tenth of the time of a separate process. */
-async function runHere(...argv: string[]): Promise<{ exitCode: number; stdout: string; stderr: string }> {
-  const written = { stdout: '', stderr: '' };
-  const spies = (['stdout', 'stderr'] as const).map((name) =>
-    vi.spyOn(process[name], 'write').mockImplementation((text: unknown, done: unknown) => {
-      written[name] += String(text);
-      if (typeof done === 'function') done();
-      return true;
-    }),
-  );
-  try {
-    return { exitCode: await runCommandLine(argv), ...written };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
-}
-
 describe('tandem help', () => {
   it.each([[[]], [['--help']], [['-h']], [['help']]])('lists every command with its summary for %j', async (argv) => {
     const { exitCode, stdout, stderr } = await run(...argv);
@@ -55,7 +37,7 @@ describe('tandem help', () => {
   it.each(actions.map(({ path, action }) => ({ name: path.join(' '), path, action })))(
     'explains all parameters and options of `$name`',
     async ({ path, action }) => {
-      const { exitCode, stdout, stderr } = await runHere(...path, '--help');
+      const { exitCode, stdout, stderr } = await run(...path, '--help');
       expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
       expect(stdout).toContain(action.summary);
       expect(stdout).toContain(`Usage: tandem ${path.join(' ')}`);
@@ -216,9 +198,15 @@ describe('tandem failure', () => {
 });
 
 describe('bin/tandem', () => {
+  it('exits with the exit code of the command', async () => {
+    const { exitCode, stdout, stderr } = await tandemProcess(['kyes'], { cwd: folder.path });
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    expect(stderr).toBe((await run('kyes')).stderr);
+  });
+
   it('prints its version', async () => {
     const { version } = packageJson() as unknown as { version: string };
-    expect((await run('--version')).stdout).toBe(`${version}\n`);
+    expect((await tandemProcess(['--version'])).stdout).toBe(`${version}\n`);
     expect((await run('--version', '--json')).document.data).toEqual({ version });
   });
 
@@ -227,7 +215,10 @@ describe('bin/tandem', () => {
     try {
       await symlink(EXECUTABLE, join(elsewhere, 'absolute'));
       await symlink('absolute', join(elsewhere, 'relative'));
-      const { exitCode, stderr } = await tandem(['--version'], { cwd: '/', executable: join(elsewhere, 'relative') });
+      const { exitCode, stderr } = await tandemProcess(['--version'], {
+        cwd: '/',
+        executable: join(elsewhere, 'relative'),
+      });
       expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     } finally {
       await rm(elsewhere, { recursive: true });
@@ -240,7 +231,7 @@ describe('bin/tandem', () => {
       await mkdir(join(checkout, 'bin'));
       const executable = join(checkout, 'bin/tandem');
       await copyFile(EXECUTABLE, executable);
-      const { exitCode, stdout, stderr } = await tandem(['keys', 'list'], { executable });
+      const { exitCode, stdout, stderr } = await tandemProcess(['keys', 'list'], { executable });
       expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
       expect(stderr).toMatch(/^tandem: .*npm ci.*\n$/);
     } finally {
@@ -249,13 +240,15 @@ describe('bin/tandem', () => {
   });
 
   it('writes no colours into a pipe', async () => {
-    const { stdout } = await run('doctor');
+    const { stdout } = await tandemProcess(['doctor'], { cwd: folder.path });
     expect(stdout).toContain('runtime');
     expect(stdout).not.toContain('\u001B');
   });
 
   it('exits quietly when its pipe closes', async () => {
-    const { stderr, exitCode } = await tandem(['-c', `"${EXECUTABLE}" --help | head -1`], { executable: '/bin/sh' });
+    const { stderr, exitCode } = await tandemProcess(['-c', `"${EXECUTABLE}" --help | head -1`], {
+      executable: '/bin/sh',
+    });
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   });
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FAKE_VOICE, FakeVoiceDesk } from '../http/fake-voice-desk.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
-import { tandem } from './command-line.ts';
+import { tandem, tandemProcess } from './command-line.ts';
 
 let fixture: HttpFixture;
 let folder: string;
@@ -35,7 +35,7 @@ describe('tandem voices', () => {
     expect((await run('list')).stdout).toBe('No voice matches. --model fast lists others.\n');
     expect((await run('list', '--model', 'fast')).stdout).toContain(`${FAKE_VOICE.id}  English (United States)`);
     expect((await run('list', '--model', 'fast', '--language', 'hi')).stdout).toMatch(/^No voice matches/);
-    const { exitCode, stdout } = await run('show', 'en-us');
+    const { exitCode, stdout } = await tandemProcess(['voices', 'show', 'en-us'], { cwd: folder, env });
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^id +3f1f5a0e.*\n(.*\n)*pace +150 words a minute/)]);
   });
 

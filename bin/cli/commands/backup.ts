@@ -15,11 +15,10 @@ const backup = defineAction({
   summary: 'Back up the database and all objects to one file, whether the server runs or not.',
   parameters: [{ name: 'TARGET', about: 'a new file such as tandem.tar, or a folder in which one is created' }],
   options: { 'with-key': { about: 'put the master key, which decrypts stored secrets, into the backup' } },
-  async run({ values, arguments: [target = ''], terminal }) {
+  async run({ host, values, arguments: [target = ''], terminal }) {
     const now = new Date();
-    // Before `readSettings`, which changes the working directory.
-    const file = await fileOf(resolve(target), now);
-    await using storage = await openPlatformStorage(readSettings());
+    const file = await fileOf(resolve(host.cwd(), target), now);
+    await using storage = await openPlatformStorage(readSettings(host));
     const { sql, objects, node, masterKey } = storage;
     const withKey = values['with-key'] === true;
     const { sizeBytes, manifest } = await refusing(
@@ -48,9 +47,9 @@ const restoreAction = defineAction({
     replace: { about: 'delete the data that the database and the data folder have' },
     'without-key': { about: 'restore although the master key is missing; stored secrets are lost' },
   },
-  async run({ values, arguments: [given = ''], terminal }) {
-    const file = resolve(given);
-    const settings = readSettings();
+  async run({ host, values, arguments: [given = ''], terminal }) {
+    const file = resolve(host.cwd(), given);
+    const settings = readSettings(host);
     const { manifest, key } = await refusing(
       restore({
         ...{ file, replace: values.replace === true, withoutKey: values['without-key'] === true },

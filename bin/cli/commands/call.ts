@@ -7,6 +7,7 @@ import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
 import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
+import { pathIn } from '../host.ts';
 import { objectOf, switchOf } from '../option-values.ts';
 import { didYouMean } from '../suggestion.ts';
 import { fields, table } from '../terminal.ts';
@@ -46,7 +47,7 @@ const place = defineAction({
     follow: { about: 'print events until the call ends; Ctrl-C hangs up, twice exits' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [agent = '', customer = ''], terminal }) {
+  async run({ host, values, arguments: [agent = '', customer = ''], terminal }) {
     const endpoint = endpointOf(agent);
     if (endpoint.type === 'phone' && !/\d/.test(agent)) {
       const actions = Object.keys(callCommand.actions ?? {});
@@ -74,7 +75,7 @@ const place = defineAction({
       voice_id: values.voice,
       metadata: objectOf('--metadata', { text: values.metadata, example: '{"order":1042}' }),
     };
-    const api = openApi(values);
+    const api = openApi(host, values);
     const placed = await api.post<{ placed: boolean; replayed: boolean; call: PublicCall }>(PATH, body);
     const { call, replayed } = placed;
     if (!values.follow) {
@@ -84,7 +85,7 @@ const place = defineAction({
     terminal.line(
       `Call ${call.call_id}, reference ${call.reference_id}${replayed ? ' (already live; not dialed again)' : ''}`,
     );
-    const { final, events, left } = await followCall(api, { callId: call.call_id, terminal });
+    const { final, events, left } = await followCall(api, { callId: call.call_id, terminal, host });
     const outcome = outcomeOfFollowing(final, { events, left });
     return { ...outcome, data: { ...placed, call: final, events } };
   },
@@ -99,11 +100,14 @@ const status = defineAction({
   summary: 'Show a call.',
   parameters: [ID],
   options: { follow: { about: 'print events until the call ends; Ctrl-C exits' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''], terminal }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [id = ''], terminal }) {
+    const api = openApi(host, values);
     const { call } = await api.get<{ call: PublicCall }>(`${pathOf(id)}?refresh=1`);
     if (!values.follow) return { data: { call }, text: describe(call) };
-    const { final, events, left } = await followCall(api, { callId: call.call_id, terminal, hangUpOnInterrupt: false });
+    const { final, events, left } = await followCall(api, {
+      ...{ callId: call.call_id, terminal, host },
+      hangUpOnInterrupt: false,
+    });
     return outcomeOfFollowing(final, { events, left });
   },
 });
@@ -112,8 +116,8 @@ const hangup = defineAction({
   summary: 'Hang up a live call. Does nothing to a finished one.',
   parameters: [ID],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = ''] }) {
-    const { call } = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/hangup`);
+  async run({ host, values, arguments: [id = ''] }) {
+    const { call } = await openApi(host, values).post<{ call: PublicCall }>(`${pathOf(id)}/hangup`);
     return { data: { call }, text: describe(call) };
   },
 });
@@ -127,9 +131,9 @@ const hold = defineAction({
   summary: 'Put a leg on hold.',
   parameters: [ID, LEG],
   options: { silent: { about: 'silence in place of music' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = '', leg = ''] }) {
+  async run({ host, values, arguments: [id = '', leg = ''] }) {
     const body = { leg, music: values.silent !== true };
-    const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/hold`, body);
+    const data = await openApi(host, values).post<{ call: PublicCall }>(`${pathOf(id)}/hold`, body);
     return { data, text: `The ${leg} is on hold.` };
   },
 });
@@ -139,8 +143,8 @@ function controlOf({ path, summary, done }: { path: string; summary: string; don
     summary,
     parameters: [ID, LEG],
     options: API_OPTIONS,
-    async run({ values, arguments: [id = '', leg = ''] }) {
-      const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/${path}`, {
+    async run({ host, values, arguments: [id = '', leg = ''] }) {
+      const data = await openApi(host, values).post<{ call: PublicCall }>(`${pathOf(id)}/${path}`, {
         leg,
       });
       return { data, text: `The ${leg} ${done}.` };
@@ -152,11 +156,11 @@ const dtmf = defineAction({
   summary: 'Press keys on a leg.',
   parameters: [ID, LEG, { name: 'DIGITS', about: '0-9, *, #, A-D; w waits half a second, W one second' }],
   options: { duration: { value: 'MS', about: 'how long each key is held (default 160)' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = '', leg = '', digits = ''] }) {
+  async run({ host, values, arguments: [id = '', leg = '', digits = ''] }) {
     const durationMs = values.duration === undefined ? undefined : Number(values.duration);
     if (durationMs !== undefined && !Number.isInteger(durationMs))
       throw new UsageError('--duration takes milliseconds');
-    const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/dtmf`, {
+    const data = await openApi(host, values).post<{ call: PublicCall }>(`${pathOf(id)}/dtmf`, {
       leg,
       digits,
       duration_ms: durationMs,
@@ -176,9 +180,9 @@ const play = defineAction({
     stop: { value: 'PLAYBACK', about: 'stop a sound that is playing; takes no LEG' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [id = '', leg = ''] }) {
+  async run({ host, values, arguments: [id = '', leg = ''] }) {
     const path = `${pathOf(id)}/play`;
-    const api = openApi(values);
+    const api = openApi(host, values);
     if (values.stop !== undefined) {
       const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(values.stop)}`);
       return { data, text: 'The sound is stopped.' };
@@ -195,9 +199,9 @@ const add = defineAction({
   summary: 'Dial one more party, who joins the talk on answering.',
   parameters: [ID, { name: 'NUMBER', about: 'number to dial, or browser or browser:USER_ID' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = '', number = ''] }) {
+  async run({ host, values, arguments: [id = '', number = ''] }) {
     const body = { endpoint: endpointOf(number) };
-    const data = await openApi(values).post<{ leg: PublicLeg }>(`${pathOf(id)}/legs`, body);
+    const data = await openApi(host, values).post<{ leg: PublicLeg }>(`${pathOf(id)}/legs`, body);
     return { data, text: `The party is being dialed: ${data.leg.leg_id}` };
   },
 });
@@ -206,9 +210,9 @@ const remove = defineAction({
   summary: 'Hang up a party that was added.',
   parameters: [ID, { name: 'LEG', about: 'leg_id of the party' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = '', leg = ''] }) {
+  async run({ host, values, arguments: [id = '', leg = ''] }) {
     const path = `${pathOf(id)}/legs/${encodeURIComponent(leg)}`;
-    return { data: await openApi(values).delete<{ call: PublicCall }>(path), text: 'The party is gone.' };
+    return { data: await openApi(host, values).delete<{ call: PublicCall }>(path), text: 'The party is gone.' };
   },
 });
 
@@ -222,9 +226,9 @@ const transfer = defineAction({
     cancel: { about: 'hang up the target; takes no NUMBER' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [id = '', number = ''] }) {
+  async run({ host, values, arguments: [id = '', number = ''] }) {
     const path = `${pathOf(id)}/transfer`;
-    const api = openApi(values);
+    const api = openApi(host, values);
     if (values.complete) {
       return { data: await api.post<{ call: PublicCall }>(`${path}/complete`), text: 'The transfer is complete.' };
     }
@@ -247,9 +251,9 @@ const supervise = defineAction({
     end: { about: 'end the supervision' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [id = '', who = ''] }) {
+  async run({ host, values, arguments: [id = '', who = ''] }) {
     const path = `${pathOf(id)}/supervise`;
-    const api = openApi(values);
+    const api = openApi(host, values);
     if (values.end) {
       const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(who)}`);
       return { data, text: 'The supervisor is gone.' };
@@ -270,10 +274,10 @@ const recording = defineAction({
   summary: 'Pause or resume the recording of a live call.',
   parameters: [ID, { name: 'pause|resume', about: 'pause records silence until resume' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = '', action = ''] }) {
+  async run({ host, values, arguments: [id = '', action = ''] }) {
     if (action !== 'pause' && action !== 'resume') throw new UsageError('name pause or resume');
     const path = `${pathOf(id)}/recording/${action}`;
-    const data = await openApi(values).post<{ call: PublicCall }>(path);
+    const data = await openApi(host, values).post<{ call: PublicCall }>(path);
     return { data, text: action === 'pause' ? 'The recording is paused.' : 'The recording goes on.' };
   },
 });
@@ -282,8 +286,8 @@ const transcript = defineAction({
   summary: 'Show the transcript of a call placed with --transcribe.',
   parameters: [ID],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = ''] }) {
-    const data = await openApi(values).get<PublicTranscript>(`${pathOf(id)}/transcript`);
+  async run({ host, values, arguments: [id = ''] }) {
+    const data = await openApi(host, values).get<PublicTranscript>(`${pathOf(id)}/transcript`);
     const rows = data.segments.map(({ start, leg, text }) => [`${start.toFixed(1)} s`, leg, spoken(text)]);
     if (data.status === 'none') return { data, text: 'The call has no transcript.' };
     const status = `The transcript is ${data.status}${data.error === null ? '' : `: ${data.error}`}.`;
@@ -295,13 +299,13 @@ const ladder = defineAction({
   summary: 'Show the SIP messages of a call as a ladder. Admins and owners only.',
   parameters: [ID],
   options: { pcap: { value: 'FILE', about: 'write them to a capture file for Wireshark instead' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''] }) {
+  async run({ host, values, arguments: [id = ''] }) {
     if (values.pcap !== undefined) {
-      const bytes = await openApi(values).file(`${pathOf(id)}/sip.pcapng`);
-      await writeFile(values.pcap, bytes);
+      const bytes = await openApi(host, values).file(`${pathOf(id)}/sip.pcapng`);
+      await writeFile(pathIn(host.cwd(), values.pcap), bytes);
       return { data: { file: values.pcap, bytes: bytes.length }, text: `${values.pcap} is written.` };
     }
-    const data = await openApi(values).get<PublicSipTrace>(`${pathOf(id)}/sip`);
+    const data = await openApi(host, values).get<PublicSipTrace>(`${pathOf(id)}/sip`);
     return { data, text: sipLadder(data).trimEnd() };
   },
 });
@@ -318,7 +322,7 @@ const list = defineAction({
     page: { value: 'N', about: 'page number (default 1)' },
     ...API_OPTIONS,
   },
-  async run({ values }) {
+  async run({ host, values }) {
     const query = new URLSearchParams();
     const wanted = {
       state: values.state,
@@ -330,7 +334,7 @@ const list = defineAction({
       page: values.page,
     };
     for (const [name, value] of Object.entries(wanted)) if (value !== undefined) query.set(name, value);
-    const data = await openApi(values).get<{ calls: PublicCall[]; pagination: { page: number; pages: number } }>(
+    const data = await openApi(host, values).get<{ calls: PublicCall[]; pagination: { page: number; pages: number } }>(
       `${PATH}?${query}`,
     );
     const rows = data.calls.map((call) => [

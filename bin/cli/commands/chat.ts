@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
+import type { CommandHost } from '../host.ts';
 import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 import { printable, type Terminal } from '../terminal.ts';
@@ -29,16 +30,16 @@ const chat = defineAction({
     tone: { value: 'TONE', about: 'with --correct: tone, such as professional or casual' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [given], terminal }) {
-    const isConversation = given === undefined && process.stdin.isTTY === true;
+  async run({ host, values, arguments: [given], terminal }) {
+    const isConversation = given === undefined && host.stdin.isTTY === true;
     refuseContradictions(values, { isConversation, json: terminal.json });
-    const asker = new Asker(openApi(values), { values, terminal });
-    if (isConversation) return await converse(asker, terminal);
-    const message = given === undefined || given === '-' ? await readInput() : given;
+    const asker = new Asker(openApi(host, values), { values, terminal });
+    if (isConversation) return await converse(asker, { host, terminal });
+    const message = given === undefined || given === '-' ? await readInput(host) : given;
     if (message.trim() === '') throw new UsageError('MESSAGE is empty (tandem chat --help explains)');
     const answer = await asker.ask(message);
     // A pipe receives only the answer.
-    if (process.stdout.isTTY) terminal.line(terminal.paint('dim', lastLine(answer)));
+    if (host.stdout.isTTY) terminal.line(terminal.paint('dim', lastLine(answer)));
     return { data: answer };
   },
 });
@@ -82,9 +83,12 @@ function refuseContradictions(
 }
 
 /** Answers line by line until the input ends. Prints errors and goes on. */
-async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
+async function converse(
+  asker: Asker,
+  { host: { stdin, stdout }, terminal }: { host: CommandHost; terminal: Terminal },
+): Promise<Outcome> {
   let hasEnded = false;
-  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: terminal.paint('bold', '> ') });
+  const lines = createInterface({ input: stdin, output: stdout, prompt: terminal.paint('bold', '> ') });
   terminal.line(terminal.paint('dim', 'An empty line changes nothing; Ctrl-D ends.'));
   lines.once('close', () => {
     hasEnded = true;

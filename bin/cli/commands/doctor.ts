@@ -20,15 +20,16 @@ import { type Command, defineAction } from '../command.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
+import type { CommandHost } from '../host.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const doctorCommand: Command = {
   action: defineAction({
     summary: 'Check everything that the server needs, change nothing, and say how to fix problems.',
-    async run({ terminal }) {
+    async run({ host, terminal }) {
       const findings: Finding[] = [];
-      for await (const finding of examine(terminal)) {
+      for await (const finding of examine({ host, terminal })) {
         findings.push(finding);
         terminal.line(describe(finding, terminal));
       }
@@ -45,9 +46,9 @@ export const doctorCommand: Command = {
 };
 
 /** In dependency order. */
-async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
+async function* examine({ host, terminal }: { host: CommandHost; terminal: Terminal }): AsyncGenerator<Finding> {
   yield checkRuntime();
-  const config = settingsOrFinding();
+  const config = settingsOrFinding(host);
   if ('check' in config) {
     yield config;
     return;
@@ -88,9 +89,9 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   yield* await checkLanguage(config);
 }
 
-function settingsOrFinding(): Config | Finding {
+function settingsOrFinding(host: CommandHost): Config | Finding {
   try {
-    return readSettings();
+    return readSettings(host);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return fail(

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { type CommandHost, pathIn } from '../host.ts';
 import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 import { didYouMean } from '../suggestion.ts';
@@ -10,8 +11,8 @@ import { oneLine, table } from '../terminal.ts';
 const rubrics = defineAction({
   summary: 'List rubrics: your own and shared ones.',
   options: { mine: { about: 'only your own' }, ...API_OPTIONS },
-  async run({ values }) {
-    const all = await listRubrics(openApi(values), { onlyMine: values.mine });
+  async run({ host, values }) {
+    const all = await listRubrics(openApi(host, values), { onlyMine: values.mine });
     const rows = all.map(({ id, name, question_count, shared, is_mine }) => {
       return [id, oneLine(name), question_count, shared ? 'shared' : 'private', is_mine ? 'you' : 'another'];
     });
@@ -32,10 +33,10 @@ const add = defineAction({
     shared: { about: 'let the whole workspace use it' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [name = '', file = ''] }) {
+  async run({ host, values, arguments: [name = '', file = ''] }) {
     const { description, model, shared } = values;
-    const questions = await questionsIn(file);
-    const rubric = await openApi(values).post<Rubric>('/judge/rubrics', {
+    const questions = await questionsIn(file, host);
+    const rubric = await openApi(host, values).post<Rubric>('/judge/rubrics', {
       name,
       description,
       model,
@@ -60,14 +61,14 @@ const evaluate = defineAction({
     samples: { value: 'N', about: 'number of samples, 1 to 5; the majority wins; each is billed' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [rubric = '', given] }) {
+  async run({ host, values, arguments: [rubric = '', given] }) {
     if ((given === undefined) === (values.call === undefined)) {
       throw new UsageError('give either TEXT or --call (tandem judge evaluate --help explains)');
     }
-    const api = openApi(values);
+    const api = openApi(host, values);
     const evaluation = await api.post<Evaluation>('/judge/evaluate', {
-      ...(await rubricOf(api, rubric)),
-      output: given === '-' ? await readInput() : given,
+      ...(rubric.endsWith('.json') ? { questions: await questionsIn(rubric, host) } : await rubricOf(api, rubric)),
+      output: given === '-' ? await readInput(host) : given,
       call_id: values.call,
       input: values.input,
       context: values.context,
@@ -121,8 +122,7 @@ async function listRubrics(api: Api, { onlyMine }: { onlyMine?: true | undefined
 }
 
 /** @throws CommandError */
-async function rubricOf(api: Api, given: string): Promise<{ rubric_id: string } | { questions: object }> {
-  if (given.endsWith('.json')) return { questions: await questionsIn(given) };
+async function rubricOf(api: Api, given: string): Promise<{ rubric_id: string }> {
   if (UUID.test(given)) return { rubric_id: given };
   const all = await listRubrics(api);
   const named = all.find(({ name }) => name.toLowerCase() === given.trim().toLowerCase());
@@ -138,8 +138,8 @@ async function rubricOf(api: Api, given: string): Promise<{ rubric_id: string } 
 }
 
 /** @throws CommandError */
-async function questionsIn(path: string): Promise<object> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+async function questionsIn(path: string, host: CommandHost): Promise<object> {
+  const text = await readFile(pathIn(host.cwd(), path), 'utf8').catch((cause: unknown) => {
     throw new CommandError('NO_SUCH_FILE', `${path} cannot be read: ${(cause as Error).message}`, { cause });
   });
   try {

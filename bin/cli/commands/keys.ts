@@ -9,8 +9,8 @@ import { fields, table } from '../terminal.ts';
 const list = defineAction({
   summary: 'List the active API keys of a workspace, newest first.',
   options: WORKSPACE_OPTION,
-  run: async ({ values }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, values }) =>
+    await withDatabase(host, async (sql) => {
       const { id: workspaceId, name } = await workspaceOf(sql, values.workspace);
       const { rows } = await listApiKeys(sql, { workspaceId }, { page: 1, limit: MAX_KEYS });
       const keys = rows.map(presentKey);
@@ -31,13 +31,13 @@ const create = defineAction({
     user: { value: 'EMAIL', about: 'member whose role the key has (default: the owner of the workspace)' },
     'expires-in-days': { value: 'DAYS', about: 'days until it expires, 1 to 3650 (default: never)' },
   },
-  async run({ values, arguments: [name = ''] }) {
+  async run({ host, values, arguments: [name = ''] }) {
     if (name.trim() === '' || name.length > 100) throw new UsageError('NAME takes 1 to 100 characters');
     const days = values['expires-in-days'];
     if (days !== undefined && !(/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= 3650)) {
       throw new UsageError('--expires-in-days takes 1 to 3650');
     }
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, values.workspace);
       const userId =
         values.user === undefined
@@ -82,9 +82,9 @@ const revoke = defineAction({
   summary: 'Revoke an API key. Requests with it fail at once.',
   parameters: [{ name: 'ID', about: 'id from tandem keys list' }],
   options: WORKSPACE_OPTION,
-  async run({ values, arguments: [id = ''] }) {
+  async run({ host, values, arguments: [id = ''] }) {
     if (!/^\d{1,9}$/.test(id)) throw new UsageError('ID is the number that tandem keys list shows');
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const { id: workspaceId, name } = await workspaceOf(sql, values.workspace);
       const now = new Date();
       const isRevoked = await inTransaction(sql, async (tx) => {

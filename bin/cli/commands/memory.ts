@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, defineAction, type Options, type Outcome, UsageError } from '../command.ts';
+import { pathIn } from '../host.ts';
 import { numberOf, objectOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 import { fields, oneLine, table } from '../terminal.ts';
@@ -21,11 +22,11 @@ const add = defineAction({
   summary: 'Store a memory. Search finds it by words at once, by meaning once it is ready.',
   parameters: [{ name: 'TEXT', about: 'at most 100000 characters, each billed; - reads it from standard input' }],
   options: { ...STORE_OPTIONS, ...API_OPTIONS },
-  async run({ values, arguments: [given = ''] }) {
-    const text = given === '-' ? await readInput() : given;
+  async run({ host, values, arguments: [given = ''] }) {
+    const text = given === '-' ? await readInput(host) : given;
     if (text.trim() === '') throw new UsageError('TEXT is empty (tandem memory add --help explains)');
     const { title, type, collection } = values;
-    const api = openApi(values);
+    const api = openApi(host, values);
     const ingested = await api.post<Ingested>('/memory/ingest', {
       ...{ text, title, type, collection_id: collection },
       infer: values['no-infer'] ? false : undefined,
@@ -39,7 +40,7 @@ const extract = defineAction({
   summary: 'Store the text of a document. Text in images is recognised (OCR).',
   parameters: [{ name: 'FILE', about: 'PDF, DOCX, XLSX, image, text, Markdown or CSV, up to 25 MB' }],
   options: { ...STORE_OPTIONS, ...API_OPTIONS },
-  async run({ values, arguments: [filePath = ''], terminal }) {
+  async run({ host, values, arguments: [file = ''], terminal }) {
     const given = Object.entries({
       title: values.title,
       type: values.type,
@@ -47,9 +48,9 @@ const extract = defineAction({
       metadata: metadataOf(values.metadata) && values.metadata,
       infer: values['no-infer'] && 'false',
     }).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const api = openApi(values);
+    const api = openApi(host, values);
     const { data } = await api.upload<{ data: Ingested & { document: Document } }>('/memory/documents/extract', {
-      ...{ filePath, fields: given },
+      ...{ filePath: pathIn(host.cwd(), file), fields: given },
       fileField: 'file',
       onProgress: ({ sentBytes, totalBytes }) => {
         terminal.progress(sentBytes < totalBytes ? 'uploading the document' : 'reading the document');
@@ -77,8 +78,8 @@ const search = defineAction({
     threshold: { value: 'N', about: 'minimum score, 0 to 1' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [query = ''], terminal }) {
-    const found = await openApi(values).post<Found>('/memory/search', {
+  async run({ host, values, arguments: [query = ''], terminal }) {
+    const found = await openApi(host, values).post<Found>('/memory/search', {
       query,
       limit: numberOf('--limit', values.limit),
       type: values.type,
@@ -90,7 +91,7 @@ const search = defineAction({
       const heading = title === null ? '' : `${terminal.paint('bold', oneLine(title))}: `;
       return `${score.toFixed(2)}  ${heading}${oneLine(memory)}\n      ${terminal.paint('dim', id)}`;
     });
-    if (found.degraded) process.stderr.write('tandem: warning: found by words alone, and not billed\n');
+    if (found.degraded) terminal.report('warning: found by words alone, and not billed');
     return { data: found, text: lines.length === 0 ? 'Nothing like it is remembered.' : lines.join('\n') };
   },
 });
@@ -99,17 +100,17 @@ const status = defineAction({
   summary: 'Show the processing status of a memory, and why it failed.',
   parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''] }) {
-    return outcomeOf(await statusOf(openApi(values), id, { waits: values.wait }));
+  async run({ host, values, arguments: [id = ''] }) {
+    return outcomeOf(await statusOf(openApi(host, values), id, { waits: values.wait }));
   },
 });
 
 const collections = defineAction({
   summary: 'List the collections that you can read.',
   options: { type: { value: 'TYPE', about: 'only user, team, knowledge or hive' }, ...API_OPTIONS },
-  async run({ values }) {
+  async run({ host, values }) {
     const query = new URLSearchParams({ limit: '100', ...(values.type && { type: values.type }) });
-    const found = await openApi(values).get<{ collections: Collection[] }>(`/memory/collections?${query}`);
+    const found = await openApi(host, values).get<{ collections: Collection[] }>(`/memory/collections?${query}`);
     const rows = found.collections.map(({ collection_id, label, type, memory_count }) => {
       return [collection_id, oneLine(label), type, memory_count];
     });
@@ -122,8 +123,8 @@ const retry = defineAction({
   summary: 'Retry a failed memory. Charged again, because the first charge was refunded.',
   parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''] }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [id = ''] }) {
+    const api = openApi(host, values);
     const memory = await api.post<MemoryStatus>(`/memory/${encodeURIComponent(id)}/retry`);
     return outcomeOf(values.wait ? await statusOf(api, id, { waits: true }) : memory);
   },
@@ -139,14 +140,14 @@ const update = defineAction({
     wait: { about: 'wait until it is ready' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [id = ''] }) {
+  async run({ host, values, arguments: [id = ''] }) {
     const { title } = values;
-    const text = values.text === '-' ? await readInput() : values.text;
+    const text = values.text === '-' ? await readInput(host) : values.text;
     const change = { text, title: title === '' ? null : title, metadata: metadataOf(values.metadata) };
     if (Object.values(change).every((value) => value === undefined)) {
       throw new UsageError('--text, --title or --metadata is missing (tandem memory update --help explains)');
     }
-    const api = openApi(values);
+    const api = openApi(host, values);
     const memory = await api.patch<MemoryStatus>(`/memory/${encodeURIComponent(id)}`, change);
     return outcomeOf(values.wait ? await statusOf(api, id, { waits: true }) : memory);
   },
@@ -156,8 +157,8 @@ const remove = defineAction({
   summary: 'Delete a memory permanently.',
   parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = ''] }) {
-    const data = await openApi(values).delete(`/memory/${encodeURIComponent(id)}`);
+  async run({ host, values, arguments: [id = ''] }) {
+    const data = await openApi(host, values).delete(`/memory/${encodeURIComponent(id)}`);
     return { data, text: `Memory ${id} is forgotten.` };
   },
 });

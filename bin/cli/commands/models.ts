@@ -16,8 +16,8 @@ import { type Terminal, table } from '../terminal.ts';
 
 const list = defineAction({
   summary: 'List installed speech models and well-known ones to fetch.',
-  async run({ terminal }) {
-    const { modelsDir } = readSettings();
+  async run({ host, terminal }) {
+    const { modelsDir } = readSettings(host);
     const models = await listModels(modelsDir);
     const paintStatus = { installed: 'green', broken: 'red', available: 'dim' } as const;
     const text = table(
@@ -46,8 +46,8 @@ const fetch = defineAction({
     for: { value: 'KIND', about: 'stt (the default), tts, punctuation or language-id' },
     name: { value: 'NAME', about: 'name of its folder (default: name of the archive)' },
   },
-  async run({ values, arguments: [nameOrUrl = ''], terminal }) {
-    const { modelsDir } = readSettings();
+  async run({ host, values, arguments: [nameOrUrl = ''], terminal }) {
+    const { modelsDir } = readSettings(host);
     const wanted = wantedModel(nameOrUrl, {
       ...(values.sha256 !== undefined && { sha256: checksumOf(values.sha256) }),
       ...(values.for !== undefined && { kind: kindOf(values.for) }),
@@ -62,7 +62,7 @@ const fetch = defineAction({
     }
     const abort = new AbortController();
     const stop = () => abort.abort(new CommandError('INTERRUPTED', 'interrupted: fetch again to go on.'));
-    process.once('SIGINT', stop);
+    host.once('SIGINT', stop);
     try {
       const fetched = await fetchModel(wanted, { modelsDir, onProgress: progressLine(terminal), signal: abort.signal });
       const { folder, sha256, bytes, files, wasVerified } = fetched;
@@ -75,7 +75,7 @@ const fetch = defineAction({
     } catch (error) {
       throw inOneLine(error);
     } finally {
-      process.off('SIGINT', stop);
+      host.off('SIGINT', stop);
     }
   },
 });
@@ -83,8 +83,8 @@ const fetch = defineAction({
 const check = defineAction({
   summary: 'Verify the files of installed models, then load and run each in its own process.',
   parameters: [{ name: 'NAME', about: 'model to check (default: all)', optional: true }],
-  async run({ arguments: [only], terminal }) {
-    const { modelsDir } = readSettings();
+  async run({ host, arguments: [only], terminal }) {
+    const { modelsDir } = readSettings(host);
     const checked = await checkModels(modelsDir, { only: only ?? null, terminal });
     if (checked.length === 0 && only !== undefined) {
       throw new CommandError('MODEL_NOT_FOUND', `no model ${JSON.stringify(only)} is in ${modelsDir}.`);

@@ -11,8 +11,8 @@ import { fields, table } from '../terminal.ts';
 
 const claims = defineAction({
   summary: 'List the numbers that trunks claim and that are not verified, oldest first.',
-  run: async () =>
-    await withDatabase(async (sql) => {
+  run: async ({ host }) =>
+    await withDatabase(host, async (sql) => {
       const rows = await listClaims(sql);
       const text = table(
         ['NUMBER', 'TRUNK', 'TRUNK ID', 'WORKSPACE', 'SINCE'],
@@ -27,8 +27,8 @@ const verify = defineAction({
   summary: 'Verify that the owner of a trunk may present a number, so that it can be rented.',
   parameters: [{ name: 'NUMBER', about: 'the number, in +E.164' }],
   options: { trunk: { value: 'ID', about: 'the trunk; required when several trunks claim the number' } },
-  run: async ({ values, arguments: [e164 = ''] }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, values, arguments: [e164 = ''] }) =>
+    await withDatabase(host, async (sql) => {
       const all = await listClaims(sql, { e164 });
       const candidates = values.trunk === undefined ? all : all.filter(({ trunkId }) => trunkId === values.trunk);
       const [claim] = candidates;
@@ -76,8 +76,8 @@ interface RentedNumber {
 const list = defineAction({
   summary: 'List the rented numbers and their rules for inbound calls.',
   options: API_OPTIONS,
-  async run({ values }) {
-    const numbers = await rentedNumbers(openApi(values));
+  async run({ host, values }) {
+    const numbers = await rentedNumbers(openApi(host, values));
     const text = table(
       ['NUMBER', 'INBOUND CALLS'],
       numbers.map(({ e164, inbound }) => [e164, ruleText(inbound)]),
@@ -113,7 +113,7 @@ const inbound = defineAction({
     'ring-timeout': { value: 'SECONDS', about: 'ring the endpoint for 5 to 60 s (default 30)' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [e164 = ''] }) {
+  async run({ host, values, arguments: [e164 = ''] }) {
     const { ask, reject } = values;
     const isForwarded = values.forward !== undefined || values.browser !== undefined;
     if (Number(reject === true) + Number(ask !== undefined || isForwarded) !== 1) {
@@ -121,10 +121,10 @@ const inbound = defineAction({
     }
     if (ask !== undefined && !values['secret-stdin']) throw new UsageError('--ask needs --secret-stdin');
     const decision = isForwarded ? forwardOf(values) : { action: 'reject' };
-    const secret = values['secret-stdin'] ? await readInput() : undefined;
+    const secret = values['secret-stdin'] ? await readInput(host) : undefined;
     const rule = ask === undefined ? decision : { action: 'ask', url: ask, secret, fallback: decision };
     const path = `/dialer/numbers/${encodeURIComponent(e164)}/inbound`;
-    const number = await openApi(values).put<RentedNumber>(path, rule);
+    const number = await openApi(host, values).put<RentedNumber>(path, rule);
     return { data: { number }, text: `Calls to ${number.e164}: ${ruleText(number.inbound)}.` };
   },
 });
@@ -178,10 +178,10 @@ const prove = defineAction({
   summary: 'Verify by a call that a trunk of yours receives the calls to a number. Takes up to a minute.',
   parameters: [{ name: 'NUMBER', about: 'the number, in +E.164' }],
   options: { trunk: { value: 'ID', about: 'the trunk that lists the number' }, ...API_OPTIONS },
-  async run({ values, arguments: [e164 = ''], terminal }) {
+  async run({ host, values, arguments: [e164 = ''], terminal }) {
     if (values.trunk === undefined)
       throw new UsageError('numbers prove needs --trunk ID: tandem trunks list shows them');
-    const api = openApi(values);
+    const api = openApi(host, values);
     let verification = await api.post<Verification>('/dialer/numbers/verifications', { e164, trunk_id: values.trunk });
     terminal.progress(`calling ${e164}: it is verified when the call comes back over the trunk`);
     while (verification.status === 'calling') {

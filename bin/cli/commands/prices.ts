@@ -9,8 +9,8 @@ import { table } from '../terminal.ts';
 const list = defineAction({
   summary: 'List the prices of a workspace and where each comes from.',
   options: WORKSPACE_OPTION,
-  run: async ({ values }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, values }) =>
+    await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, values.workspace);
       const prices = await listPrices(sql, workspace.id);
       const text = table(
@@ -36,7 +36,7 @@ const set = defineAction({
     ...WORKSPACE_OPTION,
     plan: { value: 'PLAN', about: `instead of one workspace: ${PLANS.join(', ')}` },
   },
-  async run({ values, arguments: [itemText = '', priceText = ''] }) {
+  async run({ host, values, arguments: [itemText = '', priceText = ''] }) {
     const item = PRICED_ITEMS.find((known) => known === itemText);
     if (item === undefined) throw new UsageError(`ITEM takes one of ${PRICED_ITEMS.join(', ')}`);
     const plan = PLANS.find((known) => known === values.plan);
@@ -46,7 +46,7 @@ const set = defineAction({
       throw new UsageError('--plan and --workspace cannot be set together');
     }
     const value = parsePrice(item, priceText);
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const { scope, whose } = await scopeOf(sql, { plan, workspace: values.workspace });
       await change(sql, { scope, item, value });
       const price = value === null ? 'what it is elsewhere' : formatPrice(item, value, null);

@@ -21,9 +21,9 @@ const erase = defineAction({
     wait: { about: 'wait until calls that are live have ended and are deleted, too' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [e164 = ''], terminal }) {
+  async run({ host, values, arguments: [e164 = ''], terminal }) {
     requireConfirmation(values.yes);
-    const api = openApi(values);
+    const api = openApi(host, values);
     let erasure = await api.post<Erasure>('/privacy/erasures', { e164 });
     while (values.wait && erasure.status === 'running') {
       terminal.progress(`${erasure.deleted.calls} calls are deleted`);
@@ -38,8 +38,8 @@ const status = defineAction({
   summary: 'Show an erasure, and what it has deleted.',
   parameters: [{ name: 'ID', about: 'the id that erase printed' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [id = ''] }) {
-    const erasure = await openApi(values).get<Erasure>(`/privacy/erasures/${encodeURIComponent(id)}`);
+  async run({ host, values, arguments: [id = ''] }) {
+    const erasure = await openApi(host, values).get<Erasure>(`/privacy/erasures/${encodeURIComponent(id)}`);
     return { data: { erasure }, text: describe(erasure) };
   },
 });
@@ -48,10 +48,10 @@ export const deleteCall = defineAction({
   summary: 'Delete a finished call for good, with its recording, transcript and events. Admins and owners only.',
   parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
   options: { yes: { about: 'confirm the deletion' }, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''] }) {
+  async run({ host, values, arguments: [id = ''] }) {
     requireConfirmation(values.yes);
     const path = `/dialer/click2call/${encodeURIComponent(id)}`;
-    const data = await openApi(values).delete<{ call_id: string; deleted: Record<string, number> }>(path);
+    const data = await openApi(host, values).delete<{ call_id: string; deleted: Record<string, number> }>(path);
     return { data, text: `Call ${data.call_id} is deleted: ${deletedText(data.deleted)}.` };
   },
 });

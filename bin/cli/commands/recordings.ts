@@ -6,6 +6,7 @@ import { replaceFetchTransport } from '../../../runtime/fetch-transport.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Api, ApiError } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { pathIn } from '../host.ts';
 import { switchOf } from '../option-values.ts';
 import { fields, type Terminal } from '../terminal.ts';
 
@@ -36,8 +37,8 @@ const show = defineAction({
   summary: 'Show a recording with a URL that plays it for five minutes.',
   parameters: [ID],
   options: { ...FORM_OPTIONS, ...API_OPTIONS },
-  async run({ values, arguments: [id = ''], terminal }) {
-    const recording = await mint(openApi(values), { id, form: values, terminal });
+  async run({ host, values, arguments: [id = ''], terminal }) {
+    const recording = await mint(openApi(host, values), { id, form: values, terminal });
     return { data: { recording }, text: describe(recording) };
   },
 });
@@ -51,8 +52,8 @@ const download = defineAction({
     peaks: { about: 'download the peaks, JSON for players that draw a waveform' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [id = ''], terminal }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [id = ''], terminal }) {
+    const api = openApi(host, values);
     let recording = await mint(api, { id, form: values, terminal });
     while (values.peaks && recording.peaks_url === null) {
       terminal.progress('the peaks are being computed');
@@ -61,7 +62,7 @@ const download = defineAction({
     }
     const url = values.peaks ? (recording.peaks_url as string) : recording.playback_url;
     const file = values.out ?? `${recording.recording_id}.${values.peaks ? 'peaks.json' : extensionOf(recording)}`;
-    await save(url, file);
+    await save(url, { file, path: pathIn(host.cwd(), file) });
     return { data: { file, recording }, text: `${file} is written.` };
   },
 });
@@ -73,8 +74,8 @@ const settings = defineAction({
     beep: { value: 'on|off', about: 'play a tone to both parties when a recording starts' },
     ...API_OPTIONS,
   },
-  async run({ values }) {
-    const api = openApi(values);
+  async run({ host, values }) {
+    const api = openApi(host, values);
     const beep = switchOf('--beep', values.beep);
     const changes = { ...retentionOf(values['keep-days']), ...(beep !== undefined && { recording_beep: beep }) };
     const path = '/dialer/recording-settings';
@@ -115,7 +116,7 @@ async function mint(api: Api, { id, form, terminal }: MintRequest): Promise<Reco
   }
 }
 
-async function save(url: string, file: string): Promise<void> {
+async function save(url: string, { file, path }: { file: string; path: string }): Promise<void> {
   await replaceFetchTransport();
   const response = await fetch(url).catch((cause: unknown) => {
     throw new CommandError('UNREACHABLE', `${new URL(url).origin} cannot be reached. Check TANDEM_PUBLIC_URL.`, {
@@ -125,7 +126,7 @@ async function save(url: string, file: string): Promise<void> {
   if (!response.ok || response.body === null) {
     throw new CommandError('NOT_DOWNLOADED', `${new URL(url).origin} answered ${response.status}. Try again.`);
   }
-  await pipeline(Readable.fromWeb(response.body), createWriteStream(file)).catch((cause: unknown) => {
+  await pipeline(Readable.fromWeb(response.body), createWriteStream(path)).catch((cause: unknown) => {
     throw new CommandError('NOT_WRITTEN', `${file} cannot be written: ${(cause as Error).message}`, { cause });
   });
 }

@@ -22,8 +22,8 @@ interface DoNotCallPage {
 const show = defineAction({
   summary: 'Show the limits on calls of the workspace.',
   options: API_OPTIONS,
-  async run({ values }) {
-    const rules = await openApi(values).get<Rules>('/dialer/calling-rules');
+  async run({ host, values }) {
+    const rules = await openApi(host, values).get<Rules>('/dialer/calling-rules');
     return { data: { rules }, text: describe(rules) };
   },
 });
@@ -38,7 +38,7 @@ const set = defineAction({
     zone: { value: 'ZONE', about: 'time zone of --hours, such as Asia/Kolkata' },
     ...API_OPTIONS,
   },
-  async run({ values }) {
+  async run({ host, values }) {
     const patch = {
       ...(values['daily-cap'] !== undefined && { daily_spend_cap_usd: offOr(values['daily-cap'], capOf) }),
       ...(values.block !== undefined && { blocked_prefixes: listOf(values.block) }),
@@ -47,7 +47,7 @@ const set = defineAction({
     };
     if (Object.keys(patch).length === 0)
       throw new UsageError('set takes at least one of --daily-cap, --block, --limits and --hours');
-    const rules = await openApi(values).patch<Rules>('/dialer/calling-rules', patch);
+    const rules = await openApi(host, values).patch<Rules>('/dialer/calling-rules', patch);
     return { data: { rules }, text: describe(rules) };
   },
 });
@@ -55,8 +55,8 @@ const set = defineAction({
 const doNotCall = defineAction({
   summary: 'List the numbers that must not be called.',
   options: API_OPTIONS,
-  async run({ values }) {
-    const api = openApi(values);
+  async run({ host, values }) {
+    const api = openApi(host, values);
     const numbers: DoNotCallPage['numbers'] = [];
     for (let page = 1, pages = 1; page <= pages; page++) {
       const answer = await api.get<DoNotCallPage>(`/dialer/do-not-call?limit=100&page=${page}`);
@@ -74,8 +74,8 @@ const block = defineAction({
   summary: 'Add numbers to the do-not-call list. Admins and owners only.',
   parameters: [NUMBERS],
   options: API_OPTIONS,
-  async run({ values, arguments: [list = ''] }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [list = ''] }) {
+    const api = openApi(host, values);
     const numbers = listOf(list);
     let added = 0;
     for (let at = 0; at < numbers.length; at += MAX_NUMBERS) {
@@ -90,8 +90,10 @@ const allow = defineAction({
   summary: 'Remove a number from the do-not-call list. Admins and owners only.',
   parameters: [{ name: 'NUMBER', about: 'the number, in +E.164' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [e164 = ''] }) {
-    const data = await openApi(values).delete<{ e164: string }>(`/dialer/do-not-call/${encodeURIComponent(e164)}`);
+  async run({ host, values, arguments: [e164 = ''] }) {
+    const data = await openApi(host, values).delete<{ e164: string }>(
+      `/dialer/do-not-call/${encodeURIComponent(e164)}`,
+    );
     return { data, text: `${data.e164} may be called again.` };
   },
 });

@@ -2,18 +2,17 @@ import { describeConfig } from '../../../config.ts';
 import { createLogger } from '../../../logging.ts';
 import { serve } from '../../../main.ts';
 import { type Command, defineAction } from '../command.ts';
-import { enterServerFolder } from '../settings.ts';
+import { readSettings } from '../settings.ts';
 
 export const serveCommand: Command = {
   action: defineAction({
     summary: 'Run the server until SIGTERM or Ctrl-C. Live calls may finish; a second signal ends them.',
-    async run({ terminal }) {
-      enterServerFolder();
+    async run({ host, terminal }) {
       await serve({
-        argv: [],
+        config: readSettings(host),
         ...(terminal.json && {
           // Standard output is reserved for the one document, which is printed when the server is ready.
-          createLogger: ({ level }) => createLogger({ level, destination: process.stderr }),
+          createLogger: ({ level }) => createLogger({ level, destination: host.stderr }),
           onReady: ({ url, sip, workspaceId, mintedApiKey }) =>
             terminal.publish({ url, sip, workspace_id: workspaceId, api_key: mintedApiKey }),
         }),

@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { pathIn } from '../host.ts';
 import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 
@@ -21,8 +22,8 @@ const speak = defineAction({
     words: { about: 'print the timestamps of all words' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [given = ''], terminal }) {
-    const text = given === '-' ? await readInput() : given;
+  async run({ host, values, arguments: [given = ''], terminal }) {
+    const text = given === '-' ? await readInput(host) : given;
     const path = values.out ?? 'speech.wav';
     const { encoding, rateHz, isWav } = fileTypeOf(path);
     const body = {
@@ -37,7 +38,7 @@ const speak = defineAction({
     };
     const chunks: Buffer[] = [];
     let complete: Complete | null = null;
-    for await (const line of openApi(values).lines<Line>('/tts-synthesize', body)) {
+    for await (const line of openApi(host, values).lines<Line>('/tts-synthesize', body)) {
       if (line.type === 'error') throw new CommandError('SPEECH_BROKEN_OFF', line.message);
       if (line.type === 'complete') complete = line;
       else chunks.push(Buffer.from(line.result.audioContent, 'base64'));
@@ -47,7 +48,7 @@ const speak = defineAction({
     const { duration_seconds, sample_rate_hertz, audio_encoding, voice_id, cost_usd } = complete;
     const audio = Buffer.concat(chunks);
     if (isWav) chunks.unshift(wavHeader({ channels: 1, sampleRateHz: sample_rate_hertz }, audio.byteLength));
-    await writeFile(path, Buffer.concat(chunks)).catch((cause: unknown) => {
+    await writeFile(pathIn(host.cwd(), path), Buffer.concat(chunks)).catch((cause: unknown) => {
       throw new CommandError('NOT_WRITTEN', `${path} cannot be written: ${(cause as Error).message}`, { cause });
     });
     const words = wordsOf(complete);

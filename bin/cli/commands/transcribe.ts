@@ -1,6 +1,7 @@
 import type { PublicTranscript } from '../../../actors/stt/transcriber.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, defineAction } from '../command.ts';
+import { type CommandHost, pathIn } from '../host.ts';
 import { table } from '../terminal.ts';
 
 const transcribe = defineAction({
@@ -15,8 +16,8 @@ const transcribe = defineAction({
     'script-correction': { about: 'write mixed Hindi and English each in its own script' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [filePath = ''], terminal }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [file = ''], terminal }) {
+    const api = openApi(host, values);
     const fields = Object.entries({
       languages: values.language,
       diarize: values.diarize && 'true',
@@ -26,10 +27,10 @@ const transcribe = defineAction({
       context: values.context,
       script_correction: values['script-correction'] && 'true',
     }).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const progress = openProgress();
+    const progress = openProgress(host.stderr);
     const transcript = await api
       .upload<PublicTranscript>('/stt', {
-        filePath,
+        filePath: pathIn(host.cwd(), file),
         fields,
         onProgress({ sentBytes, totalBytes }) {
           const percent = Math.floor((100 * sentBytes) / Math.max(1, totalBytes));
@@ -37,7 +38,7 @@ const transcribe = defineAction({
         },
       })
       .finally(progress.clear);
-    if (!terminal.json) for (const code of transcript.warning_codes) process.stderr.write(`tandem: warning: ${code}\n`);
+    if (!terminal.json) for (const code of transcript.warning_codes) terminal.report(`warning: ${code}`);
     return { data: transcript, text: describe(transcript, values) };
   },
 });
@@ -64,7 +65,7 @@ function clock(seconds: number): string {
 }
 
 /** A progress line for people on standard error. The transcript goes to standard output. */
-function openProgress(out: NodeJS.WriteStream = process.stderr): { show(text: string): void; clear: () => void } {
+function openProgress(out: CommandHost['stderr']): { show(text: string): void; clear: () => void } {
   let shown = '';
   return {
     show(text) {

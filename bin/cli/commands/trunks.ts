@@ -1,6 +1,7 @@
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Options, UsageError, type ValuesOf } from '../command.ts';
+import type { CommandHost } from '../host.ts';
 import { listOf } from '../option-values.ts';
 import { fields, table } from '../terminal.ts';
 
@@ -58,8 +59,8 @@ const TRUNK_OPTIONS = {
 const list = defineAction({
   summary: 'List the trunks of the workspace.',
   options: API_OPTIONS,
-  async run({ values }) {
-    const trunks = await allTrunks(openApi(values));
+  async run({ host, values }) {
+    const trunks = await allTrunks(openApi(host, values));
     const text = table(
       ['ID', 'NAME', 'SIP', 'STATUS', 'CHANNELS', 'NUMBERS', 'USD/MIN', 'CARRIER'],
       trunks.map((trunk) => [
@@ -82,8 +83,8 @@ const show = defineAction({
   summary: 'Show a trunk.',
   parameters: [{ name: 'ID|NAME', about: 'id or name from tandem trunks list' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [idOrName = ''] }) {
-    return outcomeOf(await findTrunk(openApi(values), idOrName));
+  async run({ host, values, arguments: [idOrName = ''] }) {
+    return outcomeOf(await findTrunk(openApi(host, values), idOrName));
   },
 });
 
@@ -98,9 +99,9 @@ const add = defineAction({
     rent: { about: 'also rent its numbers for the workspace' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [name, sipUri] }) {
-    const api = openApi(values);
-    const trunk = await api.post<Trunk>('/dialer/trunks', { name, sip_uri: sipUri, ...(await fieldsOf(values)) });
+  async run({ host, values, arguments: [name, sipUri] }) {
+    const api = openApi(host, values);
+    const trunk = await api.post<Trunk>('/dialer/trunks', { name, sip_uri: sipUri, ...(await fieldsOf(host, values)) });
     if (values.rent) await rentNumbers(api, trunk);
     return outcomeOf(trunk);
   },
@@ -116,15 +117,15 @@ const set = defineAction({
     ...TRUNK_OPTIONS,
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [idOrName = ''] }) {
+  async run({ host, values, arguments: [idOrName = ''] }) {
     const changes = {
       ...(values.name !== undefined && { name: values.name }),
       ...(values['sip-uri'] !== undefined && { sip_uri: values['sip-uri'] }),
       ...(values.status !== undefined && { status: values.status }),
-      ...(await fieldsOf(values)),
+      ...(await fieldsOf(host, values)),
     };
     if (Object.keys(changes).length === 0) throw new UsageError('nothing to change is given: such as --channels 30');
-    const api = openApi(values);
+    const api = openApi(host, values);
     const { id } = await findTrunk(api, idOrName);
     return outcomeOf(await api.patch<Trunk>(`/dialer/trunks/${id}`, changes));
   },
@@ -134,8 +135,8 @@ const remove = defineAction({
   summary: 'Delete a trunk and its numbers. Its calls remain readable.',
   parameters: [{ name: 'ID|NAME', about: 'id or name from tandem trunks list' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [idOrName = ''] }) {
-    const api = openApi(values);
+  async run({ host, values, arguments: [idOrName = ''] }) {
+    const api = openApi(host, values);
     const { id, name } = await findTrunk(api, idOrName);
     await api.delete(`/dialer/trunks/${id}`);
     return { data: { id, deleted: true }, text: `Trunk ${name} is removed.` };
@@ -145,19 +146,19 @@ const remove = defineAction({
 export const trunksCommand: Command = { actions: { list, show, add, set, remove } };
 
 /** Request body with the given fields. The API validates them. */
-async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<string, unknown>> {
+async function fieldsOf(host: CommandHost, values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<string, unknown>> {
   const body = {
     transport: values.transport,
     gateways: values.gateways === undefined ? undefined : gatewaysOf(values.gateways),
     username: values.username,
-    password: values['password-stdin'] ? await readPassword() : undefined,
+    password: values['password-stdin'] ? await readPassword(host) : undefined,
     codecs: values.codecs === undefined ? undefined : listOf(values.codecs),
     media_encryption: values.encryption,
     channels: values.channels === undefined ? undefined : numberOf('--channels', values.channels),
     register: values.register === undefined ? undefined : yesOrNo('--register', values.register),
     health: healthOf(values),
     refer: values.refer,
-    inbound_auth: await inboundAuthOf(values),
+    inbound_auth: await inboundAuthOf(host, values),
     allowed_prefixes: values.prefixes === undefined ? undefined : listOf(values.prefixes),
     numbers: values.numbers === undefined ? undefined : listOf(values.numbers),
     default_caller_id: values['caller-id'],
@@ -167,6 +168,7 @@ async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<
 }
 
 async function inboundAuthOf(
+  host: CommandHost,
   values: ValuesOf<typeof TRUNK_OPTIONS>,
 ): Promise<Record<string, string> | null | undefined> {
   const username = values['inbound-user'];
@@ -178,7 +180,7 @@ async function inboundAuthOf(
   if (isGiven !== (username !== undefined)) {
     throw new UsageError('--inbound-user and --inbound-password-stdin belong together');
   }
-  return username === undefined ? undefined : { username, password: await readPassword() };
+  return username === undefined ? undefined : { username, password: await readPassword(host) };
 }
 
 /** In order of preference. */
@@ -216,10 +218,10 @@ function numberOf(option: string, text: string): number {
 }
 
 /** Reads the first line. */
-async function readPassword(): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write('Password: ');
+async function readPassword({ stdin, stderr }: CommandHost): Promise<string> {
+  if (stdin.isTTY) stderr.write('Password: ');
   let text = '';
-  for await (const chunk of process.stdin.setEncoding('utf8')) {
+  for await (const chunk of stdin.setEncoding('utf8')) {
     text += chunk;
     if (text.includes('\n')) break;
   }

@@ -1,3 +1,4 @@
+import type { Config } from '../../../config.ts';
 import { readMasterKey } from '../../../storage/data-folder.ts';
 import { inTransaction, type Sql, type Tx } from '../../../storage/database.ts';
 import { createInvitation } from '../../../storage/queries/invitations.ts';
@@ -9,16 +10,14 @@ import { derivedKey, URL_SIGNING } from '../../../storage/secrets.ts';
 import { localUrl } from '../api-access.ts';
 import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
 import { auditOperator, withDatabase, workspaceOf } from '../operator-database.ts';
-import { readSettings } from '../settings.ts';
 import { fields } from '../terminal.ts';
 
 const resetPassword = defineAction({
   summary: 'Print a link with which a user can set a new password, once and within an hour.',
   parameters: [{ name: 'EMAIL', about: 'the user' }],
-  run: async ({ arguments: [email = ''] }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, arguments: [email = ''] }) =>
+    await withDatabase(host, async (sql, settings) => {
       const user = await requireUser(sql, email);
-      const settings = readSettings();
       const masterKey = settings.secretKey ?? (await readMasterKey(settings.dataDir));
       if (masterKey === null) {
         throw new CommandError('NO_SECRET_KEY', 'the secret key of the server is unknown: set TANDEM_SECRET_KEY.');
@@ -27,22 +26,22 @@ const resetPassword = defineAction({
       const expiresAt = new Date(now.getTime() + PASSWORD_RESET_MS);
       const token = passwordResetToken(user, { secret: derivedKey(masterKey, URL_SIGNING), expiresAt });
       await inTransaction(sql, (tx) => auditLink(tx, { userId: user.id, action: 'user.reset_link_created', now }));
-      return linkFor(user, { path: '/auth/password/reset', token, expiresAt });
+      return linkFor(user, { settings, path: '/auth/password/reset', token, expiresAt });
     }),
 });
 
 const loginLink = defineAction({
   summary: 'Print a link that logs a user in to the console, once and within 15 minutes.',
   parameters: [{ name: 'EMAIL', about: 'the user' }],
-  run: async ({ arguments: [email = ''] }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, arguments: [email = ''] }) =>
+    await withDatabase(host, async (sql, settings) => {
       const user = await requireUser(sql, email);
       const now = new Date();
       const { token, expiresAt } = await inTransaction(sql, async (tx) => {
         await auditLink(tx, { userId: user.id, action: 'user.login_link_created', now });
         return await createLoginLink(tx, { userId: user.id, lifetimeMs: LOGIN_LINK_MS, now });
       });
-      return linkFor(user, { path: '/console/login', token, expiresAt });
+      return linkFor(user, { settings, path: '/console/login', token, expiresAt });
     }),
 });
 
@@ -65,9 +64,8 @@ async function auditLink(
 
 function linkFor(
   { email }: { email: string },
-  { path, token, expiresAt }: { path: string; token: string; expiresAt: Date },
+  { settings, path, token, expiresAt }: { settings: Config; path: string; token: string; expiresAt: Date },
 ): Outcome {
-  const settings = readSettings();
   const origin = settings.publicUrl?.replace(/\/$/, '') ?? localUrl(settings);
   const url = `${origin}${path}?token=${token}`;
   const text = fields([
@@ -87,14 +85,14 @@ const invite = defineAction({
     role: { value: 'ROLE', about: 'role in that workspace: owner, admin, developer (default), member or viewer' },
     hours: { value: 'N', about: 'hours until the token expires, 1 to 720 (default: 72)' },
   },
-  async run({ values, arguments: [email = ''] }) {
+  async run({ host, values, arguments: [email = ''] }) {
     if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) throw new UsageError('EMAIL takes an e-mail address');
     const role = ROLES.find((each) => each === (values.role ?? 'developer'));
     if (role === undefined) throw new UsageError(`--role takes one of ${ROLES.join(', ')}`);
     if (values.role !== undefined && values.workspace === undefined) throw new UsageError('--role needs --workspace');
     const hours = /^\d{1,3}$/.test(values.hours ?? '72') ? Number(values.hours ?? 72) : 0;
     if (hours < 1 || hours > 720) throw new UsageError('--hours takes 1 to 720');
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql, { registration }) => {
       const { id: workspaceId } = await workspaceOf(sql, values.workspace);
       const kind = values.workspace === undefined ? 'account' : 'member';
       const now = new Date();
@@ -110,7 +108,6 @@ const invite = defineAction({
         await auditOperator(tx, { workspaceId, action: 'invitation.created', target, details, now });
         return created;
       });
-      const { registration } = readSettings();
       const text = fields([
         ['token', invitation.token],
         ['email', invitation.email],

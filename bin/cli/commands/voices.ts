@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { pathIn } from '../host.ts';
 import { fields, table } from '../terminal.ts';
 
 /** As `GET /voices` lists it. */
@@ -51,8 +52,8 @@ const list = defineAction({
     language: { value: 'CODE', about: 'only voices of the language, such as hi' },
     ...API_OPTIONS,
   },
-  async run({ values }) {
-    const all = await allVoices(openApi(values), values.model);
+  async run({ host, values }) {
+    const all = await allVoices(openApi(host, values), values.model);
     const voices = all.filter(({ labels }) => values.language === undefined || labels.language === values.language);
     const text = table(
       ['ID', 'NAME', 'LANGUAGE', 'GENDER', 'ACCENT', 'WPM', 'STATUS'],
@@ -71,8 +72,8 @@ const show = defineAction({
   summary: 'Show a voice with a sample.',
   parameters: [{ name: 'VOICE', about: 'id from tandem voices list, or a short name such as en-us' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [voiceId = ''] }) {
-    return outcomeOf(await getVoice(openApi(values), voiceId));
+  async run({ host, values, arguments: [voiceId = ''] }) {
+    return outcomeOf(await getVoice(openApi(host, values), voiceId));
   },
 });
 
@@ -90,10 +91,10 @@ const create = defineAction({
     'no-wait': { about: 'do not wait until it is ready' },
     ...API_OPTIONS,
   },
-  async run({ values, arguments: [name = '', filePath = ''], terminal }) {
+  async run({ host, values, arguments: [name = '', file = ''], terminal }) {
     if (values.language === undefined) throw new UsageError('--language says what is spoken, such as --language en');
     if (!values.consent) throw new UsageError('--consent says that the speaker agrees; no voice is made without');
-    const api = openApi(values);
+    const api = openApi(host, values);
     const given = Object.entries({
       name,
       language: values.language,
@@ -101,7 +102,7 @@ const create = defineAction({
       labels: values.gender && JSON.stringify({ gender: values.gender }),
       consent: 'true',
     }).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const upload = { filePath, fileField: 'files', fields: given, onProgress: () => {} };
+    const upload = { filePath: pathIn(host.cwd(), file), fileField: 'files', fields: given, onProgress: () => {} };
     const { data } = await api.upload<{ data: { voice_id: string } }>('/voices', upload);
     let voice = await getVoice(api, data.voice_id);
     while (!values['no-wait'] && voice.status === 'processing') {
@@ -118,8 +119,8 @@ const remove = defineAction({
   summary: 'Delete a voice of the workspace and its samples.',
   parameters: [{ name: 'VOICE', about: 'id from tandem voices list' }],
   options: API_OPTIONS,
-  async run({ values, arguments: [voiceId = ''] }) {
-    await openApi(values).delete(`/voices/${encodeURIComponent(voiceId)}`);
+  async run({ host, values, arguments: [voiceId = ''] }) {
+    await openApi(host, values).delete(`/voices/${encodeURIComponent(voiceId)}`);
     return { data: { id: voiceId, deleted: true }, text: `Voice ${voiceId} is removed.` };
   },
 });

@@ -10,8 +10,8 @@ import { fields, table } from '../terminal.ts';
 const show = defineAction({
   summary: 'Show the balance of a wallet and the holds of live calls.',
   options: WORKSPACE_OPTION,
-  run: async ({ values }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, values }) =>
+    await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, values.workspace);
       const wallet = await walletOf(sql, workspace.id);
       const text = fields([
@@ -33,13 +33,13 @@ const topUpAction = defineAction({
     type: { value: 'TYPE', about: 'one_time (default), subscription or admin_bonus' },
     description: { value: 'TEXT', about: 'description in the list of transactions' },
   },
-  async run({ values, arguments: [usd = ''] }) {
+  async run({ host, values, arguments: [usd = ''] }) {
     const amountNano = parseUsd(usd);
     if (amountNano === null) throw new UsageError('USD takes a decimal above zero such as 10 or 2.50');
     const paymentType = PAYMENT_TYPES.find((type) => type === (values.type ?? 'one_time'));
     if (paymentType === undefined) throw new UsageError(`--type takes one of ${PAYMENT_TYPES.join(', ')}`);
     const operationKey = `cli:${values.key ?? randomUUID()}`;
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, values.workspace);
       const now = new Date();
       const { wallet, isNew } = await inTransaction(sql, async (tx) => {
@@ -71,10 +71,10 @@ const topUpAction = defineAction({
 const transactions = defineAction({
   summary: 'List wallet transactions, newest first: top-ups, charges, refunds.',
   options: { ...WORKSPACE_OPTION, limit: { value: 'N', about: 'number of rows, 1 to 1000 (default 20)' } },
-  async run({ values }) {
+  async run({ host, values }) {
     const limit = Number(values.limit ?? 20);
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= 1000)) throw new UsageError('--limit takes 1 to 1000');
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const { id: workspaceId, name } = await workspaceOf(sql, values.workspace);
       const entries = await balanceChanges(sql, { workspaceId, limit });
       const text = table(

@@ -8,8 +8,8 @@ import { fields, table } from '../terminal.ts';
 
 const list = defineAction({
   summary: 'List all workspaces, oldest first.',
-  run: async () =>
-    await withDatabase(async (sql) => {
+  run: async ({ host }) =>
+    await withDatabase(host, async (sql) => {
       const rows = await allWorkspaces(sql);
       const text = table(
         ['ID', 'NAME', 'PLAN', 'OWNER', 'MEMBERS', 'BALANCE'],
@@ -36,7 +36,7 @@ const create = defineAction({
     owner: { value: 'EMAIL', about: 'e-mail of the owner (required); creates a user without a password if unknown' },
     plan: { value: 'PLAN', about: 'free (default), starter, pro or enterprise' },
   },
-  async run({ values, arguments: [name = ''] }) {
+  async run({ host, values, arguments: [name = ''] }) {
     if (name.trim() === '' || name.length > 100) throw new UsageError('NAME takes 1 to 100 characters');
     const email = values.owner ?? '';
     if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > 254) {
@@ -44,7 +44,7 @@ const create = defineAction({
     }
     const plan = PLANS.find((each) => each === (values.plan ?? 'free'));
     if (plan === undefined) throw new UsageError(`--plan takes one of ${PLANS.join(', ')}`);
-    return await withDatabase(async (sql) => {
+    return await withDatabase(host, async (sql) => {
       const now = new Date();
       const { workspace, user } = await inTransaction(sql, async (tx) => {
         const created = await createWorkspace(tx, { name, plan, owner: { email, passwordHash: null }, now });
@@ -69,8 +69,8 @@ const create = defineAction({
 const members = defineAction({
   summary: 'List the members of a workspace and their roles.',
   parameters: [{ name: 'ID|NAME', about: 'the workspace (default: the first one)', optional: true }],
-  run: async ({ arguments: [idOrName] }) =>
-    await withDatabase(async (sql) => {
+  run: async ({ host, arguments: [idOrName] }) =>
+    await withDatabase(host, async (sql) => {
       const workspace = await workspaceOf(sql, idOrName);
       const { rows } = await listMembers(sql, { workspaceId: workspace.id }, { page: 1, limit: MAX_MEMBERS });
       const text = table(
