@@ -13,7 +13,7 @@ export interface Api {
   /** Posts a form with a file; the response has no envelope. */
   upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>): Promise<T>;
   /** Streams a call's events after that sequence number, until the terminal event or the server ends the stream. */
-  events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
+  events(callId: string, options?: { afterSequence?: number; signal?: AbortSignal }): AsyncGenerator<CallEvent>;
   /** Streams a response that has one JSON document per line. */
   lines<T>(path: string, body: unknown): AsyncGenerator<T>;
   /** Streams a response of Server-Sent Events with JSON. Throws if it ends without `[DONE]`. */
@@ -95,9 +95,10 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       if (status >= 200 && status < 300 && answer !== null) return answer as T;
       throw refusal({ status, url }, { answer, request: `POST ${path}` });
     },
-    async *events(callId, { afterSequence = 0 } = {}) {
+    async *events(callId, { afterSequence = 0, signal } = {}) {
       const path = `/dialer/click2call/${encodeURIComponent(callId)}/stream`;
-      const response = await send(path, { headers: { 'last-event-id': String(afterSequence) } });
+      const headers = { 'last-event-id': String(afterSequence) };
+      const response = await send(path, { headers, ...(signal && { signal }) });
       // No events follow the terminal one.
       if (response.status === 204) return;
       if (!response.ok || !response.body) {

@@ -41,10 +41,14 @@ export async function followCall(
     return 'stay';
   });
 
+  const reading = new AbortController();
+
   async function read(): Promise<PublicCall> {
+    const { signal } = reading;
     for (let retries = 0; ; retries += 1) {
       try {
-        for await (const event of api.events(callId, { afterSequence: events.at(-1)?.sequence ?? 0 })) {
+        const afterSequence = events.at(-1)?.sequence ?? 0;
+        for await (const event of api.events(callId, { afterSequence, signal })) {
           retries = 0;
           events.push(event);
           terminal.line(lineOf(event));
@@ -57,7 +61,7 @@ export async function followCall(
       } catch (error) {
         if (!isPassing(error) || retries >= MAX_RETRIES) throw error;
       }
-      await pause(RETRY_MS);
+      await pause(RETRY_MS, undefined, { signal });
     }
   }
 
@@ -65,7 +69,7 @@ export async function followCall(
     return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
   }
 
-  const final = await Promise.race([read(), interruptions.left.then(() => null)]);
+  const final = await Promise.race([read(), interruptions.left.then(() => null)]).finally(() => reading.abort());
   return { final: final ?? (await current()), events, left: final === null };
 }
 

@@ -6,7 +6,7 @@ import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts'
 import { eventLines } from '../../bin/cli/event-lines.ts';
 import { followCall } from '../../bin/cli/follow-call.ts';
 import { openTerminal } from '../../bin/cli/terminal.ts';
-import { startTandemProcess, TestHost } from './command-line.ts';
+import { startTandem, startTandemProcess, TestHost } from './command-line.ts';
 
 const host = new TestHost();
 const terminal = openTerminal(host, { json: true });
@@ -75,32 +75,48 @@ describe('followCall', () => {
   });
 });
 
+/** A server whose calls never end. */
+async function serveEndlessCalls() {
+  const askedToHangUp = Promise.withResolvers<void>();
+  const streamClosed = Promise.withResolvers<void>();
+  const call = { call_id: 'call_1', reference_id: 'r', agent_number: '+1', customer_number: '+2', state: 'bridged' };
+  const server = createServer((request, response) => {
+    if (request.method === 'POST' && request.url === '/dialer/click2call/call_1/hangup') askedToHangUp.resolve();
+    if (!request.url?.endsWith('/stream')) return response.end(JSON.stringify({ success: true, data: { call } }));
+    return response
+      .once('close', streamClosed.resolve)
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .write(`data: ${JSON.stringify(BRIDGED)}\n\n`);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close().closeAllConnections());
+  await once(server, 'listening');
+  const env = {
+    TANDEM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    TANDEM_API_KEY: 'sk_of_the_follow_test_0123',
+  };
+  return { env, askedToHangUp: askedToHangUp.promise, streamClosed: streamClosed.promise };
+}
+
 describe('tandem call --follow', () => {
   it('requests a hang-up on the first Ctrl-C, and exits on the second', async () => {
-    const askedToHangUp = Promise.withResolvers<void>();
-    const call = { call_id: 'call_1', reference_id: 'r', agent_number: '+1', customer_number: '+2', state: 'bridged' };
-    // A server whose calls never end.
-    const server = createServer((request, response) => {
-      if (request.method === 'POST' && request.url === '/dialer/click2call/call_1/hangup') askedToHangUp.resolve();
-      if (!request.url?.endsWith('/stream')) return response.end(JSON.stringify({ success: true, data: { call } }));
-      return response
-        .writeHead(200, { 'content-type': 'text/event-stream' })
-        .write(`data: ${JSON.stringify(BRIDGED)}\n\n`);
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close().closeAllConnections());
-    await once(server, 'listening');
-    const env = {
-      TANDEM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      TANDEM_API_KEY: 'sk_of_the_follow_test_0123',
-    };
+    const { env, askedToHangUp } = await serveEndlessCalls();
     const command = startTandemProcess(['call', '+1', '+2', '--follow'], { env });
     await command.untilPrinted('call.bridged');
     command.interrupt();
-    await Promise.all([command.untilPrinted('Ctrl-C again leaves'), askedToHangUp.promise]);
+    await Promise.all([command.untilPrinted('Ctrl-C again leaves'), askedToHangUp]);
     command.interrupt();
     const { exitCode, stderr } = await command.ended;
     expect(exitCode).toBe(1);
     expect(stderr).toContain('tandem: You left; the call is bridged.');
+  });
+
+  it('closes the stream when the user leaves', async () => {
+    const { env, streamClosed } = await serveEndlessCalls();
+    const command = startTandem(['call', 'status', 'call_1', '--follow'], { env });
+    await command.untilPrinted('call.bridged');
+    command.interrupt();
+    expect((await command.ended).exitCode).toBe(1);
+    await streamClosed;
   });
 });
 
