@@ -1,3 +1,5 @@
+import { ComplexFft } from '../../media/dsp/fft.ts';
+
 /** Similarity of spoken and received audio, and of spoken and recognised words. */
 
 /** The same samples, apart from a lost packet here and there. */
@@ -12,6 +14,7 @@ const PROBE_SAMPLES = 2_000;
 export function likenessOf(heard: Int16Array, spoken: Int16Array): number {
   const probeAt = loudestPart(spoken);
   const probe = spoken.subarray(probeAt, probeAt + PROBE_SAMPLES);
+  const products = innerProducts(heard, probe);
   let best = 0;
   let bestAt = 0;
   // Normalizes the correlation, or the loudest part of the recording would win.
@@ -20,7 +23,7 @@ export function likenessOf(heard: Int16Array, spoken: Int16Array): number {
     power += heard[at]! ** 2 - (at < probe.length ? 0 : heard[at - probe.length]! ** 2);
     const start = at + 1 - probe.length;
     if (start < 0 || power === 0) continue;
-    const likeness = innerProduct(heard, start, probe) / Math.sqrt(power);
+    const likeness = products[start]! / Math.sqrt(power);
     if (likeness <= best) continue;
     best = likeness;
     bestAt = start;
@@ -64,6 +67,36 @@ function correlation(a: Int16Array, b: Int16Array): number {
   const common = b.subarray(0, a.length);
   const power = Math.sqrt(innerProduct(a, 0, a) * innerProduct(b, 0, b));
   return power === 0 ? 0 : innerProduct(a, 0, common) / power;
+}
+
+const BLOCK = new ComplexFft(8_192);
+
+/** Inner products of a probe with every part of the audio that has its length: fast correlation by overlap-save. */
+function innerProducts(audio: Int16Array, probe: Int16Array): Float64Array {
+  const products = new Float64Array(Math.max(0, audio.length - probe.length + 1));
+  const wanted = spectrumOf(probe);
+  const valid = BLOCK.size - probe.length + 1;
+  for (let start = 0; start < products.length; start += valid) {
+    const { real, imaginary } = spectrumOf(audio.subarray(start, start + BLOCK.size));
+    for (let bin = 0; bin < BLOCK.size; bin += 1) {
+      const [a, b, c, d] = [real[bin]!, imaginary[bin]!, wanted.real[bin]!, wanted.imaginary[bin]!];
+      real[bin] = a * c + b * d;
+      imaginary[bin] = b * c - a * d;
+    }
+    BLOCK.transform(imaginary, real);
+    for (let at = 0; at < valid && start + at < products.length; at += 1) {
+      products[start + at] = real[at]! / BLOCK.size;
+    }
+  }
+  return products;
+}
+
+function spectrumOf(samples: Int16Array): { real: Float64Array; imaginary: Float64Array } {
+  const real = new Float64Array(BLOCK.size);
+  real.set(samples);
+  const imaginary = new Float64Array(BLOCK.size);
+  BLOCK.transform(real, imaginary);
+  return { real, imaginary };
 }
 
 function innerProduct(a: Int16Array, at: number, b: Int16Array): number {
