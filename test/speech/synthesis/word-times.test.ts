@@ -89,12 +89,10 @@ describe('synthesised word times', () => {
     }
   });
 
-  it('stay complete, ordered and inside the audio in every language', async () => {
+  it('stay complete, ordered and inside the audio in many languages', async () => {
     const voices = synthesis.voices();
     expect(voices.length).toBeGreaterThan(100);
-    const isFirstOfLanguage = ({ language }: { language: string }, index: number) =>
-      voices.findIndex((each) => each.language === language) === index;
-    const spokenVoices = voices.filter((voice, index) => isDeep || isFirstOfLanguage(voice, index) || index % 8 === 0);
+    const spokenVoices = voices.filter((_, index) => isDeep || index % 4 === 0);
     for (const { name, language } of spokenVoices) {
       const text = `${passageFor(language).text.slice(0, 30)}, 12:30, $5 - ok?`;
       const { samples, words, durationMs, written } = await speak(text, { voice: name, language });
