@@ -46,7 +46,7 @@ describe('call with machine detection', () => {
     const { agent, customer, callId } = await answeredBy(await person(), 'hangup');
     const detected = await platform.until(callId, 'machine.detected');
     expect(detected).toMatchObject({ state: 'bridged', leg: 'customer', data: { result: 'human' } });
-    expect(detected.data?.after_ms).toBeGreaterThan(1000);
+    expect(detected.data?.after_ms).toBeGreaterThan(500);
     expect(agent.received().pcm.some((sample) => Math.abs(sample) > 2000)).toBe(true);
     await customer.untilReceived(({ packets }) => packets > 50);
     agent.hangup();
