@@ -94,12 +94,13 @@ describe('normaliseCallable', () => {
   it('rejects emergency and short numbers in every country', () => {
     const short = Array.from({ length: 1_000 }, (_, number) => String(number));
     const padded = short.slice(0, 100).map((number) => number.padStart(3, '0'));
+    // One assertion per country, because 500,000 of them take longer than what they check.
     for (const country of getCountries()) {
       const code = getCountryCallingCode(country);
-      for (const number of [...short, ...padded, '1098', '1930']) {
-        expect(normaliseCallable(number, [country]), `${number} in ${country}`).toBeNull();
-        expect(normaliseCallable(`+${code}${number}`, [country]), `+${code} ${number}`).toBeNull();
-      }
+      const accepted = [...short, ...padded, '1098', '1930']
+        .flatMap((number) => [number, `+${code}${number}`])
+        .filter((number) => normaliseCallable(number, [country]) !== null);
+      expect(accepted, country).toEqual([]);
     }
   });
 
