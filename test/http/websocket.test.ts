@@ -481,7 +481,11 @@ describe('misbehaving client of /ws/stt', () => {
     for (let sent = 0; sent < 500; sent += 1) client.send({ type: 'config', languages: null });
     expect(await client.closed).toBe(1008);
     expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' });
-    expect(fixture.liveStt.session).toMatchObject({ endedBy: 'disconnected', commands: { length: 100 } });
+    const { endedBy, commands } = fixture.liveStt.session;
+    expect(endedBy).toBe('disconnected');
+    // On a busy machine the limit grows by one every 100 ms.
+    expect(commands.length).toBeGreaterThanOrEqual(100);
+    expect(commands.length).toBeLessThan(200);
   });
 
   it('loses its connection after too many tiny frames', async () => {
