@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { codeOf, importsOf, packageOf, ROOT } from './module-imports.ts';
+import { codeOf, importsOf, packageOf } from './module-imports.ts';
+import { ROOT } from './root.ts';
 
 /** The ground floor: every folder but `machines/` may import it, and it imports none of them. */
 const RUNTIME = /^runtime\//;

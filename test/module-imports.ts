@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { ROOT } from './root.ts';
 
 /** Parses imports from the text of modules. */
-
-export const ROOT = resolve(import.meta.dirname, '..');
 
 /** Static, dynamic and re-exporting imports, including types, and worker modules named by URL. */
 export function importsOf(module: string): string[] {

@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-
-const ROOT = resolve(import.meta.dirname, '..');
+import { ROOT } from './root.ts';
 
 /**
  * Globs of the files whose texts are checked: the strings of JSON and TypeScript files, the lines of others. Add a file

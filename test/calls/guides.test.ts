@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NUMBERS } from '../../bin/demo/town.ts';
 import { parseWav } from '../../media/wav.ts';
 import { freePorts } from '../free-ports.ts';
-import { ROOT } from '../packaging/repository.ts';
 import { inheritedEnvironment } from '../process/server-process.ts';
+import { ROOT } from '../root.ts';
 import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 
 /** The port of the callback receiver in the guide. */

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CompletionBody } from '../../http/schemas/chat.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { ROOT } from '../root.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
-const root = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
 let folder: string;
 let guide: string;
@@ -17,8 +17,8 @@ let fixture: HttpFixture;
 let host: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-chat-guide-'));
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-  guide = await readFile(join(root, 'docs/chat.md'), 'utf8');
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  guide = await readFile(join(ROOT, 'docs/chat.md'), 'utf8');
   fixture = await createHttpFixture();
   const { workspaceId } = fixture.owner;
   const money = { amountNano: 1_000_000_000n, paymentType: 'one_time', operationKey: 'fund' } as const;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readOpenApi, schemaOf } from '../../client/build.ts';
 import { createTandemClient } from '../../client/index.ts';
-import { ROOT } from '../module-imports.ts';
+import { ROOT } from '../root.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 let fixture: HttpFixture;

@@ -7,10 +7,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { OPENAI_VOICE_NAMES } from '../../speech/voices/catalogue.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { ROOT } from '../root.ts';
 import { TRANSCRIPT } from './fake-transcriber.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
-
-const ROOT = join(import.meta.dirname, '../..');
 
 let fixture: HttpFixture;
 let folder: string;

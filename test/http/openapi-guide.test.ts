@@ -9,9 +9,9 @@ import { AUDIO_ENCODINGS } from '../../http/schemas/tts.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import type { HangupCause } from '../../machines/events.ts';
 import { PLAN_LIMITS } from '../../storage/limits/limits.ts';
+import { ROOT } from '../root.ts';
 
 const withoutMark = (line: string) => line.replace('#', '');
-const root = join(import.meta.dirname, '../..');
 let folder: string;
 let guide: string;
 let telephonyGuide: string;
@@ -19,10 +19,10 @@ let telephonyGuide: string;
 let pages: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
-  guide = await readFile(join(root, 'docs/api.md'), 'utf8');
-  telephonyGuide = await readFile(join(root, 'docs/guide-telephony.md'), 'utf8');
+  guide = await readFile(join(ROOT, 'docs/api.md'), 'utf8');
+  telephonyGuide = await readFile(join(ROOT, 'docs/guide-telephony.md'), 'utf8');
   const others = ['calls', 'guide-live-transcription', 'guide-api-client'];
-  const texts = await Promise.all(others.map((page) => readFile(join(root, `docs/${page}.md`), 'utf8')));
+  const texts = await Promise.all(others.map((page) => readFile(join(ROOT, `docs/${page}.md`), 'utf8')));
   pages = [guide, telephonyGuide, ...texts].join('\n');
 });
 afterAll(() => rm(folder, { recursive: true }));
@@ -72,7 +72,7 @@ describe('guide to the API', () => {
   });
 
   it('names only operations, codes and limits that exist', async () => {
-    const document = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'));
+    const document = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
     const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
     const named = [
       ...pages.matchAll(
@@ -82,7 +82,7 @@ describe('guide to the API', () => {
     expect(named.length).toBeGreaterThanOrEqual(5);
     expect(named.filter((path) => !paths.some((pattern) => pattern.test(path)))).toEqual([]);
     const codes = [...pages.matchAll(/`([A-Z0-9]+_[A-Z0-9_]+)`/g)].map(([, code]) => code!);
-    const settings = await readFile(join(root, '.env.example'), 'utf8');
+    const settings = await readFile(join(ROOT, '.env.example'), 'utf8');
     const names = settings.match(/^#?[A-Z0-9_]+(?==)/gm)!.map(withoutMark);
     const hangupCauses = ['BLIND_TRANSFER'] satisfies HangupCause[];
     const others = new Set<string>([...AUDIO_ENCODINGS, ...hangupCauses, ...names]);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../packaging/repository.ts';
+import { ROOT } from '../root.ts';
 
 /**
  * Compares `openapi.json` with that of a git revision, without its words: `npm run openapi:shape -- main`. Prints each

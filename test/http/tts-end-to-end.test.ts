@@ -20,11 +20,11 @@ import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
+import { ROOT } from '../root.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 /** The API with a real synthesis thread and engine. */
 
-const ROOT = join(import.meta.dirname, '../..');
 const USD = 1_000_000_000n;
 const CHARACTER_NANO = 15_000n;
 const SECRET = Buffer.alloc(32, 5);

@@ -6,8 +6,8 @@ import { parse } from 'yaml';
 import { type Platform, startPlatform } from '../calls/platform.ts';
 import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
-import { ROOT } from '../module-imports.ts';
 import { peerAvailable, type RunningPeer, runPeer, untilListening } from '../peers/programs.ts';
+import { ROOT } from '../root.ts';
 
 const OPS = join(ROOT, 'ops');
 

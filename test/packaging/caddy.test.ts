@@ -9,7 +9,7 @@ import WebSocket, { WebSocketServer } from 'ws';
 import { eventually } from '../eventually.ts';
 import { freePorts } from '../free-ports.ts';
 import { peerAvailable, runPeer } from '../peers/programs.ts';
-import { ROOT } from './repository.ts';
+import { ROOT } from '../root.ts';
 
 /** A fake node behind Caddy. */
 interface Node {

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../config.ts';
-import { packageJson, ROOT, settingNames, textOf, topLevelFolders } from './repository.ts';
+import { ROOT } from '../root.ts';
+import { packageJson, settingNames, textOf, topLevelFolders } from './repository.ts';
 
 interface Instruction {
   name: string;

@@ -10,7 +10,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../config.ts';
 import { pathOf } from '../peers/programs.ts';
-import { packageJson, ROOT, settingNames, textOf } from './repository.ts';
+import { ROOT } from '../root.ts';
+import { packageJson, settingNames, textOf } from './repository.ts';
 
 const FOLDER = 'ops/kubernetes';
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ROOT } from '../module-imports.ts';
+import { ROOT } from '../root.ts';
 import { modulesInProcess, packagesLoadedBy, refusedLicences } from './package-licences.ts';
 
 describe('licences of the code in the server process', () => {

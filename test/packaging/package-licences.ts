@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
-import { entriesOf, loadsOf, packageOf, ROOT } from '../module-imports.ts';
+import { entriesOf, loadsOf, packageOf } from '../module-imports.ts';
+import { ROOT } from '../root.ts';
 
 /** Finds the packages in the server's process whose licence does not permit that. */
 

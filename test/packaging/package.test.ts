@@ -1,7 +1,8 @@
 import { existsSync, globSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { packageJson, ROOT, textOf, topLevelFolders } from './repository.ts';
+import { ROOT } from '../root.ts';
+import { packageJson, textOf, topLevelFolders } from './repository.ts';
 
 interface LockedPackage {
   version?: string;

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { describeConfig } from '../../config.ts';
-
-export const ROOT = resolve(import.meta.dirname, '../..');
+import { ROOT } from '../root.ts';
 
 export function textOf(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');

@@ -7,8 +7,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { checkDispatcher } from '../peers/dispatcher.ts';
 import { pathOf, peerAvailable, runPeer } from '../peers/programs.ts';
+import { ROOT } from '../root.ts';
 import { composition } from './composition.ts';
-import { ROOT } from './repository.ts';
 
 /** Runs the command lines of the composition with locally installed programs. */
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '../free-ports.ts';
-import { ROOT } from '../packaging/repository.ts';
+import { ROOT } from '../root.ts';
 import { runPeer, untilListening } from './programs.ts';
 
 const HOST = '127.0.0.1';

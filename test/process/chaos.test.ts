@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
-import { ROOT } from '../packaging/repository.ts';
 import { isDeep } from '../properties.ts';
+import { ROOT } from '../root.ts';
 import { inheritedEnvironment } from './server-process.ts';
 
 /** `takeover.test.ts` kills a node in every run. */

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { apiClient } from '../../bin/cli/api-client.ts';
 import { readWav } from '../../media/wav.ts';
 import { eventually } from '../eventually.ts';
+import { ROOT } from '../root.ts';
 import { inheritedEnvironment } from './server-process.ts';
 
-const ROOT = resolve(import.meta.dirname, '../..');
 const clean: (() => Promise<unknown>)[] = [];
 
 afterEach(async () => {

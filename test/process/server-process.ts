@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../is-running.ts';
-
-const ROOT = resolve(import.meta.dirname, '../..');
+import { ROOT } from '../root.ts';
 
 export interface ServerProcess {
   child: ChildProcess;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { ROOT } from '../packaging/repository.ts';
+import { ROOT } from '../root.ts';
 import { inheritedEnvironment } from './server-process.ts';
 
 export interface SipServerProcess {
