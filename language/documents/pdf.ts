@@ -5,14 +5,14 @@ import { type PdfPage, picturesOf } from './pdf-pictures.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import { isOurs, isOutOfMemory } from './reading-refusal.ts';
 import { pageText, type TextRun } from './text-lines.ts';
-import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
+import { createTextRecognition, type RecognitionEngine, type TextRecognition } from './text-recognition.ts';
 
 /**
  * Reads the text of a PDF by page. Pages without text go through text recognition. Scripts never run, and nothing is
  * fetched.
  * @throws TandemError `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
  */
-export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
+export async function readPdf(bytes: Buffer, engine: RecognitionEngine | null): Promise<ReadDocument> {
   const pdf = await openPdf(bytes);
   if (pdf.numPages > READING_LIMITS.pages) {
     throw new TandemError(
@@ -20,7 +20,7 @@ export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
       `The document has ${pdf.numPages} pages; the limit is ${READING_LIMITS.pages}.`,
     );
   }
-  const recognition = createTextRecognition();
+  const recognition = createTextRecognition(engine);
   const reading = new PdfReading(pdf, recognition);
   try {
     for (let number = 1; number <= pdf.numPages; number += 1) await reading.readPage(number);

@@ -4,14 +4,18 @@ import type { DocumentSection, ReadDocument } from './document-reader.ts';
 import { pnmOf } from './grey-picture.ts';
 import { type PictureSize, pictureSize } from './picture-size.ts';
 import { READING_LIMITS } from './reading-limits.ts';
-import { createTextRecognition } from './text-recognition.ts';
+import { createTextRecognition, type RecognitionEngine } from './text-recognition.ts';
 
 /** @throws TandemError `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`; Error if the picture is damaged */
-export async function readPicture(bytes: Buffer, type: PictureType): Promise<ReadDocument> {
+export async function readPicture(
+  bytes: Buffer,
+  type: PictureType,
+  engine: RecognitionEngine | null,
+): Promise<ReadDocument> {
   const pages = await pagesOf(bytes, type);
   if (pages.length === 0) throw new TandemError('DOCUMENT_NOT_READABLE', 'The image is damaged or truncated.');
   for (const page of pages) requireSize(page);
-  const recognition = createTextRecognition();
+  const recognition = createTextRecognition(engine);
   const sections: DocumentSection[] = [];
   try {
     for (const [index, { picture }] of pages.entries()) {

@@ -6,16 +6,21 @@ import type { GivenDocument, ReadDocument } from './document-reader.ts';
 import { markdownTable } from './markdown-table.ts';
 import { cleanText } from './plain-text.ts';
 import { READING_LIMITS } from './reading-limits.ts';
+import type { RecognitionEngine } from './text-recognition.ts';
 
 /**
  * Reads a document in this process. Call it only in a process that may crash.
+ * @param engine for the text in pictures; null: starts one when needed
  * @throws TandemError with a `DOCUMENT_` code; any Error if the document is damaged
  */
-export async function readDocument({ path, name, mediaType }: GivenDocument): Promise<ReadDocument> {
+export async function readDocument(
+  { path, name, mediaType }: GivenDocument,
+  engine: RecognitionEngine | null = null,
+): Promise<ReadDocument> {
   const { size } = await stat(path);
   if (size > READING_LIMITS.fileBytes) throw new TandemError('DOCUMENT_TOO_LARGE', 'The file is too large.');
   const bytes = await readFile(path);
-  const document = await readContent(bytes, await contentOf(bytes, { name, mediaType }));
+  const document = await readContent(bytes, await contentOf(bytes, { name, mediaType }), engine);
   const sections = document.sections
     .map(({ heading, page, text }) => ({ heading: cleanTitle(heading), page, text: cleanText(text) }))
     .filter(({ text }) => text !== '');
@@ -33,9 +38,9 @@ function empty({ warnings }: ReadDocument): TandemError {
 }
 
 /** Loads the reader of a format on demand. */
-async function readContent(bytes: Buffer, content: Content): Promise<ReadDocument> {
-  if (content.kind === 'pdf') return (await import('./pdf.ts')).readPdf(bytes);
-  if (content.kind === 'picture') return (await import('./picture.ts')).readPicture(bytes, content.type);
+async function readContent(bytes: Buffer, content: Content, engine: RecognitionEngine | null): Promise<ReadDocument> {
+  if (content.kind === 'pdf') return (await import('./pdf.ts')).readPdf(bytes, engine);
+  if (content.kind === 'picture') return (await import('./picture.ts')).readPicture(bytes, content.type, engine);
   if (content.kind === 'text') return readText(content);
   const { openOfficePackage } = await import('./office-package.ts');
   const office = await openOfficePackage(bytes);

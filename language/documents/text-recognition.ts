@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { createWorker, OEM } from 'tesseract.js';
+import { createWorker, OEM, type Worker } from 'tesseract.js';
 import { RECOGNITION_LIMITS } from './reading-limits.ts';
 import { ReaderBroken } from './reading-refusal.ts';
 import { joinLines } from './text-lines.ts';
@@ -15,8 +15,12 @@ export interface TextRecognition {
   close(): Promise<void>;
 }
 
-export function createTextRecognition(): TextRecognition {
-  let opening: ReturnType<typeof open> | null = null;
+/** A running tesseract. It keeps nothing of the pictures. */
+export type RecognitionEngine = Worker;
+
+/** @param given stays open for other documents; null: starts an engine for the first picture */
+export function createTextRecognition(given: RecognitionEngine | null): TextRecognition {
+  let opening: Promise<RecognitionEngine> | null = null;
   let startedAtMs: number | null = null;
   let pictures = 0;
   const hasRunOut = () => startedAtMs !== null && performance.now() - startedAtMs > RECOGNITION_LIMITS.wallMs;
@@ -29,14 +33,14 @@ export function createTextRecognition(): TextRecognition {
     async recognise(picture) {
       startedAtMs ??= performance.now();
       pictures += 1;
-      opening ??= open();
-      const worker = await opening;
-      let best = await seen(worker, picture);
+      opening ??= given === null ? openRecognitionEngine() : Promise.resolve(given);
+      const engine = await opening;
+      let best = await seen(engine, picture);
       if (best.text.trim() !== '' && best.confidence < SURE_CONFIDENCE) {
         for (const orientation of TURNS) {
           const turned = turnedPicture(picture, orientation);
           if (turned === null || best.confidence >= SURE_CONFIDENCE || hasRunOut()) break;
-          const other = await seen(worker, turned);
+          const other = await seen(engine, turned);
           if (other.confidence > best.confidence) best = other;
         }
       }
@@ -44,7 +48,7 @@ export function createTextRecognition(): TextRecognition {
     },
 
     async close() {
-      await (await opening)?.terminate();
+      if (given === null) await (await opening)?.terminate();
     },
   };
 }
@@ -54,12 +58,13 @@ const LEAST_CONFIDENCE = 30;
 /** In per cent. Below it, the picture may be rotated. Even faint upright text scores higher. */
 const SURE_CONFIDENCE = 60;
 
-async function seen(worker: Awaited<ReturnType<typeof open>>, picture: Buffer) {
-  const { data } = await worker.recognize(picture, {}, { text: true });
+async function seen(engine: RecognitionEngine, picture: Buffer) {
+  const { data } = await engine.recognize(picture, {}, { text: true });
   return { text: data.text, confidence: data.confidence };
 }
 
-function open() {
+/** @throws ReaderBroken */
+export function openRecognitionEngine(): Promise<RecognitionEngine> {
   const data = createRequire(import.meta.url).resolve('@tesseract.js-data/eng/package.json');
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => undefined);

@@ -1,14 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstPictureOfGif } from '../../../language/documents/gif.ts';
+import { openRecognitionEngine, type RecognitionEngine } from '../../../language/documents/text-recognition.ts';
 import { pagesOfTiff } from '../../../language/documents/tiff.ts';
 import { decodeTiffPage } from '../../../language/documents/tiff-picture.ts';
 import { archiveOf, docxOf, paragraph, xlsxEntries, xlsxOf } from './packages.ts';
 import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, stream, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf, turnedLeft } from './pictures.ts';
 import { codeOf, FILES, read, readConfined, textIn } from './reading.ts';
+
+/** One tesseract for the documents that this process reads. A few of each format are read as the server reads them. */
+let engine: RecognitionEngine;
+beforeAll(async () => {
+  engine = await openRecognitionEngine();
+});
+afterAll(() => engine.terminate());
 
 describe('PDF documents', () => {
   it('yield text page by page, with lines joined to paragraphs and hyphenated words whole', async () => {
@@ -124,14 +132,14 @@ describe('PDF documents', () => {
       resources: `/XObject << /Grey ${FIRST_MORE} 0 R >>`,
       page: '/Rotate 90',
     });
-    expect((await readConfined(turned)).sections[0]!.text).toBe('NO ONE IS HERE');
+    expect((await read(turned, { engine })).sections[0]!.text).toBe('NO ONE IS HERE');
   });
 
   it('name the pages whose pictures exceed the OCR limit', async () => {
     const resources = `/XObject << /Blank ${FIRST_MORE} 0 R >>`;
     const blank = pictureObject({ width: 40, height: 40, pixels: Buffer.alloc(1600, 255) });
     const pages = [...Array<string>(22).fill('/Blank Do'), writtenLines(['Typed.'])];
-    expect(await readConfined(pdfWith({ pages, more: [blank], resources }))).toMatchObject({
+    expect(await read(pdfWith({ pages, more: [blank], resources }), { engine })).toMatchObject({
       sections: [{ page: 23, text: 'Typed.' }],
       warnings: [
         'Pictures that were too many, too large, damaged or JPEG 2000, and not looked at for text: pages 21, 22.',
@@ -147,7 +155,7 @@ describe('PDF documents', () => {
       more: [stream(`${object} /Filter /JPXDecode`, '\0\0\0\x0cjP  \r\n\x87\n'), pictureObject(line)],
       resources: `/XObject << /Jpx ${FIRST_MORE} 0 R /Grey ${FIRST_MORE + 1} 0 R >>`,
     });
-    expect(await readConfined(scan)).toMatchObject({
+    expect(await read(scan, { engine })).toMatchObject({
       sections: [{ text: 'THE TRAIN IS LATE' }],
       warnings: [expect.stringMatching(/JPEG 2000, and not looked at for text: page 1\.$/)],
     });
@@ -293,7 +301,7 @@ describe('workbooks', () => {
 });
 
 describe('images', () => {
-  it('go through OCR', async () => {
+  it('go through OCR in a separate process', async () => {
     expect(await readConfined(pngOf(drawnText(['THE TRAINS ARE LATE'])))).toMatchObject({
       format: 'image',
       pageCount: 1,
@@ -307,12 +315,12 @@ describe('images', () => {
     const upsideDown = turnedLeft(left);
     const right = turnedLeft(upsideDown);
     for (const picture of [upsideDown, right]) {
-      const text = (await readConfined(pngOf(picture))).sections.map((section) => section.text).join();
+      const text = (await read(pngOf(picture), { engine })).sections.map((section) => section.text).join();
       expect(text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
     }
     const resources = `/XObject << /Scan ${FIRST_MORE} 0 R >>`;
     const scan = pdfWith({ pages: ['/Scan Do'], more: [pictureObject(left)], resources });
-    expect((await readConfined(scan)).sections[0]!.text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
+    expect((await read(scan, { engine })).sections[0]!.text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
   });
 
   it('with several frames use the first of a PNG and reject an animated WebP', async () => {
@@ -321,7 +329,7 @@ describe('images', () => {
     const sum = Buffer.alloc(4);
     sum.writeUInt32BE(crc32(control.subarray(4)));
     const apng = Buffer.concat([png.subarray(0, 33), control, sum, png.subarray(33)]);
-    expect((await readConfined(apng)).sections[0]!.text).toContain('TRAINS');
+    expect((await read(apng, { engine })).sections[0]!.text).toContain('TRAINS');
     const webp = Buffer.from('RIFF\x1c\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x09\0\0\x09\0\0ANIM\0\0\0\0', 'latin1');
     await expect(read(webp)).rejects.toMatchObject({
       code: 'DOCUMENT_UNSUPPORTED',
@@ -329,8 +337,12 @@ describe('images', () => {
     });
   });
 
-  it.each(['two-pages-g4.tif', 'page.gif'])('yield the text of %s page by page', async (name) => {
-    const { sections } = await readConfined(await readFile(join(FILES, name)));
+  it.each([
+    // The decoder of faxes is WebAssembly, which the limits of the process restrict.
+    { name: 'two-pages-g4.tif', reader: readConfined },
+    { name: 'page.gif', reader: (bytes: Buffer) => read(bytes, { engine }) },
+  ])('yield the text of $name page by page', async ({ name, reader }) => {
+    const { sections } = await reader(await readFile(join(FILES, name)));
     const pages = ['THE TRAINS ARE LATE', 'AND THE ROUTE IS CLOSED'].slice(0, name.endsWith('tif') ? 2 : 1);
     expect(sections).toEqual(pages.map((text, index) => ({ heading: null, page: index + 1, text })));
   });
@@ -365,7 +377,7 @@ describe('images', () => {
 
   it('without content count as empty', async () => {
     const blank = pngOf({ width: 200, height: 100, pixels: Buffer.alloc(20_000, 255) });
-    expect(await codeOf(readConfined(blank))).toBe('DOCUMENT_EMPTY');
+    expect(await codeOf(read(blank, { engine }))).toBe('DOCUMENT_EMPTY');
   });
 });
 

@@ -5,6 +5,7 @@ import { createDocumentReader } from '../../../language/documents/confined-docum
 import type { ReadDocument } from '../../../language/documents/document-reader.ts';
 import { readDocument } from '../../../language/documents/read-document.ts';
 import { refusalOf } from '../../../language/documents/reading-refusal.ts';
+import type { RecognitionEngine } from '../../../language/documents/text-recognition.ts';
 import type { ErrorCode, TandemError } from '../../../machines/errors.ts';
 
 /** Pictures of "THE TRAINS ARE LATE" and "AND THE ROUTE IS CLOSED", created with netpbm and tiffcp on Debian. */
@@ -15,11 +16,16 @@ interface Called {
   mediaType?: string;
 }
 
+interface Reading extends Called {
+  /** For documents with pictures: starting one for each costs more than most of them. */
+  engine?: RecognitionEngine;
+}
+
 /** Reads a document in this process. @throws TandemError */
-export async function read(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
+export async function read(bytes: Buffer | string, { name, mediaType, engine }: Reading = {}): Promise<ReadDocument> {
   return await asFile(bytes, async (path) => {
     try {
-      return await readDocument({ path, name: name ?? null, mediaType: mediaType ?? null });
+      return await readDocument({ path, name: name ?? null, mediaType: mediaType ?? null }, engine);
     } catch (error) {
       throw refusalOf(error);
     }
