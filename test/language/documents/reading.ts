@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
+import { createDocumentReader, type DocumentReaderOptions } from '../../../language/documents/confined-document-reader.ts';
 import type { ReadDocument } from '../../../language/documents/document-reader.ts';
 import { readDocument } from '../../../language/documents/read-document.ts';
 import { refusalOf } from '../../../language/documents/reading-refusal.ts';
@@ -44,10 +44,10 @@ export async function codeOf(reading: Promise<unknown>): Promise<ErrorCode | 're
 }
 
 /** Reads a document in a confined process. @throws TandemError */
-export async function readConfined(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
-  const reader = createDocumentReader();
+export async function readConfined(bytes: Buffer | string, limits: DocumentReaderOptions = {}): Promise<ReadDocument> {
+  const reader = createDocumentReader(limits);
   return await asFile(bytes, (path) =>
-    reader.read({ path, name: name ?? null, mediaType: mediaType ?? null }, new AbortController().signal),
+    reader.read({ path, name: null, mediaType: null }, new AbortController().signal),
   );
 }
 
