@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createLlamaEngine, type LlamaEngine } from '../../../language/engines/llama/llama-engine.ts';
 import { LIBRARY } from '../../../language/engines/llama/node-llama-cpp.ts';
+import { FromChild, LLAMA_LIMITS } from '../../../language/engines/llama/protocol.ts';
 import type { ToolDefinition } from '../../../language/llm.ts';
+import { SupervisedProcess } from '../../../runtime/supervised-process.ts';
 import { eventually } from '../../eventually.ts';
 import { THINKING_TEMPLATE, type TinyModel, tinyModel } from '../gguf-writer.ts';
 import { ask, collected, stream, untilGone } from './asking.ts';
@@ -24,14 +26,22 @@ const LOOK_UP: ToolDefinition = {
 };
 
 let folder: string;
-/** Shared by most tests, which only read from it. */
+// Starting a process with the library costs a second of CPU time, so tests that only ask share engines. Each engine
+// starts on its first request.
 let fox: LlamaEngine;
+/** Talks until its context is full, which takes half a minute. */
+let endless: LlamaEngine;
+/** Says anything, and has a chat template that cannot be parsed. */
+let babbling: LlamaEngine;
 let written = 0;
 const engines: LlamaEngine[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-llama-'));
-  fox = await openEngine(tinyModel({ says: FOX, contextTokens: 2048 }));
+  fox = await openEngine(tinyModel({ says: FOX, contextTokens: 2048 }), { concurrency: 3 });
+  const laughing = { says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 };
+  endless = await openEngine(tinyModel(laughing), { concurrency: 1 });
+  babbling = await openEngine(tinyModel({ babbles: true, chatTemplate: '{% for x in %}{{' }));
 });
 
 afterEach(async () => {
@@ -39,7 +49,7 @@ afterEach(async () => {
 });
 
 afterAll(async () => {
-  await fox.close();
+  await Promise.all([fox, endless, babbling].map((engine) => engine.close()));
   await rm(folder, { recursive: true });
 });
 
@@ -67,10 +77,10 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
   });
 
   it('reads the whole conversation and remembers no other', async () => {
-    const engine = await engineOf({ says: FOX }, { concurrency: 1 });
-    const first = await ask(engine, { temperature: 0 });
-    const longer = await ask(engine, {
+    const first = await ask(endless, { temperature: 0, maxTokens: 4 });
+    const longer = await ask(endless, {
       temperature: 0,
+      maxTokens: 4,
       messages: [
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Hi' },
@@ -78,7 +88,7 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
         { role: 'user', content: 'And now?' },
       ],
     });
-    const again = await ask(engine, { temperature: 0 });
+    const again = await ask(endless, { temperature: 0, maxTokens: 4 });
     expect(longer.finished?.usage.promptTokens).toBeGreaterThan(first.finished!.usage.promptTokens + 20);
     expect(again).toMatchObject({ text: first.text, finished: { usage: first.finished!.usage } });
   });
@@ -99,18 +109,19 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
   });
 
   it('repeats its answer for equal seeds and varies with others', async () => {
-    const engine = await engineOf({ babbles: true });
-    const babble = (seed: number) => ask(engine, { temperature: 1, seed, maxTokens: 16 });
+    const babble = (seed: number) => ask(babbling, { temperature: 1, seed, maxTokens: 16 });
     const [one, same, other] = [await babble(1), await babble(1), await babble(2)];
     expect(same.text).toBe(one.text);
     expect(other.text).not.toBe(one.text);
-    const greedy = [await ask(engine, { topK: 1, maxTokens: 8 }), await ask(engine, { temperature: 0, maxTokens: 8 })];
+    const greedy = [
+      await ask(babbling, { topK: 1, maxTokens: 8 }),
+      await ask(babbling, { temperature: 0, maxTokens: 8 }),
+    ];
     expect(greedy[0]?.text).toBe(greedy[1]?.text);
   });
 
   it('answers several requests in parallel', async () => {
-    const engine = await engineOf({ says: FOX }, { concurrency: 3 });
-    const answers = await Promise.all(Array.from({ length: 7 }, () => ask(engine, { temperature: 0 })));
+    const answers = await Promise.all(Array.from({ length: 7 }, () => ask(fox, { temperature: 0 })));
     expect(answers.map(({ text }) => text)).toEqual(Array(7).fill('The quick brown fox jumps.'));
   });
 
@@ -128,16 +139,12 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
   });
 
   it('stops at once when aborted, and accepts the next request', async () => {
-    const engine = await engineOf(
-      { says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 },
-      { concurrency: 1 },
-    );
     const controller = new AbortController();
-    const parts = stream(engine, { temperature: 0, signal: controller.signal });
+    const parts = stream(endless, { temperature: 0, signal: controller.signal });
     for (let part = 0; part < 3; part++) expect((await parts.next()).value).toMatchObject({ type: 'text' });
     controller.abort(new Error('enough'));
     await expect(parts.next()).rejects.toThrow('enough');
-    expect(await ask(engine, { temperature: 0, maxTokens: 4 })).toMatchObject({ text: 'ha hoha ho' });
+    expect(await ask(endless, { temperature: 0, maxTokens: 4 })).toMatchObject({ text: 'ha hoha ho' });
   });
 
   it('generates JSON by schema', async () => {
@@ -226,19 +233,27 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
   });
 
   it('restarts after its process was killed', async () => {
-    const engine = await engineOf({ says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 });
-    const parts = stream(engine, { temperature: 0 });
+    const parts = stream(endless, { temperature: 0 });
     await parts.next();
-    const pid = engine.pid!;
+    const pid = endless.pid!;
     process.kill(pid, 'SIGKILL');
     await expect(collected(parts)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
     await untilGone(pid);
-    await eventually(async () => expect((await ask(engine, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'));
+    await eventually(async () => expect((await ask(endless, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'));
   });
 
   const good = tinyModel({ says: FOX });
+  const loader = new Loader();
+  afterAll(() => loader.close());
+  const reason = expect.stringMatching(/^LLM_MODEL_PATH: tiny-\d+\.gguf cannot be loaded: ./);
+
+  it('fails with the reason if its file cannot be loaded', async () => {
+    const engine = await openEngine(good.subarray(0, 20));
+    engines.push(engine);
+    await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({ code: 'unavailable', message: reason });
+  });
+
   it.each([
-    ['ends in its header', good.subarray(0, 20)],
     ['ends in its metadata', good.subarray(0, 5000)],
     ['ends in its weights', good.subarray(0, -100_000)],
     ['contains zeros after its magic number', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000)])],
@@ -246,17 +261,11 @@ describe.runIf(isInstalled())('model file in llama.cpp', () => {
     ['names an unknown architecture', changed(good, 'llama', 'xlama')],
     ['misnames a tensor', changed(good, 'output_norm.weight', 'output_form.weight')],
   ])('fails to load with a reason if its file %s', async (_, content) => {
-    const engine = await openEngine(content);
-    engines.push(engine);
-    await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
-      code: 'unavailable',
-      message: expect.stringMatching(/^LLM_MODEL_PATH: tiny-\d+\.gguf cannot be loaded: ./),
-    });
+    expect(await loader.load(await fileOf(content))).toEqual({ type: 'notLoaded', message: reason });
   });
 
   it('answers despite an invalid chat template', async () => {
-    const engine = await engineOf({ says: FOX, chatTemplate: '{% for x in %}{{' });
-    expect(await ask(engine, { temperature: 0, maxTokens: 3 })).toMatchObject({
+    expect(await ask(babbling, { temperature: 0, maxTokens: 3 })).toMatchObject({
       finished: { reason: expect.any(String) },
     });
   });
@@ -278,9 +287,42 @@ async function engineOf(model: TinyModel, options: { concurrency?: number } = {}
 }
 
 async function openEngine(content: Buffer, options: { concurrency?: number } = {}): Promise<LlamaEngine> {
-  const modelPath = join(folder, `tiny-${written++}.gguf`);
-  await writeFile(modelPath, content);
-  return createLlamaEngine({ modelPath, firstPauseMs: 10, ...options });
+  return createLlamaEngine({ modelPath: await fileOf(content), firstPauseMs: 10, ...options });
+}
+
+async function fileOf(content: Buffer): Promise<string> {
+  const path = join(folder, `tiny-${written++}.gguf`);
+  await writeFile(path, content);
+  return path;
+}
+
+/** Loads files one after another in one process of the engine, or in a new one after a crash. */
+class Loader {
+  #process: SupervisedProcess | null = null;
+  #reply = Promise.withResolvers<FromChild>();
+
+  load(modelPath: string): Promise<FromChild> {
+    this.#reply = Promise.withResolvers();
+    if (this.#process === null || this.#process.failure !== null) this.#process = this.#start();
+    this.#process.send({ type: 'load', modelPath, sequences: 1, contextTokens: null });
+    return this.#reply.promise;
+  }
+
+  async close(): Promise<void> {
+    await this.#process?.close();
+  }
+
+  #start(): SupervisedProcess {
+    return new SupervisedProcess({
+      entry: new URL('../../../language/engines/llama/child.ts', import.meta.url),
+      name: 'the process of the model',
+      limits: LLAMA_LIMITS,
+      onMessage: ({ head }) => {
+        if (FromChild.matches(head)) this.#reply.resolve(head);
+      },
+      onLost: (error) => this.#reply.reject(error),
+    });
+  }
 }
 
 function changed(bytes: Buffer, from: string, to: string): Buffer {
