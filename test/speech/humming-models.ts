@@ -241,10 +241,18 @@ const ESPEAK_FILES = ['phontab', 'phonindex', 'phondata', 'intonations', 'en_dic
 
 /** The eSpeak NG data that sherpa-onnx needs for English, from the eSpeak NG package. */
 export async function writeEspeakData(folder: string): Promise<void> {
-  const { FS } = await load();
-  for (const name of ESPEAK_FILES) {
+  espeakData ??= readEspeakData();
+  for (const [name, content] of await espeakData) {
     const path = join(folder, 'espeak-ng-data', name);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, FS.readFile(join(ESPEAK_HOME, name)));
+    await writeFile(path, content);
   }
+}
+
+let espeakData: Promise<[name: string, content: Uint8Array][]> | null = null;
+
+/** Unpacking all languages takes time. */
+async function readEspeakData(): Promise<[name: string, content: Uint8Array][]> {
+  const { FS } = await load();
+  return ESPEAK_FILES.map((name) => [name, FS.readFile(join(ESPEAK_HOME, name))]);
 }
