@@ -6,6 +6,8 @@ import type { Recognizer, UtteranceOptions } from '../../speech/recognizer.ts';
 export interface ConformingRecognizer {
   name: string;
   load: () => Promise<Recognizer>;
+  /** The loader closes it, because other tests use it too. */
+  isShared?: boolean;
   /** Utterances in supported languages; most tests use the first, several words in some seconds. */
   spoken: readonly { samples: Int16Array<ArrayBuffer>; text: string; language: string }[];
   /** Over all utterances. A loose limit, since the benchmark measures accuracy. */
@@ -32,7 +34,7 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       expected = await recognise(recognizer, whole, first.samples);
     });
 
-    afterAll(() => recognizer?.close());
+    afterAll(() => (conforming.isShared ? undefined : recognizer?.close()));
 
     it('recognises most words', async () => {
       const errors: WordErrors[] = [];

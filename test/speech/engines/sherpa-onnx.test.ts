@@ -82,7 +82,8 @@ describe('sherpa-onnx models', () => {
 describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en', 'transducer-whole-en'])('%s', (model) => {
   itIsARecognizer({
     name: `sherpa-onnx/${model}`,
-    load: () => loadAnew(model),
+    load: () => load(model),
+    isShared: true,
     spoken: [
       {
         samples: whistle([...SENTENCE, '▁go', '▁me', 'ters']),
