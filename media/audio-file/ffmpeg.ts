@@ -15,7 +15,12 @@ export interface FfmpegProgram {
 /** The WebAssembly build of the `@ffmpeg/core` package: slower, but always available. */
 export const BUNDLED_FFMPEG: FfmpegProgram = {
   kind: 'bundled',
-  command: [process.execPath, fileURLToPath(new URL('./ffmpeg-wasm.ts', import.meta.url))],
+  command: [
+    process.execPath,
+    // Most files need few of its functions. Validating all 32 MB takes more CPU time than decoding a short file.
+    '--wasm-lazy-validation',
+    fileURLToPath(new URL('./ffmpeg-wasm.ts', import.meta.url)),
+  ],
 };
 
 /** The system's ffmpeg, if it is on the PATH, else the bundled one. */

@@ -10,7 +10,8 @@ import { eventually } from '../../eventually.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
 import { encoded, wavFile } from './wav-files.ts';
 
-const SPEECH = spokenUtterances()[0]!.samples;
+/** Four seconds, because encoders take longer than decoders. */
+const SPEECH = spokenUtterances()[0]!.samples.subarray(0, 4 * 16_000);
 const OTHER_SPEECH = spokenUtterances()[1]!.samples.subarray(0, SPEECH.length);
 const SPEECH_MS = (SPEECH.length * 1000) / 16_000;
 
