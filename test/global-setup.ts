@@ -6,17 +6,19 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isAlive } from '../storage/embedded/owner-lock.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../storage/embedded/postgres.ts';
+import { type SwiftProcess, startSwift } from './storage/s3/swift-process.ts';
 
 /**
- * Provides what test files share: one embedded Postgres (`GET /postgres` at `TANDEM_TEST_RUN` returns its URL) and one
- * build of the console (`GET /console` waits for it), each created on first use. Temporary files of all tests are in one
- * folder, deleted after the run.
+ * Provides what test files share, each created on first use: one embedded Postgres (`GET /postgres` at `TANDEM_TEST_RUN`
+ * returns its URL), one S3 server (`GET /s3` returns its port) and one build of the console (`GET /console` waits for
+ * it). Temporary files of all tests are in one folder, deleted after the run.
  */
 export default async function setUp(): Promise<() => Promise<void>> {
   const folder = await openRunFolder();
   process.env.TMPDIR = folder;
   let postgres: Promise<EmbeddedPostgres> | null = null;
   let console: Promise<void> | null = null;
+  let swift: Promise<SwiftProcess> | null = null;
   const postgresUrl = async () => {
     postgres ??= startEmbeddedPostgres({ dataDir: path.join(folder, 'shared-postgres'), settings: SETTINGS });
     return (await postgres).url;
@@ -26,8 +28,12 @@ export default async function setUp(): Promise<() => Promise<void>> {
     await console;
     return 'built';
   };
+  const s3Port = async () => {
+    swift ??= startSwift(path.join(folder, 'swift'));
+    return String((await swift).port);
+  };
   const server = createServer(({ url }, response) => {
-    const made = url === '/console' ? builtConsole() : postgresUrl();
+    const made = url === '/console' ? builtConsole() : url === '/s3' ? s3Port() : postgresUrl();
     made.then(
       (text) => response.end(text),
       (error: Error) => response.writeHead(500).end(error.message),
@@ -41,6 +47,7 @@ export default async function setUp(): Promise<() => Promise<void>> {
   return async () => {
     server.closeAllConnections();
     server.close();
+    await (await swift?.catch(() => null))?.stop();
     await (await postgres?.catch(() => null))?.stop();
     await rm(folder, { recursive: true, force: true });
   };

@@ -39,9 +39,11 @@ export interface Bucket {
 export interface BucketOptions extends BucketSettings {
   /** Attempts per request, with exponential backoff. Default 3. */
   maxAttempts?: number;
+  /** Files above this length are uploaded in parts of it. Each part is in memory while it is sent. Default 5 MiB. */
+  partBytes?: number;
 }
 
-/** The smallest part that S3 allows. Each part is in memory while it is sent. */
+/** The smallest part that S3 allows. */
 const PART_BYTES = 5 * 1024 * 1024;
 const MOST_PARTS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -49,7 +51,7 @@ const IDLE_TIMEOUT_MS = 60_000;
 
 /** Does not connect yet. */
 export function openBucket(options: BucketOptions): Bucket {
-  const { bucket, endpoint, publicEndpoint, prefix } = options;
+  const { bucket, endpoint, publicEndpoint, prefix, partBytes = PART_BYTES } = options;
   const client = new S3Client(clientConfigOf(options, endpoint));
   const presigner = publicEndpoint === null ? client : new S3Client(clientConfigOf(options, publicEndpoint));
   const name = `${bucket} at ${endpoint === null ? `AWS ${options.region}` : new URL(endpoint).host}`;
@@ -108,9 +110,9 @@ export function openBucket(options: BucketOptions): Bucket {
     const file = await open(sourcePath, 'r');
     try {
       const parts: CompletedPart[] = [];
-      const partBytes = Math.max(PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS));
-      for (let start = 0; start < sizeBytes; start += partBytes) {
-        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(partBytes), 0, partBytes, start);
+      const bytes = Math.max(partBytes, Math.ceil(sizeBytes / MOST_PARTS));
+      for (let start = 0; start < sizeBytes; start += bytes) {
+        const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(bytes), 0, bytes, start);
         const part = { ...upload, PartNumber: parts.length + 1, Body: buffer.subarray(0, bytesRead) };
         const { ETag } = await client.send(new UploadPartCommand(part), cancellable);
         parts.push({ ETag, PartNumber: part.PartNumber });
@@ -131,7 +133,7 @@ export function openBucket(options: BucketOptions): Bucket {
 
     async upload({ key, sourcePath, sizeBytes, signal }) {
       const file = { key, sourcePath, sizeBytes, signal: AbortSignal.any([signal, closing.signal]) };
-      await request(() => (sizeBytes <= PART_BYTES ? uploadWhole(file) : uploadInParts(file)));
+      await request(() => (sizeBytes <= partBytes ? uploadWhole(file) : uploadInParts(file)));
       const stored = await stat(key);
       if (stored?.sizeBytes === sizeBytes) return;
       const got = stored === null ? 'no object' : `${stored.sizeBytes} bytes`;

@@ -1,7 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDocumentReader, type DocumentReaderOptions } from '../../../language/documents/confined-document-reader.ts';
+import {
+  createDocumentReader,
+  type DocumentReaderOptions,
+} from '../../../language/documents/confined-document-reader.ts';
 import type { ReadDocument } from '../../../language/documents/document-reader.ts';
 import { readDocument } from '../../../language/documents/read-document.ts';
 import { refusalOf } from '../../../language/documents/reading-refusal.ts';

@@ -208,7 +208,10 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
     /** Whether the samples show that these options change nothing. Tracking the pitch takes longer than speaking. */
     const areIgnored = async (options: Partial<Clause>): Promise<boolean> => {
       if (engine.controlsPitch || !conforming.isDeterministic) return false;
-      const [own, other] = [await speak(synthesizer, clauseOf(text)), await speak(synthesizer, clauseOf(text, options))];
+      const [own, other] = [
+        await speak(synthesizer, clauseOf(text)),
+        await speak(synthesizer, clauseOf(text, options)),
+      ];
       return Buffer.compare(bytesOf(own.samples), bytesOf(other.samples)) === 0;
     };
 

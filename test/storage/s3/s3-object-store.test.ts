@@ -7,12 +7,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openBucket } from '../../../storage/s3/bucket.ts';
+import { type BucketOptions, openBucket } from '../../../storage/s3/bucket.ts';
 import type { BucketSettings } from '../../../storage/s3/bucket-settings.ts';
 import { checkBucket } from '../../../storage/s3/check-bucket.ts';
 import { openS3ObjectStore, type S3ObjectStore } from '../../../storage/s3/object-store.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { hasS3Server, type S3Server, startS3Server } from './s3-server.ts';
+
+/** The test server accepts parts that are smaller than those of S3. */
+const PART_BYTES = 100_000;
+const THREE_PARTS = 2.5 * PART_BYTES;
 
 describe.skipIf(!hasS3Server)('S3 object store', () => {
   let server: S3Server;
@@ -38,9 +42,9 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  async function open(changes: Partial<BucketSettings> = {}): Promise<S3ObjectStore> {
+  async function open(changes: Partial<BucketOptions> = {}): Promise<S3ObjectStore> {
     const log = (...entry: unknown[]) => void logged.push(entry);
-    const bucket = openBucket({ ...settings, ...changes, maxAttempts: 1 });
+    const bucket = openBucket({ ...settings, maxAttempts: 1, partBytes: PART_BYTES, ...changes });
     const options = { logger: { info: log, warn: log, error: log }, firstRetryMs: 10 };
     const store = await openS3ObjectStore({ folder: join(folder, 'objects'), bucket, ...options });
     opened.push(store);
@@ -90,7 +94,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     ['the store answers SlowDown', 'slowDown'],
     ['the store receives corrupted bytes', 'corrupt'],
   ] as const)('keeps the file and retries the upload when %s', async (_, fault) => {
-    const content = Buffer.alloc(11_000_000, 'recording');
+    const content = Buffer.alloc(THREE_PARTS, 'recording');
     // All requests of the first attempts, then one part of a multipart upload, then none.
     let spoiled = 0;
     proxy.spoil(({ method, path }) => {
@@ -177,7 +181,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
   it('leaves nothing in the bucket of an object deleted during its upload', async () => {
     const store = await open();
     proxy.spoil(({ path }) => (path.includes('partNumber=2') ? 'hold' : null));
-    await put(store, 'a.wav', Buffer.alloc(11_000_000));
+    await put(store, 'a.wav', Buffer.alloc(THREE_PARTS));
     await proxy.held();
     await store.delete('a.wav');
     proxy.release();
@@ -203,7 +207,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     await put(before, 'expired.wav');
     await before.settled();
     await before.close();
-    // The process dies within the second part, before the deletion.
+    // The process, whose parts have the usual length, dies within the second part, before the deletion.
     proxy.spoil(({ method, path }) => {
       if (method === 'DELETE') return 'refuse';
       return path.includes('partNumber=2') ? 'hold' : null;
@@ -219,7 +223,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
     proxy.spoil(() => null);
     expect(await server.unfinishedUploadsIn(settings.bucket)).toEqual(['call.wav']);
 
-    const store = await open();
+    const store = await open({ partBytes: 5 * 2 ** 20 });
     expect(await store.stat('expired.wav')).toBeNull();
     expect((await store.stat('call.wav'))?.sizeBytes).toBe(12_000_000);
     await store.settled();
@@ -243,7 +247,7 @@ describe.skipIf(!hasS3Server)('S3 object store', () => {
 
   it('fails a read with a truncated response', async () => {
     const store = await open();
-    await put(store, 'a.wav', Buffer.alloc(1_000_000));
+    await put(store, 'a.wav', Buffer.alloc(PART_BYTES));
     await store.settled();
     proxy.spoil(({ method }) => (method === 'GET' ? 'truncateAnswer' : null));
     await expect(read(store, 'a.wav')).rejects.toThrow();
