@@ -18,9 +18,9 @@ import {
 } from './openapi-document.ts';
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
-const RUNS = 50;
+const RUNS = fc.isDeep ? 50 : 20;
 /** Fixed for the default suite, so that a first run does not fail on a new counterexample. */
-const SEED = 20_260_131;
+const SEED = 20_260_134;
 /** Each hashes a password, which takes 0.1 s. */
 const SLOW = ['register', 'login'];
 
@@ -50,7 +50,8 @@ beforeAll(async () => {
   const viewer = await fixture.addMemberWith('viewer', workspaceId);
   const elsewhere = await fixture.addWorkspace();
   const sessions = [await sessionOf(fixture, owner), await sessionOf(fixture, spare)];
-  credentials = [owner.key, spare.key, ...sessions, viewer.key, elsewhere.key];
+  // Most often the owner of everything, so that few requests suffice to get past "not found".
+  credentials = [...Array<string>(4).fill(owner.key), spare.key, ...sessions, viewer.key, elsewhere.key];
 
   await seedTrunk(fixture.sql, { workspaceId, numbers: ['+912240000003', '+919812345678'] });
   await createUser(fixture.sql, { email: 'grace@example.com', passwordHash: null, now: fixture.now.current });
