@@ -1,18 +1,26 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { header, headers } from '../../sip/message/index.ts';
 import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
 import type { TrunkSign } from '../../sip/sip-gateway.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { differs } from './drachtio-endpoint.ts';
-import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
+import { CUSTOMER_NUMBER, startTestSipServer, TestNetwork } from './test-network.ts';
 
+let server: EmbeddedSipServer;
 let network: TestNetwork;
 
+beforeAll(async () => {
+  server = await startTestSipServer();
+});
+
 beforeEach(async () => {
-  network = await TestNetwork.start();
+  network = await TestNetwork.on(server);
 });
 
 afterEach(() => network.stop());
+
+afterAll(() => server.close());
 
 function types(events: readonly { type: string }[]): string[] {
   return events.map((event) => event.type);
@@ -537,20 +545,22 @@ describe('local hold', () => {
 
 describe.skipIf(differs('deaths'))('SIP server connection', () => {
   test('loses every leg when the server stops', async () => {
-    const phone = await network.phone();
-    const talking = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    const mortal = await TestNetwork.start();
+    onTestFinished(() => mortal.stop());
+    const phone = await mortal.phone();
+    const talking = dialLeg(mortal.gateway, { trunk: trunkOf(phone.sipUri) });
     await talking.log.until('leg.answered');
-    const silent = await network.phone({ answer: 'manual' });
-    const ringing = dialLeg(network.gateway, { trunk: trunkOf(silent.sipUri) });
+    const silent = await mortal.phone({ answer: 'manual' });
+    const ringing = dialLeg(mortal.gateway, { trunk: trunkOf(silent.sipUri) });
     await ringing.log.until('leg.ringing');
-    await network.server.close();
+    await mortal.server.close();
     expect(await talking.over()).toMatchObject({ type: 'leg.lost' });
     expect(await ringing.over()).toMatchObject({ type: 'leg.lost' });
-    expect(network.gateway.state).toBe('disconnected');
+    expect(mortal.gateway.state).toBe('disconnected');
   });
 
   test('fails with a wrong secret', async () => {
-    const { controlHost: host, controlPort: port } = network.server;
+    const { controlHost: host, controlPort: port } = server;
     await expect(createDrachtioGateway({ host, port, secret: 'wrong' })).rejects.toMatchObject({
       code: 'server.secret_refused',
     });
@@ -688,13 +698,20 @@ test('many concurrent calls each end exactly once and leave nothing behind', asy
 });
 
 describe.skipIf(differs('timers'))('lossy network', () => {
+  let quickServer: EmbeddedSipServer;
   let quick: TestNetwork;
 
+  beforeAll(async () => {
+    quickServer = await startTestSipServer({ t1Ms: 40 });
+  });
+
   beforeEach(async () => {
-    quick = await TestNetwork.start({}, { t1Ms: 40 });
+    quick = await TestNetwork.on(quickServer);
   });
 
   afterEach(() => quick.stop());
+
+  afterAll(() => quickServer.close());
 
   test('rings the phone once after a lost INVITE', async () => {
     const phone = await quick.phone();

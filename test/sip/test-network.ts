@@ -1,4 +1,4 @@
-import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
+import { type EmbeddedSipServer, startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import type { SipTimers } from '../../sip/embedded/sip-timers.ts';
 import type { TlsSettings } from '../../sip/embedded/transport/tls-security.ts';
 import {
@@ -19,11 +19,25 @@ import { DRACHTIO, type DrachtioEndpoint, sipAddressOf } from './drachtio-endpoi
 export const CUSTOMER_NUMBER = '+919876543210';
 const SECRET = 'between-these-two';
 
+export async function startTestSipServer(
+  timers: Partial<SipTimers> = {},
+  tls?: TlsSettings,
+): Promise<EmbeddedSipServer> {
+  return await startEmbeddedSipServer({
+    sipHost: '127.0.0.1',
+    sipPort: 0,
+    transports: ['udp', 'tcp'],
+    secret: SECRET,
+    timers,
+    ...(tls ? { tls } : {}),
+  });
+}
+
 /** Gateway, SIP server, carrier and phones on loopback; `stop` closes them in reverse order. */
 export class TestNetwork {
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
   gateway!: DrachtioGateway;
-  server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
+  server!: EmbeddedSipServer;
   sipAddress!: { host: string; port: number };
 
   static async start(
@@ -32,23 +46,25 @@ export class TestNetwork {
     tls?: TlsSettings,
   ) {
     const network = new TestNetwork();
-    const controller = new AbortController();
     if (DRACHTIO !== null) return await network.connectTo(DRACHTIO, options);
-    network.server = await startEmbeddedSipServer({
-      sipHost: '127.0.0.1',
-      sipPort: 0,
-      transports: ['udp', 'tcp'],
-      secret: SECRET,
-      signal: controller.signal,
-      timers,
-      ...(tls ? { tls } : {}),
-    });
-    network.cleanUp(() => network.server.close());
-    const { controlHost, controlPort, sipHost, sipPort } = network.server;
-    network.sipAddress = { host: sipHost, port: sipPort };
-    network.gateway = await createDrachtioGateway({ host: controlHost, port: controlPort, secret: SECRET, ...options });
-    network.cleanUp(() => network.gateway.close());
-    return network;
+    const server = await startTestSipServer(timers, tls);
+    network.cleanUp(() => server.close());
+    return await network.useServer(server, options);
+  }
+
+  /** With a server that outlives it, since starting one costs more CPU time than a call. */
+  static async on(server: EmbeddedSipServer): Promise<TestNetwork> {
+    const network = new TestNetwork();
+    return DRACHTIO === null ? await network.useServer(server, {}) : await network.connectTo(DRACHTIO, {});
+  }
+
+  async useServer(server: EmbeddedSipServer, options: Partial<DrachtioGatewayOptions>): Promise<this> {
+    this.server = server;
+    const { controlHost, controlPort, sipHost, sipPort } = server;
+    this.sipAddress = { host: sipHost, port: sipPort };
+    this.gateway = await createDrachtioGateway({ host: controlHost, port: controlPort, secret: SECRET, ...options });
+    this.cleanUp(() => this.gateway.close());
+    return this;
   }
 
   async connectTo(endpoint: DrachtioEndpoint, options: Partial<DrachtioGatewayOptions>): Promise<this> {
