@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { access, chmod, constants, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { isAlive } from '../storage/embedded/owner-lock.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../storage/embedded/postgres.ts';
 import { type SwiftProcess, startSwift } from './storage/s3/swift-process.ts';
@@ -17,14 +19,15 @@ export default async function setUp(): Promise<() => Promise<void>> {
   const folder = await openRunFolder();
   process.env.TMPDIR = folder;
   let postgres: Promise<EmbeddedPostgres> | null = null;
-  let console: Promise<void> | null = null;
+  let console: Promise<unknown> | null = null;
   let swift: Promise<SwiftProcess> | null = null;
   const postgresUrl = async () => {
     postgres ??= startEmbeddedPostgres({ dataDir: path.join(folder, 'shared-postgres'), settings: SETTINGS });
     return (await postgres).url;
   };
   const builtConsole = async () => {
-    console ??= import('../console/build.ts').then(({ buildConsole }) => buildConsole());
+    // A child process, because a build sets NODE_ENV.
+    console ??= promisify(execFile)(process.execPath, [path.resolve('console/build.ts')]);
     await console;
     return 'built';
   };
