@@ -16,6 +16,10 @@ import { openSystemCalls } from '../../media/datagrams/system-calls.ts';
 import { eventually } from '../eventually.ts';
 import * as fc from '../properties.ts';
 
+const ROUNDS = fc.isDeep ? 50 : 15;
+/** Threads that die one after another; starting each takes 0.1 s. */
+const DEATHS = fc.isDeep ? 16 : 6;
+
 describe('endpoints', () => {
   const octet = fc.integer({ min: 0, max: 255 });
   const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'));
@@ -151,7 +155,7 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
   });
 
   it('leave no kernel access behind after close, with any pending operation', async () => {
-    for (let round = 0; round < 50; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const datagrams = open();
       const sockets = await Promise.all(
         [0, 1].map(() => datagrams.bind({ host: '127.0.0.1', port: 0, receive: () => {} })),
@@ -200,8 +204,8 @@ describe.each(implementations.slice(1))('thread with datagrams by $name', ({ nam
     'dies under load without harm to other threads, and its successor frees its leftovers',
     async () => {
       const script = join(import.meta.dirname, 'thread-deaths.ts');
-      const { stdout } = await promisify(execFile)(process.execPath, [script, name, '16']);
-      expect(stdout).toBe('16 died, 0 kept\n');
+      const { stdout } = await promisify(execFile)(process.execPath, [script, name, String(DEATHS)]);
+      expect(stdout).toBe(`${DEATHS} died, 0 kept\n`);
     },
   );
 });
