@@ -22,8 +22,13 @@ export interface SpokenUtterance {
 
 /** Five sentences of a LibriVox reader, then commands, digits and playing cards of other speakers. */
 export function spokenUtterances(): SpokenUtterance[] {
-  return [...librivox(), ...commands(), ...cards()];
+  read ??= [...librivox(), ...commands(), ...cards()];
+  // Copies, because callers may change their samples.
+  return read.map((utterance) => ({ ...utterance, samples: utterance.samples.slice() }));
 }
+
+/** Many test files of one process ask for them. */
+let read: SpokenUtterance[] | null = null;
 
 /** Telephone audio: low-passed below 4 kHz, sampled at 8 kHz, as G.711 mu-law octets. */
 export function asMulaw8k(samples: Int16Array): Uint8Array<ArrayBuffer> {
@@ -122,7 +127,7 @@ function wavSamples(path: string): Int16Array<ArrayBuffer> {
 
 function rawSamples(path: string): Int16Array<ArrayBuffer> {
   const bytes = readFileSync(join(DATA, path));
-  return Int16Array.from({ length: bytes.length >> 1 }, (_, index) => bytes.readInt16LE(index * 2));
+  return new Int16Array(Uint8Array.from(bytes).buffer);
 }
 
 /** One side of a 129-tap low-pass at 16 kHz with a Blackman window: -3 dB at 3.7 kHz, stopband from 4 kHz. */

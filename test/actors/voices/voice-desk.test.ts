@@ -237,7 +237,7 @@ describe('cloned voice', () => {
     fixture.synthesis.available = [PLAIN, CLONER];
     const desk = fixture.open();
     const by = await fixture.caller();
-    const voice = await desk.create(await fixture.request(by, [secondsOf(30, 9)]));
+    const voice = await desk.create(await fixture.request(by, [secondsOf(21, 9)]));
     await eventually(() => expect(fixture.recognition.live).toHaveLength(1));
     fixture.recognition.stream.recognise(1, 'and mister john dashwood');
     fixture.recognition.stream.emit({ type: 'recognition.ended' });

@@ -5,12 +5,11 @@ import { wavHeader } from '../../../media/wav.ts';
 
 export function wavFile(...channels: Int16Array[]): Buffer {
   const frames = channels[0]!.length;
-  const data = Buffer.alloc(frames * channels.length * 2);
-  for (let frame = 0; frame < frames; frame++) {
-    channels.forEach((samples, channel) => {
-      data.writeInt16LE(samples[frame] ?? 0, (frame * channels.length + channel) * 2);
-    });
+  const interleaved = new Int16Array(frames * channels.length);
+  for (const [channel, samples] of channels.entries()) {
+    for (let frame = 0; frame < frames; frame++) interleaved[frame * channels.length + channel] = samples[frame] ?? 0;
   }
+  const data = Buffer.from(interleaved.buffer);
   return Buffer.concat([wavHeader({ channels: channels.length, sampleRateHz: 16_000 }, data.length), data]);
 }
 
