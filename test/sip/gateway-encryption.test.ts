@@ -1,15 +1,21 @@
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { MediaEncryption } from '../../machines/events.ts';
+import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { cryptoValuesOf, readCrypto } from '../../sip/sdes.ts';
 import type { SoftphoneOptions } from '../softphone/softphone.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
-import { TestNetwork } from './test-network.ts';
+import { startTestSipServer, TestNetwork } from './test-network.ts';
 
+let server: EmbeddedSipServer;
 let network: TestNetwork;
+beforeAll(async () => {
+  server = await startTestSipServer();
+});
+afterAll(() => server.close());
 
 beforeEach(async () => {
-  network = await TestNetwork.start();
+  network = await TestNetwork.on(server);
 });
 
 afterEach(() => network.stop());

@@ -1,16 +1,22 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { header, parseNameAddr, parseUri } from '../../sip/message/index.ts';
 import type { CarrierAuth } from '../softphone/digest-challenger.ts';
 import type { LoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
-import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
+import { CUSTOMER_NUMBER, startTestSipServer, TestNetwork } from './test-network.ts';
 
 const ACCOUNT = { username: 'tandem', password: 's3cret' };
 const signal = new AbortController().signal;
 
+let server: EmbeddedSipServer;
 let network: TestNetwork;
+beforeAll(async () => {
+  server = await startTestSipServer();
+});
+afterAll(() => server.close());
 beforeEach(async () => {
-  network = await TestNetwork.start();
+  network = await TestNetwork.on(server);
 });
 afterEach(() => network.stop());
 
