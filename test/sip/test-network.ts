@@ -49,16 +49,16 @@ export class TestNetwork {
     if (DRACHTIO !== null) return await network.connectTo(DRACHTIO, options);
     const server = await startTestSipServer(timers, tls);
     network.cleanUp(() => server.close());
-    return await network.useServer(server, options);
+    return await network.connectToServer(server, options);
   }
 
   /** With a server that outlives it, since starting one costs more CPU time than a call. */
   static async on(server: EmbeddedSipServer): Promise<TestNetwork> {
     const network = new TestNetwork();
-    return DRACHTIO === null ? await network.useServer(server, {}) : await network.connectTo(DRACHTIO, {});
+    return DRACHTIO === null ? await network.connectToServer(server, {}) : await network.connectTo(DRACHTIO, {});
   }
 
-  async useServer(server: EmbeddedSipServer, options: Partial<DrachtioGatewayOptions>): Promise<this> {
+  async connectToServer(server: EmbeddedSipServer, options: Partial<DrachtioGatewayOptions>): Promise<this> {
     this.server = server;
     const { controlHost, controlPort, sipHost, sipPort } = server;
     this.sipAddress = { host: sipHost, port: sipPort };
