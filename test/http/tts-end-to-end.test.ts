@@ -29,7 +29,7 @@ import { createHttpFixture, type HttpFixture } from './fixture.ts';
 const USD = 1_000_000_000n;
 const CHARACTER_NANO = 15_000n;
 const SECRET = Buffer.alloc(32, 5);
-/** Of five hang-ups at once; many times the slots of the engine. */
+/** Each hangs up five times at once, so that a few use up all slots if they keep one. */
 const HANG_UP_ROUNDS = isDeep ? 40 : 12;
 
 let fixture: HttpFixture;
