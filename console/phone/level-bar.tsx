@@ -11,7 +11,7 @@ interface LevelBarProps {
 
 /** Drawing every frame looks the same and, without a GPU, takes a fifth of a core. */
 const DRAW_MS = 50;
-/** What remains of a level at the next drawing: a meter falls slower than it rises. */
+/** Share of the level at the next drawing, because a meter falls slower than it rises. */
 const FALL = 0.73;
 
 /** A level meter. It draws outside of React, because it changes many times a second. */
