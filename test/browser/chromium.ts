@@ -9,6 +9,28 @@ import { pathOf } from '../peers/programs.ts';
 /** Debian's Chromium; null if not installed. */
 export const CHROMIUM = pathOf('chromium');
 
+/**
+ * Saves CPU time. Each window would load the page of the address bar's suggestions, which takes a second. Optimizing
+ * compilers cost more than they save, because pages of tests live for seconds. The other features are those that
+ * Playwright disables, because Chromium only obeys the last such flag.
+ */
+export const FRUGAL_FLAGS = [
+  '--js-flags=--no-maglev --interrupt-budget=1000000',
+  `--disable-features=${[
+    ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'],
+    ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades'],
+    ...[
+      'HttpsFirstBalancedModeAutoEnable',
+      'LensOverlay',
+      'MediaRouter',
+      'PaintHolding',
+      'ThirdPartyStoragePartitioning',
+    ],
+    ...['AvoidCorsURLLoaderRestartOnRedirect', 'OptimizationHints', 'NetworkTimeServiceQuerying', 'AimEnabled'],
+    ...['PreconnectToSearch'],
+  ]}`,
+];
+
 export interface Page {
   /** Evaluates an expression in the page and awaits its value. */
   evaluate<T = unknown>(expression: string): Promise<T>;
@@ -52,7 +74,7 @@ export class Chromium implements AsyncDisposable {
         '--autoplay-policy=no-user-gesture-required',
       ],
       ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--remote-debugging-pipe'],
-      ...[`--use-file-for-fake-audio-capture=${microphone}`, `--user-data-dir=${profile}`],
+      ...[`--use-file-for-fake-audio-capture=${microphone}`, `--user-data-dir=${profile}`, ...FRUGAL_FLAGS],
     ];
     const stdio = ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] as const;
     return new Chromium(spawn(CHROMIUM!, flags, { stdio: [...stdio] }), profile);

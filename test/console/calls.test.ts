@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
 import { eventually } from '../eventually.ts';
-import { cleanUp, withDatabase } from '../process/ready-server.ts';
+import { cleanUp } from '../process/ready-server.ts';
 import {
   type ConsoleFixture,
   canBrowse,
@@ -48,7 +48,7 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     expect(await page.getByRole('link', { name: 'Place a call' }).getAttribute('href')).toBe('/console/live');
     await console.api.post('/dialer/trunks', { name: 'Carrier', sip_uri: 'sip:127.0.0.1:5070', numbers: [DID] });
     await console.api.post('/dialer/numbers', { e164: DID });
-    await withDatabase(console.dataDir, (sql) => seedCalls(sql, console.workspaceId));
+    await seedCalls(console.sql, console.workspaceId);
   });
 
   it('sends at most 280 kB of script for a page, as only a production build does', async () => {

@@ -3,16 +3,17 @@ import { join } from 'node:path';
 import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { CHROMIUM } from '../browser/chromium.ts';
-import { clean, dataFolder, environment, type Ready, startReady } from '../process/ready-server.ts';
+import { CHROMIUM, FRUGAL_FLAGS } from '../browser/chromium.ts';
+import { clean } from '../process/ready-server.ts';
+import { type ConsoleServer, startConsoleServer } from './console-server.ts';
 
-/** The console as people have it: the real server, and Debian's Chromium driven by Playwright. */
+/** The console as people have it: the whole server, and Debian's Chromium driven by Playwright. */
 
 export const canBrowse = CHROMIUM !== null;
 
-export interface ConsoleFixture extends Ready {
+export interface ConsoleFixture extends ConsoleServer {
   browser: Browser;
-  /** A browser profile that is logged in as the owner, by the link that the server printed. */
+  /** A browser profile that is logged in as the owner. */
   signedIn(options?: ContextOptions): Promise<Page>;
 }
 
@@ -26,26 +27,21 @@ export async function startConsole(
   env: Record<string, string> = {},
   browserOptions: BrowserOptions = {},
 ): Promise<ConsoleFixture> {
-  await buildOnce();
-  const dataDir = await dataFolder();
-  const ready = await startReady(dataDir, environment(dataDir, env));
+  const server = await startConsoleServer(env);
   const browser = await startBrowser(browserOptions);
-  let owner: Awaited<ReturnType<BrowserContext['storageState']>> | null = null;
+  let owner: Awaited<ReturnType<BrowserContext['storageState']>> | undefined;
   return {
-    ...ready,
+    ...server,
     browser,
     async signedIn(options = {}) {
-      if (owner === null) {
-        const context = await browser.newContext();
-        const page = await context.newPage();
-        await page.goto(loginLinkOf(ready));
-        await page.getByRole('button', { name: 'Log in with this link' }).click();
-        await page.getByRole('navigation').first().waitFor();
-        owner = await context.storageState();
-        await context.close();
-      }
-      const context = await browser.newContext({ ...options, storageState: owner });
+      const context = await browser.newContext({ ...options, ...(owner && { storageState: owner }) });
       context.setDefaultTimeout(ACTION_TIMEOUT_MS);
+      if (owner === undefined) {
+        const token = new URL(await server.ownerLogin(), server.url).searchParams.get('token');
+        const answer = await context.request.post(`${server.url}/auth/login-link`, { data: { token, cookie: true } });
+        if (!answer.ok()) throw new Error(`the login failed: ${await answer.text()}`);
+        owner = await context.storageState();
+      }
       const page = await context.newPage();
       failOnPageErrors(page);
       return page;
@@ -66,6 +62,7 @@ export async function startBrowser({ microphone, isMicrophoneDenied = false }: B
     args: [
       '--no-sandbox',
       '--disable-dev-shm-usage',
+      ...FRUGAL_FLAGS,
       '--autoplay-policy=no-user-gesture-required',
       '--allow-loopback-in-peer-connection',
       '--use-fake-device-for-media-stream',
@@ -75,13 +72,6 @@ export async function startBrowser({ microphone, isMicrophoneDenied = false }: B
   });
   clean.push(() => browser.close());
   return browser;
-}
-
-/** The link that the server printed for the owner. */
-export function loginLinkOf({ server }: Ready): string {
-  const link = /http:\/\/\S+\/console\/login\?token=\S+/.exec(server.output())?.[0];
-  if (link === undefined) throw new Error(`the server printed no login link:\n${server.output()}`);
-  return link;
 }
 
 /**
@@ -169,10 +159,4 @@ function failOnPageErrors(page: Page): void {
   page.on('console', (message) => {
     if (message.type() === 'error' && /Content Security Policy/.test(message.text())) errors.push(message.text());
   });
-}
-
-/** Tests see the sources of the checkout, not an earlier build. The first test file of a run builds for all. */
-async function buildOnce(): Promise<void> {
-  const answer = await fetch(`${process.env.TANDEM_TEST_RUN}/console`);
-  if (!answer.ok) throw new Error(await answer.text());
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { PublicCall } from '../../actors/call-view.ts';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { eventually } from '../eventually.ts';
-import { callOf, cleanUp, environment, startReady } from '../process/ready-server.ts';
+import { callOf, cleanUp } from '../process/ready-server.ts';
 import {
   canBrowse,
   errorsOf,
@@ -14,7 +14,7 @@ import {
   picture,
 } from './console-fixture.ts';
 import { CUSTOMER_HZ, untilTone } from './phone-fixture.ts';
-import { actAs, refuse, startTalkingTown, TALKING_ENV, type TalkingTown } from './talking-town.ts';
+import { actAs, refuse, startTalkingTown, type TalkingTown } from './talking-town.ts';
 
 describe.skipIf(!canBrowse)('the live page of the console', () => {
   let town: TalkingTown;
@@ -203,16 +203,14 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
   it('says that it is offline while the server restarts, and catches up', async () => {
     const { call_id: before } = await town.place();
     await rowOf().getByText('Talking', { exact: true }).waitFor();
-    town.server.child.kill('SIGTERM');
+    const stopped = town.stop();
     await page.getByText('Offline. Reconnecting to the server.').waitFor();
     await picture(page, 'live-offline');
-    await town.server.exited;
-    const env = environment(town.dataDir, { ...TALKING_ENV, PORT: new URL(town.url).port });
-    const again = await startReady(town.dataDir, env);
+    await stopped;
+    await town.start();
     await page.getByText('Offline. Reconnecting to the server.').waitFor({ state: 'detached' });
     await justEnded().locator(`a[href$="${before}"]`).waitFor();
-    const numbers = { agent_number: town.agent.user, customer_number: town.customer.user };
-    await again.api.post('/dialer/click2call', numbers);
+    await town.place();
     await rowOf().getByText('Talking', { exact: true }).waitFor();
     await hangUp();
   });

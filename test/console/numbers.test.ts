@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { setPrice } from '../../storage/price-book.ts';
-import { clean, cleanUp, fund, withDatabase } from '../process/ready-server.ts';
+import { clean, cleanUp, fund } from '../process/ready-server.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import {
@@ -34,11 +34,9 @@ describe.skipIf(!canBrowse)('the page of numbers and trunks', () => {
     const routes = new Map([agent, customer].map((phone) => [phone.user, phone.address]));
     carrier = await startLoopbackCarrier({ routes, registrar: {} });
     clean.push(() => Promise.all([agent.stop(), customer.stop(), carrier.stop()]));
-    const { workspaceId } = console;
-    await withDatabase(console.dataDir, async (sql) => {
-      await fund(sql, workspaceId);
-      await setPrice(sql, { scope: { workspaceId }, item: 'number', value: 1_500_000_000n, now: new Date() });
-    });
+    const { sql, workspaceId } = console;
+    await fund(sql, workspaceId);
+    await setPrice(sql, { scope: { workspaceId }, item: 'number', value: 1_500_000_000n, now: new Date() });
     page = await console.signedIn({ reducedMotion: 'reduce' });
   });
   afterAll(cleanUp);

@@ -2,9 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { writeTone } from '../browser/phone-page.ts';
-import { clean, townFor } from '../process/ready-server.ts';
+import { clean, fund, peersOf } from '../process/ready-server.ts';
 import { type ConsoleFixture, startConsole } from './console-fixture.ts';
 
 /** Tones of the browser's microphone and of the phones. */
@@ -12,7 +11,7 @@ export const MICROPHONE_HZ = 1000;
 export const COLLEAGUE_HZ = 440;
 export const CUSTOMER_HZ = 660;
 
-export interface PhoneTown extends ConsoleFixture, Awaited<ReturnType<typeof townFor>> {
+export interface PhoneTown extends ConsoleFixture, Awaited<ReturnType<typeof peersOf>> {
   /** Rings the browser of the owner, and then the customer. */
   ringBrowser(): Promise<string>;
   post(callId: string, path: string, body?: unknown): Promise<unknown>;
@@ -26,9 +25,9 @@ export async function startPhoneTown(): Promise<PhoneTown> {
   clean.push(() => rm(folder, { recursive: true }));
   const microphone = join(folder, 'microphone.wav');
   await writeTone(microphone, MICROPHONE_HZ);
-  const env = { WEBRTC_PORT: '0', MEDIASOUP_WORKER_BIN: findWorker().path ?? 'none' };
-  const ready = await startConsole(env, { microphone });
-  const town = await townFor(ready);
+  const ready = await startConsole({ WEBRTC_PORT: '0' }, { microphone });
+  const town = await peersOf(ready);
+  await fund(ready.sql, ready.workspaceId);
   return {
     ...ready,
     ...town,

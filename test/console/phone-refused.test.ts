@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { cleanUp } from '../process/ready-server.ts';
 import {
   type ConsoleFixture,
@@ -16,10 +16,15 @@ describe.skipIf(!canBrowse)('the phone in the console, without what it needs', (
   let page: Page;
 
   beforeAll(async () => {
-    town = await startConsole({ MEDIASOUP_WORKER_BIN: 'none' }, { isMicrophoneDenied: true });
+    // The server looks for the worker in the environment of its process.
+    vi.stubEnv('MEDIASOUP_WORKER_BIN', 'none');
+    town = await startConsole({}, { isMicrophoneDenied: true });
     page = await town.signedIn();
   });
-  afterAll(cleanUp);
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await cleanUp();
+  });
 
   it('says what to do about a blocked microphone, and about a server that cannot connect browsers', async () => {
     await page.goto(`${town.url}/console/phone`);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { wavHeader } from '../../media/wav.ts';
 import { untilTruthy } from '../eventually.ts';
 import { pathOf } from '../peers/programs.ts';
-import { API_KEY, cleanUp, fund, withDatabase } from '../process/ready-server.ts';
+import { API_KEY, cleanUp, fund } from '../process/ready-server.ts';
 import { spokenUtterances } from '../speech/spoken.ts';
 import {
   type ConsoleFixture,
@@ -38,7 +38,7 @@ describe.skipIf(!canBrowse)('the playground', () => {
       { STT_ENGINE: 'pocketsphinx', TTS_ENGINE: 'espeak-ng' },
       { microphone: join(folder, 'speech.wav') },
     );
-    await withDatabase(console.dataDir, (sql) => fund(sql, console.workspaceId));
+    await fund(console.sql, console.workspaceId);
     page = await console.signedIn();
   });
   afterAll(async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!canBrowse)('the playground', () => {
       await expectAccessible(page);
       await page.getByText('Final after').waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
-      await page.getByText('Cost').waitFor();
+      await page.getByText('Cost', { exact: true }).waitFor();
       await page.getByText('Ended').waitFor();
       await expectGood();
     });
@@ -130,7 +130,7 @@ describe.skipIf(!canBrowse)('the playground', () => {
       await expectGood();
       await page.getByRole('textbox', { name: 'Text' }).fill(`One, two, three, four. ${HOSTILE}`);
       await page.getByRole('button', { name: 'Synthesise' }).click();
-      await page.getByText('Cost').waitFor();
+      await page.getByText('Cost', { exact: true }).waitFor();
       await expectPlayed();
       await page.locator('[data-spoken]').first().waitFor();
       await picture(page, 'playground-speech');
@@ -190,7 +190,7 @@ describe.skipIf(!canBrowse)('the playground', () => {
       await page.getByRole('button', { name: 'Correct', exact: true }).click();
       await page.locator('del').getByText('dont').waitFor();
       expect(await page.locator('ins').getByText("don't").count()).toBe(1);
-      await page.getByText('Cost').waitFor();
+      await page.getByText('Cost', { exact: true }).waitFor();
       await picture(page, 'playground-correction');
       await expectGood();
       await page.getByText('Corrected text', { exact: true }).click();

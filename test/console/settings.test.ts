@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../eventually.ts';
-import { cleanUp, fund, withDatabase } from '../process/ready-server.ts';
+import { cleanUp, fund } from '../process/ready-server.ts';
 import {
   type ConsoleFixture,
   canBrowse,
@@ -24,7 +24,7 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
 
   beforeAll(async () => {
     console = await startConsole({ ...WITH_INVITATIONS, TTS_ENGINE: 'espeak-ng' });
-    await withDatabase(console.dataDir, (sql) => fund(sql, console.workspaceId));
+    await fund(console.sql, console.workspaceId);
     page = await console.signedIn({ viewport: { width: 1280, height: 900 } });
   });
   afterAll(cleanUp);
@@ -199,6 +199,17 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
   });
 
   describe('account', () => {
+    it('logs in by the link that the server prints, and logs out', async () => {
+      const guest = await (await console.browser.newContext()).newPage();
+      await guest.goto(`${console.url}${await console.ownerLogin()}`);
+      await guest.getByRole('button', { name: 'Log in with this link' }).click();
+      await guest.getByRole('navigation').first().waitFor();
+      await guest.getByRole('button', { name: /^Account/ }).click();
+      await guest.getByRole('menuitem', { name: 'Log out' }).click();
+      await guest.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
+      await guest.context().close();
+    });
+
     it('sets a first password, with which the owner logs in elsewhere', async () => {
       await open('/account');
       await page.getByText('You have no password yet. Set one to log in next time.').first().waitFor();

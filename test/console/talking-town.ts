@@ -1,23 +1,16 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { conversationOf } from '../../bin/demo/conversation.ts';
-import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';
 import { eventually } from '../eventually.ts';
-import { callOf, clean, townFor } from '../process/ready-server.ts';
+import { callOf, clean, fund, peersOf } from '../process/ready-server.ts';
 import type { SoftphoneOptions } from '../softphone/softphone.ts';
 import { type ConsoleFixture, HOSTILE, startConsole } from './console-fixture.ts';
 
-export const TALKING_ENV = {
-  STT_ENGINE: 'pocketsphinx',
-  WEBRTC_PORT: '0',
-  MEDIASOUP_WORKER_BIN: findWorker().path ?? 'none',
-};
-
-export interface TalkingTown extends ConsoleFixture, Awaited<ReturnType<typeof townFor>> {
+export interface TalkingTown extends ConsoleFixture, Awaited<ReturnType<typeof peersOf>> {
   place(fields?: Record<string, unknown>): Promise<PublicCall>;
   untilState(callId: string, state: PublicCall['state']): Promise<PublicCall>;
 }
@@ -26,17 +19,21 @@ export interface TalkingTown extends ConsoleFixture, Awaited<ReturnType<typeof t
 export async function startTalkingTown(
   phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
 ): Promise<TalkingTown> {
-  const ready = await startConsole(TALKING_ENV);
+  const { url } = await listening((_request, response) =>
+    response.setHeader('content-type', 'application/json').end(HEARD),
+  );
+  const ready = await startConsole({ STT_ENGINE: 'openai', STT_BASE_URL: `${url}/v1`, WEBRTC_PORT: '0' });
   const conversation = conversationOf(2);
   const speech = (leg: 'agent' | 'customer') => ({
     audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs: 2_000 }), loop: true },
     // A stranger's phone decides what its messages say.
     alterSdp: (sdp: string) => sdp.replace(/^s=.*$/m, `s=${HOSTILE}`),
   });
-  const town = await townFor(ready, {
+  const town = await peersOf(ready, {
     agent: { ...speech('agent'), ...phones.agent },
     customer: { ...speech('customer'), ...phones.customer },
   });
+  await fund(ready.sql, ready.workspaceId);
   return {
     ...ready,
     ...town,
@@ -52,6 +49,13 @@ export async function startTalkingTown(
       }),
   };
 }
+
+/** A transcription server's answer to every utterance. Recognition takes seconds of CPU time, and has tests of its own. */
+const HEARD = JSON.stringify({
+  text: 'go forward ten meters',
+  language: 'english',
+  words: ['go', 'forward', 'ten', 'meters'].map((word, n) => ({ word, start: n / 10, end: (n + 1) / 10 })),
+});
 
 /** Shows the page what a member with this role sees; the server still knows the owner. */
 export async function actAs(page: Page, role: Role): Promise<void> {
@@ -85,15 +89,22 @@ interface Refusal {
 /** An HTTP server that takes callbacks. */
 export async function startReceiver(): Promise<{ url: string; requests: IncomingMessage[] }> {
   const requests: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
+  const { url } = await listening((request, response) => {
     requests.push(request);
-    request.resume();
     response.writeHead(204).end();
+  });
+  return { url: `${url}/callback`, requests };
+}
+
+async function listening(answer: RequestListener): Promise<{ url: string }> {
+  const server = createServer((request, response) => {
+    request.resume();
+    answer(request, response);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   clean.push(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`, requests };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }

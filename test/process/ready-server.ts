@@ -85,10 +85,16 @@ export async function dataFolder({ embedsPostgres = false } = {}): Promise<strin
 }
 
 /** Two phones and a carrier, a trunk to it, a number and money. */
-export async function townFor(
-  { api, workspaceId, dataDir }: Ready,
-  phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
-) {
+export async function townFor(ready: Ready, phones: Phones = {}) {
+  const town = await peersOf(ready, phones);
+  await withDatabase(ready.dataDir, (sql) => fund(sql, ready.workspaceId));
+  return town;
+}
+
+type Phones = Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>>;
+
+/** Two phones and a carrier, a trunk to it and a number. */
+export async function peersOf({ api }: Pick<Ready, 'api'>, phones: Phones = {}) {
   const agent = await startSoftphone({
     name: 'agent',
     user: '+919811111111',
@@ -111,7 +117,6 @@ export async function townFor(
     price_per_minute_usd: 0.6,
   });
   await api.post('/dialer/numbers', { e164: '+911140000001' });
-  await withDatabase(dataDir, (sql) => fund(sql, workspaceId));
   return { agent, customer, carrier };
 }
 
@@ -121,7 +126,7 @@ export async function fund(sql: Sql, workspaceId: string, amountNano = 5_000_000
   });
 }
 
-export async function callOf({ api }: Ready, callId: string): Promise<PublicCall> {
+export async function callOf({ api }: Pick<Ready, 'api'>, callId: string): Promise<PublicCall> {
   return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
 }
 
