@@ -2,9 +2,8 @@ import { apiClient } from '../../bin/cli/api-client.ts';
 import { loadConfig } from '../../config.ts';
 import { createLogger } from '../../logging.ts';
 import { startTandem } from '../../main.ts';
-import type { Sql } from '../../storage/database.ts';
+import { connect, type Sql } from '../../storage/database.ts';
 import { API_KEY, clean, dataFolder, environment } from '../process/ready-server.ts';
-import { createTestDatabase } from '../storage/test-database.ts';
 
 /** The whole server, in the process of the test and on the Postgres that all test files share. */
 export interface ConsoleServer {
@@ -23,9 +22,9 @@ export interface ConsoleServer {
 /** Starts a server, which `cleanUp` of `ready-server.ts` closes. */
 export async function startConsoleServer(env: Record<string, string> = {}): Promise<ConsoleServer> {
   await buildOnce();
-  const database = await createTestDatabase();
-  clean.push(() => database.drop());
-  const variables = environment(await dataFolder(), { DATABASE_URL: database.url, ...env });
+  const variables = environment(await dataFolder(), env);
+  const sql = connect({ url: variables.DATABASE_URL!, max: 2 });
+  clean.push(() => sql.end());
   const start = (PORT: string) =>
     startTandem(loadConfig({ ...variables, PORT }), { logger: createLogger({ level: 'silent' }), warmUp: false });
   let tandem = await start('0');
@@ -35,7 +34,7 @@ export async function startConsoleServer(env: Record<string, string> = {}): Prom
     url,
     workspaceId,
     api: apiClient({ url, apiKey: API_KEY }),
-    sql: database.sql,
+    sql,
     async ownerLogin() {
       const path = await tandem.createOwnerLogin();
       if (path === null) throw new Error('the owner has a password');
