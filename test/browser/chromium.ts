@@ -10,12 +10,10 @@ import { pathOf } from '../peers/programs.ts';
 export const CHROMIUM = pathOf('chromium');
 
 /**
- * Saves CPU time. Each window would load the page of the address bar's suggestions, which takes a second. Optimizing
- * compilers cost more than they save, because pages of tests live for seconds. The other features are those that
- * Playwright disables, because Chromium only obeys the last such flag.
+ * Saves CPU time: each window would load the page of the address bar's suggestions, which takes a second. The other
+ * features are those that Playwright disables, because Chromium only obeys the last such flag.
  */
 export const FRUGAL_FLAGS = [
-  '--js-flags=--no-maglev --interrupt-budget=1000000',
   `--disable-features=${[
     ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'],
     ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades'],
