@@ -4,6 +4,7 @@ import { createLogger } from '../../logging.ts';
 import { startTandem } from '../../main.ts';
 import { connect, type Sql } from '../../storage/database.ts';
 import { API_KEY, clean, dataFolder, environment } from '../process/ready-server.ts';
+import { askTestRun } from '../test-run.ts';
 
 /** The whole server, in the process of the test and on the Postgres that all test files share. */
 export interface ConsoleServer {
@@ -21,7 +22,8 @@ export interface ConsoleServer {
 
 /** Starts a server, which `cleanUp` of `ready-server.ts` closes. */
 export async function startConsoleServer(env: Record<string, string> = {}): Promise<ConsoleServer> {
-  await buildOnce();
+  // Tests see the sources of the checkout, not an earlier build. The first test file of a run builds for all.
+  await askTestRun('/console');
   const variables = environment(await dataFolder(), env);
   const sql = connect({ url: variables.DATABASE_URL!, max: 2 });
   clean.push(() => sql.end());
@@ -45,10 +47,4 @@ export async function startConsoleServer(env: Record<string, string> = {}): Prom
       tandem = await start(new URL(url).port);
     },
   };
-}
-
-/** Tests see the sources of the checkout, not an earlier build. The first test file of a run builds for all. */
-async function buildOnce(): Promise<void> {
-  const answer = await fetch(`${process.env.TANDEM_TEST_RUN}/console`);
-  if (!answer.ok) throw new Error(await answer.text());
 }

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { connect, openDatabase, type Sql } from '../../storage/database.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { readMigrations } from '../../storage/migrate.ts';
+import { askTestRun } from '../test-run.ts';
 import { deleteRows, fingerprintOf } from './emptied-database.ts';
 
 /** URL of the optional external server. */
@@ -58,7 +59,7 @@ export function externalServer(): TestServer {
 export async function openEmbeddedServer(): Promise<TestServer> {
   if (process.env.TANDEM_TEST_RUN !== undefined) {
     // Its connections end with the process and its cluster with the run.
-    sharedServer ??= sharedUrl(process.env.TANDEM_TEST_RUN).then((url) => serverAt('embedded', url));
+    sharedServer ??= askTestRun('/postgres').then((url) => serverAt('embedded', url));
     return { ...(await sharedServer), close: async () => {} };
   }
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-test-'));
@@ -73,13 +74,6 @@ export async function openEmbeddedServer(): Promise<TestServer> {
 }
 
 let sharedServer: Promise<TestServer> | null = null;
-
-async function sharedUrl(address: string): Promise<string> {
-  const response = await fetch(`${address}/postgres`);
-  const answer = await response.text();
-  if (!response.ok) throw new Error(`The Postgres of the test run does not start: ${answer}`);
-  return answer;
-}
 
 function serverAt(kind: TestServer['kind'], url: string): TestServer {
   const admin = connect({ url, max: 2 });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import type { BucketSettings } from '../../../storage/s3/bucket-settings.ts';
+import { askTestRun } from '../../test-run.ts';
 import { isSwiftInstalled, SWIFT_CREDENTIALS } from './swift-process.ts';
 
 /** Without Debian's python3-swift, its tests are reported as skipped by name. */
@@ -18,7 +19,7 @@ export interface S3Server {
 
 /** Starts it for the first test file of a run (`test/global-setup.ts`). */
 export async function startS3Server(): Promise<S3Server> {
-  const port = await sharedPort();
+  const port = Number(await askTestRun('/s3'));
   const endpoint = `http://127.0.0.1:${port}`;
   const credentials = SWIFT_CREDENTIALS;
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true, credentials });
@@ -42,11 +43,4 @@ export async function startS3Server(): Promise<S3Server> {
       client.destroy();
     },
   };
-}
-
-async function sharedPort(): Promise<number> {
-  const answer = await fetch(`${process.env.TANDEM_TEST_RUN}/s3`);
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(text);
-  return Number(text);
 }
