@@ -205,18 +205,19 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
       else expect(Math.abs(one.durationMs / same.durationMs - 1)).toBeLessThan(0.3);
     });
 
-    /** Whether the samples show that these options change nothing. Tracking the pitch takes longer than speaking. */
-    const areIgnored = async (options: Partial<Clause>): Promise<boolean> => {
+    /** Whether the samples show that none of these options changes a thing. Tracking the pitch takes longer than speaking. */
+    const areIgnored = async (...changes: Partial<Clause>[]): Promise<boolean> => {
       if (engine.controlsPitch || !conforming.isDeterministic) return false;
-      const [own, other] = [
-        await speak(synthesizer, clauseOf(text)),
-        await speak(synthesizer, clauseOf(text, options)),
-      ];
-      return Buffer.compare(bytesOf(own.samples), bytesOf(other.samples)) === 0;
+      const own = bytesOf((await speak(synthesizer, clauseOf(text))).samples);
+      for (const change of changes) {
+        const { samples } = await speak(synthesizer, clauseOf(text, change));
+        if (Buffer.compare(own, bytesOf(samples)) !== 0) return false;
+      }
+      return true;
     };
 
     it('changes pitch on request, if supported', async () => {
-      if ((await areIgnored({ pitchSemitones: -4 })) && (await areIgnored({ pitchSemitones: 4 }))) return;
+      if (await areIgnored({ pitchSemitones: -4 }, { pitchSemitones: 4 })) return;
       const medianOf = async (options: Partial<Clause>) =>
         median(await pitchesOf(synthesizer, clauseOf(text, options)));
       const own = await medianOf({});
@@ -228,7 +229,7 @@ export function itIsASynthesisEngine(conforming: ConformingEngine): void {
     });
 
     it('changes pitch range on request, if supported', async () => {
-      if ((await areIgnored({ pitchRange: 0 })) && (await areIgnored({ pitchRange: 1.6 }))) return;
+      if (await areIgnored({ pitchRange: 0 }, { pitchRange: 1.6 })) return;
       const rangeOf = async (pitchRange: number) =>
         spread(await pitchesOf(synthesizer, clauseOf(text, { pitchRange })));
       const [still, own, lively] = [await rangeOf(0), await rangeOf(1), await rangeOf(1.6)];
