@@ -33,10 +33,9 @@ export type Config = {
 
 /** Applies a function to each setting that is a path. */
 export function mapPaths(config: Config, map: (path: string) => string): Config {
-  const table: [string, Variable<unknown>][] = Object.entries(VARIABLES);
-  const paths = table.filter(([, { isPath }]) => isPath).map(([key]) => key);
+  const table: Readonly<Record<string, Variable<unknown>>> = VARIABLES;
   const mapped = Object.entries(config).map(([key, value]) => {
-    return [key, paths.includes(key) && typeof value === 'string' ? map(value) : value];
+    return [key, table[key]?.isPath && typeof value === 'string' ? map(value) : value];
   });
   return Object.fromEntries(mapped) as Config;
 }
