@@ -14,12 +14,7 @@ import type { PacketAudio } from '../recording/timeline.ts';
 import { COMFORT_NOISE_PAYLOAD_TYPE } from '../rtp/comfort-noise.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
-import {
-  KeyPressDetector,
-  scaleEventDuration,
-  TELEPHONE_EVENT_BYTES,
-  writeTelephoneEvent,
-} from '../rtp/telephone-event.ts';
+import { scaleEventDuration, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES } from '../srtp/crypto-suites.ts';
 import { LegSrtp } from '../srtp/leg-srtp.ts';
 import type { DigitSender } from './digit-sender.ts';
@@ -86,7 +81,6 @@ export class RelayLeg {
   readonly outbound: OutboundStream;
   readonly reception = new ReceiverStatistics();
   readonly snr = new SnrEstimator();
-  readonly keyPresses = new KeyPressDetector();
   readonly rtcp: RtcpReporter;
   readonly sampler: QualitySampler;
   readonly counters = { malformed: 0, refusedSource: 0, refusedPayload: 0, flooded: 0, heldBack: 0 };

@@ -1,5 +1,6 @@
 import type { AudioSource } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
+import { KeyPressDetector } from '../rtp/telephone-event.ts';
 import type { AnswerEar } from './answer-ear.ts';
 import type { DigitEar } from './digit-ear.ts';
 import type { RelayLeg } from './leg.ts';
@@ -13,6 +14,7 @@ export class Party {
   readonly id: string;
   readonly rtpPort: number;
   readonly leg: RelayLeg;
+  readonly keyPresses: KeyPressDetector;
   forwardsTo: readonly Party[] = [];
   /** Playout of this party; null unless it is mixed or transcoded. */
   playout: Playout | null = null;
@@ -39,10 +41,11 @@ export class Party {
   readonly allowance = new PacketAllowance();
   keyPressesThisTick = 0;
 
-  constructor(id: string, rtpPort: number, leg: RelayLeg) {
+  constructor(id: string, rtpPort: number, leg: RelayLeg, onPress: (digit: string, durationMs: number) => void) {
     this.id = id;
     this.rtpPort = rtpPort;
     this.leg = leg;
+    this.keyPresses = new KeyPressDetector(onPress);
   }
 
   /** Whether its audio is recorded, analysed or measured. */

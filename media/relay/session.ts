@@ -21,7 +21,7 @@ import type {
 } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
-import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
+import { emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { AnswerEar } from './answer-ear.ts';
 import { DigitEar } from './digit-ear.ts';
 import { DigitSender } from './digit-sender.ts';
@@ -158,7 +158,8 @@ export class RelaySession {
       await Promise.all([rtpSocket.close(), rtcpSocket.close()]);
       throw new RangeError('the party cannot be added');
     }
-    const party = new Party(id, rtpPort, new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() }));
+    const leg = new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() });
+    const party: Party = new Party(id, rtpPort, leg, (digit, ms) => this.#postKeyPress(party, digit, ms));
     if (this.#ticksMeasured !== null) party.meter = new LevelMeter();
     this.#parties.set(id, party);
   }
@@ -485,6 +486,7 @@ export class RelaySession {
       party.answerEar?.judge(nowMs);
       if (party.answerEar?.isOver) party.answerEar = null;
       party.digitEar?.judge(nowMs);
+      party.keyPresses.judge(nowMs);
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
     }
@@ -598,7 +600,7 @@ export class RelaySession {
     const hasAudio = isAudio(kind);
     if (hasAudio) leg.reception.setClock(CODECS[kind].clockHz);
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, hasAudio);
-    if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
+    if (kind === 'telephone-event') this.#detectKeyPress(party, datagram, nowMs);
     if (hasAudio || kind === 'comfort-noise') {
       leg.isPausing = !hasAudio || (kind === 'OPUS' && isOpusPause(header.payloadBytes));
     }
@@ -622,13 +624,10 @@ export class RelaySession {
     for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.noteSent(audio.power, nowMs);
   }
 
-  #detectKeyPress(party: Party, datagram: Buffer): void {
+  #detectKeyPress(party: Party, datagram: Buffer, nowMs: number): void {
     const header = this.#header;
     if (!parseTelephoneEvent(datagram, header.payloadOffset, header.payloadBytes, this.#event)) return;
-    this.#event.durationUnits *= 8000 / party.leg.eventClockHz;
-    const durationMs = party.leg.keyPresses.pressedForMs(header.ssrc, header.timestamp, this.#event);
-    const digit = digitOfEvent(this.#event.event);
-    if (durationMs >= 0 && digit !== null) this.#postKeyPress(party, digit, durationMs);
+    party.keyPresses.add(header.ssrc, header.timestamp, this.#event, party.leg.eventClockHz, nowMs);
   }
 
   #postKeyPress(party: Party, digit: string, durationMs: number, by?: 'tone'): void {

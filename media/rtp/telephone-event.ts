@@ -10,7 +10,7 @@ export interface TelephoneEvent {
   isEnd: boolean;
   /** 0 to 63, meaning -dBm0. */
   volume: number;
-  /** In timestamp units, of 125 us unless the clock is that of Opus. */
+  /** In timestamp units, of 125 us unless the clock is that of Opus. At most 0xffff. */
   durationUnits: number;
 }
 
@@ -61,27 +61,73 @@ export function eventOfDigit(digit: string): number {
   return digit.length === 1 ? DIGITS.indexOf(digit.toUpperCase()) : -1;
 }
 
+/** Packets of a press follow each other within 50 ms (RFC 4733 §2.5.1.2); a few may be lost. */
+const ENDED_AFTER_MS = 200;
+/** Shorter tones are not digits (ITU-T Q.24). */
+const SHORTEST_WITHOUT_END_MS = 40;
+/** A longer press goes on as another event with a later timestamp, the next segment (RFC 4733 §2.5.1.3). */
+const SEGMENT_TICKS = 0xffff;
+/** Senders may start the next segment a packet early. */
+const SHORTEST_SEGMENT_TICKS = 0xf000;
+
 /**
- * Reports each key press once, at its End bit. A press has one RTP timestamp and three copies of its last packet (RFC
- * 4733 §2.5.1.4), so it is missed only if all are lost.
+ * Reports each key press once: at its End bit, of which three copies arrive (RFC 4733 §2.5.1.4), or if all are lost, at
+ * the next press or after 200 ms without packets.
  */
 export class KeyPressDetector {
-  #timestamp = -1;
+  readonly #onPress: (digit: string, durationMs: number) => void;
   #ssrc = -1;
-  #isReported = true;
+  #timestamp = 0;
+  #event = 0;
+  /** Of the current segment. */
+  #durationMs = 0;
+  #earlierSegmentsMs = 0;
+  #receivedAtMs = 0;
+  #isPressed = false;
 
-  /** Duration of the press in milliseconds if this packet completes one, else -1. */
-  pressedForMs(ssrc: number, timestamp: number, event: TelephoneEvent): number {
+  constructor(onPress: (digit: string, durationMs: number) => void) {
+    this.#onPress = onPress;
+  }
+
+  /** Takes one packet, in any order. Allocates nothing. `clockHz` is that of timestamp and duration. */
+  add(ssrc: number, timestamp: number, event: TelephoneEvent, clockHz: number, nowMs: number): void {
     if (ssrc !== this.#ssrc || timestamp !== this.#timestamp) {
-      // A late duplicate of an earlier press must not be reported again.
-      const isOlder = ssrc === this.#ssrc && ((timestamp - this.#timestamp) | 0) < 0;
-      if (isOlder && this.#timestamp !== -1) return -1;
+      const ahead = (timestamp - this.#timestamp) | 0;
+      // A late packet of an earlier press.
+      if (ssrc === this.#ssrc && ahead < 0) return;
+      const isNextSegment = ahead >= SHORTEST_SEGMENT_TICKS && ahead <= SEGMENT_TICKS;
+      if (this.#isPressed && ssrc === this.#ssrc && event.event === this.#event && isNextSegment) {
+        this.#earlierSegmentsMs += (ahead * 1000) / clockHz;
+      } else {
+        this.end();
+        this.#isPressed = digitOfEvent(event.event) !== null;
+        this.#earlierSegmentsMs = 0;
+      }
       this.#ssrc = ssrc;
       this.#timestamp = timestamp;
-      this.#isReported = false;
+      this.#event = event.event;
+      this.#durationMs = 0;
     }
-    if (this.#isReported || !event.isEnd || event.event > 15) return -1;
-    this.#isReported = true;
-    return event.durationUnits / 8;
+    if (!this.#isPressed) return;
+    this.#durationMs = Math.max(this.#durationMs, (event.durationUnits * 1000) / clockHz);
+    this.#receivedAtMs = nowMs;
+    if (event.isEnd) this.#report();
+  }
+
+  /** Ends a press that no packets follow. Call every few hundred milliseconds. */
+  judge(nowMs: number): void {
+    if (this.#isPressed && nowMs - this.#receivedAtMs > ENDED_AFTER_MS) this.end();
+  }
+
+  /** Ends the current press, whose End packets are lost. */
+  end(): void {
+    if (!this.#isPressed) return;
+    if (this.#earlierSegmentsMs + this.#durationMs >= SHORTEST_WITHOUT_END_MS) this.#report();
+    this.#isPressed = false;
+  }
+
+  #report(): void {
+    this.#isPressed = false;
+    this.#onPress(digitOfEvent(this.#event)!, this.#earlierSegmentsMs + this.#durationMs);
   }
 }

@@ -174,6 +174,17 @@ describe('relayed key presses', () => {
     expect(received.every(({ header, payload }) => header.payloadType === 110 && payload.length === 4)).toBe(true);
     expect(new Set(received.map(({ header }) => header.timestamp)).size).toBe(3);
   });
+
+  it('are detected without their End packets', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    bench.agent.press(bench.ports.agent, 5, 101, { losesEnd: true });
+    await bench.customer.untilReceived(2);
+    bench.nowMs += 250;
+    bench.session.tick();
+    expect(bench.events).toContainEqual({ type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 40 });
+  });
 });
 
 describe('accepted source of a leg', () => {

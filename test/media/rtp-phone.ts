@@ -87,14 +87,13 @@ export class RtpPhone {
   }
 
   /** Sends a key press (RFC 4733): two updates and three end packets with one timestamp. */
-  press(toPort: number, event: number, payloadType = 101): void {
-    for (const [durationUnits, isEnd] of [
+  press(toPort: number, event: number, payloadType = 101, { losesEnd = false } = {}): void {
+    const packets = [
       [160, false],
       [320, false],
-      [480, true],
-      [480, true],
-      [480, true],
-    ] as const) {
+      ...(losesEnd ? [] : ([[480, true], [480, true], [480, true]] as const)),
+    ] as const;
+    for (const [durationUnits, isEnd] of packets) {
       this.sendRtp(toPort, { payloadType }, telephoneEventPayload({ event, isEnd, volume: 10, durationUnits }));
     }
     this.timestamp = (this.timestamp + 480) >>> 0;

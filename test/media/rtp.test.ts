@@ -180,12 +180,75 @@ describe('telephone events', () => {
     expect([digitOfEvent(16), eventOfDigit('x'), eventOfDigit('')]).toEqual([null, -1, -1]);
   });
 
-  it('count one press per timestamp at the first End bit, despite repeats and reordering', () => {
-    const detector = new KeyPressDetector();
-    const see = (timestamp: number, isEnd: boolean): number =>
-      detector.pressedForMs(1, timestamp, { event: 5, isEnd, volume: 10, durationUnits: 800 });
-    const seen = [see(100, false), see(100, true), see(100, true), see(900, false), see(100, true), see(900, true)];
-    expect(seen).toEqual([-1, 100, -1, -1, -1, 100]);
+  describe('detected as key presses', () => {
+    const KEY_5 = 5;
+    /** Units of 125 us. */
+    const MS = 8;
+
+    function detector() {
+      const presses: string[] = [];
+      const keys = new KeyPressDetector((digit, durationMs) => presses.push(`${digit} ${durationMs}`));
+      return {
+        presses,
+        judge: (nowMs: number) => keys.judge(nowMs),
+        see(timestamp: number, { event = KEY_5, ms = 100, isEnd = false, nowMs = 0, ssrc = 1 } = {}) {
+          keys.add(ssrc, timestamp, { event, isEnd, volume: 10, durationUnits: ms * MS }, 8000, nowMs);
+          return presses.length;
+        },
+      };
+    }
+
+    it('count once per timestamp, at the first End bit, despite repeats and reordering', () => {
+      const { see, presses } = detector();
+      const isEnd = true;
+      const seen = [see(100), see(100, { isEnd }), see(100, { isEnd }), see(2000), see(100, { isEnd })];
+      expect([...seen, see(2000, { isEnd }), see(2000, { isEnd })]).toEqual([0, 1, 1, 1, 1, 2, 2]);
+      expect(presses).toEqual(['5 100', '5 100']);
+    });
+
+    it('count at the next press if all End packets are lost', () => {
+      const { see, presses } = detector();
+      see(100, { ms: 80 });
+      see(2000, { event: 11 });
+      see(2000, { event: 11, isEnd: true });
+      see(100, { isEnd: true });
+      expect(presses).toEqual(['5 80', '# 100']);
+    });
+
+    it('count 200 ms after the last packet if all End packets are lost', () => {
+      const { see, judge, presses } = detector();
+      see(100, { nowMs: 1000 });
+      judge(1200);
+      expect(presses).toEqual([]);
+      judge(1201);
+      see(100, { isEnd: true, nowMs: 1210 });
+      judge(2000);
+      expect(presses).toEqual(['5 100']);
+    });
+
+    it('count nothing for a single packet of a tone shorter than a digit, or for other events', () => {
+      const { see, judge, presses } = detector();
+      see(100, { ms: 39 });
+      see(2000, { event: 16, isEnd: true });
+      see(4000, { event: 40 });
+      judge(1000);
+      expect(presses).toEqual([]);
+    });
+
+    it('count once if the key is held longer than an event can say', () => {
+      const { see, presses } = detector();
+      see(0xffff_f000, { ms: 8191 });
+      see(0xefff, { ms: 50 });
+      see(0xefff, { ms: 100, isEnd: true });
+      expect(presses).toEqual(['5 8291.875']);
+    });
+
+    it('count for each source', () => {
+      const { see, presses } = detector();
+      see(5000, { isEnd: true });
+      see(100, { ssrc: 2, isEnd: true });
+      expect(presses).toEqual(['5 100', '5 100']);
+    });
   });
 });
 

@@ -5,7 +5,6 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
 import {
-  digitOfEvent,
   emptyTelephoneEvent,
   KeyPressDetector,
   parseTelephoneEvent,
@@ -59,7 +58,9 @@ export class AudioReceiver {
   readonly #header = emptyRtpHeader();
   readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
   readonly #event = emptyTelephoneEvent();
-  readonly #keys = new KeyPressDetector();
+  readonly #keys = new KeyPressDetector((digit) => {
+    this.digits += digit;
+  });
   readonly #ssrcs: number[] = [];
   readonly #payloadTypes = new Set<number>();
   #highest = -1;
@@ -137,8 +138,7 @@ export class AudioReceiver {
 
   #takeDigit(payload: Uint8Array): void {
     if (!parseTelephoneEvent(payload, 0, payload.length, this.#event)) return;
-    if (this.#keys.pressedForMs(this.#header.ssrc, this.#header.timestamp, this.#event) < 0) return;
-    this.digits += digitOfEvent(this.#event.event) ?? '';
+    this.#keys.add(this.#header.ssrc, this.#header.timestamp, this.#event, 8000, performance.now());
   }
 
   /** Extended sequence number, or null for a duplicate. */
