@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { eventually } from '../process/server-process.ts';
@@ -14,17 +15,16 @@ describe('reference of a placement', () => {
     await platform.parties({ agent: { answer: 'manual' } });
     // Repeats a placement that a busy server rejected.
     const place = async () => {
+      const placement = { ...PLACEMENT, reference_id: 'order-1' };
       for (;;) {
-        const answer = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-1' });
+        const answer = await platform.ask<{ call: PublicCall }>('POST', '/dialer/click2call', placement);
         if (answer.status !== 503) return answer;
       }
     };
     const answers = await Promise.all(Array.from({ length: 100 }, place));
     const count = (status: number) => answers.filter((answer) => answer.status === status).length;
     expect([count(201), count(200)]).toEqual([1, 99]);
-    const callIds = new Set(
-      answers.map(({ body }) => (body.data as unknown as { call: { call_id: string } }).call.call_id),
-    );
+    const callIds = new Set(answers.map(({ body }) => body.data.call.call_id));
     expect(callIds.size).toBe(1);
     await platform.until([...callIds][0] as string, 'agent.ringing');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);

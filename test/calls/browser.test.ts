@@ -47,9 +47,9 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
   const run = <T>(expression: string, on = page) => on.evaluate<T>(`tests.${expression}`);
 
   async function connect(purpose: 'agent' | 'supervise' = 'agent', on = page): Promise<void> {
-    const { status, body } = await platform.ask('POST', '/phone/tokens', { purpose });
+    const { status, body } = await platform.ask<{ url: string }>('POST', '/phone/tokens', { purpose });
     expect(status).toBe(201);
-    await run(`connect(${JSON.stringify((body.data as unknown as { url: string }).url)})`, on);
+    await run(`connect(${JSON.stringify(body.data.url)})`, on);
     await run("until('welcome')", on);
   }
 
@@ -71,8 +71,8 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     await answer();
     await run("until('answered')");
     await platform.until(callId, 'call.bridged');
-    const control = (method: string, path: string, body?: unknown) =>
-      platform.ask(method, `/dialer/click2call/${callId}/${path}`, body);
+    const control = <Data>(method: string, path: string, body?: unknown) =>
+      platform.ask<Data>(method, `/dialer/click2call/${callId}/${path}`, body);
     return { customer, callId, control };
   }
 
@@ -154,9 +154,10 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     const { customer, callId, control } = await talk();
     const other = await chromium.open(pageUrl);
     await connect('supervise', other);
-    const { status, body } = await control('POST', 'supervise', { mode: 'listen', endpoint: { type: 'webrtc' } });
+    const listen = { mode: 'listen', endpoint: { type: 'webrtc' } };
+    const { status, body } = await control<{ supervision: { id: string } }>('POST', 'supervise', listen);
     expect(status).toBe(201);
-    const { supervision } = body.data as unknown as { supervision: { id: string } };
+    const { supervision } = body.data;
     await answer(other);
     await platform.until(callId, 'supervision.started');
     await untilTone(CUSTOMER_HZ, other);

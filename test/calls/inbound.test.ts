@@ -40,8 +40,8 @@ async function forward(rule: Record<string, unknown> = {}) {
 }
 
 const callsOf = async (): Promise<PublicCall[]> => {
-  const { body } = await platform.ask('GET', '/dialer/click2call?limit=100');
-  return (body.data as unknown as { calls: PublicCall[] }).calls;
+  const { body } = await platform.ask<{ calls: PublicCall[] }>('GET', '/dialer/click2call?limit=100');
+  return body.data.calls;
 };
 
 /** Makes baresip call a number of a platform. */
@@ -123,9 +123,8 @@ describe.skipIf(!peerAvailable('baresip'))('call to a number with a forward rule
     const { verified, body } = await platform.receiver.callbackOf(id);
     expect([verified.ok, body.event]).toEqual([true, 'call.completed']);
     await eventually(async () => {
-      const { data } = (await platform.ask('GET', `/dialer/click2call/${id}/sip`)).body;
-      const { messages } = data as unknown as PublicSipTrace;
-      const [first] = messages.filter(({ leg }) => leg === 'customer');
+      const { data } = (await platform.ask<PublicSipTrace>('GET', `/dialer/click2call/${id}/sip`)).body;
+      const [first] = data.messages.filter(({ leg }) => leg === 'customer');
       expect(first).toMatchObject({ direction: 'received', method: 'INVITE' });
     });
   });

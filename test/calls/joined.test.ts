@@ -26,7 +26,8 @@ async function talk(request: Record<string, unknown> = {}, third: Parameters<Pla
   const { call_id: callId } = await platform.place(request);
   await platform.until(callId, 'call.bridged');
   const path = `/dialer/click2call/${callId}`;
-  const ask = (method: string, below: string, body?: unknown) => platform.ask(method, `${path}/${below}`, body);
+  const ask = <Data>(method: string, below: string, body?: unknown) =>
+    platform.ask<Data>(method, `${path}/${below}`, body);
   return { ...phones, guest, callId, ask };
 }
 
@@ -80,8 +81,8 @@ describe('third party of a call', () => {
   it("joins with audio, appears on the customer's recording channel, leaves, and costs per second", async () => {
     const { agent, customer, guest, callId, ask } = await talk({ record: true });
     await platform.until(callId, 'recording.started');
-    const { status, body } = await ask('POST', 'legs', { endpoint: ENDPOINT });
-    const leg = (body.data as unknown as { leg: PublicLeg }).leg;
+    const { status, body } = await ask<{ leg: PublicLeg }>('POST', 'legs', { endpoint: ENDPOINT });
+    const { leg } = body.data;
     expect({ status, leg }).toMatchObject({ status: 202, leg: { role: 'party', endpoint: ENDPOINT, left_at: null } });
     const joined = await platform.until(callId, 'leg.joined');
     expect(joined).toMatchObject({ leg: null, data: { leg_id: leg.leg_id } });
@@ -195,8 +196,9 @@ describe('third party of a call', () => {
 describe('supervisor of a call', () => {
   it('listens, whispers and barges in, with an event per change, and leaves the call intact', async () => {
     const { agent, customer, guest, callId, ask } = await talk();
-    const { status, body } = await ask('POST', 'supervise', { mode: 'listen', endpoint: ENDPOINT });
-    const { supervision } = body.data as unknown as { supervision: { id: string; mode: string } };
+    const listen = { mode: 'listen', endpoint: ENDPOINT };
+    const { status, body } = await ask<{ supervision: { id: string } }>('POST', 'supervise', listen);
+    const { supervision } = body.data;
     expect({ status, supervision }).toMatchObject({ status: 201, supervision: { mode: 'listen' } });
     await platform.until(callId, 'supervision.started');
     await untilAudible(guest, ['agent', 'customer']);

@@ -70,10 +70,9 @@ describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('Kamai
     const changedAtMs = Date.now();
     await change({ sip_uri, transport, register: true });
     await eventually(async () => {
-      const { data } = (await platform.ask('GET', `/dialer/trunks/${platform.trunkId}`)).body as {
-        data: { registration?: { registered_at: string | null } };
-      };
-      expect(Date.parse(data.registration?.registered_at ?? '')).toBeGreaterThan(changedAtMs);
+      const path = `/dialer/trunks/${platform.trunkId}`;
+      const { body } = await platform.ask<{ registration?: { registered_at: string | null } }>('GET', path);
+      expect(Date.parse(body.data.registration?.registered_at ?? '')).toBeGreaterThan(changedAtMs);
     });
     const rule = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
     const number = encodeURIComponent(DID);
@@ -81,8 +80,8 @@ describe.skipIf(!(peerAvailable('kamailio') && peerAvailable('baresip')))('Kamai
     await using caller = await startBaresip({ user: CUSTOMER });
     await caller.dial(kamailio.sipUri.replace('sip:', `sip:${DID}@`));
     const callId = await eventually(async () => {
-      const { body } = await platform.ask('GET', '/dialer/click2call?limit=1');
-      const [call] = (body.data as unknown as { calls: PublicCall[] }).calls;
+      const { body } = await platform.ask<{ calls: PublicCall[] }>('GET', '/dialer/click2call?limit=1');
+      const [call] = body.data.calls;
       expect(call).toMatchObject({ direction: 'inbound', call_done: false });
       return call!.call_id;
     });

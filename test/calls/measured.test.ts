@@ -34,8 +34,8 @@ describe('call between two softphones', () => {
     await platform.ended(placed.call_id);
     const { quality } = await platform.call(placed.call_id);
     await eventually(async () => {
-      const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/quality`);
-      const { legs } = body.data as unknown as { legs: Sampled[] };
+      const path = `/dialer/click2call/${placed.call_id}/quality`;
+      const { legs } = (await platform.ask<{ legs: Sampled[] }>('GET', path)).body.data;
       expect(legs.map(({ leg_id, role }) => [leg_id, role])).toEqual([
         ['agent', 'agent'],
         ['customer', 'customer'],
@@ -54,9 +54,9 @@ describe('call between two softphones', () => {
 
 describe('GET /system/health of a running server', () => {
   it("returns the doctor's checks, this node and its media workers", async () => {
-    const { status, body } = await platform.ask('GET', '/system/health');
+    const { status, body } = await platform.ask<Health>('GET', '/system/health');
     expect(status).toBe(200);
-    const data = body.data as unknown as Health;
+    const { data } = body;
     const names = data.checks.map(({ name }) => name);
     const expected = [
       'sip_server',

@@ -1,5 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import type { CallEvent } from '../../bin/cli/api-client.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { header } from '../../sip/message/index.ts';
 import { walletOf } from '../../storage/ledger.ts';
@@ -43,8 +45,8 @@ describe('call answered on both sides', () => {
     expect(agentHeardItself).toBeLessThan(-60);
     expect(customerHeardItself).toBeLessThan(-60);
 
-    const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}?refresh=1`);
-    const call = (body.data as unknown as { call: Awaited<ReturnType<Platform['call']>> }).call;
+    const path = `/dialer/click2call/${placed.call_id}?refresh=1`;
+    const { call } = (await platform.ask<{ call: PublicCall }>('GET', path)).body.data;
     expect(call).toMatchObject({
       state: 'completed',
       call_done: true,
@@ -118,8 +120,8 @@ describe('call answered on both sides', () => {
     const live = platform.ended(placed.call_id);
     await platform.until(placed.call_id, 'call.bridged');
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
-    const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/events`);
-    const stored = (body.data as unknown as { events: { sequence: number; event: string }[] }).events;
+    const path = `/dialer/click2call/${placed.call_id}/events`;
+    const { events: stored } = (await platform.ask<{ events: CallEvent[] }>('GET', path)).body.data;
     expect((await live).map(({ sequence, event }) => [sequence, event])).toEqual(
       stored.map(({ sequence, event }) => [sequence, event]),
     );

@@ -35,7 +35,8 @@ export interface Platform extends AsyncDisposable {
   sipAddress: { host: string; port: number };
   receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
   trunkId: string;
-  ask(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** The caller names the shape of `data`. */
+  ask<Data = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<Answer<Data>>;
   /** Places a call and expects admission. */
   place(request?: Record<string, unknown>): Promise<PublicCall>;
   call(callId: string): Promise<PublicCall>;
@@ -57,10 +58,10 @@ export interface Platform extends AsyncDisposable {
   }>;
 }
 
-export interface Answer {
+interface Answer<Data> {
   status: number;
   headers: Headers;
-  body: Record<string, never> & { data: Record<string, never>; code?: string; message?: string };
+  body: { data: Data; code?: string; message?: string };
 }
 
 export interface PlatformOptions {
@@ -133,7 +134,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     receiver,
     trunkId,
     phone,
-    async ask(method, path, body) {
+    async ask<Data>(method: string, path: string, body?: unknown) {
       const response = await fetch(tandem.url + path, {
         method,
         headers: {
@@ -142,16 +143,20 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      return { status: response.status, headers: response.headers, body: (await response.json()) as Answer['body'] };
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: (await response.json()) as Answer<Data>['body'],
+      };
     },
     async place(request = {}) {
-      const answer = await platform.ask('POST', '/dialer/click2call', {
+      const answer = await platform.ask<{ call: PublicCall }>('POST', '/dialer/click2call', {
         agent_number: AGENT,
         customer_number: CUSTOMER,
         ...request,
       });
       if (answer.status !== 201) throw new Error(`placement answered ${answer.status}: ${JSON.stringify(answer.body)}`);
-      return (answer.body.data as unknown as { call: PublicCall }).call;
+      return answer.body.data.call;
     },
     async call(callId) {
       return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}`)).call;

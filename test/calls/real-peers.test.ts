@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { PublicSipTrace } from '../../http/schemas/sip-message.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import { type BaresipOptions, startBaresip } from '../peers/baresip.ts';
@@ -148,9 +149,8 @@ describe.skipIf(!peerAvailable('baresip') || differs('certificates'))('baresip o
     for (const samples of [recording.left, recording.right]) {
       expectTone(samples, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
     }
-    const { data } = (await platform.ask('GET', `/dialer/click2call/${call.call_id}/sip`)).body;
-    const { messages } = data as unknown as { messages: { transport: string }[] };
-    expect(new Set(messages.map(({ transport }) => transport))).toEqual(new Set(['tls']));
+    const { data } = (await platform.ask<PublicSipTrace>('GET', `/dialer/click2call/${call.call_id}/sip`)).body;
+    expect(new Set(data.messages.map(({ transport }) => transport))).toEqual(new Set(['tls']));
   });
 });
 

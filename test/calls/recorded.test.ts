@@ -62,8 +62,9 @@ describe('encrypted recording with a beep', () => {
     expect(toneLevelDbov(left, AGENT_HZ)).toBeGreaterThan(-20);
     expect(toneLevelDbov(right, CUSTOMER_HZ)).toBeGreaterThan(-20);
     expect(toneLevelDbov(left, RECORDING_TONE_HZ)).toBeLessThan(-60);
-    const mono = await platform.ask('POST', `/dialer/click2call/sealed/recording?format=mp3&channels=mono`);
-    const { recording } = mono.body.data as unknown as { recording: { playback_url: string; peaks_url: string } };
+    const path = '/dialer/click2call/sealed/recording?format=mp3&channels=mono';
+    const mono = await platform.ask<{ recording: { playback_url: string; peaks_url: string } }>('POST', path);
+    const { recording } = mono.body.data;
     const mp3 = Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer());
     expect(mp3.readUInt16BE(0) & 0xffe0).toBe(0xffe0);
     const peaks = (await (await fetch(recording.peaks_url)).json()) as { length: number; data: number[] };

@@ -9,13 +9,10 @@ import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 /** The trace of a finished call, once it contains its last message. */
 async function traceOf(platform: Platform, callId: string, last: (message: PublicSipMessage) => boolean) {
   await platform.ended(callId);
-  let trace: PublicSipTrace | null = null;
-  await untilTruthy(async () => {
-    const { data } = (await platform.ask('GET', `/dialer/click2call/${callId}/sip`)).body;
-    trace = data as unknown as PublicSipTrace;
-    return trace.messages.some(last);
+  return await untilTruthy(async () => {
+    const { data } = (await platform.ask<PublicSipTrace>('GET', `/dialer/click2call/${callId}/sip`)).body;
+    return data.messages.some(last) && data;
   });
-  return trace as unknown as PublicSipTrace;
 }
 
 const isAnswerTo = (method: string, leg: string) => (message: PublicSipMessage) =>

@@ -54,8 +54,8 @@ describe('transcribed call between speakers', () => {
     expect(events.at(-1)?.event).toBe('call.completed');
 
     const transcriptNow = async () => {
-      const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/transcript`);
-      return body.data as unknown as PublicTranscript;
+      const path = `/dialer/click2call/${placed.call_id}/transcript`;
+      return (await platform.ask<PublicTranscript>('GET', path)).body.data;
     };
     // A slow machine finishes after the call stopped waiting.
     await eventually(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
@@ -95,8 +95,8 @@ describe('third party of a transcribed call', () => {
     expect(understood, final.transcript?.text).toBeGreaterThanOrEqual(words / 2);
     await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
     await platform.ended(callId);
-    const { body } = await platform.ask('GET', `/dialer/click2call/${callId}/transcript`);
-    const { segments } = body.data as unknown as PublicTranscript;
+    const { body } = await platform.ask<PublicTranscript>('GET', `/dialer/click2call/${callId}/transcript`);
+    const { segments } = body.data;
     expect(segments).toContainEqual(expect.objectContaining({ leg: legId, role: 'party' }));
     expect((await platform.call(callId)).legs).toContainEqual(
       expect.objectContaining({ leg_id: legId, role: 'party', state: 'ended' }),

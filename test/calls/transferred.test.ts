@@ -23,10 +23,10 @@ async function talk(target: Parameters<Platform['phone']>[1] = {}) {
   const phones = await platform.parties();
   const { call_id: callId } = await platform.place({ record: true });
   await platform.until(callId, 'recording.started');
-  const ask = (method: string, below: string, body?: unknown) =>
-    platform.ask(method, `/dialer/click2call/${callId}/${below}`, body);
+  const ask = <Data>(method: string, below: string, body?: unknown) =>
+    platform.ask<Data>(method, `/dialer/click2call/${callId}/${below}`, body);
   const transfer = (body: Record<string, unknown> = {}) =>
-    ask('POST', 'transfer', { endpoint: { type: 'phone', number: TARGET }, ...body });
+    ask<{ leg: PublicLeg }>('POST', 'transfer', { endpoint: { type: 'phone', number: TARGET }, ...body });
   return { ...phones, third, callId, ask, transfer };
 }
 
@@ -54,7 +54,7 @@ describe('blind transfer of the agent', () => {
     const { agent, customer, third, callId, transfer } = await talk();
     const asked = await transfer();
     expect(asked.status).toBe(202);
-    const { leg_id: legId } = (asked.body.data as unknown as { leg: PublicLeg }).leg;
+    const { leg_id: legId } = asked.body.data.leg;
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { leg_id: legId, replaces: 'agent', mode: 'blind' } });
     await agent.until('bye');

@@ -99,7 +99,7 @@ describe('unbridged call', () => {
     await platform.until(placed.call_id, 'agent.ringing');
     const { body } = await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     await agent.until('cancelled');
-    expect((body.data as unknown as { call: unknown }).call).toMatchObject({
+    expect(body.data.call).toMatchObject({
       state: 'failed',
       call_done: true,
       hangup_cause: 'ORIGINATOR_CANCEL',
