@@ -16,6 +16,7 @@ import { getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import {
   anyTrunkTarget,
@@ -328,7 +329,7 @@ describe('dialog of a leg', () => {
   });
 
   it('loses the leg when the trunk cannot be read', async () => {
-    const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
+    const away = fakeSql(() => Promise.reject(new Error('storage is away')));
     const { port, sip } = await startDialog('agent', { sql: away });
     await eventually(() => expect(port.received).toMatchObject([{ type: 'leg.lost' }]));
     expect(sip.legs).toEqual([]);

@@ -4,6 +4,7 @@ import type { LegSample } from '../../media/media-plane.ts';
 import type { Sql } from '../../storage/database.ts';
 import { qualitySamplesOf } from '../../storage/queries/call-quality.ts';
 import { eventually } from '../eventually.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { createTestClock, createTestLogger } from './fakes.ts';
@@ -109,10 +110,8 @@ describe('quality log of a call', () => {
   });
 
   it('drops samples that the database rejects, and continues', async () => {
-    const failing = (() => {
-      throw new Error('the database is gone');
-    }) as unknown as Sql;
-    const { log, logger, nextSample } = open(failing);
+    const gone = () => Promise.reject(new Error('the database is gone'));
+    const { log, logger, nextSample } = open(fakeSql(gone));
     await nextSample();
     await log.flush();
     expect(log.dump()).toEqual({ waiting: 0, lost: 1 });

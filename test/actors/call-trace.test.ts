@@ -4,6 +4,7 @@ import type { CallMessage } from '../../sip/trace/wire-message.ts';
 import type { Sql } from '../../storage/database.ts';
 import { admitCall } from '../../storage/queries/calls.ts';
 import { sipMessagesOf } from '../../storage/queries/sip-messages.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 import { admission, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { createTestClock, createTestLogger } from './fakes.ts';
@@ -107,9 +108,7 @@ describe('SIP trace of a call', () => {
   });
 
   it('counts messages that a failing database loses, and continues', async () => {
-    const broken = ((text: unknown) =>
-      Array.isArray(text) && 'raw' in text ? Promise.reject(new Error('no database')) : {}) as unknown as Sql;
-    const { trace } = open({ sql: broken });
+    const { trace } = open({ sql: fakeSql(() => Promise.reject(new Error('no database'))) });
     trace.add(message());
     await trace.flush();
     trace.add(message());

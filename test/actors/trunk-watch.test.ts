@@ -10,6 +10,7 @@ import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import {
@@ -138,7 +139,7 @@ describe('trunk watch', () => {
   });
 
   it('continues when the trunks cannot be read', async () => {
-    const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
+    const away = fakeSql(() => Promise.reject(new Error('storage is away')));
     const { clock, logger } = startWatch({ sql: away });
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
     expect(logger.messages('warn')).toEqual(['probing trunks failed']);

@@ -13,6 +13,7 @@ import { checkMemoryIndex } from '../../diagnosis/memory-index.ts';
 import { checkObjects } from '../../diagnosis/objects.ts';
 import { checkTrunks } from '../../diagnosis/trunks.ts';
 import type { Sql } from '../../storage/database.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
 import { hasS3Server, startS3Server } from '../storage/s3/s3-server.ts';
 import { createTestDatabase, externalServer } from '../storage/test-database.ts';
@@ -236,7 +237,7 @@ describe('doctor on the database', () => {
 });
 
 describe('doctor on the clock', () => {
-  const serverAt = (aheadMs: number) => (async () => [{ now: new Date(Date.now() + aheadMs) }]) as unknown as Sql;
+  const serverAt = (aheadMs: number) => fakeSql(async () => [{ now: new Date(Date.now() + aheadMs) }]);
 
   it.each([
     { aheadMs: 0, status: 'ok' },

@@ -1,11 +1,11 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { FastifyReply } from 'fastify';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Principal } from '../../http/auth.ts';
 import { abortWithClient } from '../../http/credential-watch.ts';
 import { createRevocations } from '../../http/revocations.ts';
-import type { Sql } from '../../storage/database.ts';
+import { fakeSql } from '../storage/fake-sql.ts';
 
 const PRINCIPAL: Principal = {
   userId: 1,
@@ -23,9 +23,8 @@ const PRINCIPAL: Principal = {
 function openResponse() {
   const raw = new ServerResponse(new IncomingMessage(new Socket()));
   const server = new AbortController();
-  const asked = vi.fn();
   const context = {
-    sql: asked as unknown as Sql,
+    sql: fakeSql(async () => []),
     now: () => new Date(),
     heartbeatMs: 60_000,
     revocations: createRevocations(),

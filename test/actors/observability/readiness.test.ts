@@ -3,6 +3,7 @@ import { createReadiness, type ReadinessOptions } from '../../../actors/observab
 import { connect } from '../../../storage/database.ts';
 import { openJobs } from '../../../storage/jobs.ts';
 import { eventually } from '../../eventually.ts';
+import { fakeSql } from '../../storage/fake-sql.ts';
 import { openGate } from '../../storage/gate.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
 import { REDIS_URL, redisIsReachable } from '../../storage/test-redis.ts';
@@ -51,10 +52,10 @@ describe('readiness', () => {
   };
 
   it.each<[string, Partial<ReadinessOptions>, [string, string]]>([
-    ['a database that refuses, without its message', { sql: refuses as never }, ['database', 'It cannot be reached.']],
+    ['a database that refuses, without its message', { sql: fakeSql(refuses) }, ['database', 'It cannot be reached.']],
     [
       'a database that does not respond',
-      { sql: (() => new Promise(() => {})) as never, timeoutMs: 10 },
+      { sql: fakeSql(() => new Promise(() => {})), timeoutMs: 10 },
       ['database', 'It did not respond within 0.01 s.'],
     ],
     ['Redis that is away', { jobs: { pingRedis: async () => refuses() } }, ['redis', 'It cannot be reached.']],

@@ -5,7 +5,7 @@ import {
   type Diagnosed,
   type SystemHealthOptions,
 } from '../../../actors/observability/system-health.actor.ts';
-import type { Sql } from '../../../storage/database.ts';
+import { fakeSql } from '../../storage/fake-sql.ts';
 import { createTestClock, createTestLogger, FakeMediaPlane } from '../fakes.ts';
 
 const broken = () => Promise.reject(new Error('it is away'));
@@ -15,7 +15,7 @@ function open(changes: Partial<SystemHealthOptions> = {}) {
   let rounds = 0;
   let found: readonly Diagnosed[] = [];
   const health = createSystemHealth({
-    sql: (() => Promise.resolve([{ version: '17.5' }])) as unknown as Sql,
+    sql: fakeSql(async () => [{ version: '17.5' }]),
     self: { node: 'node-1', boot: 'boot-1' },
     diagnose: async () => {
       rounds += 1;
@@ -74,7 +74,7 @@ it('system health caches the checks for 15 seconds', async () => {
 it('system health reports the working parts when others are broken', async () => {
   const engines = { isRunning: false, engines: broken };
   const { health } = open({
-    sql: broken as unknown as Sql,
+    sql: fakeSql(broken),
     engines: { recognition: engines, synthesis: engines },
     ...{ models: { list: broken }, jobs: { counts: broken } },
   });
