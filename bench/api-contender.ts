@@ -1,20 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { createWebhookDesk } from '../actors/webhooks/webhook-desk.actor.ts';
 import { createHttpServer } from '../http/server.ts';
+import type { HttpServerOptions } from '../http/server-options.ts';
 import { createLogger } from '../logging.ts';
-import { openObjectStore } from '../storage/objects.ts';
 import { createApiKey } from '../storage/queries/api-keys.ts';
 import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
 import { FakeDialer } from '../test/http/fake-dialer.ts';
-import { FakeLiveCalls } from '../test/http/fake-live-calls.ts';
-import { FakeLiveStt } from '../test/http/fake-live-stt.ts';
-import { countedOnly, FakeReadiness } from '../test/http/fake-operations.ts';
-import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
-import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
-import { FakeVoiceDesk } from '../test/http/fake-voice-desk.ts';
+import { countedOnly } from '../test/http/fake-operations.ts';
+import { partial } from '../test/partial.ts';
 import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
 import { createTestDatabase } from '../test/storage/test-database.ts';
 
@@ -72,36 +67,12 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   });
   const secrets = createSecretBox(Buffer.alloc(32, 1));
   const logger = createLogger({ level: 'info', destination: { write: () => {} } });
-  const webhooks = createWebhookDesk({ sql, secrets, deliverer: { enqueue: async () => {} }, allowCidrs: [] });
-  const httpServer = createHttpServer({
-    sql,
-    dialer: new FakeDialer(),
-    liveCalls: new FakeLiveCalls(),
-    readiness: new FakeReadiness(),
-    systemHealth: {} as never,
-    metrics: countedOnly(),
-    numberVerifier: {} as never,
-    phones: {} as never,
-    speech: new FakeTtsDesk(),
-    voices: new FakeVoiceDesk(),
-    transcriber: new FakeTranscriber(),
-    liveStt: new FakeLiveStt(),
-    chat: {} as never,
-    judge: {} as never,
-    memory: {} as never,
-    documents: {} as never,
-    recordings: {} as never,
-    eraser: {} as never,
-    models: {} as never,
-    webhooks,
-    trunkTargets: {} as never,
-    trunkProber: {} as never,
-    objects: await openObjectStore({ folder: process.argv[3]! }),
-    secrets,
-    urlSigningSecret: Buffer.alloc(32, 2),
-    logger,
-    rateLimits: { plans: { enterprise: { perMinute: 100_000_000, perDay: 900_000_000 } } },
-  });
+  const httpServer = createHttpServer(
+    partial<HttpServerOptions>({
+      ...{ sql, dialer: new FakeDialer(), metrics: countedOnly(), secrets, logger },
+      rateLimits: { plans: { enterprise: { perMinute: 100_000_000, perDay: 900_000_000 } } },
+    }),
+  );
   return { app: httpServer, path: `/dialer/click2call/${call.callId}`, authorization: `Bearer ${key}` };
 }
 

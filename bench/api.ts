@@ -1,7 +1,5 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ApiContender, ApiContenderAnswer } from './api-contender.ts';
 import { getRequest, keepBusy } from './http-load.ts';
@@ -25,17 +23,12 @@ interface Result {
   cpuMsPerThousand: number;
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'tandem-bench-'));
-try {
-  const results: Result[] = [];
-  for (const contender of ['constant', 'tandem', 'constant'] as const) results.push(await measure(contender));
-  report(results);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const results: Result[] = [];
+for (const contender of ['constant', 'tandem', 'constant'] as const) results.push(await measure(contender));
+report(results);
 
 async function measure(contender: ApiContender): Promise<Result> {
-  const child = fork(join(import.meta.dirname, 'api-contender.ts'), [contender, folder], { execArgv: [] });
+  const child = fork(join(import.meta.dirname, 'api-contender.ts'), [contender], { execArgv: [] });
   const exited = once(child, 'exit');
   const { port, path, authorization } = await answerOf('listening');
   const request = getRequest(path, authorization);

@@ -67,7 +67,7 @@ describe('media of a call', () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });
     await eventually(() => expect(port.received).toHaveLength(2));
-    const { recordingId } = port.received[1] as unknown as { recordingId: string };
+    const { recordingId } = port.received[1]!;
     expect(port.received[1]?.type).toBe('recording.started');
     expect(plane.session.recordingPath).toBe(`/recordings/${recordingId}.wav`);
   });
@@ -140,7 +140,7 @@ describe('media of a call', () => {
     plane.session.measured = { agent: QUALITY, customer: null };
     port.send({ type: 'finish' });
     await eventually(() => expect(port.received).toHaveLength(3));
-    const { recordingId } = port.received[1] as unknown as { recordingId: string };
+    const { recordingId } = port.received[1]!;
     expect(port.received[2]).toEqual({
       type: 'media.finished',
       report: {

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
-import { type AnyActorLogic, createActor, type EventFromLogic, type EventObject, type InputFrom, setup } from 'xstate';
+import {
+  type AnyActorLogic,
+  type AnyEventObject,
+  createActor,
+  type EventFromLogic,
+  type InputFrom,
+  setup,
+} from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
 import { routingOf } from '../../actors/call-routing.ts';
@@ -38,11 +45,12 @@ import type {
   TrunkRegistration,
   TrunkSign,
 } from '../../sip/sip-gateway.ts';
-import type { Sql } from '../../storage/database.ts';
+import type { Sql, Tx } from '../../storage/database.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
 import type { TrunkRow } from '../../storage/queries/trunks.ts';
+import { partial } from '../partial.ts';
 import { NOW } from '../storage/seed.ts';
 
 /** Time stands still until `advance`, which runs timers as they become due. */
@@ -439,20 +447,20 @@ export function sqlWithFaults(sql: Sql, begin: (run: () => Promise<unknown>) => 
   return new Proxy(sql, {
     get(target, key, receiver) {
       if (key !== 'begin') return Reflect.get(target, key, receiver);
-      return (work: (tx: never) => Promise<unknown>) => begin(() => target.begin(work as never));
+      return (work: (tx: Tx) => Promise<unknown>) => begin(() => target.begin(work));
     },
   });
 }
 
 /** Runs one port of a machine under a parent that records the events from the port. */
 export function runPort<Port extends AnyActorLogic>(port: Port, input: InputFrom<Port>) {
-  const received: EventObject[] = [];
+  const received: AnyEventObject[] = [];
   const failed: unknown[] = [];
   const parent = setup({ actors: { port: port as AnyActorLogic } }).createMachine({
     invoke: {
       id: 'port',
       src: 'port',
-      input: input as never,
+      input,
       onError: { actions: ({ event }) => failed.push(event.error) },
     },
     on: {
@@ -536,7 +544,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
 export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): LiveCall {
   return {
     row,
-    actor: null as never,
+    actor: partial({}),
     journal: {
       append: () => {},
       drained: async () => {},

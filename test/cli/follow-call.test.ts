@@ -6,6 +6,7 @@ import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts'
 import { eventLines } from '../../bin/cli/event-lines.ts';
 import { followCall } from '../../bin/cli/follow-call.ts';
 import { openTerminal } from '../../bin/cli/terminal.ts';
+import { partial } from '../partial.ts';
 import { startTandem, startTandemProcess, TestHost } from './command-line.ts';
 
 const host = new TestHost();
@@ -15,17 +16,17 @@ const terminal = openTerminal(host, { json: true });
 function serverOf(streams: readonly (readonly (CallEvent | Error)[])[]) {
   const asked: number[] = [];
   let isDone = false;
-  const api = {
+  const api = partial<Api>({
     url: 'http://127.0.0.1',
-    get: async () => ({ call: { call_done: isDone } }),
-    async *events(_callId: string, { afterSequence = 0 } = {}) {
+    get: async <T>() => ({ call: { call_done: isDone } }) as T,
+    async *events(_callId, { afterSequence = 0 } = {}) {
       for (const step of streams[asked.push(afterSequence) - 1] ?? []) {
         if (step instanceof Error) throw step;
         isDone = step.state === 'completed';
         yield step;
       }
     },
-  } as unknown as Api;
+  });
   return { api, asked };
 }
 

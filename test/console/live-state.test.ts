@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { CallEvent } from '../../console/call/call-data.ts';
 import type { LiveCall, LiveNews, Spoken } from '../../console/live/live-data.ts';
 import { type LiveState, NOTHING, stateAfter } from '../../console/live/live-state.ts';
+import { partial } from '../partial.ts';
 
 describe('the state of the live calls', () => {
   it('begins with a snapshot', () => {
@@ -71,7 +73,7 @@ describe('the state of the live calls', () => {
   });
 
   it('follows a transfer from its start to its end', () => {
-    const event = (name: string) => [{ event: name, data: { leg_id: 'leg_3' } }] as never;
+    const event = (name: string) => [partial<CallEvent>({ event: name, data: { leg_id: 'leg_3' } })];
     const state = stateAfter(NOTHING, [
       snapshot([call('a')]),
       { type: 'call', data: { call: call('a', { sequence: 2 }), events: event('transfer.started') } },
@@ -107,7 +109,8 @@ function call(id: string, fields: Partial<LiveCall> = {}): LiveCall {
 }
 
 function snapshot(calls: LiveCall[], truncated = false): LiveNews {
-  return { type: 'snapshot', data: { calls: calls as never, truncated } };
+  const unsent = { metadata: null, callback_url: null, callback_secret_last4: null };
+  return { type: 'snapshot', data: { calls: calls.map((each) => ({ ...each, ...unsent })), truncated } };
 }
 
 function moved(changed: LiveCall): LiveNews {

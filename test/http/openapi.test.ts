@@ -3,16 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildCallDelivery } from '../../actors/callbacks/call-delivery.ts';
 import { CallSchema, callbackSchema } from '../../http/schemas/call.ts';
 import { createHttpServer } from '../../http/server.ts';
+import type { HttpServerOptions } from '../../http/server-options.ts';
 import { createLogger } from '../../logging.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
-import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
-import { FakeLiveCalls } from './fake-live-calls.ts';
-import { FakeLiveStt } from './fake-live-stt.ts';
-import { countedOnly, FakeReadiness } from './fake-operations.ts';
-import { FakeTranscriber } from './fake-transcriber.ts';
-import { FakeTtsDesk } from './fake-tts-desk.ts';
-import { FakeVoiceDesk } from './fake-voice-desk.ts';
+import { partial } from '../partial.ts';
+import { callOf, PLACEMENT } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { type ApiDocument, examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
 
@@ -28,34 +24,9 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 
 /** A server without services, which still declares its routes. */
 function bareServer() {
-  return createHttpServer({
-    sql: fixture.sql,
-    dialer: new FakeDialer(),
-    liveCalls: new FakeLiveCalls(),
-    readiness: new FakeReadiness(),
-    systemHealth: {} as never,
-    metrics: countedOnly(),
-    numberVerifier: {} as never,
-    phones: {} as never,
-    speech: new FakeTtsDesk(),
-    voices: new FakeVoiceDesk(),
-    transcriber: new FakeTranscriber(),
-    liveStt: new FakeLiveStt(),
-    chat: {} as never,
-    judge: {} as never,
-    documents: {} as never,
-    recordings: {} as never,
-    eraser: {} as never,
-    models: {} as never,
-    memory: {} as never,
-    webhooks: {} as never,
-    objects: fixture.objects,
-    trunkTargets: {} as never,
-    trunkProber: {} as never,
-    secrets: createSecretBox(Buffer.alloc(32, 1)),
-    urlSigningSecret: Buffer.alloc(32, 2),
-    logger: createLogger({ level: 'silent' }),
-  });
+  const secrets = createSecretBox(Buffer.alloc(32, 1));
+  const logger = createLogger({ level: 'silent' });
+  return createHttpServer(partial<HttpServerOptions>({ sql: fixture.sql, secrets, logger }));
 }
 
 describe('OpenAPI document', () => {
@@ -163,7 +134,7 @@ describe('OpenAPI document', () => {
         // Audio needs no example.
         if (examples.length === 0 && !type.startsWith('audio/')) missing.push(`${operationId} ${part} ${type}`);
         for (const { schema, value } of examples) {
-          const errors = [...Compile(schema as never).Errors(value)];
+          const errors = [...Compile(schema).Errors(value)];
           if (errors.length > 0) wrong.push({ operationId, part, errors });
         }
       }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type CallFeed, createCallFeed } from '../../../actors/call-feed.ts';
-import { presentCall } from '../../../actors/call-view.ts';
+import { type PublicCallEvent, presentCall } from '../../../actors/call-view.ts';
 import { createCluster } from '../../../actors/cluster/cluster.ts';
 import { createClusterDialer } from '../../../actors/cluster/cluster-dialer.ts';
 import type { NodeDialer } from '../../../actors/dialer.actor.ts';
@@ -12,6 +12,8 @@ import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 import { getCallById } from '../../../storage/queries/calls.ts';
 import type { NodeReport, NodeRow } from '../../../storage/queries/nodes.ts';
 import { eventually } from '../../eventually.ts';
+import { PLACEMENT } from '../../http/fake-dialer.ts';
+import { partial } from '../../partial.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
 import { createTestLogger } from '../fakes.ts';
 import { moveTo, seedCaller } from '../seeds.ts';
@@ -195,7 +197,7 @@ describe('events of a call on another node', () => {
     nodes[0]!.dialer.watch(call.callId, ({ sequence }) => void seen.push(sequence), left.signal);
     // The latest stored event shows that the subscription is active.
     await eventually(() => expect(seen).toEqual([2]));
-    const event = { sequence: 3, event: 'dtmf.received' } as never;
+    const event = partial<PublicCallEvent>({ sequence: 3, event: 'dtmf.received' });
     nodes[1]!.feed.publish(call.callId, event);
     await eventually(() => expect(seen).toEqual([2, 3]));
     left.abort();
@@ -236,7 +238,7 @@ function openNodes(reports: Partial<NodeReport>[], relay: { openRelay?: () => Pr
     const local = fakeLocal(row, feed);
     const phones = { nodeOf: async () => browserAt };
     const dialer = createClusterDialer({
-      ...{ local: local as unknown as NodeDialer, phones, cluster, nodes: directory, feed, sql: database.sql, logger },
+      ...{ local: partial<NodeDialer>(local), phones, cluster, nodes: directory, feed, sql: database.sql, logger },
     });
     const lose = (boot: string) => {
       peers = peers.filter((peer) => peer.boot !== boot);
@@ -278,7 +280,7 @@ const placedOn = (nodes: { local: FakeLocal }[]) => nodes.map(({ local }) => loc
 
 async function caller() {
   const { workspaceId } = await seedCaller(database.sql);
-  return { request: (given: object = {}) => ({ workspaceId, agentNumber: '+919811111111', ...given }) as never };
+  return { request: (given: Partial<PlaceCallRequest> = {}) => ({ ...PLACEMENT, workspaceId, ...given }) };
 }
 
 async function liveCall({ ownerBoot }: { ownerBoot: string }) {

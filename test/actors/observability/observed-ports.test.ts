@@ -16,9 +16,15 @@ import { TandemError } from '../../../machines/errors.ts';
 import type { RecognitionEvent } from '../../../machines/utterances.ts';
 import type { DialRequest, InboundCall } from '../../../sip/sip-gateway.ts';
 import type { SpeechEngines } from '../../../speech/open-speech-engines.ts';
-import type { OpenRecognitionOptions, RecognitionStream } from '../../../speech/speech-recognition.ts';
-import type { SpokenPart } from '../../../speech/speech-synthesis.ts';
-import { createTestLogger, FakeMediaPlane, FakeSip, remoteMedia } from '../fakes.ts';
+import type {
+  OpenRecognitionOptions,
+  RecognitionStream,
+  SpeechRecognition,
+} from '../../../speech/speech-recognition.ts';
+import type { SpeechSynthesis, SpokenPart } from '../../../speech/speech-synthesis.ts';
+import { callOf, PLACEMENT } from '../../http/fake-dialer.ts';
+import { partial } from '../../partial.ts';
+import { callRow, createTestLogger, FakeMediaPlane, FakeSip, liveCall, remoteMedia } from '../fakes.ts';
 
 let seen: unknown[];
 
@@ -42,15 +48,17 @@ beforeEach(() => {
 const DIAL = { callId: 'call_1', leg: 'agent', signal: new AbortController().signal } as DialRequest;
 
 describe('observed dialer', () => {
-  it.each<[string, () => Promise<{ replayed: boolean }>]>([
-    ['placed', async () => ({ replayed: false })],
-    ['replayed', async () => ({ replayed: true })],
+  const placed = { placed: true, call: callOf(PLACEMENT) };
+
+  it.each<[string, NodeDialer['place']]>([
+    ['placed', async () => ({ ...placed, replayed: false })],
+    ['replayed', async () => ({ ...placed, replayed: true })],
     ['no_free_channel', () => Promise.reject(new TandemError('no_free_channel', 'full'))],
     ['failed', () => Promise.reject(new TypeError('a defect'))],
   ])('reports the outcome %s, and returns or throws like the dialer', async (outcome, place) => {
-    const dialer = observeDialer({ place } as unknown as NodeDialer, observer);
-    const [placed] = await Promise.allSettled([dialer.place({} as never)]);
-    expect([placed]).toEqual(await Promise.allSettled([place()]));
+    const dialer = observeDialer(partial<NodeDialer>({ place }), observer);
+    const observed = await Promise.allSettled([dialer.place(PLACEMENT)]);
+    expect(observed).toEqual(await Promise.allSettled([place(PLACEMENT)]));
     expect(seen).toEqual([['placement', outcome]]);
   });
 });
@@ -58,7 +66,7 @@ describe('observed dialer', () => {
 describe('observed registry', () => {
   it('reports calls that are already registered', () => {
     const registry = observeRegistry(createCallRegistry(), observer);
-    const call = { row: { callId: 'call_1' }, abort: new AbortController() } as never;
+    const call = liveCall(callRow({ callId: 'call_1' }));
     registry.add(call);
     expect(seen).toEqual([['call', call]]);
     expect(registry.get('call_1')).toBe(call);
@@ -90,25 +98,19 @@ describe('observed legs', () => {
     sip.onCall((call) => {
       taken = call;
     });
-    const answered: unknown[] = [];
-    fake.bring({ called: '911', answer: (request: unknown) => answered.push(request) } as unknown as InboundCall);
+    fake.bring(partial<InboundCall>({ called: '911', answer: (request) => fake.dial({ ...DIAL, ...request }) }));
     expect([taken!.called, seen]).toEqual(['911', []]);
     taken!.answer({ ...DIAL, leg: 'customer', onEvent: () => {} });
-    expect(answered).toHaveLength(1);
+    expect(fake.legs).toHaveLength(1);
     expect(seen).toEqual([['leg', { callId: 'call_1', leg: 'customer', transport: 'sip', direction: 'inbound' }]]);
   });
 
   it('report browsers like phones', () => {
-    let dialed: BrowserDial | null = null;
-    const desk = {
-      dial(dial: BrowserDial) {
-        dialed = dial;
-        return {};
-      },
-    } as unknown as NodePhoneDesk;
+    const fake = new FakeSip();
+    const desk = partial<NodePhoneDesk>({ dial: ({ onEvent }) => fake.dial({ ...DIAL, onEvent }) });
     const call = { call_id: 'call_1', leg_id: 'agent' } as BrowserDial['call'];
-    observePhones(desk, observer).dial({ call, onEvent: () => {} } as unknown as BrowserDial);
-    dialed!.onEvent({ type: 'leg.refused', sipStatus: 480, hangupCause: 'NO_USER_RESPONSE', detail: '' });
+    observePhones(desk, observer).dial(partial<BrowserDial>({ call, onEvent: () => {} }));
+    fake.legs[0]!.emit({ type: 'leg.refused', sipStatus: 480, hangupCause: 'NO_USER_RESPONSE', detail: '' });
     expect(seen).toEqual([
       ['leg', { callId: 'call_1', leg: 'agent', transport: 'webrtc', direction: 'outbound' }],
       ['agent', 'leg.refused'],
@@ -157,13 +159,16 @@ describe('observed speech engines', () => {
       onOpen(options);
       return {} as RecognitionStream;
     };
-    return { recognition: { open }, synthesis: { speak: parts } } as unknown as SpeechEngines;
+    return partial<SpeechEngines>({
+      recognition: partial<SpeechRecognition>({ open }),
+      synthesis: partial<SpeechSynthesis>({ speak: parts }),
+    });
   }
 
   it('report the first audio of a synthesis request once', async () => {
     const { synthesis } = observeEngines(enginesWith(), observer);
     const lengths: number[] = [];
-    for await (const part of synthesis.speak({} as never, new AbortController().signal)) {
+    for await (const part of synthesis.speak(partial({}), new AbortController().signal)) {
       lengths.push(part.audio.length);
       expect(seen).toHaveLength(lengths.length > 1 ? 1 : 0);
     }
