@@ -1,4 +1,4 @@
-import { type EventObject, fromCallback } from 'xstate';
+import { fromCallback } from 'xstate';
 import { placeOf } from '../machines/call-transfer.ts';
 import { TandemError } from '../machines/errors.ts';
 import type { LegEndpoint, LegId } from '../machines/events.ts';
@@ -16,7 +16,7 @@ import { dialOverTrunk, type TrunkDialingParts, trunkEndpoint } from './trunk-di
 /** The leg machine's `dialog` port: one INVITE, over the call's trunk or to one browser, and its dialog. */
 export function dialogPort(options: DialogPortOptions) {
   const { phones, sql, secrets, registry, logger } = options;
-  return fromCallback<EventObject, DialogInput>(({ input, receive, sendBack }) => {
+  return fromCallback<DialogCommand, DialogInput>(({ input, receive, sendBack }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('a leg needs a live call');
     const abort = new AbortController();
@@ -142,8 +142,7 @@ export function dialogPort(options: DialogPortOptions) {
       }
     }
 
-    receive((event) => {
-      const command = event as DialogCommand;
+    receive((command) => {
       if (command.type === 'hold') dialog?.hold(command.isHeld);
       else if (command.type === 'offer-again') dialog?.offerAgain();
       else {

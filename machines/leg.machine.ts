@@ -1,4 +1,4 @@
-import { assertEvent, assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
+import { assertEvent, assign, fromCallback, sendParent, sendTo, setup } from 'xstate';
 import {
   type HangupCause,
   isLegName,
@@ -24,7 +24,7 @@ export const legMachine = setup({
     events: LegEvent | LegCommand;
   },
   actors: {
-    dialog: fromCallback<EventObject, DialogInput>(notProvided('dialog')),
+    dialog: fromCallback<DialogCommand, DialogInput>(notProvided('dialog')),
   },
   delays: {
     ringTimeout: ({ context }) => context.ringTimeoutMs,

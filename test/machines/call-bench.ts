@@ -8,8 +8,8 @@ import type {
   SettleInput,
   TranscriptCommand,
 } from '../../machines/call-events.ts';
-import type { CallSegment, LegId, LegName, RemoteMedia } from '../../machines/events.ts';
-import { type DialogCommand, type LegEnding, legMachine } from '../../machines/leg.machine.ts';
+import type { CallSegment, LegEvent, LegId, LegName, RemoteMedia } from '../../machines/events.ts';
+import { type DialogCommand, type DialogInput, type LegEnding, legMachine } from '../../machines/leg.machine.ts';
 
 export const AGENT_MEDIA: RemoteMedia = remoteMedia(20_000);
 export const CUSTOMER_MEDIA: RemoteMedia = remoteMedia(30_000);
@@ -96,12 +96,12 @@ export function startCall(
 ) {
   const clock = new SimulatedClock();
   const mediaCommands: MediaCommand[] = [];
-  const dialed: LegName[] = [];
-  const hangups: { leg: LegName; cause: string }[] = [];
+  const dialed: LegId[] = [];
+  const hangups: { leg: LegId; cause: string }[] = [];
   const holds: string[] = [];
   const settled: SettleInput[] = [];
   const moves: CallMove[] = [];
-  const dialogs = new Map<LegName | LegId, (event: never) => void>();
+  const dialogs = new Map<LegId, (event: LegEvent) => void>();
   const transcriptCommands: TranscriptCommand[] = [];
   let transcripts = 0;
   let clearings = 0;
@@ -115,15 +115,15 @@ export function startCall(
       }),
       leg: legMachine.provide({
         actors: {
-          dialog: fromCallback<DialogCommand, { leg: LegName }>(({ input, receive, sendBack }) => {
+          dialog: fromCallback<DialogCommand, DialogInput>(({ input, receive, sendBack }) => {
             if (options.brokenDialog) throw new Error('no dialog');
             dialed.push(input.leg);
-            dialogs.set(input.leg, sendBack as (event: never) => void);
+            dialogs.set(input.leg, sendBack);
             receive((command) => {
               if (command.type === 'hangup') hangups.push({ leg: input.leg, cause: command.cause });
               if (command.type === 'hold') holds.push(`${input.leg} ${command.isHeld}`);
             });
-          }) as never,
+          }),
         },
       }),
       transcript: fromCallback<TranscriptCommand, { callId: string }>(({ receive }) => {
@@ -194,10 +194,10 @@ export function startCall(
       const event = EVENTS[name] as CallEvent;
       const [leg, what] = event.type.split('.') as [LegName, string];
       const dialog = dialogs.get(leg);
-      if (dialog && what !== 'gone') dialog({ sipStatus: 200, ...event, type: `leg.${what}` } as never);
+      if (dialog && what !== 'gone') dialog({ sipStatus: 200, ...event, type: `leg.${what}` } as LegEvent);
       else actor.send(event);
     },
-    dialog: (leg: LegName | LegId) => dialogs.get(leg) as (event: unknown) => void,
+    dialog: (leg: LegId) => dialogs.get(leg)!,
     /** Lets pending promises settle. */
     quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
     state: () => innermostState(actor.getSnapshot().value),

@@ -3,6 +3,7 @@ import { createActor, fromCallback, SimulatedClock, sendTo, setup } from 'xstate
 import type { LegEvent, RemoteMedia } from '../../machines/events.ts';
 import {
   type DialogCommand,
+  type DialogInput,
   type LegCommand,
   type LegInput,
   type LegReport,
@@ -239,15 +240,15 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
   let ended = 0;
   const machine = legMachine.provide({
     actors: {
-      dialog: fromCallback(({ input, receive, sendBack }) => {
+      dialog: fromCallback<DialogCommand, DialogInput>(({ input, receive, sendBack }) => {
         if (broken) throw new Error('no dialog');
         dialogInput = input;
         sendToLeg = sendBack;
-        receive((command) => requests.push(asText(command as DialogCommand)));
+        receive((command) => requests.push(asText(command)));
         return () => {
           ended += 1;
         };
-      }) as never,
+      }),
     },
   });
   const input: LegInput = {
