@@ -121,12 +121,12 @@ describe('completion', () => {
 function startCompletion() {
   const clock = new SimulatedClock();
   const asked: Port[] = [];
-  const stored: ConcludeInput[] = [];
+  const stored: Partial<ConcludeInput>[] = [];
   const pending = new Map<Port, PromiseWithResolvers<void>>();
-  const port = <Input extends CompletionInput>(name: Port) =>
+  const port = <Input extends CompletionInput & Partial<ConcludeInput>>(name: Port) =>
     fromPromise<void, Input>(async ({ input }) => {
       expect(input.completionId).toBe('c-1');
-      if (name === 'conclude') stored.push(input as unknown as ConcludeInput);
+      if (input.ending !== undefined) stored.push(input);
       asked.push(name);
       const answer = Promise.withResolvers<void>();
       pending.set(name, answer);

@@ -162,14 +162,17 @@ const SETTLEMENT: Settlement = { charge: null };
 
 function start(file = FILE) {
   const clock = new SimulatedClock();
-  const asked: [port: string, input: Record<string, unknown>][] = [];
+  const asked: [port: string, input: { durationMs?: number | null }][] = [];
   let running = Promise.withResolvers<unknown>();
   let runningSignal = new AbortController().signal;
   let answer: unknown;
 
-  function port<Output>(name: string, output: Output) {
-    return fromPromise<Output, never>(({ input, signal }) => {
-      asked.push([name, input as Record<string, unknown>]);
+  function port<Input extends { transcriptionId: string; durationMs?: number | null }, Output>(
+    name: string,
+    output: NoInfer<Output>,
+  ) {
+    return fromPromise<Output, Input>(({ input, signal }) => {
+      asked.push([name, input]);
       running = Promise.withResolvers();
       runningSignal = signal;
       answer = output;
@@ -179,12 +182,12 @@ function start(file = FILE) {
 
   const machine = transcriptionMachine.provide({
     actors: {
-      requireFunds: port<void>('requireFunds', undefined) as never,
-      decode: port('decode', AUDIO) as never,
-      recognise: port('recognise', file) as never,
-      refine: port('refine', REFINED) as never,
-      settle: port('settle', SETTLEMENT) as never,
-      reportFailure: port<void>('reportFailure', undefined) as never,
+      requireFunds: port('requireFunds', undefined),
+      decode: port('decode', AUDIO),
+      recognise: port('recognise', file),
+      refine: port('refine', REFINED),
+      settle: port('settle', SETTLEMENT),
+      reportFailure: port('reportFailure', undefined),
     },
   });
   const actor = createActor(machine, { input: { transcriptionId: 'one', limitMs: 600_000 }, clock });
