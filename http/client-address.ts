@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
+import { isIP, type Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 
@@ -12,7 +12,10 @@ export function addressOf(request: FastifyRequest): string {
  * Returns the client address of an upgrade, which never becomes a Fastify request: the last address in X-Forwarded-For
  * that is not a trusted proxy.
  */
-export function addressOfUpgrade({ socket, headers }: IncomingMessage, trustedProxies: readonly string[]): string {
+export function addressOfUpgrade(
+  { socket, headers }: { socket: Pick<Socket, 'remoteAddress'>; headers: IncomingHttpHeaders },
+  trustedProxies: readonly string[],
+): string {
   const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
   const own = socket.remoteAddress ?? 'unknown';
   const hops = [own, ...forwarded.map((address) => address.trim()).reverse()];

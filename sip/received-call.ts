@@ -28,7 +28,7 @@ export class ReceivedCall implements InboundCall {
 
   /** @param answer creates the leg, which sends the 200 */
   constructor(
-    request: SrfReceivedRequest,
+    request: Pick<SrfReceivedRequest, 'uri' | 'get' | 'on'>,
     reply: SrfReply,
     { source, answer, traceAs }: Pick<InboundCall, 'source' | 'answer' | 'traceAs'>,
   ) {

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import Fastify from 'fastify';
 import { expect, it } from 'vitest';
 import { addressOf, addressOfUpgrade } from '../../http/client-address.ts';
@@ -24,7 +23,7 @@ it('identifies a client alike in upgrades and in requests', async () => {
       for (const forwarded of FORWARDED) {
         const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
         const { body } = await app.inject({ url: '/', remoteAddress, headers });
-        const upgrade = { socket: { remoteAddress }, headers } as unknown as IncomingMessage;
+        const upgrade = { socket: { remoteAddress }, headers };
         const about = JSON.stringify({ trustedProxies, remoteAddress, forwarded });
         expect(addressOfUpgrade(upgrade, trustedProxies), about).toBe(body);
       }

@@ -13,8 +13,7 @@ function callerOf(headers: Record<string, string>): string {
   const answer = () => {
     throw new Error('not answered here');
   };
-  return new ReceivedCall(request as never, { send: () => {} } as never, { source: SOURCE, answer, traceAs: () => {} })
-    .caller;
+  return new ReceivedCall(request, { send() {} }, { source: SOURCE, answer, traceAs() {} }).caller;
 }
 
 describe('caller id of an incoming call', () => {
