@@ -1,5 +1,12 @@
 import { type ChatDeskOptions, createChatDesk } from '../../../actors/chat/chat-desk.actor.ts';
-import type { AnswerPart, AnswerStream, AskRequest, ChatDesk } from '../../../actors/chat/chat-desk.ts';
+import type {
+  AnswerPart,
+  AnswerStream,
+  AskRequest,
+  ChatAsk,
+  ChatDesk,
+  CorrectionAsk,
+} from '../../../actors/chat/chat-desk.ts';
 import { createTextCorrection } from '../../../language/correction/correct-text.ts';
 import type { ChatMessage } from '../../../language/llm.ts';
 import { walletOf } from '../../../storage/ledger.ts';
@@ -15,6 +22,8 @@ export const TOKEN_NANO = 20_000n;
 /** Counts four characters as a token, so that tests can calculate costs. */
 export const countTokens = (text: string) => Math.ceil(text.length / 4);
 
+type MoreOfRequest = Partial<Omit<AskRequest, 'what'>> & { what?: Partial<ChatAsk> | CorrectionAsk };
+
 /** A chat desk on its own database, with scripted models. */
 export interface ChatDeskFixture extends AsyncDisposable {
   database: TestDatabase;
@@ -28,8 +37,8 @@ export interface ChatDeskFixture extends AsyncDisposable {
     clock: ReturnType<typeof createTestClock>;
     logger: ReturnType<typeof createTestLogger>;
   };
-  /** A request of one user message or of the given messages. */
-  request(content: string | readonly ChatMessage[], more?: Partial<AskRequest>): AskRequest;
+  /** A request of one user message or of the given messages, unless `what` is a correction. */
+  request(content: string | readonly ChatMessage[], more?: MoreOfRequest): AskRequest;
   wallet(): ReturnType<typeof walletOf>;
   rows(): Promise<CompletionRow[]>;
   kept(chatId: string): Promise<ChatMessageRow[]>;
@@ -59,11 +68,11 @@ export async function createChatDeskFixture(): Promise<ChatDeskFixture> {
       const parts = { sql, models, correction, countTokens, clock, logger, node: 'node-1', boot: 'boot-2' };
       return { desk: createChatDesk({ ...parts, ...options }), clock, logger };
     },
-    request(content, more = {}) {
+    request(content, { what = {}, ...more } = {}) {
       const { workspaceId, userId } = fixture;
       const messages = typeof content === 'string' ? [{ role: 'user' as const, content }] : content;
-      const what = { mode: 'chat', messages } as const;
-      return { workspaceId, userId, apiKeyId: null, chatId: null, savesChat: true, model: null, what, ...more };
+      const asked = what.mode === 'correct' ? what : { mode: 'chat' as const, messages, ...what };
+      return { workspaceId, userId, apiKeyId: null, chatId: null, savesChat: true, model: null, what: asked, ...more };
     },
     wallet: () => walletOf(sql, fixture.workspaceId),
     rows: async () =>

@@ -67,8 +67,7 @@ describe('chat history', () => {
       details: [{ path: 'messages.0', message: expect.stringContaining('call_1') }],
     });
     const result: ChatMessage = { role: 'tool', content: '31 degrees', toolCallId: 'call_1' };
-    const request = fixture.request([result], { chatId });
-    await partsOf(await desk.ask({ ...request, what: { ...request.what, tools } as never }, listening()));
+    await partsOf(await desk.ask(fixture.request([result], { chatId, what: { tools } }), listening()));
     expect(lastMessages()).toEqual([
       { role: 'user', content: 'Weather?' },
       { role: 'assistant', content: null, toolCalls },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { AskRequest } from '../../../actors/chat/chat-desk.ts';
+import type { AskRequest, ChatAsk } from '../../../actors/chat/chat-desk.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { eventually } from '../../eventually.ts';
 import { USD } from '../../storage/seed.ts';
@@ -23,9 +23,8 @@ beforeEach(() => fixture.fund());
 const HUNDRED = 'a'.repeat(100);
 const PROMPT_TOKENS = 29;
 
-function requestFor(choices: number, more: object = {}): AskRequest {
-  const request = fixture.request(HUNDRED);
-  return { ...request, what: { ...request.what, choices, ...more } as never };
+function requestFor(choices: number, more: Partial<ChatAsk> = {}): AskRequest {
+  return fixture.request(HUNDRED, { what: { choices, ...more } });
 }
 
 async function bothEnded(): Promise<void> {

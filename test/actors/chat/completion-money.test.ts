@@ -47,8 +47,8 @@ describe('price of a completion', () => {
   it('stays within max_tokens of the request', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.');
-    const request = fixture.request(HUNDRED);
-    await partsOf(await desk.ask({ ...request, what: { ...request.what, maxTokens: 7 } as never }, listening()));
+    const request = fixture.request(HUNDRED, { what: { maxTokens: 7 } });
+    await partsOf(await desk.ask(request, listening()));
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7, onBehalfOf: request.workspaceId });
   });
 
@@ -57,9 +57,7 @@ describe('price of a completion', () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'Hello.', neverEnds: true });
     const left = new AbortController();
-    const request = fixture.request(HUNDRED);
-    const greedy = { ...request, what: { ...request.what, maxTokens: 131_072 } } as typeof request;
-    const { parts } = await desk.ask(greedy, left.signal);
+    const { parts } = await desk.ask(fixture.request(HUNDRED, { what: { maxTokens: 131_072 } }), left.signal);
     await parts.next();
     expect(await fixture.wallet()).toMatchObject({ heldNano: 400n * TOKEN_NANO });
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 400 - Math.ceil(PROMPT_TOKENS * 1.1) - 16 });
@@ -232,8 +230,7 @@ describe('price of a completion', () => {
     const usage = { promptTokens: 400, completionTokens: 2 };
     const more = { promptTokens: PROMPT_TOKENS, completionTokens: 17 };
     fixture.models.queue({ text: 'Hello.', usage }, { text: 'Hello.', usage: more });
-    const request = fixture.request(HUNDRED);
-    const short = { ...request, what: { ...request.what, maxTokens: 16 } } as typeof request;
+    const short = fixture.request(HUNDRED, { what: { maxTokens: 16 } });
     const { finished } = await answerOf(await desk.ask(short, listening()));
     const held = Math.ceil(PROMPT_TOKENS * 1.1) + 16 + 16;
     expect(finished.usage).toMatchObject({ promptTokens: held - 2, completionTokens: 2 });
