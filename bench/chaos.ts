@@ -85,7 +85,7 @@ for (; rounds < Number(flags.rounds) && performance.now() < deadline; rounds += 
 }
 report(await untilNone(() => brokenCallbacks(town), CALLBACKS_WITHIN_MS));
 if (Number(flags.chats) > 0) report(await untilNone(() => brokenSlots(town), SLOTS_WITHIN_MS));
-const [{ count }] = (await town.sql`select count(*)::int from calls`) as unknown as [{ count: number }];
+const [{ count }] = await town.sql<[{ count: number }]>`select count(*)::int from calls`;
 for (const [name, times] of [...drawn].sort((a, b) => b[1] - a[1])) console.log(`${times} x ${name}`);
 console.log(
   `${rounds} rounds in ${since(startedAt)} s, ${count} calls, ${town.receiver.received.length} callbacks, ${failures} failures`,
@@ -95,7 +95,7 @@ process.exitCode = failures > 0 ? 1 : 0;
 async function playRound({ fault, random, round }: { fault: Fault; random: Random; round: string }): Promise<string[]> {
   const broken: string[] = [];
   const before = town.nodes.map(({ server }) => server);
-  const [{ began }] = (await town.sql`select clock_timestamp() as began`) as unknown as [{ began: Date }];
+  const [{ began }] = await town.sql<[{ began: Date }]>`select clock_timestamp() as began`;
   const load = playLoad(town, random, { round, calls: Number(flags.calls), chats: Number(flags.chats), seconds });
   await pause(random.between(0.1, 1.4) * seconds * 1_000);
   await fault.provoke(town, random).catch((error: Error) => broken.push(error.message));

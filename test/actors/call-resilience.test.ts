@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublicCallEvent } from '../../actors/call-view.ts';
+import { type PublicCallEvent, presentCallEvent } from '../../actors/call-view.ts';
 import { connect } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents, markOrphansUnknown } from '../../storage/queries/calls.ts';
@@ -114,7 +114,7 @@ async function bridgedCall(between: () => PromiseLike<unknown> = async () => {})
 
 async function firstEvent(callId: string): Promise<PublicCallEvent> {
   const events = await listCallEvents(database.sql, { callId, afterSequence: 1 });
-  return events[0] as unknown as PublicCallEvent;
+  return presentCallEvent(events[0]!);
 }
 
 /** Advances the clock so that retries run. */

@@ -54,7 +54,7 @@ describe('presentCall', () => {
   it('reports legs measured before encryption existed as unencrypted', () => {
     const old = { codec: 'PCMU', packets_received: 9, packets_lost: 0, jitter_ms: 1, mos: 4.4, snr_db: null };
     const encrypted = { ...old, encryption: 'AEAD_AES_128_GCM' };
-    const quality = { agent: old, customer: encrypted } as unknown as CallRow['quality'];
+    const quality = { agent: old, customer: encrypted } as CallRow['quality'];
     expect(presentCall({ ...FINISHED, quality }).quality).toEqual({
       agent: { ...old, encryption: null },
       customer: encrypted,

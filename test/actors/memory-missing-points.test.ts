@@ -7,6 +7,7 @@ import { removedUnits } from '../../storage/queries/memory-search.ts';
 import { chunk, process, remember, seedMemories } from '../storage/memory-fixture.ts';
 import { later, NOW } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
+import { createTestLogger } from './fakes.ts';
 
 const SIGNAL = new AbortController().signal;
 
@@ -70,7 +71,7 @@ describe('missing embeddings', () => {
     await units('one', 'two');
     const resting = Promise.withResolvers<void>();
     const clock: Clock = { ...systemClock, setTimeout: () => resting.resolve(), clearTimeout() {} };
-    const points = keepMakingPoints({ sql, embedder: embedderOf(), logger: {} as never, clock });
+    const points = keepMakingPoints({ sql, embedder: embedderOf(), logger: createTestLogger(), clock });
     await resting.promise;
     await points.close();
     expect(await pointed()).toHaveLength(1);
@@ -82,7 +83,7 @@ describe('missing embeddings', () => {
     const gone = await remember(sql, collection);
     await deleteMemory(sql, viewer, { id: gone.id, now: NOW });
     const logged = Promise.withResolvers<object>();
-    const logger = { info: (fields: object) => logged.resolve(fields) } as never;
+    const logger = { ...createTestLogger(), info: logged.resolve };
     const clock: Clock = { ...systemClock, now: () => later(2 * 86_400_000).getTime() };
     const points = keepMakingPoints({ sql, embedder: embedderOf(), logger, clock });
     onTestFinished(() => points.close());

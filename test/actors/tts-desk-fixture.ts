@@ -78,18 +78,21 @@ export async function createTtsDeskFixture(): Promise<TtsDeskFixture> {
   const tempDir = await mkdtemp(join(folder, 'temp-'));
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const { sql } = database;
+  async function fundedRequest(balanceNano: bigint): Promise<SpeakTextRequest> {
+    const { workspace, user } = await seedWorkspace(sql, { balanceNano });
+    const owner = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
+    const format = { encoding: 'LINEAR16', sampleRateHz: 24_000 } as const;
+    return { ...owner, text: 'नमस्ते 😀.', voiceId: 'hi', style: USUAL_STYLE, format };
+  }
   const fixture: TtsDeskFixture = {
     database,
     objects,
     node: 'node-1',
     boot: 'boot-2',
-    request: null as unknown as SpeakTextRequest,
+    request: await fundedRequest(USD),
     deliverer: createFakeDeliverer(),
     async fund(balanceNano) {
-      const { workspace, user } = await seedWorkspace(sql, { balanceNano });
-      const owner = { workspaceId: workspace.id, userId: user.id, apiKeyId: null };
-      const format = { encoding: 'LINEAR16', sampleRateHz: 24_000 } as const;
-      fixture.request = { ...owner, text: 'नमस्ते 😀.', voiceId: 'hi', style: USUAL_STYLE, format };
+      fixture.request = await fundedRequest(balanceNano);
     },
     async subscribe() {
       const { workspaceId } = fixture.request;
@@ -117,7 +120,6 @@ export async function createTtsDeskFixture(): Promise<TtsDeskFixture> {
       await rm(folder, { recursive: true });
     },
   };
-  await fixture.fund(USD);
   return fixture;
 }
 

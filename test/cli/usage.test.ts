@@ -205,7 +205,7 @@ describe('bin/tandem', () => {
   });
 
   it('prints its version', async () => {
-    const { version } = packageJson() as unknown as { version: string };
+    const { version } = packageJson();
     expect((await tandemProcess(['--version'])).stdout).toBe(`${version}\n`);
     expect((await run('--version', '--json')).document.data).toEqual({ version });
   });

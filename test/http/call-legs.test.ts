@@ -32,12 +32,12 @@ beforeAll(async () => {
   await initiate(fixture, callId);
   call = `/dialer/click2call/${callId}`;
   const leg = { number: '+919812345678', mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
-  const legs: CallLeg[] = [
+  const legs = [
     { ...leg, legId: PARTY, role: 'party', state: 'answered' },
     { ...leg, legId: SUPERVISOR, role: 'supervisor', mode: 'listen', state: 'answered' },
     { ...leg, legId: GONE, role: 'party', state: 'ended' },
-  ];
-  await fixture.sql`update calls set legs = ${fixture.sql.json(legs as never)} where call_id = ${callId}`;
+  ] satisfies CallLeg[];
+  await fixture.sql`update calls set legs = ${fixture.sql.json(legs)} where call_id = ${callId}`;
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 beforeEach(() => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicSipTrace } from '../../http/schemas/sip-message.ts';
 import { addSipMessages, type StoredSipMessage } from '../../storage/queries/sip-messages.ts';
 import { readPcapng } from '../runtime/pcapng-reader.ts';
 import { later, seedTrunk, seedWorkspace } from '../storage/seed.ts';
@@ -58,18 +59,13 @@ describe('SIP messages of a call', () => {
     const { status, body } = await fixture.call('GET', path, { as: admin });
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ call_id: callId, truncated: false });
-    const rows = (body.data.messages as unknown as Record<string, unknown>[]).map(
-      ({ offset_ms, leg, direction, method, status: code, has_sdp, repeated, remote }) => [
-        offset_ms,
-        leg,
-        direction,
-        method ?? code,
-        has_sdp,
-        repeated,
-        remote,
-      ],
-    );
-    expect(rows).toEqual([
+    const { messages }: PublicSipTrace = body.data;
+    expect(
+      messages.map((row) => [
+        ...[row.offset_ms, row.leg, row.direction, row.method ?? row.status],
+        ...[row.has_sdp, row.repeated, row.remote],
+      ]),
+    ).toEqual([
       [0, 'agent', 'sent', 'INVITE', true, false, '198.51.100.7:5080'],
       [500, 'agent', 'sent', 'INVITE', true, true, '198.51.100.7:5080'],
       [700, 'agent', 'received', 180, false, false, '198.51.100.7:5080'],
@@ -77,7 +73,7 @@ describe('SIP messages of a call', () => {
       [1_900, 'customer', 'received', 486, false, false, '[2001:db8::7]:5080'],
       [2_000, 'agent', 'received', 200, false, false, '198.51.100.7:5080'],
     ]);
-    expect(body.data.messages[0]).toMatchObject({ cseq: '1 INVITE', summary: 'INVITE', local: '192.0.2.1:5060' });
+    expect(messages[0]).toMatchObject({ cseq: '1 INVITE', summary: 'INVITE', local: '192.0.2.1:5060' });
   });
 
   it('returns a ladder as plain text without terminal control characters', async () => {

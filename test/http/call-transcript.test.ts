@@ -36,10 +36,10 @@ async function transcribedCall(said = SAID) {
   await initiate(fixture, call.callId);
   await openTranscript(fixture.sql, { callId: call.callId, now: NOW });
   await fixture.sql.begin(async (tx) => {
-    await addSegment(tx as never, call, { segment: said, eventSequence: 3, now: NOW });
+    await addSegment(tx, call, { segment: said, eventSequence: 3, now: NOW });
     const move = { event: 'transcript.final', state: 'bridged', leg: 'customer', sipStatus: null } as const;
     const moves = [{ ...move, hangupCause: null, detail: null, at: later(200), segment: said }];
-    await recordMoves(tx as never, call.callId, moves);
+    await recordMoves(tx, call.callId, moves);
   });
   return call;
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { seedTrunk, seedWorkspace, USD } from '../storage/seed.ts';
-import { callOf } from './fake-dialer.ts';
+import { callOf, PLACEMENT } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, initiate, seedCall, seedRecordedCall } from './seed-calls.ts';
 
@@ -100,7 +100,7 @@ describe('single call', () => {
 
   it('hangs up by reference too, and returns the call as the dialer left it', async () => {
     const call = await seedCall(fixture, { by: fixture.owner, referenceId: 'hang-me' });
-    fixture.dialer.onHangup = ({ callId }) => ({ ...callOf({} as never, callId), hangup_cause: 'ORIGINATOR_CANCEL' });
+    fixture.dialer.onHangup = ({ callId }) => ({ ...callOf(PLACEMENT, callId), hangup_cause: 'ORIGINATOR_CANCEL' });
     const { status, body } = await fixture.call('POST', '/dialer/click2call/hang-me/hangup', {
       headers: { 'content-type': 'application/json' },
     });

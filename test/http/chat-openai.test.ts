@@ -104,7 +104,7 @@ describe('OpenAI client', () => {
     expect(chunks.every(({ id, object }) => id === chunks[0]!.id && object === 'chat.completion.chunk')).toBe(true);
     expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop']);
     expect(chunks.at(-2)?.usage).toEqual({ prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 });
-    const { chat_id: chatId } = chunks[0] as unknown as { chat_id: string };
+    const { chat_id: chatId } = chunks[0] as OpenAI.ChatCompletionChunk & { chat_id: string };
     upstream.chat({ text: 'Again.' });
     await client.chat.completions.create({ ...HELLO, chat_id: chatId } as typeof HELLO);
     expect(chats()[1]!.body.messages).toEqual([

@@ -281,7 +281,7 @@ function isNowhere(body: { code?: string; message?: string } | null): boolean {
 }
 
 function errorsOf(schema: object, value: unknown): unknown[] {
-  const check = checks.get(schema) ?? Compile(schema as never);
+  const check = checks.get(schema) ?? Compile(schema);
   checks.set(schema, check);
   return check.Check(value) ? [] : [...check.Errors(value)];
 }

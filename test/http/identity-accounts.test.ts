@@ -1,4 +1,4 @@
-import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSessionTokens } from '../../http/session-tokens.ts';
 import { bootstrap } from '../../storage/bootstrap.ts';
@@ -250,8 +250,8 @@ describe('session token', () => {
     const claims = decodeJwt(token);
     const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const forger = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
-    const signed = (head: object, key: Parameters<SignJWT['sign']>[0]) =>
-      new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', typ: 'JWT', ...head } as never).sign(key);
+    const signed = (head: Partial<JWTHeaderParameters>, key: Parameters<SignJWT['sign']>[0]) =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', typ: 'JWT', ...head }).sign(key);
     const [row] = await fixture.sql<{ publicKey: { x: string } }[]>`select public_key from signing_keys`;
     const forged = [
       `${encode({ alg: 'none', typ: 'JWT', kid })}.${payload}.`,

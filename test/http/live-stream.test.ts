@@ -309,12 +309,12 @@ describe('access to the stream of live calls', () => {
     const text = 'he said \u2028 <script>\n\nevent: call';
     const segment = { text, startMs: 1500, endMs: 2500, confidence: 0.5 };
     await fixture.sql.begin(async (tx) => {
-      await openTranscript(tx as never, { callId: call.callId, now: later(1) });
+      await openTranscript(tx, { callId: call.callId, now: later(1) });
       const said = { ...segment, leg: 'agent', utteranceId: 1, language: 'en', words: [] };
-      await addSegment(tx as never, call, { segment: said, eventSequence: 2, now: later(1) });
+      await addSegment(tx, call, { segment: said, eventSequence: 2, now: later(1) });
       const move = { event: 'transcript.final', state: 'bridged', leg: 'agent', segment, data: null } as const;
       const rest = { sipStatus: null, hangupCause: null, detail: null };
-      await recordMoves(tx as never, call.callId, [{ ...move, at: later(2), ...rest }]);
+      await recordMoves(tx, call.callId, [{ ...move, at: later(2), ...rest }]);
     });
     changed();
     const spoken = { call_id: call.callId, leg: 'agent', role: 'agent', text, start: 1.5, end: 2.5 };

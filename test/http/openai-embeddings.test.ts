@@ -54,7 +54,7 @@ describe('OpenAI embeddings client', () => {
     const input = 'Hello there.';
     const floats = (await client.embeddings.create({ model, input, encoding_format: 'float' })).data[0]!.embedding;
     const packed = (await client.embeddings.create({ model, input, encoding_format: 'base64' })).data[0]!.embedding;
-    const bytes = Buffer.from(packed as unknown as string, 'base64');
+    const bytes = Buffer.from(String(packed), 'base64');
     expect(floats.map((_, at) => bytes.readFloatLE(4 * at))).toEqual(floats);
     const asked = { model, input, dimensions: floats.length, user: 'u-1' };
     expect((await client.embeddings.create(asked)).data[0]!.embedding).toEqual(floats);

@@ -40,7 +40,7 @@ export async function initiate({ sql }: HttpFixture, callId: string): Promise<vo
 }
 
 export async function finish(
-  { sql }: HttpFixture,
+  { sql }: Pick<HttpFixture, 'sql'>,
   callId: string,
   { recordingId = null, quality = null }: Partial<Pick<SettleCallInput, 'recordingId' | 'quality'>> = {},
 ): Promise<void> {

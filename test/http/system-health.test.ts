@@ -47,7 +47,14 @@ describe('GET /system/health', () => {
       ...{ takenOverBy: null, isDraining: false, liveCalls: 2, mediaLoad: 0.5, canPlaceCalls: true, isSettled: false },
       ...{ leaseLeftMs: 7_640, silentForMs: 360, isThis: true },
     };
-    const stt = { engine: 'pocketsphinx', models: ['en'], loaded: 2, busy: 1, realTimeFactor: 0.4, problem: null };
+    const stt = {
+      engine: 'pocketsphinx' as const,
+      models: ['en'],
+      loaded: 2,
+      busy: 1,
+      realTimeFactor: 0.4,
+      problem: null,
+    };
     fixture.systemHealth.current = {
       ...fixture.systemHealth.current,
       nodes: [
@@ -57,7 +64,7 @@ describe('GET /system/health', () => {
         { ...node, node: 'd', isThis: false, takenOverBy: 'a' },
         { ...node, node: 'e', isThis: false, takenOverBy: 'a', isSettled: true },
       ],
-      recognition: { isRunning: false, engines: [stt as never] },
+      recognition: { isRunning: false, engines: [stt] },
       synthesis: { isRunning: true, engines: [{ engine: 'espeak-ng', voices: 120, problem: null }] },
       downloads: [
         { model: 'm', kind: 'stt', bytes: 25, totalBytes: 100, updatedAt: new Date(0) },

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
@@ -644,7 +644,8 @@ async function answered(client: SttClient): Promise<void> {
 const GARBAGE = Buffer.alloc(64, 0xff);
 
 function underlying({ socket }: SttClient): Socket {
-  return (socket as unknown as { _socket: Socket })._socket;
+  if ('_socket' in socket && socket._socket instanceof Socket) return socket._socket;
+  throw new Error('the client has no socket');
 }
 
 async function plain(path: string, headers: Record<string, string>): Promise<IncomingMessage> {

@@ -60,7 +60,7 @@ describe('Kubernetes manifests', () => {
       'Service',
       'StatefulSet',
     ]);
-    expect(stdout).toContain(`image: registry.example.com/tandem:${version()}`);
+    expect(stdout).toContain(`image: registry.example.com/tandem:${packageJson().version}`);
   });
 
   it('select the pods by their labels', () => {
@@ -153,8 +153,4 @@ async function typeErrors(manifests: Manifest[]): Promise<string> {
     () => '',
     (error: { stdout: string }) => error.stdout,
   );
-}
-
-function version(): string {
-  return (packageJson() as unknown as { version: string }).version;
 }

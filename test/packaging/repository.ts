@@ -8,6 +8,7 @@ export function textOf(path: string): string {
 }
 
 export interface PackageJson {
+  version: string;
   scripts: Record<string, string>;
   dependencies: Record<string, string>;
   devDependencies: Record<string, string>;

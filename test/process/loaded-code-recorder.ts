@@ -26,7 +26,7 @@ if (log !== undefined) {
       return nextLoad(url, context);
     },
   });
-  const wasm = (globalThis as unknown as { WebAssembly: Record<string, AnyFunction> }).WebAssembly;
+  const wasm = (globalThis as typeof globalThis & { WebAssembly: Record<string, AnyFunction> }).WebAssembly;
   for (const name of ['Module', 'compile', 'compileStreaming', 'instantiate', 'instantiateStreaming']) {
     wasm[name] = new Proxy(wasm[name]!, {
       construct(target, args, newTarget) {

@@ -182,7 +182,7 @@ onEveryServer('call permission', (database) => {
     }));
     const own = ['agent', 'customer'].map((role) => ({ ...legs[0], legId: role, role, number: null }));
     await recordMoves(sql, call.callId, [dialing('leg_1', 1_000)]);
-    await sql`update calls set legs = ${sql.json([...own, ...legs] as never)} where call_id = ${call.callId}`;
+    await sql`update calls set legs = ${sql.json([...own, ...legs])} where call_id = ${call.callId}`;
     await addLeg({ number, now: later(2_000) });
     await recordMoves(sql, call.callId, [dialing('leg_2', 2_000)]);
     const refused = { code: 'DESTINATION_RATE_LIMITED', retryAfterS: 58 };

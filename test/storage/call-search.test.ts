@@ -86,16 +86,17 @@ describe('large call table', () => {
     await seedEndedCalls(sql, { workspaceId, trunkId: trunk.id, calls: 30_000 });
     const plan = async (filters: Partial<CallFilters>, after: CallPosition | null) => {
       const plans: string[] = [];
-      const explaining = ((strings: TemplateStringsArray, ...values: never[]) => {
-        const isQuery = strings[0]!.includes('select *,');
-        if (!isQuery) return sql(strings, ...values);
-        return sql`explain (costs off) ${sql(strings, ...values)}`.then((rows) => {
-          plans.push(rows.map((row) => Object.values(row)[0]).join('\n'));
-          return [];
-        });
-      }) as unknown as Sql;
-      // Calls with column names behave differently.
-      Object.setPrototypeOf(explaining, sql);
+      const explaining = new Proxy(sql, {
+        apply(target, self, args) {
+          const part = Reflect.apply(target, self, args);
+          // `sql(columns)` is not a query.
+          if (!args[0][0].includes('select *,')) return part;
+          return sql`explain (costs off) ${part}`.then((rows) => {
+            plans.push(rows.map((row) => Object.values(row)[0]).join('\n'));
+            return [];
+          });
+        },
+      });
       await callsAfter(explaining, { workspaceId, ...filters }, { after, limit: 50 });
       return plans.join('\n');
     };

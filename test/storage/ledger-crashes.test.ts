@@ -88,7 +88,7 @@ function cutting(sql: Sql, cutAfter: number): Sql {
         // `tx(row)` is not a query.
         const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
         if (isStatement) statements += 1;
-        const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
+        const query: Promise<unknown> = Reflect.apply(target, self, args);
         if (!isStatement || statements !== cutAfter) return query;
         const cutAfterwards = query.then((rows) => cut(pid).then(() => rows));
         // Already sent.

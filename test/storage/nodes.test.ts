@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Sql } from '../../storage/database.ts';
 import { openNodeDirectory } from '../../storage/nodes/node-directory.ts';
 import { type LostNode, markNodeSettled, type NodeReport, nodeStates } from '../../storage/queries/nodes.ts';
 import { createTestLogger } from '../actors/fakes.ts';
@@ -225,11 +226,11 @@ onEveryServer('node directory', (database) => {
   });
 });
 
-function freezable<T extends object>(sql: T, frozen: { isFrozen: boolean }): T {
+function freezable(sql: Sql, frozen: { isFrozen: boolean }): Sql {
   return new Proxy(sql, {
     apply(target, self, args) {
       if (frozen.isFrozen && Array.isArray(args[0]) && 'raw' in args[0]) throw new Error('no connection');
-      return Reflect.apply(target as never, self, args);
+      return Reflect.apply(target, self, args);
     },
   });
 }

@@ -72,7 +72,7 @@ onEveryServer('master key rotation', (database) => {
         privateKeyEncrypted: old.seal('private half', signingKeyContext('kid-1')),
         publicKey: sql.json({}),
         createdAt: NOW,
-      } as never)}`;
+      })}`;
     const webhookId = randomUUID();
     await sql`
       insert into webhook_subscriptions ${sql({
@@ -82,7 +82,7 @@ onEveryServer('master key rotation', (database) => {
         events: ['stt.completed'],
         createdAt: NOW,
         updatedAt: NOW,
-      } as never)}`;
+      })}`;
     await sql`
       insert into webhook_secrets (subscription_id, secret_encrypted, created_at)
       values (${webhookId}, ${old.seal('webhook secret', webhookSecretContext(webhookId))}, ${NOW})`;

@@ -48,9 +48,10 @@ async function seedCall(subscriptions: readonly WebhookEvent[][]) {
     ...{ totalSeconds: 1, quality: null, recordingId: null, recordingStatus: null, delivery: null },
   };
   const deliveries = async () =>
-    (await sql`select d.*, s.events from deliveries d join webhook_subscriptions s on s.id = d.subscription_id`).map(
-      (row) => ({ ...row, body: JSON.parse(row.body) }),
-    );
+    (
+      await sql<{ id: string; eventId: string; body: string; events: string[] }[]>`
+        select d.*, s.events from deliveries d join webhook_subscriptions s on s.id = d.subscription_id`
+    ).map((row) => ({ ...row, body: JSON.parse(row.body) }));
   return { sql, call, moves, settlement, deliveries, [Symbol.asyncDispose]: () => database.drop() };
 }
 
@@ -66,7 +67,7 @@ it('progress events of a call reach the webhooks that list them, with their sequ
   const deliveries = await seeded.deliveries();
   const events = await sql`select event, event_id, sequence from call_events order by sequence`;
 
-  const toFirst = deliveries.filter((delivery) => (delivery as never as { events: string[] }).events.length === 5);
+  const toFirst = deliveries.filter(({ events }) => events.length === 5);
   const bodies = toFirst.map(({ body }) => body).toSorted((a, b) => a.data.sequence - b.data.sequence);
   expect(bodies.map(({ event, data }) => [event, data.leg, data.sequence, data.state])).toEqual([
     ['call.initiated', null, 2, 'initiated'],
@@ -86,12 +87,12 @@ it('progress events of a call reach the webhooks that list them, with their sequ
     },
   });
   expect(deliveries).toHaveLength(7 + 2);
-  for (const { body, eventId } of deliveries as never as { body: (typeof bodies)[0]; eventId: string }[]) {
+  for (const { body, eventId } of deliveries) {
     expect(events.find(({ sequence }) => sequence === body.data.sequence)?.eventId).toBe(eventId);
   }
   if (!moved || !settled) throw new Error('the call should be live until it is settled');
   expect([...moved.webhookDeliveries, ...settled.webhookDeliveries].toSorted()).toEqual(
-    (deliveries as never as { id: string }[]).map(({ id }) => id).toSorted(),
+    deliveries.map(({ id }) => id).toSorted(),
   );
 });
 

@@ -30,7 +30,7 @@ export async function seedTalks(sql: Sql, caller: Caller, texts: readonly string
       await inTransaction(sql, (tx) => addSegment(tx, call, said));
     }
     await concludeTranscript(sql, { callId, late: [], error: null, now: NOW });
-    await finish({ sql } as never, callId);
+    await finish({ sql }, callId);
   }
   return calls;
 }

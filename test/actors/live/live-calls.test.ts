@@ -25,14 +25,15 @@ function openNodes(count: number) {
     };
     const logger = createTestLogger();
     const openRelay = async () => hub.connect(boot);
-    const cluster = createCluster({ nodes: { node: boot, ...directory } as never, openRelay, clock, logger });
+    const cluster = createCluster({ nodes: directory, openRelay, clock, logger });
     const registry = createCallRegistry();
     const interim = new Map<string, boolean>();
     const transcripts = { setHypotheses: (callId: string, isOn: boolean) => void interim.set(callId, isOn) };
     const liveCalls = createLiveCalls({ registry, transcripts, cluster, nodes: directory, clock, logger });
     onTestFinished(() => liveCalls[Symbol.dispose]());
     const add = (callId: string, workspaceId: string) => {
-      const media = new FakeMediaSession({ signal: new AbortController().signal } as never);
+      const { signal } = new AbortController();
+      const media = new FakeMediaSession({ sessionId: callId, parties: [], signal, onEvent() {} });
       const call = { ...liveCall(callRow({ callId, workspaceId })), media };
       registry.add(call);
       return { call, media };

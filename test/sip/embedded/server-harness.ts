@@ -91,9 +91,10 @@ export class Harness {
   }
 
   async connect(server: EmbeddedSipServer): Promise<TestSrf> {
-    const srf = new Srf() as unknown as TestSrf;
+    const client = new Srf();
+    const srf = client as unknown as TestSrf;
     srf.on('error', () => {});
-    const connected = once(srf as never, 'connect');
+    const connected = once(client, 'connect');
     srf.connect({ host: server.controlHost, port: server.controlPort, secret: SECRET, reconnect: { maxAttempts: 1 } });
     await connected;
     let isConnected = true;
