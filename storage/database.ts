@@ -87,7 +87,7 @@ export function connect(options: OpenDatabaseOptions): Sql {
   }
 
   return new Proxy(current, {
-    apply: (_, self, args) => Reflect.apply(current as never, self, args),
+    apply: (_, self, args) => Reflect.apply(current, self, args),
     get: (_, key) => (key === 'end' ? end : Reflect.get(current, key)),
   });
 }
@@ -166,7 +166,7 @@ function guarded(tx: Tx, check: () => void): Tx {
   return new Proxy(tx, {
     apply(target, self, args) {
       check();
-      return Reflect.apply(target as never, self, args);
+      return Reflect.apply(target, self, args);
     },
     get(target, key, receiver) {
       check();

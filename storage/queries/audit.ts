@@ -96,7 +96,7 @@ export async function recordAudit(sql: SqlOrTx, input: AuditInput): Promise<void
     details: sql.json((input.details ?? {}) as never),
     requestId: input.requestId ?? null,
   };
-  await sql`insert into audit_log ${sql(row as never)}`;
+  await sql`insert into audit_log ${sql(row)}`;
 }
 
 export interface AuditFilter {

@@ -428,7 +428,7 @@ async function insertCall(
     transcribeRequested: input.transcribe ?? false,
     onMachine: input.onMachine ?? null,
     ...speech,
-    metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),
+    metadata: input.metadata === null ? null : tx.typed(input.metadata, JSON_OID),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,
     callbackSecretLast4: input.callbackSecretLast4,

@@ -53,6 +53,6 @@ export async function updateCallingRules(
     ...(destinationLimits !== undefined && { destinationLimits: sql.json(destinationLimits as never) }),
     ...(callingHours !== undefined && { callingHours: callingHours && sql.json(callingHours as never) }),
   };
-  await sql`update calling_rules set ${sql(changes as never)} where workspace_id = ${workspaceId}`;
+  await sql`update calling_rules set ${sql(changes)} where workspace_id = ${workspaceId}`;
   return await getCallingRules(sql, workspaceId);
 }

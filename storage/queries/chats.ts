@@ -149,7 +149,7 @@ export async function appendChatTurn(tx: Tx, { chat, title, messages, now }: Cha
     model: message.model === null ? null : storable(message.model),
     createdAt: now,
   }));
-  await tx`insert into chat_messages ${tx(rows as never)}`;
+  await tx`insert into chat_messages ${tx(rows)}`;
   const messageCount = row.messageCount + rows.length;
   await tx`update chats set message_count = ${messageCount}, updated_at = ${now} where id = ${chat.id}`;
 }

@@ -65,8 +65,8 @@ export async function openEvaluation(tx: Tx, { metadata, ...input }: NewEvaluati
   const begun = { state: 'judging', error: null, holdId: null, endedAt: null };
   const fields = { ...input, ...begun, metadata: exactJson(tx, metadata) };
   const [row] = await tx<EvaluationAttempt[]>`
-    insert into judge_evaluations ${tx({ ...fields, attempt: 1 } as never)}
-    on conflict (id) do update set ${tx(fields as never)}, attempt = judge_evaluations.attempt + 1
+    insert into judge_evaluations ${tx({ ...fields, attempt: 1 })}
+    on conflict (id) do update set ${tx(fields)}, attempt = judge_evaluations.attempt + 1
     where judge_evaluations.state = 'failed'
     returning id, attempt`;
   return row ?? null;
@@ -99,7 +99,7 @@ export async function completeEvaluation(
 ): Promise<EvaluationRow> {
   const changes = { ...result, results: exactJson(tx, results), state: 'completed', endedAt: now };
   const [row] = await tx<EvaluationRow[]>`
-    update judge_evaluations set ${tx(changes as never)} where id = ${id} returning *`;
+    update judge_evaluations set ${tx(changes)} where id = ${id} returning *`;
   return row!;
 }
 

@@ -62,9 +62,9 @@ export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Prom
     const documents = { questions: exactJson(tx, questions), filter: exactJson(tx, filter) };
     const times = { createdAt: now, updatedAt: now };
     const row = { ...fields, ...documents, ...times, status: 'pending', total: calls.length };
-    const [batch] = await tx<JudgeBatchRow[]>`insert into judge_batches ${tx(row as never)} returning *`;
+    const [batch] = await tx<JudgeBatchRow[]>`insert into judge_batches ${tx(row)} returning *`;
     const items = calls.map((call, position) => ({ ...call, batchId: input.id, position, status: 'pending' }));
-    if (items.length > 0) await tx`insert into judge_batch_items ${tx(items as never)}`;
+    if (items.length > 0) await tx`insert into judge_batch_items ${tx(items)}`;
     return batch!;
   });
 }

@@ -72,7 +72,7 @@ export async function insertMemories(tx: Tx, memories: readonly NewMemory[]): Pr
     if (revision === null) throw new TandemError('COLLECTION_NOT_FOUND', 'The collection was deleted.');
     for (const some of inParts(byCollection.get(collectionId)!)) {
       const rows = some.map((memory) => rowOf(tx, memory));
-      await tx`insert into memories ${tx(rows as never)}`;
+      await tx`insert into memories ${tx(rows)}`;
       const added = rows.map((row) => ({ memory: row, units: wholeUnits(row.content) }));
       await addUnitsOf(tx, { collectionId, added, revision });
     }

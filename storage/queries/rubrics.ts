@@ -51,7 +51,7 @@ export async function createRubric(sql: SqlOrTx, input: CreateRubricInput): Prom
       throw new TandemError('RUBRIC_LIMIT_REACHED', message, { details: { limit: MAX_RUBRICS_PER_WORKSPACE } });
     }
     const row = { ...fields, ...storedQuestions(tx, questions), createdAt: now, updatedAt: now };
-    const [inserted] = await tx<RubricRow[]>`insert into judge_rubrics ${tx(row as never)} returning *`;
+    const [inserted] = await tx<RubricRow[]>`insert into judge_rubrics ${tx(row)} returning *`;
     return inserted!;
   });
 }
@@ -105,7 +105,7 @@ export async function updateRubric(
     await requireFreeName(tx, { workspaceId, id, name: patch.name });
   }
   const changes = { ...patch, ...(questions && storedQuestions(tx, questions)), updatedAt: now };
-  const [row] = await tx<RubricRow[]>`update judge_rubrics set ${tx(changes as never)} where id = ${id} returning *`;
+  const [row] = await tx<RubricRow[]>`update judge_rubrics set ${tx(changes)} where id = ${id} returning *`;
   return row!;
 }
 

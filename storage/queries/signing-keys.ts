@@ -31,7 +31,7 @@ export async function verifyingKey(
 export async function addSigningKey(sql: SqlOrTx, { now, publicKey, ...key }: NewSigningKey): Promise<boolean> {
   const row = { ...key, publicKey: sql.json(publicKey as never), algorithm: 'EdDSA', createdAt: now };
   const result = await sql`
-    insert into signing_keys ${sql(row as never)} on conflict ((true)) where retired_at is null do nothing`;
+    insert into signing_keys ${sql(row)} on conflict ((true)) where retired_at is null do nothing`;
   return result.count === 1;
 }
 

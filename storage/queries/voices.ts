@@ -66,7 +66,7 @@ export async function createVoice(sql: SqlOrTx, { now, labels, ...input }: Creat
     await tx`select id from workspaces where id = ${input.workspaceId} for no key update`;
     await requireRoomForVoice(tx, input.workspaceId);
     const row = { ...input, labels: tx.json(labels), createdAt: now, updatedAt: now };
-    const [inserted] = await tx<VoiceRow[]>`insert into voices ${tx(row as never)} returning *`;
+    const [inserted] = await tx<VoiceRow[]>`insert into voices ${tx(row)} returning *`;
     return inserted!;
   });
 }
@@ -171,7 +171,7 @@ export async function concludeVoice(
         }
       : { status, errorCode: conclusion.errorCode, error: conclusion.error, updatedAt: now };
   const [row] = await sql<VoiceRow[]>`
-    update voices set ${sql(changes as never)}
+    update voices set ${sql(changes)}
     where id = ${id} and deleted_at is null and status = 'processing' returning *`;
   return row ?? null;
 }
@@ -185,7 +185,7 @@ export async function addVoiceSamples(
   if (samples.length === 0) return [];
   const rows = samples.map((sample) => ({ ...sample, bytes: BigInt(sample.bytes), voiceId, createdAt: now }));
   const stored = await sql<StoredSample[]>`
-    insert into voice_samples ${sql(rows as never)} on conflict (voice_id, sha256) do nothing returning *`;
+    insert into voice_samples ${sql(rows)} on conflict (voice_id, sha256) do nothing returning *`;
   return stored.map(fromStored);
 }
 
@@ -203,7 +203,7 @@ export async function recordConsent(
 ): Promise<void> {
   const { userId, apiKeyId, address, requestId } = consent;
   const row = { voiceId, userId, apiKeyId, address, requestId, samples, givenAt: now };
-  await sql`insert into voice_consents ${sql(row as never)}`;
+  await sql`insert into voice_consents ${sql(row)}`;
 }
 
 /** Returns the key of the previous sample, whose object is obsolete. Null also if the voice is deleted. */
