@@ -54,6 +54,13 @@ const SUPERVISOR = 'leg_00000000-0000-4000-8000-000000000002';
 
 const WAV = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: 8000 }, 3200), Buffer.alloc(3200)]);
 
+/** Creates a resource as the owner. @throws Error with the answer of a refused request */
+async function create(url: string, body: object = {}) {
+  const answer = await fixture.call('POST', url, { as: owner, body });
+  if (answer.status >= 300) throw new Error(`POST ${url}: ${JSON.stringify(answer.body)}`);
+  return answer.body.data;
+}
+
 async function seed(): Promise<Record<string, Known>> {
   const { sql, now } = fixture;
   const { workspaceId } = owner;
@@ -75,7 +82,7 @@ async function seed(): Promise<Record<string, Known>> {
   await seedTrunk(sql, { workspaceId: fixture.owner.workspaceId, numbers: ['+912240000099'] });
   const [claimed, verifying] = ['+912249900001', '+912249900002'] as const;
   const claims = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [claimed, verifying] };
-  const claiming = (await fixture.call('POST', '/dialer/trunks', { as: owner, body: claims })).body.data;
+  const claiming = await create('/dialer/trunks', claims);
   const verification = await fixture.call('POST', '/dialer/numbers/verifications', {
     as: owner,
     body: { e164: verifying, trunk_id: claiming.id },
@@ -84,8 +91,8 @@ async function seed(): Promise<Record<string, Known>> {
   const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
   const media = new URL(minted.body.data.playback_url);
   const hook = { url: 'https://hooks.example.com/tandem', events: ['stt.completed'] };
-  const webhook = (await fixture.call('POST', '/webhooks', { as: owner, body: hook })).body.data;
-  const delivery = (await fixture.call('POST', `/webhooks/${webhook.id}/test`, { as: owner, body: {} })).body.data;
+  const webhook = await create('/webhooks', hook);
+  const delivery = await create(`/webhooks/${webhook.id}/test`);
   const member = await fixture.addMemberWith('member', workspaceId);
   const another = await fixture.addMemberWith('member', workspaceId);
   const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
@@ -97,12 +104,9 @@ async function seed(): Promise<Record<string, Known>> {
   const withoutPassword = { id: another.userId, passwordHash: null };
   const resetToken = passwordResetToken(withoutPassword, { secret: Buffer.alloc(32, 5), expiresAt });
   const questions = { polite: { type: 'boolean' } };
-  const judged = { as: owner, body: { questions, output: 'Good morning.' } };
-  const evaluation = (await fixture.call('POST', '/judge/evaluate', judged)).body.data;
-  const newRubric = { as: owner, body: { name: 'Seeded', questions } };
-  const rubric = (await fixture.call('POST', '/judge/rubrics', newRubric)).body.data;
-  const batchRequest = { as: owner, body: { rubric_id: rubric.id, call_ids: [call.callId] } };
-  const batch = (await fixture.call('POST', '/judge/batches', batchRequest)).body.data;
+  const evaluation = await create('/judge/evaluate', { questions, output: 'Good morning.' });
+  const rubric = await create('/judge/rubrics', { name: 'Seeded', questions });
+  const batch = await create('/judge/batches', { rubric_id: rubric.id, call_ids: [call.callId] });
   await fixture.judgeBatches.sweep();
   const voice = await fixture.call('POST', '/voices/professional', {
     as: owner,
