@@ -105,7 +105,9 @@ function openPool(
   { name, onLost }: { name: string; onLost: (pool: Sql) => void },
 ): Sql {
   try {
-    const pool: Sql = postgres(url, {
+    const { socketFolder, ...rest } = withoutSocket(url);
+    const pool: Sql = postgres(rest.url, {
+      ...(socketFolder !== null && { host: socketFolder }),
       max,
       connect_timeout: Math.max(1, Math.ceil(connectTimeoutMs / 1000)),
       // Connections close only if we close them or they are lost.
@@ -127,6 +129,15 @@ function openPool(
   } catch (error) {
     throw unavailable(url, error);
   }
+}
+
+/** Splits `?host=/folder`, which the library (postgres 3.4.9) would send to the server as a setting. */
+function withoutSocket(text: string): { url: string; socketFolder: string | null } {
+  const url = new URL(text);
+  const host = url.searchParams.get('host');
+  if (!host?.startsWith('/')) return { url: text, socketFolder: null };
+  url.searchParams.delete('host');
+  return { url: url.href, socketFolder: host };
 }
 
 /**
@@ -218,7 +229,8 @@ function unavailable(url: string, cause: unknown): TandemError {
 function withoutPassword(url: string): string {
   try {
     const parsed = new URL(url);
-    return `${parsed.hostname}:${parsed.port || '5432'}${parsed.pathname}`;
+    const host = parsed.searchParams.get('host') ?? parsed.hostname;
+    return `${host}:${parsed.port || '5432'}${parsed.pathname}`;
   } catch {
     return 'DATABASE_URL (it is not a URL)';
   }

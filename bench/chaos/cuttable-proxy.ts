@@ -1,4 +1,4 @@
-import { createServer, connect as dial, type Socket } from 'node:net';
+import { connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
 
 /** A TCP proxy that can drop connections, and refuse new ones for a while. */
 export interface CuttableProxy {
@@ -8,13 +8,13 @@ export interface CuttableProxy {
   close(): Promise<void>;
 }
 
-/** @param target returns the loopback port for new connections */
-export async function openCuttableProxy(target: () => number): Promise<CuttableProxy> {
+/** @param target returns the address for new connections */
+export async function openCuttableProxy(target: () => NetConnectOpts): Promise<CuttableProxy> {
   const sockets = new Set<Socket>();
   let blocks = 0;
   const server = createServer((near) => {
     if (blocks > 0) return void near.destroy();
-    const far = dial({ host: '127.0.0.1', port: target() });
+    const far = connect(target());
     for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
       sockets.add(socket);
       socket.on('error', () => {});

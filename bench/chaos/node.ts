@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import type { NetConnectOpts } from 'node:net';
 import { join } from 'node:path';
 import { environment } from '../../test/process/ready-server.ts';
 import { type ServerProcess, startServerProcess } from '../../test/process/server-process.ts';
+import { addressOf, throughPort } from '../../test/storage/database-address.ts';
 import { type CuttableProxy, openCuttableProxy } from './cuttable-proxy.ts';
 import type { ChaosPostgres, ChaosRedis, ChaosSipServer } from './services.ts';
 
@@ -54,21 +56,21 @@ export async function openNode(options: ChaosNodeOptions): Promise<ChaosNode> {
   const mount = ['-t', 'tmpfs', '-o', `size=${SMALL_DISK_BYTES}`, 'tmpfs', recordingsDir];
   const hasSmallDisk = spawnSync('mount', mount).status === 0;
   if (hasSmallDisk) opening.defer(() => void spawnSync('umount', [recordingsDir]));
-  const proxyTo = async (service: { port: number }) => {
-    const proxy = await openCuttableProxy(() => service.port);
+  const proxyTo = async (address: () => NetConnectOpts) => {
+    const proxy = await openCuttableProxy(address);
     opening.defer(() => proxy.close());
     return proxy;
   };
-  const toPostgres = await proxyTo(postgres);
-  const toRedis = redis && (await proxyTo(redis));
-  const toSip = sip && (await proxyTo(sip));
+  const toPostgres = await proxyTo(() => addressOf(postgres.url));
+  const toRedis = redis && (await proxyTo(() => ({ host: '127.0.0.1', port: redis.port })));
+  const toSip = sip && (await proxyTo(() => ({ host: '127.0.0.1', port: sip.port })));
   const clockFile = join(folder, `${name}.clock`);
   const setClock = clockLibrary === null ? null : (differenceS: number) => setDifference(clockFile, differenceS);
   await setClock?.(0);
   const firstRtpPort = RTP_PORTS.first + index * RTP_PORTS.each;
   const env = {
     ...environment(dataDir),
-    DATABASE_URL: Object.assign(new URL(postgres.url), { port: String(toPostgres.port) }).href,
+    DATABASE_URL: throughPort(postgres.url, toPostgres.port),
     ...(toRedis && { REDIS_URL: `redis://127.0.0.1:${toRedis.port}` }),
     ...(toSip && sip && { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(toSip.port), DRACHTIO_SECRET: sip.secret }),
     ...(clockLibrary !== null && {

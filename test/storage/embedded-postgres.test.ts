@@ -9,6 +9,7 @@ import { connect } from '../../storage/database.ts';
 import { clusterUser, launchFor, run } from '../../storage/embedded/cluster-user.ts';
 import { isAlive } from '../../storage/embedded/owner-lock.ts';
 import { type EmbeddedPostgres, findBinaries, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { eventually } from '../eventually.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -152,8 +153,25 @@ describe('embedded Postgres', () => {
       path.join(dataDir, 'postgres.owner'),
       JSON.stringify({ pid: process.pid, startedAt: 'another boot/1', token: 'x' }),
     );
+    await writeFile(path.join(cluster, '.s.PGSQL.5432.lock'), `${process.ppid}\n${cluster}\n1700000000\n5432\n`);
     const second = await start();
     expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  it('listens on a Unix socket only, or on 127.0.0.1 if its folder can have none', async () => {
+    const listening = "select current_setting('listen_addresses') as hosts";
+    const first = await start();
+    expect(await query(first.url, listening)).toEqual([{ hosts: '' }]);
+    expect(await runningDatabaseUrl(dataDir)).toBe(first.url);
+    const deep = path.join(dataDir, 'a folder, "named" with many letters'.padEnd(100, '.'));
+    const second = await start({ dataDir: deep });
+    expect(await query(second.url, listening)).toEqual([{ hosts: '127.0.0.1' }]);
+    expect(await runningDatabaseUrl(deep)).toBe(second.url);
+    const odd = await start({ dataDir: path.join(dataDir, 'a, "b"') });
+    expect(await query(odd.url, listening)).toEqual([{ hosts: '' }]);
+    await first.stop();
+    await mkdir(path.join(dataDir, 'postgres/.s.PGSQL.5432'));
+    expect(await query((await start()).url, listening)).toEqual([{ hosts: '127.0.0.1' }]);
   });
 
   it('starts over after a killed initialisation', async () => {

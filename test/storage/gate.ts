@@ -1,4 +1,5 @@
-import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { addressOf, throughPort } from './database-address.ts';
 
 /** A proxy for `url` that simulates outages. */
 export interface Gate {
@@ -11,7 +12,6 @@ export interface Gate {
 }
 
 export async function openGate(serverUrl: string): Promise<Gate> {
-  const target = new URL(serverUrl);
   const sockets = new Set<Socket>();
   let frozen = false;
   let port = 0;
@@ -20,7 +20,7 @@ export async function openGate(serverUrl: string): Promise<Gate> {
   async function open(): Promise<void> {
     frozen = false;
     server = createServer((client) => {
-      const upstream = tcpConnect(Number(target.port), target.hostname);
+      const upstream = connect(addressOf(serverUrl));
       for (const socket of [client, upstream]) {
         sockets.add(socket);
         socket.on('error', () => {});
@@ -48,7 +48,5 @@ export async function openGate(serverUrl: string): Promise<Gate> {
   }
 
   await open();
-  const url = new URL(serverUrl);
-  url.host = `127.0.0.1:${port}`;
-  return { url: url.href, open, shut, freeze };
+  return { url: throughPort(serverUrl, port), open, shut, freeze };
 }
