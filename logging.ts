@@ -18,14 +18,20 @@ export function createLogger({ level, destination }: CreateLoggerOptions): Logge
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
+    // pino's own redaction took a fifteenth of the CPU time of a request, and looked only two levels deep.
     formatters: {
       level: (label) => ({ level: label }),
-      log: withoutPii,
+      log: withoutSecrets,
     },
-    redact: { paths: [...SECRET_PATHS, ...PII_PATHS], censor: '[redacted]' },
     serializers: { err: describeError, error: describeError },
   };
-  return pino(options, destination ?? defaultDestination());
+  const logger = pino(options, destination ?? defaultDestination());
+  const { child } = logger;
+  // The formatters see no bindings of children.
+  logger.child = function (this: Logger, bindings, childOptions) {
+    return child.call(this, withoutSecrets(bindings), childOptions);
+  } as typeof child;
+  return logger;
 }
 
 /**
@@ -51,7 +57,8 @@ function describeCauses(error: unknown, left: number): unknown {
   };
 }
 
-const SECRET_FIELDS = [
+/** `pii` below the top. At the top it is omitted. */
+const MASKED_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'Authorization',
   'cookie',
@@ -63,17 +70,30 @@ const SECRET_FIELDS = [
   'api_key',
   'token',
   'signature',
-];
-/** pino matches whole paths, so each name is listed at the top and one and two levels below it. */
-const SECRET_PATHS = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
+  'pii',
+]);
+/** One more than pino prints, so that a circle ends. */
+const MOST_LEVELS = 6;
 
-/** In nested fields and in bindings of child loggers, personal data is masked instead of omitted. */
-const PII_PATHS = ['pii', '*.pii', '*.*.pii'];
+function withoutSecrets({ pii: _omitted, ...fields }: Record<string, unknown>): Record<string, unknown> {
+  return masked(fields, 1) as Record<string, unknown>;
+}
 
-function withoutPii(fields: Record<string, unknown>): Record<string, unknown> {
-  if (!('pii' in fields)) return fields;
-  const { pii: _leftOut, ...rest } = fields;
-  return rest;
+/** Returns the object itself if it contains nothing to mask. `describeError` formats errors. */
+function masked(fields: object, level: number): object {
+  let copy: Record<string, unknown> | null = null;
+  for (const [name, value] of Object.entries(fields)) {
+    const shown = MASKED_FIELDS.has(name) ? '[redacted]' : maskedValue(value, level);
+    if (shown === value) continue;
+    copy ??= (Array.isArray(fields) ? [...fields] : { ...fields }) as Record<string, unknown>;
+    copy[name] = shown;
+  }
+  return copy ?? fields;
+}
+
+function maskedValue(value: unknown, level: number): unknown {
+  if (typeof value !== 'object' || value === null || value instanceof Error || ArrayBuffer.isView(value)) return value;
+  return level < MOST_LEVELS ? masked(value, level + 1) : undefined;
 }
 
 function defaultDestination(): DestinationStream {

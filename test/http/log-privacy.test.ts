@@ -68,14 +68,20 @@ it('the logger removes personal data and masks credentials at any depth', () => 
   logger.child({ pii: { number: AGENT } }).info('a child');
   logger.info({ headers: { authorization: `Bearer ${SECRET}` }, trunk: { password: SECRET } }, 'credentials');
   logger.info({ request: { headers: { authorization: SECRET } }, token: SECRET, callback_secret: SECRET }, 'more');
+  logger.info({ list: [{ a: { b: { c: { token: SECRET, pii: AGENT } } } }] }, 'deep');
+  logger.child({ request: { headers: { cookie: SECRET } } }).info('a child with credentials');
+  const circle: Record<string, unknown> = { password: SECRET };
+  circle.self = circle;
+  logger.info(circle, 'a circle');
   logger.error({ err: new Error(`duplicate key (${AGENT})`, { cause: new TypeError(SECRET) }) }, 'an error');
   const log = lines.join('');
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(8);
   expect(log).not.toContain(AGENT);
   expect(log).not.toContain(SECRET);
+  expect(circle.password).toBe(SECRET);
   expect(JSON.parse(lines[0]!)).toMatchObject({ level: 'info', callId: 'c1', msg: 'a call' });
-  expect(JSON.parse(lines[4]!).err).toMatchObject({ type: 'Error', cause: { type: 'TypeError' } });
-  expect(JSON.parse(lines[4]!).err.stack.length).toBeGreaterThan(0);
+  expect(JSON.parse(lines[7]!).err).toMatchObject({ type: 'Error', cause: { type: 'TypeError' } });
+  expect(JSON.parse(lines[7]!).err.stack.length).toBeGreaterThan(0);
 });
 
 it('the logger accepts an error that is its own cause', () => {
