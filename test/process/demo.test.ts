@@ -9,7 +9,7 @@ import { apiClient } from '../../bin/cli/api-client.ts';
 import { readWav } from '../../media/wav.ts';
 import { eventually } from '../eventually.ts';
 import { ROOT } from '../root.ts';
-import { inheritedEnvironment } from './server-process.ts';
+import { inheritedEnvironment, SHORT_LIVED } from './server-process.ts';
 
 const clean: (() => Promise<unknown>)[] = [];
 
@@ -23,7 +23,7 @@ async function startDemo(argv: string[]) {
   const cwd = join(folder, 'here');
   clean.push(() => rm(folder, { recursive: true, force: true }));
   await mkdir(cwd);
-  const child = spawn(process.execPath, [join(ROOT, 'bin/cli/tandem.ts'), 'demo', ...argv], {
+  const child = spawn(process.execPath, [...SHORT_LIVED, join(ROOT, 'bin/cli/tandem.ts'), 'demo', ...argv], {
     cwd,
     env: { ...inheritedEnvironment(), TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],

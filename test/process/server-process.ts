@@ -21,9 +21,12 @@ export function inheritedEnvironment(): NodeJS.ProcessEnv {
   return { PATH, HOME, NODE_COMPILE_CACHE };
 }
 
+/** For processes that end soon: V8's new generation starts with 1 MB, and larger ones took a seventh less CPU time. */
+export const SHORT_LIVED = ['--min-semi-space-size=16'];
+
 /** `npm start` without npm, so that a signal reaches the server itself. */
 export function startServerProcess(env: Record<string, string>, argv: string[] = []): ServerProcess {
-  const child = spawn(process.execPath, [join(ROOT, 'main.ts'), ...argv], {
+  const child = spawn(process.execPath, [...SHORT_LIVED, join(ROOT, 'main.ts'), ...argv], {
     cwd: env.TANDEM_DATA_DIR ?? ROOT,
     env: { ...inheritedEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
