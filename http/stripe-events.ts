@@ -1,6 +1,6 @@
 import Stripe from 'stripe';
 import { type Static, Type } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { TandemError } from '../machines/errors.ts';
 import type { PaymentNews, PaymentStatus, ReportedPayment, ReportedReversal } from '../storage/queries/payments.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
+import { Compile, type Validator } from 'typebox/schema';
 import { TandemError } from '../machines/errors.ts';
 
 /**
@@ -18,7 +18,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     if (check.Check(input)) return { value: input };
     const repeated = isQuery ? repeatedParameters(input as Record<string, unknown>) : [];
     if (repeated.length > 0) return { error: validationFailed(repeated) };
-    return { error: validationFailed(describe(schema, check.Errors(input) as readonly ValidationError[])) };
+    return { error: validationFailed(describe(schema, check.Errors(input)[1] as readonly ValidationError[])) };
   };
 };
 
@@ -28,7 +28,7 @@ export function compileCheck(schema: TSchema): (value: unknown) => TandemError |
   return (value) => {
     const check = compiled();
     if (check.Check(value)) return null;
-    return validationFailed(describe(schema, check.Errors(value) as readonly ValidationError[]));
+    return validationFailed(describe(schema, check.Errors(value)[1] as readonly ValidationError[]));
   };
 }
 
