@@ -67,8 +67,22 @@ export async function earlierEntry(
   kind: EntryKind,
   requestedNano: bigint,
 ): Promise<EntryRow | null> {
-  const [entry] = await tx<EntryRow[]>`select * from entries where operation_key = ${operation.operationKey}`;
-  if (!entry) return null;
+  return sameEntry(await entryUnder(tx, operation.operationKey), operation, kind, requestedNano);
+}
+
+export async function entryUnder(tx: Tx, operationKey: string): Promise<EntryRow | null> {
+  const [entry] = await tx<EntryRow[]>`select * from entries where operation_key = ${operationKey}`;
+  return entry ?? null;
+}
+
+/** Returns the entry of a repeated operation. @throws TandemError `INTERNAL` if it is of another one */
+export function sameEntry(
+  entry: EntryRow | null,
+  operation: Operation,
+  kind: EntryKind,
+  requestedNano: bigint,
+): EntryRow | null {
+  if (entry === null) return null;
   const same =
     entry.kind === kind &&
     entry.workspaceId === operation.workspaceId &&

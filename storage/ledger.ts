@@ -6,9 +6,12 @@ import {
   type Accounts,
   accountsFrom,
   conflict,
+  type EntryRow,
   earlierEntry,
+  entryUnder,
   lockAccounts,
   post,
+  sameEntry,
   type Wallet,
   walletFrom,
 } from './ledger-entries.ts';
@@ -121,22 +124,24 @@ export interface GrowHoldInput {
 /** Extends the hold as far as funds allow and returns its new amount, which may be below the wanted total. */
 export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ amountNano: bigint }> {
   return await inTransaction(sql, async (tx) => {
-    const { accounts, held } = await lockHold(tx, input.holdId);
+    const { accounts, held, entry } = await lockHold(tx, input);
     const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
-    const earlier = await earlierEntry(tx, operation, 'hold_grow', input.wantedTotalNano);
+    const earlier = sameEntry(entry, operation, 'hold_grow', input.wantedTotalNano);
     if (earlier) return { amountNano: earlier.resultNano };
     if (held.status !== 'open') return { amountNano: 0n };
     const missing = larger(0n, input.wantedTotalNano - held.amountNano);
     const growth = smaller(missing, spendable(accounts));
     const amountNano = held.amountNano + growth;
-    await tx`update holds set amount_nano = ${amountNano} where id = ${held.id}`;
-    await post(tx, accounts, {
-      ...operation,
-      kind: 'hold_grow',
-      requestedNano: input.wantedTotalNano,
-      resultNano: amountNano,
-      postings: { wallet: -growth, held: growth },
-    });
+    await Promise.all([
+      tx`update holds set amount_nano = ${amountNano} where id = ${held.id}`.execute(),
+      post(tx, accounts, {
+        ...operation,
+        kind: 'hold_grow',
+        requestedNano: input.wantedTotalNano,
+        resultNano: amountNano,
+        postings: { wallet: -growth, held: growth },
+      }),
+    ]);
     return { amountNano };
   });
 }
@@ -190,35 +195,52 @@ async function closeHold(
   tx: Tx,
   input: SettleHoldInput & { kind: 'settle' | 'void' },
 ): Promise<{ chargedNano: bigint }> {
-  const { accounts, held } = await lockHold(tx, input.holdId);
+  const { accounts, held, entry } = await lockHold(tx, input);
   const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
-  const earlier = await earlierEntry(tx, operation, input.kind, input.amountNano);
+  const earlier = sameEntry(entry, operation, input.kind, input.amountNano);
   if (earlier) return { chargedNano: earlier.resultNano };
   if (held.status !== 'open') throw conflict(input.operationKey, `the hold is already ${held.status}`);
   const chargedNano = smaller(input.amountNano, held.amountNano + spendable(accounts));
   const at = input.at ?? new Date();
   const status = input.kind === 'settle' ? 'settled' : 'voided';
-  await tx`
-    update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at} where id = ${held.id}`;
-  const posted = await post(tx, accounts, {
-    ...operation,
-    at,
-    requestedNano: input.amountNano,
-    resultNano: chargedNano,
-    // The wallet pays what exceeds the hold, or gets the rest of it.
-    postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
-  });
+  const [, posted] = await Promise.all([
+    tx`
+      update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at}
+      where id = ${held.id}`.execute(),
+    post(tx, accounts, {
+      ...operation,
+      at,
+      requestedNano: input.amountNano,
+      resultNano: chargedNano,
+      // The wallet pays what exceeds the hold, or gets the rest of it.
+      postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
+    }),
+  ]);
   if (input.usage) await logUsage(tx, posted, input.usage);
   return { chargedNano };
 }
 
-async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; held: HoldRow }> {
-  const [owner] = await tx<{ workspaceId: string }[]>`select workspace_id from holds where id = ${holdId}`;
-  if (!owner) throw new TandemError('INTERNAL', `Hold ${holdId} not found.`);
-  const accounts = await lockAccounts(tx, owner.workspaceId);
-  // Read after the lock, because the hold may have changed during the wait.
-  const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;
-  return { accounts, held: held! };
+/**
+ * Locks the wallet of a hold, then reads its accounts, the hold, which may have changed during the wait, and the entry
+ * under the operation key. One round trip.
+ */
+async function lockHold(
+  tx: Tx,
+  { holdId, operationKey }: { holdId: string; operationKey: string },
+): Promise<{ accounts: Accounts; held: HoldRow; entry: EntryRow | null }> {
+  const [, rows, [held], entry] = await Promise.all([
+    tx`
+      select id from accounts
+      where workspace_id = (select workspace_id from holds where id = ${holdId}) and kind = 'wallet'
+      for no key update`.execute(),
+    tx<AccountRow[]>`
+      select id, kind, balance_nano from accounts
+      where workspace_id = (select workspace_id from holds where id = ${holdId})`.execute(),
+    tx<HoldRow[]>`select * from holds where id = ${holdId}`.execute(),
+    entryUnder(tx, operationKey),
+  ]);
+  if (!held) throw new TandemError('INTERNAL', `Hold ${holdId} not found.`);
+  return { accounts: accountsFrom(rows, held.workspaceId), held, entry };
 }
 
 /** Zero if a reversal made the wallet negative. */

@@ -1,6 +1,6 @@
 import type { CallLeg, LegName } from '../../machines/events.ts';
-import { inTransaction, type SqlOrTx } from '../database.ts';
-import { emitCallNews } from './call-news.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { emitCallNews, newsReaders } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -23,28 +23,45 @@ export interface LivePatch {
   errorDetail?: string | null;
 }
 
-/**
- * Stores moves of a live call in one transaction: events, the last state and the patch. Returns stored events and
- * webhook deliveries to enqueue; false if the call is final or missing, and then changes nothing. Only `settleCall`
- * stores a final state.
- */
+interface RecordedMoves {
+  call: CallRow;
+  events: CallEventRow[];
+  /** Ids to enqueue after the commit. */
+  webhookDeliveries: string[];
+}
+
+/** As `recordMovesOf`, in one transaction. False if the call is final or missing; then nothing changes. */
 export async function recordMoves(
   sql: SqlOrTx,
   callId: string,
   moves: readonly CallMove[],
   patch: LivePatch = {},
-): Promise<{ call: CallRow; events: CallEventRow[]; webhookDeliveries: string[] } | false> {
-  const final = moves.find((move) => isFinalState(move.state));
-  if (final) throw new RangeError(`recordMoves cannot make a call ${final.state}: settleCall does`);
+): Promise<RecordedMoves | false> {
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId);
-    if (!call) return false;
-    const events = await appendEvents(tx, { callId, lastSequence: call.seq, moves });
-    const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
-    const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
-    const [updated] = await tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`;
-    return { call: updated!, events, webhookDeliveries: await emitCallNews(tx, call, events) };
+    return call !== null && (await recordMovesOf(tx, call, moves, patch));
   });
+}
+
+/** Stores moves of a locked live call: events, the last state and the patch. Only `settleCall` stores a final state. */
+export async function recordMovesOf(
+  tx: Tx,
+  call: CallRow,
+  moves: readonly CallMove[],
+  patch: LivePatch = {},
+): Promise<RecordedMoves> {
+  const final = moves.find((move) => isFinalState(move.state));
+  if (final) throw new RangeError(`recordMoves cannot make a call ${final.state}: settleCall does`);
+  const { callId } = call;
+  const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
+  const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
+  // Sent together.
+  const [events, [updated], readers] = await Promise.all([
+    appendEvents(tx, { callId, lastSequence: call.seq, moves }),
+    tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`.execute(),
+    newsReaders(tx, call, moves),
+  ]);
+  return { call: updated!, events, webhookDeliveries: await emitCallNews(tx, call, { events, readers }) };
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { Tx } from '../database.ts';
-import type { CallEventRow, CallRow } from './call-row.ts';
-import { emitWebhookEvent } from './webhook-deliveries.ts';
+import type { CallEventRow, CallMove, CallRow } from './call-row.ts';
+import { emitWebhookEvent, subscribersOf } from './webhook-deliveries.ts';
 import type { CallWebhookEvent } from './webhook-events.ts';
+import type { WebhookRow } from './webhooks.ts';
 
 /** Webhook events by events of the call's log, which has more. */
 const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
@@ -19,8 +20,23 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
 
 type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
 
+/** The webhooks to report such moves to, for `emitCallNews`. */
+export async function newsReaders(
+  tx: Tx,
+  { workspaceId }: Subject,
+  moves: readonly Pick<CallMove, 'event'>[],
+): Promise<WebhookRow[]> {
+  const events = moves.flatMap(({ event }) => NEWS[event] ?? []);
+  return await subscribersOf(tx, { workspaceId, events });
+}
+
 /** Reports stored events to the call's webhooks, as `emitWebhookEvent` does. */
-export async function emitCallNews(tx: Tx, call: Subject, events: readonly CallEventRow[]): Promise<string[]> {
+export async function emitCallNews(
+  tx: Tx,
+  call: Subject,
+  { events, readers }: { events: readonly CallEventRow[]; readers: readonly WebhookRow[] },
+): Promise<string[]> {
+  if (readers.length === 0) return [];
   const { callId, workspaceId } = call;
   const ids: string[] = [];
   for (const { event, eventId, sequence, state, leg, sipStatus, hangupCause, at } of events) {
@@ -37,7 +53,17 @@ export async function emitCallNews(tx: Tx, call: Subject, events: readonly CallE
       hangup_cause: hangupCause,
       metadata: call.metadata,
     };
-    ids.push(...(await emitWebhookEvent(tx, { workspaceId, callId, event: news, eventId, data, now: at })));
+    ids.push(
+      ...(await emitWebhookEvent(tx, {
+        workspaceId,
+        callId,
+        event: news,
+        eventId,
+        data,
+        now: at,
+        subscribers: readers,
+      })),
+    );
   }
   return ids;
 }

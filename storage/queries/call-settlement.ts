@@ -4,7 +4,7 @@ import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
 import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
-import { emitCallNews } from './call-news.ts';
+import { emitCallNews, newsReaders } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -58,8 +58,11 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
   return await inTransaction(sql, async (tx) => {
     const live = await lockLiveCall(tx, input.callId, input);
     if (!live) return null;
-    const [event] = await appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves: [input.move] });
-    const bill = await billOf(tx, live, input);
+    const moves = [input.move];
+    const [[event], bill] = await Promise.all([
+      appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves }),
+      billOf(tx, live, input),
+    ]);
     const changes = {
       state: input.move.state,
       seq: live.seq + 1,
@@ -79,10 +82,12 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       recordingStatus: input.recordingStatus,
       ...bill,
     };
-    const [call] = await tx<
-      CallRow[]
-    >`update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`;
-    const webhookDeliveries = await emitCallNews(tx, call!, [event!]);
+    const [[call], readers] = await Promise.all([
+      tx<CallRow[]>`
+        update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`.execute(),
+      newsReaders(tx, live, moves),
+    ]);
+    const webhookDeliveries = await emitCallNews(tx, call!, { events: [event!], readers });
     const delivery = input.delivery?.(call!, event!) ?? null;
     if (delivery === null) return { call: call!, event: event!, delivery: null, webhookDeliveries };
     const subject = {

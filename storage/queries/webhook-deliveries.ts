@@ -23,6 +23,7 @@ export async function emitWebhookEvent<Event extends WebhookEvent>(
     now,
     eventId = randomUUID(),
     callId = null,
+    subscribers,
   }: {
     workspaceId: string;
     event: Event;
@@ -31,18 +32,32 @@ export async function emitWebhookEvent<Event extends WebhookEvent>(
     eventId?: string;
     /** Call that the event is about: its deliveries are listed and deleted with it. */
     callId?: string | null;
+    /** From `subscribersOf`, if read already. */
+    subscribers?: readonly WebhookRow[];
   },
 ): Promise<string[]> {
-  // Share lock: disabling a webhook waits for it, and then fails the inserted deliveries.
-  const webhooks = await tx<WebhookRow[]>`
-    select * from webhook_subscriptions
-    where workspace_id = ${workspaceId} and deleted_at is null and status = 'active' and ${event} = any(events)
-    order by id for share`;
+  const readers = subscribers ?? (await subscribersOf(tx, { workspaceId, events: [event] }));
+  const webhooks = readers.filter(({ events }) => events.includes(event));
   if (webhooks.length === 0) return [];
   const message = { event, eventId, callId, body: webhookBody({ event, data, at: now }), now };
   const ids: string[] = [];
   for (const webhook of webhooks) ids.push((await insertWebhookDelivery(tx, { ...message, webhook })).id);
   return ids;
+}
+
+/**
+ * Active webhooks that subscribe to any of the events. Share lock: disabling a webhook waits for it, and then fails the
+ * inserted deliveries.
+ */
+export async function subscribersOf(
+  tx: Tx,
+  { workspaceId, events }: { workspaceId: string; events: readonly WebhookEvent[] },
+): Promise<WebhookRow[]> {
+  if (events.length === 0) return [];
+  return await tx<WebhookRow[]>`
+    select * from webhook_subscriptions
+    where workspace_id = ${workspaceId} and deleted_at is null and status = 'active' and events && ${events}::text[]
+    order by id for share`;
 }
 
 /**
