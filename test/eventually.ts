@@ -8,7 +8,11 @@ export function eventually<T>(check: () => T | Promise<T>, withinMs = PATIENCE.t
   return vi.waitFor(check, { ...PATIENCE, timeout: withinMs });
 }
 
-/** Waits until the check returns a truthy value, and returns it. */
-export function untilTruthy<T>(check: () => T | Promise<T>) {
-  return vi.waitUntil(check, PATIENCE);
+/** Waits until the check returns a truthy value, and returns it. A failure names the condition. */
+export async function untilTruthy<T>(check: () => T | Promise<T>, condition = 'the condition') {
+  try {
+    return await vi.waitUntil(check, PATIENCE);
+  } catch (error) {
+    throw new Error(`never true within a minute: ${condition}`, { cause: error });
+  }
 }

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
-import { eventually, postgresPid } from '../../test/process/server-process.ts';
+import { postgresPid } from '../../test/process/server-process.ts';
 import { type SipServerProcess, startSipServer } from '../../test/process/sip-servers.ts';
 
 /** A service shared by the nodes, which can be stopped and restarted. */
@@ -68,7 +69,10 @@ export async function openRedis(): Promise<ChaosRedis | null> {
       child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', tmpdir()], {
         stdio: 'ignore',
       });
-      await eventually(() => ask('ping').includes('PONG'), 'Redis answers');
+      for (let tries = 0; !ask('ping').includes('PONG'); tries += 1) {
+        if (tries === 1_200) throw new Error('redis-server does not answer PING');
+        await pause(50);
+      }
     },
   };
   await redis.start();

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { walletOf } from '../../storage/ledger.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { AGENT, CUSTOMER, SECRET, startPlatform } from './platform.ts';
 
 const PLACEMENT = { agent_number: AGENT, customer_number: CUSTOMER };
@@ -62,7 +62,7 @@ describe('reference of a placement', () => {
     const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-4' });
     expect(refused).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
     // The first INVITE may still be on its way.
-    await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
+    await untilTruthy(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
     await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
     expect(await platform.place({ reference_id: 'order-4' })).toMatchObject({ state: 'initiated' });
@@ -106,7 +106,7 @@ describe('refused placement', () => {
     await platform.place();
     const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
     expect(refused).toMatchObject({ status: 402, body: { code: 'RECHARGE_REQUIRED', success: false } });
-    await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
+    await untilTruthy(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
   });
 
@@ -134,7 +134,7 @@ describe('refused placement', () => {
     });
     const first = await platform.place();
     await platform.ended(first.call_id);
-    await eventually(async () => {
+    await untilTruthy(async () => {
       const { data } = (await platform.ask('GET', path)).body as { data: { reachability?: { reason?: string } } };
       return data.reachability?.reason === 'call_answered';
     }, 'the carrier is up');
@@ -184,7 +184,7 @@ describe('missing SIP server', () => {
 
     const server = await startSipServer(secret);
     const forwarder = await forwardPort(controlPort, server.controlPort);
-    await eventually(async () => (await platform.ask('GET', '/readyz')).status === 200, 'the SIP server is found');
+    await untilTruthy(async () => (await platform.ask('GET', '/readyz')).status === 200, 'the SIP server is found');
     expect(await platform.place({ reference_id: 'early' })).toMatchObject({ state: 'initiated' });
     await platform.tandem.stop();
     forwarder.close();

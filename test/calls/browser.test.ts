@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
 import { servePhonePage, writeTone } from '../browser/phone-page.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
@@ -140,7 +140,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     await untilTone(CUSTOMER_HZ);
     const before = await run<number[]>('ports()');
     await run('restartIce()');
-    await eventually(async () => {
+    await untilTruthy(async () => {
       const ports = await run<(number | null)[]>('ports()');
       return ports.every((port, i) => port !== null && port !== before[i]);
     }, 'the browser uses other ports');

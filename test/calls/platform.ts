@@ -10,7 +10,7 @@ import { startTandem, type Tandem } from '../../main.ts';
 import { parseWav } from '../../media/wav.ts';
 import type { Sql } from '../../storage/database.ts';
 import { topUp } from '../../storage/ledger.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { DRACHTIO, drachtioSettings, sipAddressOf } from '../sip/drachtio-endpoint.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
@@ -171,13 +171,13 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       throw new Error(`the call ended without ${name}`);
     },
     async untilRelayed(callId, packets) {
-      await eventually(async () => {
+      await untilTruthy(async () => {
         const quality = await tandem.qualityOf(callId);
         return [quality?.agent, quality?.customer].every((leg) => (leg?.packets_received ?? 0) >= packets);
       }, 'audio flows on both legs');
     },
     async recordingOf(callId) {
-      await eventually(async () => {
+      await untilTruthy(async () => {
         const { call } = await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`);
         return call.recording_available;
       }, 'the recording is stored');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { AGENT, type Platform, startPlatform } from './platform.ts';
 
 const ACCOUNT = { username: 'tandem', password: 's3cret' };
@@ -21,9 +21,9 @@ describe('registered trunk', () => {
   it('registers, places calls, and unregisters when disabled', async () => {
     await using platform = await startRegistered();
     const { carrier } = platform;
-    await eventually(() => carrier.bindings.has('tandem'), 'the account is registered');
+    await untilTruthy(() => carrier.bindings.has('tandem'), 'the account is registered');
     const path = `/dialer/trunks/${platform.trunkId}`;
-    await eventually(async () => {
+    await untilTruthy(async () => {
       const { data } = (await platform.ask('GET', path)).body as { data: { registration?: { state?: string } } };
       return data.registration?.state === 'registered';
     }, 'the trunk shows it');
@@ -32,14 +32,14 @@ describe('registered trunk', () => {
     await platform.ended(call.call_id);
     expect(await platform.call(call.call_id)).toMatchObject({ hangup_cause: 'USER_BUSY' });
     await platform.ask('PATCH', path, { status: 'disabled' });
-    await eventually(() => carrier.bindings.size === 0, 'the account is not registered any more');
+    await untilTruthy(() => carrier.bindings.size === 0, 'the account is not registered any more');
     expect((await platform.ask('GET', path)).body.data).toMatchObject({ register: true, status: 'disabled' });
   });
 
   it('unregisters when the server stops', async () => {
     const platform = await startRegistered();
     const { bindings } = platform.carrier;
-    await eventually(() => bindings.has('tandem'), 'the account is registered');
+    await untilTruthy(() => bindings.has('tandem'), 'the account is registered');
     await platform.tandem.stop();
     expect(bindings.size).toBe(0);
     await platform[Symbol.asyncDispose]();

@@ -4,7 +4,7 @@ import { conversationOf } from '../../bin/demo/conversation.ts';
 import { wordsUnderstood } from '../../bin/demo/likeness.ts';
 import type { LegName } from '../../machines/events.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { metricsOf } from './metrics-of.ts';
 import { type Platform, startPlatform } from './platform.ts';
@@ -58,7 +58,7 @@ describe('transcribed call between speakers', () => {
       return (await platform.ask<PublicTranscript>('GET', path)).body.data;
     };
     // A slow machine finishes after the call stopped waiting.
-    await eventually(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
+    await untilTruthy(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
     const { value } = await metricsOf(platform);
     expect(value('tandem_stt_final_lag_seconds_count')).toBeGreaterThanOrEqual(2);
     expect(value('tandem_stt_final_lag_seconds_sum')).toBeGreaterThan(0);

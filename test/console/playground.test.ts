@@ -159,8 +159,8 @@ describe.skipIf(!canBrowse)('the playground', () => {
         .getByRole('button', { name: /Play a sample of/ })
         .first()
         .click();
-      const isHeard = '[...document.querySelectorAll("audio")].some(({ currentTime }) => currentTime > 0)';
-      await untilTruthy(() => page.evaluate<boolean>(isHeard));
+      const isPlayed = '[...document.querySelectorAll("audio")].some(({ currentTime }) => currentTime > 0)';
+      await untilTruthy(() => page.evaluate<boolean>(isPlayed));
       expect(new URL(page.url()).searchParams.get('lang')).toBe('hi');
       expect(await page.getByRole('radio').count()).toBeGreaterThan(1);
     });

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { parseWav } from '../../media/wav.ts';
 import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
@@ -290,7 +291,7 @@ describe('streaming client of POST /tts-stream', () => {
       );
       await new Promise((resolve) => socket.once('data', resolve));
       socket.destroy();
-      await eventually(async () => fixture.speech.signal?.aborted === true, 'the synthesis ended');
+      await untilTruthy(async () => fixture.speech.signal?.aborted === true, 'the synthesis ended');
     }
   });
 
@@ -316,15 +317,14 @@ describe('streaming client of POST /tts-stream', () => {
     socket.write(
       `POST /tts-stream HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${stalling.owner.key}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
-    let before = -1;
-    await eventually(async () => {
-      const isStill = made > 0 && made === before;
-      before = made;
-      return isStill;
+    await untilTruthy(async () => {
+      const before = made;
+      await pause(50);
+      return made > 0 && made === before;
     }, 'nothing more is made');
     // Socket buffers hold part of the 85 MB.
     expect(made).toBeLessThan(COUNT / 2);
-    if (isGivenUp) await eventually(async () => stalling.speech.signal?.aborted === true, 'it was given up');
+    if (isGivenUp) await untilTruthy(async () => stalling.speech.signal?.aborted === true, 'it was given up');
     else {
       const chunks: Buffer[] = [];
       socket.on('data', (chunk) => void chunks.push(chunk));

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { walletOf } from '../../storage/ledger.ts';
+import { untilTruthy } from '../eventually.ts';
 import { startModelServer } from '../language/model-server.ts';
 import { API_KEY, clean, cleanUp, dataFolder, fund, type Ready, startReady, withDatabase } from './ready-server.ts';
-import { eventually } from './server-process.ts';
 
 const TOKEN_NANO = 20_000n;
 
@@ -67,7 +67,7 @@ it('a stop during an answer ends it with an error, free of charge', async () => 
   answer.setEncoding('utf8').on('data', (text: string) => {
     seen += text;
   });
-  await eventually(() => seen.includes('" two"'), 'both words have come');
+  await untilTruthy(() => seen.includes('" two"'), 'both words have come');
   ready.server.child.kill('SIGTERM');
   ready.server.child.kill('SIGINT');
   await once(answer, 'close');

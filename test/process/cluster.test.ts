@@ -7,11 +7,11 @@ import { ApiError } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { parseWav } from '../../media/wav.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { callOf, clean, cleanUp, environment, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
-import { eventually } from './server-process.ts';
 
 const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
@@ -102,7 +102,7 @@ describe('three servers on one database', () => {
     await Promise.all([phones.agent.until('bye'), phones.customer.until('bye')]);
     const callback = await receiver.callbackOf(call.call_id);
     expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
-    await eventually(async () => (await callOf(one, call.call_id)).recording_available, 'the recording is stored');
+    await untilTruthy(async () => (await callOf(one, call.call_id)).recording_available, 'the recording is stored');
     const settled = await callOf(one, call.call_id);
     expect(settled).toMatchObject({ state: 'completed', error: 'server_lost', billing_status: 'billed' });
     expect(settled.talk_seconds).toBeGreaterThan(0);
@@ -126,7 +126,7 @@ describe('three servers on one database', () => {
       callback_secret: CALLBACK_SECRET,
       ...options,
     });
-    await eventually(
+    await untilTruthy(
       async () => (await callOf(server, placed.call.call_id)).state === 'bridged',
       'the call is bridged',
     );
@@ -134,7 +134,7 @@ describe('three servers on one database', () => {
   }
 
   async function knowsPeers(server: Ready, count: number): Promise<void> {
-    await eventually(async () => {
+    await untilTruthy(async () => {
       const rows = await database.sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
       return rows.length === count + 1;
     }, `${server.url} has ${count} peers`);
@@ -147,7 +147,7 @@ async function eventsOf({ api }: Ready, callId: string): Promise<string[]> {
 }
 
 async function settledOn(server: Ready, callId: string): Promise<void> {
-  await eventually(async () => (await callOf(server, callId)).state === 'completed', 'the call is settled');
+  await untilTruthy(async () => (await callOf(server, callId)).state === 'completed', 'the call is settled');
 }
 
 /** Clients should repeat a command that is not acknowledged within a second. */

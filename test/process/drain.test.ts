@@ -5,12 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { untilTruthy } from '../eventually.ts';
 import { connectStt, startStt } from '../http/stt-client.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { API_KEY, clean, cleanUp, environment, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
-import { eventually } from './server-process.ts';
 
 const SECRET = 'the-secret-of-the-drain-test';
 const AGENT = '+919811111111';
@@ -46,7 +46,7 @@ it('one of two servers drains under load: placements continue, calls finish, ses
   await api.post('/dialer/trunks', { ...trunk, price_per_minute_usd: 0.06 });
   await api.post('/dialer/numbers', { e164: '+911140000001' });
   await fund(sql, workspaceId);
-  await eventually(async () => {
+  await untilTruthy(async () => {
     const rows = await sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
     return rows.length === 2;
   }, 'both servers can place calls');
@@ -78,7 +78,7 @@ it('one of two servers drains under load: placements continue, calls finish, ses
 
   const before: string[] = [];
   for (const reference of ['a', 'b', 'c', 'd']) before.push(await place(reference));
-  for (const callId of before) await eventually(async () => (await stateOf(callId)) === 'bridged', `${callId} talks`);
+  for (const callId of before) await untilTruthy(async () => (await stateOf(callId)) === 'bridged', `${callId} talks`);
   expect(new Set(await Promise.all(before.map(nodeOf))).size).toBe(2);
   const session = connectStt(drained.url, { language: 'en' }, { protocols: ['token', API_KEY] });
   await startStt(session);
@@ -94,7 +94,7 @@ it('one of two servers drains under load: placements continue, calls finish, ses
   expect(session.types().slice(-3)).toEqual(['error', 'billing_summary', 'connection_closed']);
   expect(await drained.server.exited).toBe(0);
   const after = await place('i');
-  await eventually(async () => (await stateOf(after)) === 'bridged', 'the last call talks');
+  await untilTruthy(async () => (await stateOf(after)) === 'bridged', 'the last call talks');
   for (const call of customer.calls) call.hangup();
 
   const all = [...before, ...during, after];
@@ -104,7 +104,7 @@ it('one of two servers drains under load: placements continue, calls finish, ses
   expect(calls).toEqual(all.map(() => ({ state: 'completed', error: null })));
   expect([...statuses].filter((status) => ![200, 201, 503, 'no connection'].includes(status))).toEqual([]);
   expect((await walletOf(sql, workspaceId)).heldNano).toBe(0n);
-  await eventually(async () => {
+  await untilTruthy(async () => {
     const pending = await sql`select 1 from deliveries where status = 'pending'`;
     return pending.length === 0;
   }, 'all callbacks are recorded as delivered');

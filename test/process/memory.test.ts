@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { walletOf } from '../../storage/ledger.ts';
+import { untilTruthy } from '../eventually.ts';
 import { clean, cleanUp, dataFolder, fund, type Ready, startReady, withDatabase } from './ready-server.ts';
-import { eventually } from './server-process.ts';
 
 const TEXT = 'The violet lantern hangs at the harbour gate. Asha Rao lights it at seven.';
 const COST_NANO = BigInt(TEXT.length) * 100n;
@@ -23,7 +23,7 @@ describe('kill -9 while a memory is processed', () => {
     embeddings.isStuck = true;
     const { results } = await first.api.post<{ results: { id: string }[] }>('/memory/ingest', { text: TEXT });
     const { id } = results[0]!;
-    await eventually(() => embeddings.asked > 0, 'the memory is being embedded');
+    await untilTruthy(() => embeddings.asked > 0, 'the memory is being embedded');
     expect(await first.api.get(`/memory/${id}/status`)).toMatchObject({ status: 'processing', stage: 'embedding' });
     first.server.child.kill('SIGKILL');
     await first.server.exited;

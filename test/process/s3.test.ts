@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { parseWav } from '../../media/wav.ts';
+import { untilTruthy } from '../eventually.ts';
 import { hasS3Server, type S3Server, startS3Server } from '../storage/s3/s3-server.ts';
 import { callOf, cleanUp, dataFolder, environment, startReady, townFor } from './ready-server.ts';
-import { eventually, startServerProcess } from './server-process.ts';
+import { startServerProcess } from './server-process.ts';
 
 afterEach(cleanUp);
 
@@ -50,15 +51,15 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
     });
     await peers.customer.untilReceived(({ packets }) => packets > 100);
     await ready.api.post(`/dialer/click2call/${call.call_id}/hangup`, {});
-    await eventually(async () => (await callOf(ready, call.call_id)).recording_available, 'the recording is stored');
+    await untilTruthy(async () => (await callOf(ready, call.call_id)).recording_available, 'the recording is stored');
     const key = `tandem/recordings/${ready.workspaceId}/${(await callOf(ready, call.call_id)).recording_id}.wav`;
-    await eventually(async () => (await store.keysIn(bucket)).includes(key), 'the recording is in the bucket');
+    await untilTruthy(async () => (await store.keysIn(bucket)).includes(key), 'the recording is in the bucket');
 
     const mint = async () => {
       const path = `/dialer/click2call/${call.call_id}/recording`;
       return (await ready.api.post<{ recording: { playback_url: string } }>(path)).recording.playback_url;
     };
-    await eventually(async () => (await mint()).startsWith(`${endpoint}/${bucket}/`), 'the store plays it');
+    await untilTruthy(async () => (await mint()).startsWith(`${endpoint}/${bucket}/`), 'the store plays it');
     const played = await fetch(await mint());
     expect(played.headers.get('content-type')).toBe('audio/wav');
     expect(parseWav(Buffer.from(await played.arrayBuffer())).channels).toBe(2);
@@ -67,7 +68,7 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
       const voices = await ready.api.get<{ voice_id: string }[]>('/voices?model=fast');
       return (await ready.api.get<{ sample_url: string }>(`/voices/${voices[0]!.voice_id}`)).sample_url;
     };
-    await eventually(
+    await untilTruthy(
       async () => (await voice()).startsWith(`${endpoint}/${bucket}/tandem/`),
       'the store plays a sample',
     );

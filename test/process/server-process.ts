@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { isRunning } from '../is-running.ts';
 import { ROOT } from '../root.ts';
 
@@ -65,13 +64,4 @@ export async function postgresPid(dataDir: string): Promise<number | null> {
   const text = await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number(text.split('\n')[0]);
   return pid > 0 && isRunning(pid) ? pid : null;
-}
-
-/** Polls for a condition outside this process. */
-export async function eventually(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let tries = 0; tries < 1_200; tries += 1) {
-    if (await isTrue()) return;
-    await pause(50);
-  }
-  throw new Error(`it did not come to pass within a minute: ${what}`);
 }

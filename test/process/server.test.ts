@@ -11,6 +11,7 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { untilTruthy } from '../eventually.ts';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import {
@@ -24,7 +25,7 @@ import {
   townFor,
   withDatabase,
 } from './ready-server.ts';
-import { eventually, postgresPid, startServerProcess } from './server-process.ts';
+import { postgresPid, startServerProcess } from './server-process.ts';
 
 const SECRET = 'the-secret-of-the-process-test';
 
@@ -106,11 +107,11 @@ describe('npm start', () => {
     const server = startServerProcess({ ...environment(dataDir), TANDEM_API_KEY: '' });
     clean.push(() => server.child.kill('SIGKILL'));
     const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
-    await eventually(() => /sk_\S{20,}/.test(server.output()), 'a key is printed');
+    await untilTruthy(() => /sk_\S{20,}/.test(server.output()), 'a key is printed');
     const apiKey = /sk_\S+/.exec(server.output())?.[0] ?? '';
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect(await apiClient({ url, apiKey }).get('/dialer/pool')).toMatchObject({ provisioned: false });
-    await eventually(() => /link_\S{20,}/.test(server.output()), 'a login link is printed');
+    await untilTruthy(() => /link_\S{20,}/.test(server.output()), 'a login link is printed');
     const [line = '', token = ''] = /^.*(link_\S+)$/m.exec(server.output()) ?? [];
     expect(line).toBe(`Log in once, within a day: ${url}/console/login?token=${token}`);
     expect(await apiClient({ url, apiKey }).post('/auth/login-link', { token })).toMatchObject({ user: { id: 1 } });
@@ -119,7 +120,7 @@ describe('npm start', () => {
     expect(await server.exited).toBe(0);
     const again = await startReady(dataDir, { TANDEM_API_KEY: '', TANDEM_OWNER_PASSWORD: 'green staple under' });
     expect(again.workspaceId).toBe(workspaceId);
-    await eventually(() => again.server.output().includes(`Console: ${again.url}/`), 'the console is named');
+    await untilTruthy(() => again.server.output().includes(`Console: ${again.url}/`), 'the console is named');
     expect(again.server.output()).not.toMatch(/sk_|link_/);
   });
 
@@ -156,7 +157,7 @@ describe('kill -9 during a call', () => {
     first.server.child.kill('SIGKILL');
     await first.server.exited;
 
-    await eventually(async () => (await postgresPid(dataDir)) === null, 'the embedded Postgres ends with its owner');
+    await untilTruthy(async () => (await postgresPid(dataDir)) === null, 'the embedded Postgres ends with its owner');
     expect(await isListening(first.url)).toBe(false);
     const recordings = await readdir(join(dataDir, 'recordings'));
     expect(recordings).toHaveLength(1);
@@ -165,7 +166,7 @@ describe('kill -9 during a call', () => {
     await Promise.all([peers.agent.until('bye'), peers.customer.until('bye')]);
     const callback = await receiver.callbackOf(call.call_id);
     expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
-    await eventually(async () => (await callOf(second, call.call_id)).recording_available, 'the recording is stored');
+    await untilTruthy(async () => (await callOf(second, call.call_id)).recording_available, 'the recording is stored');
     const settled = await callOf(second, call.call_id);
     expect(settled).toMatchObject({
       state: 'completed',

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { untilTruthy } from '../eventually.ts';
 import {
   API_KEY,
   callOf,
@@ -20,7 +21,6 @@ import {
   townFor,
   withDatabase,
 } from './ready-server.ts';
-import { eventually } from './server-process.ts';
 
 const ENV = { TTS_ENGINE: 'espeak-ng', LOG_LEVEL: 'trace' };
 /** Minutes of speech, more than the buffers of a connection. */
@@ -39,7 +39,7 @@ describe('kill -9 during a synthesis', () => {
     await first.api.post('/webhooks', { url: receiver.url, events: ['tts.completed', 'tts.failed'] });
     // Delivered completely, so it stays charged.
     for await (const _ of first.api.lines('/tts-stream', { text: 'All of it.' }));
-    await eventually(() => receiver.events.length === 1, 'the webhook hears of the first text');
+    await untilTruthy(() => receiver.events.length === 1, 'the webhook hears of the first text');
     const before = await balanceOf(first);
     expect(before).toBe(funded - 10n * CHARACTER_NANO);
 
@@ -47,7 +47,7 @@ describe('kill -9 during a synthesis', () => {
     const characters = BigInt(LONG_TEXT.length);
     expect(await balanceOf(first)).toBe(before - characters * CHARACTER_NANO);
     expect(await readdir(join(dataDir, 'tmp'))).toHaveLength(1);
-    await eventually(async () => (await deliveredOf(first)) > 0n, 'the server notes what the listener received');
+    await untilTruthy(async () => (await deliveredOf(first)) > 0n, 'the server notes what the listener received');
     first.server.child.kill('SIGKILL');
     await first.server.exited;
 
@@ -62,11 +62,11 @@ describe('kill -9 during a synthesis', () => {
     );
     expect(kinds.map(({ kind }) => kind)).toEqual(['top_up', 'charge', 'charge', 'refund']);
     for await (const _ of second.api.lines('/tts-stream', { text: 'And on.' }));
-    await eventually(
+    await untilTruthy(
       () => receiver.events.some(({ data }) => data.text === 'And on.'),
       'the webhook hears of the last text',
     );
-    await eventually(() => new Set(receiver.ids).size === 3, 'the webhook hears of the lost text');
+    await untilTruthy(() => new Set(receiver.ids).size === 3, 'the webhook hears of the lost text');
     const failed = receiver.events.filter(({ event }) => event === 'tts.failed');
     expect(failed.map(({ data }) => data.error)).toEqual(['INTERRUPTED']);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('lanterns');

@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { LimitSettings, Limits } from '../../storage/limits/limits.ts';
 import { openLimits } from '../../storage/limits/open-limits.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { openGate } from './gate.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
 
@@ -44,14 +44,14 @@ describe.skipIf(!(await redisIsReachable()))('limits during a Redis outage', () 
     expect(logged).toEqual(['Redis unreachable: limits apply to this process only']);
 
     await gate.open();
-    await eventually(async () => {
+    await untilTruthy(async () => {
       await limits.peekAddress('192.0.2.1');
       return logged.length > 1;
     }, 'Redis is used again');
     expect(logged.slice(1)).toEqual(['Redis reachable again: limits are shared']);
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ remaining: 0, exceeded: false });
     await taken.release();
-    await eventually(() => isTaken(elsewhere), 'the slot of the outage is known to everybody');
+    await untilTruthy(() => isTaken(elsewhere), 'the slot of the outage is known to everybody');
     await held.release();
     expect(await isTaken(elsewhere)).toBe(false);
   });

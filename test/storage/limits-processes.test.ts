@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import type { LimitsAnswer, LimitsCommand } from './limits-process.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
 
@@ -45,7 +45,7 @@ describe.skipIf(!(await redisIsReachable()))('two processes with one Redis', () 
     first.child.kill('SIGKILL');
     await once(first.child, 'exit');
     for (let slot = 0; slot < 4; slot += 1) {
-      await eventually(async () => 'granted' in (await second.ask(ACQUIRE)), 'a slot of the killed process is free');
+      await untilTruthy(async () => 'granted' in (await second.ask(ACQUIRE)), 'a slot of the killed process is free');
     }
     // The second process lived on and renewed its own.
     expect(await second.ask(ACQUIRE)).toEqual(REFUSED);

@@ -12,7 +12,7 @@ import {
   webhookSecretContext,
 } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
-import { eventually } from '../process/server-process.ts';
+import { untilTruthy } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
 import { admission, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
 
@@ -149,7 +149,7 @@ onEveryServer('master key rotation', (database) => {
     await inTransaction(sql, async (tx) => {
       await tx`update trunks set password_encrypted = ${replaced}`;
       resealing = resealSecrets(sql, current, options);
-      await eventually(async () => {
+      await untilTruthy(async () => {
         const [row] = await sql`
           select count(*)::int as waiting from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock' and query ~ 'update "?trunks'`;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWebRtcPlane } from '../../../media/webrtc/webrtc-plane.mediasoup.ts';
 import type { WebRtcPlane } from '../../../media/webrtc/webrtc-plane.ts';
 import { findWorker } from '../../../media/webrtc/worker-binary.ts';
-import { eventually } from '../../process/server-process.ts';
+import { untilTruthy } from '../../eventually.ts';
 
 const SETTINGS = { rtpHost: '127.0.0.1', rtpPortMin: 20_000, rtpPortMax: 29_999, webrtcPort: 0 };
 const LOCAL = { host: '127.0.0.1', rtpPort: 29_990 };
@@ -57,7 +57,7 @@ describe.skipIf(findWorker().path === null)('WebRTC worker', () => {
     await openBrowser();
     const first = await pid();
     process.kill(first, 'SIGKILL');
-    await eventually(() => lost.length === 1, 'the loss is reported');
+    await untilTruthy(() => lost.length === 1, 'the loss is reported');
     const next = await openBrowser();
     expect(await pid()).not.toBe(first);
     expect((await next.createTransport('send')).iceCandidates).toHaveLength(1);
