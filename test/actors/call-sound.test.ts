@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createCallSoundDesk, LONGEST_SOUND_MS } from '../../actors/call-sound.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { seedCaller } from './seeds.ts';
 import { FakeSpeech } from './speech-fakes.ts';
 

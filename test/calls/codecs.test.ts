@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import type { Softphone } from '../softphone/softphone.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 /** Whole calls over a trunk that offers G.722. */

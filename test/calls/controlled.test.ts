@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
 import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { nextLevel, untilLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../logging.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { cryptoValuesOf, readCrypto } from '../../sip/sdes.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import type { Softphone } from '../softphone/softphone.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 /** Whole calls over trunks with media encryption. */

@@ -5,11 +5,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
 import type { PublicSipTrace } from '../../http/schemas/sip-message.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { differs } from '../sip/drachtio-endpoint.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
 
 /** Whole inbound calls: baresip calls a rented number, and a softphone is the endpoint. */

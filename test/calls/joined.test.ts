@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicLeg } from '../../actors/call-view.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
-import { SETTLING_MS, untilLevel } from './next-level.ts';
+import { toneLevelDbov } from '../tone-level.ts';
+import { AUDIBLE_DBOV, untilAudible, untilLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const THIRD = '+919833333333';

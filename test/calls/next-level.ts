@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 
 const SAMPLES_PER_S = 8000;
 

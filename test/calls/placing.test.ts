@@ -2,9 +2,9 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { header } from '../../sip/message/index.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
 
 let platform: Platform;

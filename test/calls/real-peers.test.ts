@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicSipTrace } from '../../http/schemas/sip-message.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import { type BaresipOptions, startBaresip } from '../peers/baresip.ts';
 import { startLinphone } from '../peers/linphone.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { startSipp } from '../peers/sipp.ts';
 import { differs } from '../sip/drachtio-endpoint.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT, CUSTOMER, DID, type Platform, startPlatform } from './platform.ts';
 
 /** Calls between third-party programs. Each has a tone, which shows who hears it. */

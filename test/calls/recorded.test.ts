@@ -3,9 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
 import { type CommandLineOptions, serverFolder, tandem, tandemProcess } from '../cli/command-line.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const RECORDING_TONE_HZ = 1400;

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicLeg } from '../../actors/call-view.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
-import { eventually } from '../eventually.ts';
-import type { Softphone } from '../softphone/softphone.ts';
+import { toneLevelDbov } from '../tone-level.ts';
+import { AUDIBLE_DBOV, INAUDIBLE_DBOV, nextLevel, untilAudible } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 const TARGET = '+919833333333';

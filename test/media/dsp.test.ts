@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { decodeG711, encodeG711 } from '../../media/codecs/g711.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov, meanPower, meanPowerOfG711, SILENCE_DBOV } from '../../media/dsp/level.ts';
 import { estimateMos } from '../../media/dsp/mos.ts';
 import { SnrEstimator } from '../../media/dsp/snr.ts';
 import { framesOf, ringbackFrames, tone, toneFrames } from '../../media/dsp/tones.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 
 describe('audio level', () => {
   it('measures a full-scale sine as -3 dBov, alone and in a mix', () => {

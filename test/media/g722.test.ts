@@ -7,10 +7,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { BUNDLED_FFMPEG } from '../../media/audio-file/ffmpeg.ts';
 import { G722_SAMPLE_RATE_HZ, G722Decoder, G722Encoder, type G722Mode } from '../../media/codecs/g722.ts';
 import { SubBand } from '../../media/codecs/g722-sub-band.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { whiteNoise } from './sounds.ts';
 import { syntheticVowel } from './synthetic-vowels.ts';
 

@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from '../../actors/call-routing.ts';
 import type { MediaEvent } from '../../machines/events.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { tone, toneFrames } from '../../media/dsp/tones.ts';
 import type { MediaPlane, MediaSession } from '../../media/media-plane.ts';
 import { createMediaPlane, type MediaPlaneOptions } from '../../media/media-plane.workers.ts';
 import { PortPairs } from '../../media/port-pairs.ts';
 import { readWav } from '../../media/wav.ts';
 import { eventually } from '../eventually.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 class Plane {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { getPacketInfo } from 'libopus-wasm';
 import { describe, expect, it } from 'vitest';
 import { OpusDecoder, OpusEncoder, opusTicks } from '../../media/codecs/opus.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { TickClock } from '../../media/rtp/tick-clock.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench } from './relay-bench.ts';
 
 const HZ = 1000;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
 import { OpusDecoder } from '../../media/codecs/opus.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { Resampler } from '../../media/dsp/resample.ts';
 import { FRAME_SAMPLES, tone } from '../../media/dsp/tones.ts';
 import { NarrowSound } from '../../media/relay/narrow-sound.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 

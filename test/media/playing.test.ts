@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { decodeG711, encodeG711, type G711Codec } from '../../media/codecs/g711.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { FRAME_SAMPLES, recordingTone, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { Playback } from '../../media/relay/playback.ts';
 import { RTP_HEADER_BYTES } from '../../media/rtp/packet.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { DTMF_GAP_MS } from '../../media/dsp/dtmf-tones.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../../media/rtp/telephone-event.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 

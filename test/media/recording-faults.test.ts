@@ -7,7 +7,6 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CALL_PARTIES, RECORDING_CHANNELS } from '../../actors/call-routing.ts';
 import { createPlayableObjects } from '../../actors/recordings/recording-objects.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { type AudioFileWriter, RecordingFile } from '../../media/recording/recording-file.ts';
@@ -17,6 +16,7 @@ import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { openObjectStore } from '../../storage/objects.ts';
 import { createTestClock } from '../actors/fakes.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench } from './relay-bench.ts';
 import { freePortRange } from './rtp-phone.ts';
 

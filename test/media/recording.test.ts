@@ -2,12 +2,12 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { framesOf, tone } from '../../media/dsp/tones.ts';
 import { SessionRecorder } from '../../media/recording/session-recorder.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { decodedPacket } from './decoded-packet.ts';
 
 let folder: string;

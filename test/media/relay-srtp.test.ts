@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SrtpSuite } from '../../machines/events.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
 import { SUITES } from '../../media/srtp/crypto-suites.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 import { PhoneSrtp } from './rtp-phone.ts';
 

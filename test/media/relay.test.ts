@@ -5,7 +5,6 @@ import type { MediaEvent } from '../../machines/events.ts';
 import { decodeG711 } from '../../media/codecs/g711.ts';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
@@ -14,6 +13,7 @@ import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
 import { buildRtpPacket, type RtpHeader } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 

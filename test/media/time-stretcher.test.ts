@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { TimeStretcher } from '../../media/dsp/time-stretcher.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 
 const RATE_HZ = 8000;
 

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov, meanPower } from '../../media/dsp/level.ts';
 import { FRAME_SAMPLES, tone } from '../../media/dsp/tones.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
@@ -12,6 +11,7 @@ import { Playout } from '../../media/relay/playout.ts';
 import { emptyRtpHeader } from '../../media/rtp/packet.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { decodedPacket } from './decoded-packet.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav, readWav, repairWav, WavFileWriter, wavHeader } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 
 let folder: string;
 beforeEach(async () => {

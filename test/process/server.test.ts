@@ -7,13 +7,13 @@ import type { PublicCall, PublicCallEvent, PublicTranscript } from '../../actors
 import { apiClient } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { conversationOf } from '../../bin/demo/conversation.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { untilTruthy } from '../eventually.ts';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import {
   callOf,
   clean,

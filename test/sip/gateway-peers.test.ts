@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { type SippOptions, startSipp } from '../peers/sipp.ts';
 import type { Voice } from '../softphone/voice.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
 

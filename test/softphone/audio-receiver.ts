@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import type { Codec, RemoteMedia } from '../../machines/events.ts';
 import type { OpusDecoder } from '../../media/codecs/opus.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
 import {
@@ -10,6 +9,7 @@ import {
   parseTelephoneEvent,
 } from '../../media/rtp/telephone-event.ts';
 import { wavHeader } from '../../media/wav.ts';
+import { toneLevelDbov } from '../tone-level.ts';
 
 /** Snapshot of the audio that an `AudioReceiver` has received. */
 export interface ReceivedAudio {

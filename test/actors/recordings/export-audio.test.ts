@@ -9,13 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ExportForm, exportAudio } from '../../../actors/recordings/export-audio.ts';
 import { createRecordingExporter } from '../../../actors/recordings/recording-exporter.ts';
 import { BUNDLED_FFMPEG } from '../../../media/audio-file/ffmpeg.ts';
-import { toneLevelDbov } from '../../../media/dsp/goertzel.ts';
 import { tone } from '../../../media/dsp/tones.ts';
 import { SealedWavWriter } from '../../../media/recording/sealed-wav.ts';
 import { parseWav, wavHeader } from '../../../media/wav.ts';
 import { createSealingKeys } from '../../../runtime/sealed-file/format.ts';
 import { openSealedFile } from '../../../runtime/sealed-file/reader.ts';
 import * as fc from '../../properties.ts';
+import { toneLevelDbov } from '../../tone-level.ts';
 import { createTestLogger } from '../fakes.ts';
 
 const AGENT_HZ = 500;
