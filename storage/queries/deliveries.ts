@@ -185,9 +185,10 @@ export interface DeliveryAttemptRow {
   durationMs: number;
 }
 
-export async function listAttempts(sql: SqlOrTx, deliveryId: string): Promise<DeliveryAttemptRow[]> {
+/** Lists the attempts of deliveries, those of each in order. */
+export async function listAttempts(sql: SqlOrTx, deliveryIds: readonly string[]): Promise<DeliveryAttemptRow[]> {
   return await sql<DeliveryAttemptRow[]>`
-    select * from delivery_attempts where delivery_id = ${deliveryId} order by attempt`;
+    select * from delivery_attempts where delivery_id = any(${[...deliveryIds]}) order by delivery_id, attempt`;
 }
 
 export async function deliveriesOfCall(sql: SqlOrTx, callId: string): Promise<DeliveryRow[]> {

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type postgres from 'postgres';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { type DeliveryAttemptRow, type DeliveryRow, type DeliveryStatus, insertDelivery } from './deliveries.ts';
+import {
+  type DeliveryAttemptRow,
+  type DeliveryRow,
+  type DeliveryStatus,
+  insertDelivery,
+  listAttempts,
+} from './deliveries.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import { WEBHOOK_EXAMPLES, type WebhookEvent, type WebhookEventData, webhookBody } from './webhook-events.ts';
@@ -164,8 +170,10 @@ async function logged(
     select * from deliveries where ${matching}
     order by created_at desc, id limit ${page.limit} offset ${offsetOf(page)}`;
   const [count] = await sql<{ total: number }[]>`select count(*)::int as total from deliveries where ${matching}`;
-  const attempts = await sql<DeliveryAttemptRow[]>`
-    select * from delivery_attempts where delivery_id = any(${rows.map(({ id }) => id)}) order by delivery_id, attempt`;
+  const attempts = await listAttempts(
+    sql,
+    rows.map(({ id }) => id),
+  );
   const withLog = rows.map((row) => ({ ...row, log: attempts.filter(({ deliveryId }) => deliveryId === row.id) }));
   return { rows: withLog, total: count?.total ?? 0 };
 }

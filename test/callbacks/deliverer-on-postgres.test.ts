@@ -119,7 +119,7 @@ test('a job starts a delivery, whose signature verifies and whose attempt is sto
   await recorded(id);
   const row = await getDelivery(database.sql, id);
   expect(row).toMatchObject({ status: 'delivered', attempts: 1, lastHttpStatus: 200, leasedUntil: null });
-  expect(await listAttempts(database.sql, id)).toMatchObject([{ attempt: 1, httpStatus: 200, error: null }]);
+  expect(await listAttempts(database.sql, [id])).toMatchObject([{ attempt: 1, httpStatus: 200, error: null }]);
   const [request] = receiver.requests;
   expect(request?.body).toBe(row?.body);
   expect(new Webhook(SECRET, { format: 'raw' }).verify(request?.body ?? '', request?.headers ?? {})).toMatchObject({
@@ -139,7 +139,7 @@ test('a failed attempt is due again after 5 s, and a sweep replaces its lost job
   const { deliverer } = openDeliverer({ jobs: forgetful, clock, random: () => 0 });
   const id = await insert(receiver.url);
   await deliverer.sweep();
-  const [attempt] = await listAttempts(database.sql, id);
+  const [attempt] = await listAttempts(database.sql, [id]);
   expect(attempt).toMatchObject({ attempt: 1, httpStatus: 503, error: 'status_not_2xx' });
   const row = await getDelivery(database.sql, id);
   // Start and duration are both rounded to milliseconds.

@@ -343,7 +343,7 @@ onEveryServer('recordings and deliveries', (database) => {
     });
     expect(await recordAttempt(sql, { ...attempt, outcome: { kind: 'failed' } })).toBeNull();
     expect(await claim(later(99_000))).toBeNull();
-    expect((await listAttempts(sql, id)).map((row) => [row.attempt, row.httpStatus])).toEqual([
+    expect((await listAttempts(sql, [id])).map((row) => [row.attempt, row.httpStatus])).toEqual([
       [1, 500],
       [2, 204],
     ]);

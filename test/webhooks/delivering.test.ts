@@ -77,7 +77,7 @@ test('webhooks and callbacks share the schedule 0, 5 s, 5 min, 30 min, 2 h, 5 h,
   }
   for (const id of [webhookDelivery, callback]) {
     expect(await getDelivery(sql, id)).toMatchObject({ status: 'failed', attempts: 8, lastHttpStatus: 500 });
-    expect(await listAttempts(sql, id)).toHaveLength(8);
+    expect(await listAttempts(sql, [id])).toHaveLength(8);
   }
   clock.advance(30 * DAY_MS);
   await deliverer.sweep();
