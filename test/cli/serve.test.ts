@@ -1,25 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { apiClient } from '../../bin/cli/api-client.ts';
+import { clean, cleanUp, dataFolder } from '../process/ready-server.ts';
 import { postgresPid } from '../process/server-process.ts';
 import { startTandemProcess, tandem, tandemProcess } from './command-line.ts';
 
-const clean: (() => Promise<unknown> | unknown)[] = [];
-
-afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
-});
-
-async function dataFolder(): Promise<string> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-serve-'));
-  clean.push(() => rm(dataDir, { recursive: true, force: true }));
-  return dataDir;
-}
+afterEach(cleanUp);
 
 it('tandem serve runs the server until SIGTERM, and prints its address in one document with --json', async () => {
-  const dataDir = await dataFolder();
+  const dataDir = await dataFolder({ embedsPostgres: true });
   const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
   const command = startTandemProcess(['serve', '--json'], { cwd: dataDir, env });
   clean.push(() => command.child.kill('SIGKILL'));
@@ -39,7 +27,7 @@ it('tandem serve runs the server until SIGTERM, and prints its address in one do
 });
 
 it('tandem serve prints a failed start as one JSON document', async () => {
-  const dataDir = await dataFolder();
+  const dataDir = await dataFolder({ embedsPostgres: true });
   const env = { TANDEM_DATA_DIR: dataDir, DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' };
   const { exitCode, document } = await tandemProcess(['serve', '--json'], { cwd: dataDir, env });
   expect(exitCode).toBe(1);
