@@ -1,18 +1,10 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NUMBERS } from '../../bin/demo/town.ts';
 import { parseWav } from '../../media/wav.ts';
-import { freePorts } from '../free-ports.ts';
-import { inheritedEnvironment } from '../process/server-process.ts';
-import { ROOT } from '../root.ts';
+import { followGuide, type GuidePath } from '../guide-path.ts';
 import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
-
-/** The port of the callback receiver in the guide. */
-const GUIDE_PORT = '4711';
 
 /** One server for all guides, with the phones, the trunk, the money and the finished call that the demo provides. */
 let platform: Platform;
@@ -81,60 +73,10 @@ describe('ten-minute paths of the guides', () => {
   });
 });
 
-interface Path extends AsyncDisposable {
-  /** A copy of the repository by links, with the files that the guide creates. */
-  folder: string;
-  /** Standard output of each block of commands, from the one with the API key. */
-  steps: string[];
-}
-
-/**
- * Does what a page says below "Ten minutes": saves its files, then runs its commands in one shell. The server of this
- * test takes the place of the one that the page starts, so the first block is not run.
- */
-async function follow(page: string, start: string): Promise<Path> {
-  const [, section] = /\n## Ten minutes\n([\s\S]*?)\n## /.exec(await readFile(join(ROOT, `docs/${page}.md`), 'utf8'))!;
-  const port = String(await freePorts(1));
-  const blocks = [...section!.matchAll(/^```(sh|js)\n([\s\S]*?)^```$/gm)].map(([, language, text]) => ({
-    language,
-    text: text!.replaceAll(GUIDE_PORT, port),
-  }));
-  const folder = await mkdtemp(join(tmpdir(), 'tandem-guides-'));
-  const remove = () => rm(folder, { recursive: true, force: true });
-  try {
-    for (const entry of await readdir(ROOT)) {
-      if (!entry.startsWith('.')) await symlink(join(ROOT, entry), join(folder, entry));
-    }
-    for (const { text } of blocks.filter(({ language }) => language === 'js')) {
-      await writeFile(join(folder, /^\/\/ ([\w-]+\.mjs)\n/.exec(text)![1]!), text);
-    }
-    const [first, ...commands] = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text);
-    expect(first).toBe(`npm ci\n${start}\n`);
-    expect(commands[0]).toMatch(/^export URL=http:\/\/127\.0\.0\.1:8080 KEY=sk_\.\.\.[ \n]/);
-    const { url, mintedApiKey } = platform.tandem;
-    commands[0] = commands[0]!.replace('http://127.0.0.1:8080', url).replace('sk_...', mintedApiKey!);
-    return { folder, steps: await shell(commands, folder), [Symbol.asyncDispose]: remove };
-  } catch (error) {
-    await remove();
-    throw error;
-  }
-}
-
-const END_OF_STEP = '--- end of step ---';
-
-async function shell(commands: readonly string[], cwd: string): Promise<string[]> {
-  const script = commands.map((text) => `${text}\necho '${END_OF_STEP}'\n`).join('');
-  const { PATH, ...env } = inheritedEnvironment();
-  const { stdout } = await promisify(execFile)('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
-    cwd,
-    env: {
-      ...env,
-      PATH: [dirname(process.execPath), PATH].join(delimiter),
-      DATABASE_URL: platform.tandem.databaseUrl,
-    },
-    timeout: 60_000,
-  });
-  return stdout.split(`${END_OF_STEP}\n`).slice(0, -1);
+async function follow(page: string, start: string): Promise<GuidePath> {
+  const { url, mintedApiKey, databaseUrl } = platform.tandem;
+  const server = { url, apiKey: mintedApiKey!, env: { DATABASE_URL: databaseUrl } };
+  return await followGuide(page, { start, server });
 }
 
 /** The `data` of responses, one on each line. */

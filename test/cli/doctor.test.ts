@@ -1,22 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../diagnosis/finding.ts';
-import { startServerProcess } from '../process/server-process.ts';
+import { followGuide } from '../guide-path.ts';
+import { API_KEY, cleanUp, dataFolder, environment, startReady } from '../process/ready-server.ts';
 import { type Run, tandemProcess } from './command-line.ts';
 
-const clean: (() => Promise<unknown> | unknown)[] = [];
 let dataDir: string;
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'tandem-doctor-'));
-  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  dataDir = await dataFolder({ embedsPostgres: true });
 });
 
-afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
-});
+afterEach(cleanUp);
 
 /** Runs the doctor on free ports. */
 async function doctor(env: Record<string, string> = {}, ...argv: string[]): Promise<Run> {
@@ -59,23 +55,30 @@ describe('tandem doctor', () => {
     expect(again['secret key']?.message).toContain('the first start makes');
   });
 
-  it('checks a running server with its database, and recognises its own ports', async () => {
-    const range = { RTP_PORT_MIN: '36000', RTP_PORT_MAX: '36999' };
-    const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0', ...range };
-    const server = startServerProcess(env);
-    clean.push(async () => {
-      server.child.kill('SIGTERM');
-      await server.exited;
+  it('checks a running server and its ports, as the operations page says, which also makes a backup', async () => {
+    const { server, url } = await startReady(dataDir);
+    const { sip } = (await server.logged('Tandem is ready')) as { sip: { port: number } };
+    const env = environment(dataDir, { PORT: new URL(url).port, SIP_PORT: String(sip.port) });
+    await using path = await followGuide('operations', {
+      start: 'npm start',
+      server: { url, apiKey: API_KEY, env },
     });
-    const { url, sip } = (await server.logged('Tandem is ready')) as { url: string; sip: { port: number } };
-    const found = await findings({ ...range, PORT: new URL(url).port, SIP_PORT: String(sip.port) });
-    expect(Object.values(found).filter(({ status }) => status === 'fail')).toEqual([]);
-    expect(found.server?.message).toBe(`runs at ${url}`);
-    expect(found['HTTP port']?.message).toContain('held by the running server');
-    expect(found.database?.message).toMatch(/^PostgreSQL 18/);
-    expect(found.schema?.message).toMatch(/^all \d+ migrations are applied$/);
-    expect(found['secret key']).toMatchObject({ status: 'ok', message: expect.stringContaining('keep a copy') });
-    expect(found.clock).toMatchObject({ status: 'ok', message: expect.stringContaining("the database server's") });
+    const [checked] = path.steps;
+    for (const line of [
+      /^✓ ok +server +runs at http:/m,
+      /^✓ ok +HTTP port +\d+ is held by the running server$/m,
+      /^✓ ok +SIP port +\d+ is the running server's$/m,
+      /^✓ ok +database +PostgreSQL 18/m,
+      /^✓ ok +schema +all \d+ migrations are applied$/m,
+      /^✓ ok +secret key .*keep a copy/m,
+      /^✓ ok +clock .*the database server's/m,
+      /"name":"accepting_work","ok":true/,
+      /^tandem_dependency_up\{dependency="sip_server"\} 1$/m,
+      /^objects +/m,
+    ]) {
+      expect(checked).toMatch(line);
+    }
+    expect((await stat(join(path.folder, 'backup.tar'))).size).toBeGreaterThan(10_000);
   });
 
   it('names a malformed setting', async () => {
