@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicLeg } from '../../actors/call-view.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
-import { eventually } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import { AUDIBLE_DBOV, untilAudible, untilLevel } from './next-level.ts';
@@ -9,8 +8,8 @@ import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.
 
 const THIRD = '+919833333333';
 const THIRD_HZ = 880;
-const HEARD_DBOV = -25;
-const UNHEARD_DBOV = -60;
+const TONES = { agent: AGENT_HZ, customer: CUSTOMER_HZ, third: THIRD_HZ };
+const SILENT_DBOV = -60;
 
 let platform: Platform;
 beforeAll(async () => {
@@ -33,26 +32,10 @@ async function talk(request: Record<string, unknown> = {}, third: Parameters<Pla
 
 const ENDPOINT = { type: 'phone', number: THIRD };
 
-async function audibleTo(phone: Softphone) {
-  const levels: string[] = [];
-  const tones = [
-    ['agent', AGENT_HZ],
-    ['customer', CUSTOMER_HZ],
-    ['third', THIRD_HZ],
-  ] as const;
-  const { packets } = phone.received();
-  await phone.untilReceived((received) => received.packets >= packets + 30);
-  const pcm = phone.received().pcm.subarray(-2000);
-  for (const [name, frequencyHz] of tones) {
-    const level = toneLevelDbov(pcm, frequencyHz);
-    if (level > HEARD_DBOV) levels.push(name);
-    else expect(level, `${name} is half heard`).toBeLessThan(UNHEARD_DBOV + 20);
-  }
-  return levels;
-}
-
-async function untilAudible(phone: Softphone, names: readonly string[]): Promise<void> {
-  await eventually(async () => expect(await audibleTo(phone)).toEqual(names), SETTLING_MS);
+/** Waits until a phone receives these parties, and no others. */
+async function untilReceives(phone: Softphone, parties: readonly (keyof typeof TONES)[]): Promise<void> {
+  const audible = parties.map((party) => TONES[party]);
+  await untilAudible(phone, { audible, inaudible: Object.values(TONES).filter((tone) => !audible.includes(tone)) });
 }
 
 const legOf = async (callId: string, role: string): Promise<PublicLeg | undefined> =>
@@ -86,18 +69,18 @@ describe('third party of a call', () => {
     expect({ status, leg }).toMatchObject({ status: 202, leg: { role: 'party', endpoint: ENDPOINT, left_at: null } });
     const joined = await platform.until(callId, 'leg.joined');
     expect(joined).toMatchObject({ leg: null, data: { leg_id: leg.leg_id } });
-    await untilAudible(agent, ['customer', 'third']);
-    await untilAudible(customer, ['agent', 'third']);
-    await untilAudible(guest, ['agent', 'customer']);
+    await untilReceives(agent, ['customer', 'third']);
+    await untilReceives(customer, ['agent', 'third']);
+    await untilReceives(guest, ['agent', 'customer']);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'answered', joined_at: expect.any(String) });
 
     expect((await ask('POST', 'mute', { leg: leg.leg_id })).status).toBe(200);
-    await untilLevel(agent, THIRD_HZ, { below: UNHEARD_DBOV });
+    await untilLevel(agent, THIRD_HZ, { below: SILENT_DBOV });
     expect(await legOf(callId, 'party')).toMatchObject({ muted: true });
 
     expect((await ask('DELETE', `legs/${leg.leg_id}`)).status).toBe(200);
     expect(await legOf(callId, 'party')).toMatchObject({ state: 'ended', hangup_cause: 'NORMAL_CLEARING' });
-    await untilAudible(agent, ['customer']);
+    await untilReceives(agent, ['customer']);
     agent.hangup();
     const events = await platform.ended(callId);
     const legEvents = events.filter(({ event }) => event.startsWith('leg.')).map(({ event }) => event);
@@ -126,9 +109,9 @@ describe('third party of a call', () => {
 
     const recording = await platform.recordingOf(callId);
     const at = Math.round(((Date.parse(joined.at) - Date.parse(call.answer_time!)) / 1000 + 0.5) * 8000);
-    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), THIRD_HZ)).toBeGreaterThan(HEARD_DBOV);
-    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), CUSTOMER_HZ)).toBeGreaterThan(HEARD_DBOV);
-    expect(toneLevelDbov(recording.left.subarray(at, at + 2000), THIRD_HZ)).toBeLessThan(UNHEARD_DBOV);
+    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), THIRD_HZ)).toBeGreaterThan(AUDIBLE_DBOV);
+    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), CUSTOMER_HZ)).toBeGreaterThan(AUDIBLE_DBOV);
+    expect(toneLevelDbov(recording.left.subarray(at, at + 2000), THIRD_HZ)).toBeLessThan(SILENT_DBOV);
   });
 
   it('fails alone when busy', async () => {
@@ -136,7 +119,7 @@ describe('third party of a call', () => {
     expect((await ask('POST', 'legs', { endpoint: ENDPOINT })).status).toBe(202);
     const failed = await platform.until(callId, 'leg.failed');
     expect(failed).toMatchObject({ sip_status: 486, hangup_cause: 'USER_BUSY' });
-    await untilAudible(agent, ['customer']);
+    await untilReceives(agent, ['customer']);
     agent.hangup();
     await platform.ended(callId);
     expect((await platform.call(callId)).legs_cost_usd).toBeNull();
@@ -148,7 +131,7 @@ describe('third party of a call', () => {
     await platform.until(first.callId, 'leg.joined');
     first.guest.hangup();
     await platform.until(first.callId, 'leg.left');
-    await untilAudible(first.customer, ['agent']);
+    await untilReceives(first.customer, ['agent']);
     await first.ask('POST', 'legs', { endpoint: ENDPOINT });
     await first.guest.log.until('invite');
     await platform.until(first.callId, 'leg.joined', ({ sequence }) => sequence > 8);
@@ -201,23 +184,23 @@ describe('supervisor of a call', () => {
     const { supervision } = body.data;
     expect({ status, supervision }).toMatchObject({ status: 201, supervision: { mode: 'listen' } });
     await platform.until(callId, 'supervision.started');
-    await untilAudible(guest, ['agent', 'customer']);
-    await untilAudible(agent, ['customer']);
-    await untilAudible(customer, ['agent']);
+    await untilReceives(guest, ['agent', 'customer']);
+    await untilReceives(agent, ['customer']);
+    await untilReceives(customer, ['agent']);
 
     const change = (mode: string) => ask('PATCH', `supervise/${supervision.id}`, { mode });
     expect((await change('whisper')).status).toBe(200);
-    await untilAudible(agent, ['customer', 'third']);
-    await untilAudible(customer, ['agent']);
+    await untilReceives(agent, ['customer', 'third']);
+    await untilReceives(customer, ['agent']);
 
     const barged = await change('barge');
     expect(barged.body.data).toMatchObject({ supervision: { mode: 'barge' } });
-    await untilAudible(agent, ['customer', 'third']);
-    await untilAudible(customer, ['agent', 'third']);
+    await untilReceives(agent, ['customer', 'third']);
+    await untilReceives(customer, ['agent', 'third']);
     expect(await ask('DELETE', `legs/${supervision.id}`)).toMatchObject({ status: 404 });
     expect((await ask('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
-    await untilAudible(agent, ['customer']);
-    await untilAudible(customer, ['agent']);
+    await untilReceives(agent, ['customer']);
+    await untilReceives(customer, ['agent']);
     agent.hangup();
     const events = await platform.ended(callId);
     expect(
@@ -238,11 +221,11 @@ describe('supervisor of a call', () => {
     await ask('POST', 'supervise', { mode: 'barge', endpoint: ENDPOINT });
     await platform.until(callId, 'supervision.started');
     expect((await ask('POST', 'hold', { leg: 'customer' })).status).toBe(200);
-    await untilAudible(guest, ['agent']);
-    await untilAudible(agent, ['third']);
-    await untilAudible(customer, []);
+    await untilReceives(guest, ['agent']);
+    await untilReceives(agent, ['third']);
+    await untilReceives(customer, []);
     expect((await ask('POST', 'resume', { leg: 'customer' })).status).toBe(200);
-    await untilAudible(guest, ['agent', 'customer']);
+    await untilReceives(guest, ['agent', 'customer']);
     agent.hangup();
     await platform.ended(callId);
   });

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { header } from '../../sip/message/index.ts';
 import type { SoftphoneCall } from '../softphone/call.ts';
 import type { Softphone, SoftphoneOptions } from '../softphone/softphone.ts';
+import { AUDIBLE_DBOV } from './next-level.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
 /** RFC 3515. */
 
 const TARGET = '+919833333333';
 const TARGET_HZ = 880;
-const HEARD_DBOV = -25;
 
 let platform: Platform;
 beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('REFER of the agent', () => {
     await agent.until('bye', ({ by }) => by === 'peer');
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { replaces: 'agent', mode: 'blind', requested_by: 'refer' } });
-    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
+    await customer.untilTone(TARGET_HZ, AUDIBLE_DBOV);
     const names = agent.log.all.map(({ type }) => type);
     expect(names.lastIndexOf('notified')).toBeLessThan(names.indexOf('bye'));
     third.hangup();
@@ -71,7 +71,7 @@ describe('REFER of the agent', () => {
     expect(header(message, 'Require')).toBe('replaces');
     expect(await notified(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
     await platform.until(callId, 'transfer.completed');
-    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
+    await customer.untilTone(TARGET_HZ, AUDIBLE_DBOV);
     expect(header((await customer.until('invite')).message, 'Replaces')).toBeUndefined();
     customer.hangup();
     await platform.ended(callId);
@@ -84,7 +84,7 @@ describe('REFER of the agent', () => {
     await third.until('ringing');
     third.answer();
     await platform.until(callId, 'transfer.completed');
-    await customer.untilTone(TARGET_HZ, HEARD_DBOV);
+    await customer.untilTone(TARGET_HZ, AUDIBLE_DBOV);
     customer.hangup();
     await platform.ended(callId);
   });

@@ -6,8 +6,6 @@ import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.
 
 const TARGET = '+919833333333';
 const TARGET_HZ = 880;
-const HEARD_DBOV = -25;
-const UNHEARD_DBOV = -45;
 
 let platform: Platform;
 beforeAll(async () => {
@@ -29,20 +27,6 @@ async function talk(target: Parameters<Platform['phone']>[1] = {}) {
   return { ...phones, third, callId, ask, transfer };
 }
 
-/** Waits until a phone hears one tone and not the other. */
-async function untilTone(phone: Softphone, wanted: number, unwanted: number): Promise<void> {
-  await eventually(() => {
-    const pcm = phone.received().pcm.subarray(-2000);
-    expect(toneLevelDbov(pcm, wanted)).toBeGreaterThan(HEARD_DBOV);
-    expect(toneLevelDbov(pcm, unwanted)).toBeLessThan(UNHEARD_DBOV);
-  });
-}
-
-async function moreHeard(phone: Softphone): Promise<void> {
-  const { packets } = phone.received();
-  await phone.untilReceived((received) => received.packets >= packets + 50);
-}
-
 function levels(pcm: Int16Array, frequencyHz: number): number[] {
   const count = Math.floor(pcm.length / 4000);
   return Array.from({ length: count }, (_, i) => toneLevelDbov(pcm.subarray(i * 4000, (i + 1) * 4000), frequencyHz));
@@ -57,9 +41,9 @@ describe('blind transfer of the agent', () => {
     const completed = await platform.until(callId, 'transfer.completed');
     expect(completed).toMatchObject({ data: { leg_id: legId, replaces: 'agent', mode: 'blind' } });
     await agent.until('bye');
-    await untilTone(customer, TARGET_HZ, AGENT_HZ);
-    await untilTone(third, CUSTOMER_HZ, AGENT_HZ);
-    await moreHeard(customer);
+    await untilAudible(customer, { audible: [TARGET_HZ], inaudible: [AGENT_HZ] });
+    await untilAudible(third, { audible: [CUSTOMER_HZ], inaudible: [AGENT_HZ] });
+    await nextLevel(customer, TARGET_HZ);
     await platform.until(callId, 'leg.left', ({ leg }) => leg === 'agent');
     const live = await platform.call(callId);
     expect(live.state).toBe('bridged');
@@ -76,15 +60,15 @@ describe('blind transfer of the agent', () => {
     expect(call).toMatchObject({ hangup_cause: 'NORMAL_CLEARING', billing_status: 'billed' });
     expect(call.legs_cost_usd).toBeGreaterThan(0);
     const { left, right } = await platform.recordingOf(callId);
-    expect(Math.max(...levels(left, TARGET_HZ))).toBeGreaterThan(HEARD_DBOV);
-    expect(Math.max(...levels(right, TARGET_HZ))).toBeLessThan(UNHEARD_DBOV);
+    expect(Math.max(...levels(left, TARGET_HZ))).toBeGreaterThan(AUDIBLE_DBOV);
+    expect(Math.max(...levels(right, TARGET_HZ))).toBeLessThan(INAUDIBLE_DBOV);
   });
 
   it('reconnects agent and customer when the target is busy', async () => {
     const { agent, customer, callId, transfer } = await talk({ answer: { status: 486 } });
     expect((await transfer()).status).toBe(202);
     expect(await platform.until(callId, 'transfer.failed')).toMatchObject({ hangup_cause: 'USER_BUSY' });
-    await untilTone(customer, AGENT_HZ, TARGET_HZ);
+    await untilAudible(customer, { audible: [AGENT_HZ], inaudible: [TARGET_HZ] });
     agent.hangup();
     await platform.ended(callId);
     expect((await platform.call(callId)).legs_cost_usd).toBeNull();
@@ -111,11 +95,11 @@ describe('attended transfer of the customer', () => {
     expect((await transfer({ leg: 'customer', mode: 'attended' })).status).toBe(202);
     expect((await transfer()).body).toMatchObject({ code: 'TRANSFER_IN_PROGRESS' });
     await platform.until(callId, 'leg.joined');
-    await untilTone(third, CUSTOMER_HZ, AGENT_HZ);
-    await untilTone(customer, TARGET_HZ, AGENT_HZ);
+    await untilAudible(third, { audible: [CUSTOMER_HZ], inaudible: [AGENT_HZ] });
+    await untilAudible(customer, { audible: [TARGET_HZ], inaudible: [AGENT_HZ] });
     expect((await ask('POST', 'transfer/complete')).status).toBe(200);
     await customer.until('bye');
-    await untilTone(agent, TARGET_HZ, CUSTOMER_HZ);
+    await untilAudible(agent, { audible: [TARGET_HZ], inaudible: [CUSTOMER_HZ] });
     agent.hangup();
     await third.until('bye');
     const events = (await platform.ended(callId)).map(({ event }) => event);
@@ -128,7 +112,7 @@ describe('attended transfer of the customer', () => {
     await platform.until(callId, 'leg.joined');
     expect((await ask('DELETE', 'transfer')).status).toBe(200);
     await third.until('bye');
-    await untilTone(customer, AGENT_HZ, TARGET_HZ);
+    await untilAudible(customer, { audible: [AGENT_HZ], inaudible: [TARGET_HZ] });
     expect((await ask('DELETE', 'transfer')).body).toMatchObject({ code: 'TRANSFER_NOT_FOUND' });
     agent.hangup();
     await platform.ended(callId);
