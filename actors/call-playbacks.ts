@@ -77,7 +77,7 @@ interface Playing {
   begin: () => void;
 }
 
-/** Reason that no leg heard it. Being replaced by another sound is not a failure. */
+/** Reason that no leg received it. Being replaced by another sound is not a failure. */
 function refusalOf(ends: readonly (SendingEnd | null)[]): ControlRefusal {
   if (ends.includes('not-listening')) return 'LEG_NOT_LISTENING';
   return ends.includes('stopped') ? 'CONTROL_BUSY' : 'INTERNAL';

@@ -9,9 +9,15 @@ import { within } from '../runtime/waiting.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { concludeTranscript } from '../storage/queries/transcripts.ts';
-import { type EarHypothesis, earPort, LIVE_RECOGNITION, type Tap, type Tapped } from './call-ear.ts';
 import { CallHypotheses } from './call-hypotheses.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
+import {
+  LIVE_RECOGNITION,
+  type Tap,
+  type Tapped,
+  type TranscriberHypothesis,
+  transcriberPort,
+} from './leg-transcriber.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -45,7 +51,7 @@ export interface TranscriptDeskOptions {
   sql: Sql;
   listening: ListeningPlane;
   recognition: SpeechRecognition;
-  onHypothesis: (call: LiveCall, hypothesis: EarHypothesis) => void;
+  onHypothesis: (call: LiveCall, hypothesis: TranscriberHypothesis) => void;
   clock: Clock;
   logger: Logger;
 }
@@ -67,7 +73,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
   const entries = new Map<string, Entry>();
   const machine = transcriptMachine.provide({
     actors: {
-      ear: earPort({ ...options, tappedOf: (callId) => entries.get(callId) }),
+      transcriber: transcriberPort({ ...options, tappedOf: (callId) => entries.get(callId) }),
       conclude: fromPromise(async ({ input: { callId, error } }) => {
         const entry = entries.get(callId);
         if (!entry) return;
@@ -86,7 +92,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
     const started = call.media?.startTap(ports) ?? Promise.reject(new Error('the call has no media'));
     started.catch((error) => {
       logger.warn({ callId, err: error }, 'call audio could not be tapped');
-      for (const leg of Object.keys(ports)) actor.send({ type: 'ear.failed', leg, reason: 'MEDIA_LOST' });
+      for (const leg of Object.keys(ports)) actor.send({ type: 'transcriber.failed', leg, reason: 'MEDIA_LOST' });
     });
   }
 
@@ -150,14 +156,14 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       const entry = entries.get(callId);
       const bridgedAt = entry?.call.journal.bridgedAt();
       if (!entry || !bridgedAt || entry.taps[leg] !== undefined) return;
-      if (!entry.actor.getSnapshot().matches({ hearing: 'listening' })) return;
+      if (!entry.actor.getSnapshot().matches({ transcribing: 'listening' })) return;
       const channel = new MessageChannel();
       entry.taps[leg] = tapAt(channel, momentOf(clock).monotonicMs - bridgedAt.monotonicMs);
       entry.actor.send({ type: 'leg.joined', leg });
       startTaps(entry, { [leg]: channel.port1 });
     },
     leave: (callId, leg) => entries.get(callId)?.actor.send({ type: 'leg.left', leg }),
-    loseLeg: (callId, leg, reason) => entries.get(callId)?.actor.send({ type: 'ear.failed', leg, reason }),
+    loseLeg: (callId, leg, reason) => entries.get(callId)?.actor.send({ type: 'transcriber.failed', leg, reason }),
     setHypotheses: (callId, isOn) => entries.get(callId)?.hypotheses.set(isOn),
     finish: (callId) => entries.get(callId)?.actor.send({ type: 'talk.over' }),
     detach,

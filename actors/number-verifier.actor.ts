@@ -182,10 +182,10 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       const code = trunk && (await listenFor(sql, id));
       if (trunk === null || code === null || closing.signal.aborted) return call.refuse('UNALLOCATED_NUMBER');
       let digits = '';
-      const received = Promise.withResolvers<'heard'>();
+      const received = Promise.withResolvers<'received'>();
       const take = (digit: string) => {
         digits = `${digits}${digit}`.slice(-CODE_DIGITS);
-        if (digits === code) received.resolve('heard');
+        if (digits === code) received.resolve('received');
       };
       const work = withLeg(`${id}-in-${randomUUID()}`, take, async (leg, session, signal) => {
         leg.dialog = call.answer({
@@ -197,7 +197,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
         if ('failure' in answer) return;
         await connect(leg, session, answer.media);
         const first = await within(Promise.race([received.promise, leg.over]), { ms: LISTEN_MS, clock, signal });
-        if (first === 'heard') await verified(id);
+        if (first === 'received') await verified(id);
       });
       await follow(work);
     },

@@ -7,7 +7,7 @@ import { createListeningPlane } from '../media/listening-plane.workers.ts';
 import { createEngines, engineSettingsOf } from '../speech/engines/available-engines.ts';
 import { createSpeechRecognition } from '../speech/speech-recognition.thread.ts';
 import { PROMPTS_PACKAGE } from './asterisk-prompts.ts';
-import { recogniseBatch, recogniseLive, utterancesIn } from './hear-and-recognise.ts';
+import { recogniseBatch, recogniseLive, utterancesIn } from './recognise-sample.ts';
 import { type Collection, type Condition, collections, FRAME_MS, PAD_MS, type Sample } from './speech-material.ts';
 import { errorRate, errorRateInterval, plainWords, sumOfErrors, wordErrors } from './word-error-rate.ts';
 

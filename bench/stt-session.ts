@@ -103,7 +103,7 @@ export async function speak(options: SpeakOptions): Promise<Spoken> {
     await sleep(Math.max(0, dueMs - performance.now()));
     latestFrameMs = Math.max(latestFrameMs, performance.now() - dueMs);
     const at = ((beginAt + frames) * FRAME_BYTES) % line.octets.length;
-    session.ears.write(line.octets.slice(at, at + FRAME_BYTES));
+    session.listening.write(line.octets.slice(at, at + FRAME_BYTES));
     frames += 1;
   }
   const failure = await session.end();
@@ -123,13 +123,13 @@ export async function speak(options: SpeakOptions): Promise<Spoken> {
 /** Runs a session that receives a short utterance faster than real time. @throws Error if it fails */
 export async function speakBriefly(options: SessionOptions & { octets: Uint8Array<ArrayBuffer> }): Promise<void> {
   const session = await openSession({ ...options, onEvent: () => {} });
-  session.ears.write(options.octets.slice());
+  session.listening.write(options.octets.slice());
   const failure = await session.end();
   if (failure !== null) throw new Error(failure);
 }
 
 interface Session {
-  ears: ListeningSession;
+  listening: ListeningSession;
   hasEnded: () => boolean;
   /** Waits for pending recognition and closes everything. Resolves with the failure, or null. */
   end: () => Promise<string | null>;
@@ -165,7 +165,7 @@ async function openSession({
       if (event.type === 'recognition.overloaded') end('overloaded');
     },
   });
-  const ears = await plane.open({
+  const listening = await plane.open({
     ...common,
     sessionId: 'bench',
     format: FORMAT,
@@ -177,10 +177,10 @@ async function openSession({
     },
   });
   return {
-    ears,
+    listening,
     hasEnded: () => hasEnded,
     async end() {
-      if (!hasEnded) await ears.finish().catch((error) => end(String(error)));
+      if (!hasEnded) await listening.finish().catch((error) => end(String(error)));
       const failure = await ended.promise;
       closing.abort();
       return failure;

@@ -8,7 +8,7 @@ import { SampleDecoder } from '../media/listening/sample-decoder.ts';
 import { createListeningPlane } from '../media/listening-plane.workers.ts';
 import { createEngines, engineSettingsOf, problemOf } from '../speech/engines/available-engines.ts';
 import { createSpeechRecognition } from '../speech/speech-recognition.thread.ts';
-import { recogniseBatch } from './hear-and-recognise.ts';
+import { recogniseBatch } from './recognise-sample.ts';
 import { isHeld, type LoadFigures, raiseSessions, type Step } from './stt-load.ts';
 import {
   type Answer,

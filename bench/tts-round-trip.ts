@@ -7,7 +7,7 @@ import { Resampler } from '../media/dsp/resample.ts';
 import { createListeningPlane } from '../media/listening-plane.workers.ts';
 import { engineSettingsOf } from '../speech/engines/available-engines.ts';
 import { createSpeechRecognition } from '../speech/speech-recognition.thread.ts';
-import { recogniseBatch } from './hear-and-recognise.ts';
+import { recogniseBatch } from './recognise-sample.ts';
 import { collections, type Sample, sampleOf } from './speech-material.ts';
 import { SENTENCES } from './tts-sentences.ts';
 import { openSynthesis, spoken, usualRecipe } from './tts-speaking.ts';

@@ -143,7 +143,8 @@ export const callSetup = setup({
     endsCall: ({ context }, { result }: { result: AnswerResult }) => endsCall(context.onMachine, result),
     wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
-    isTranscribedGuest: ({ context }, { legId }: GuestParams) => context.isTranscribing && isHeardByAll(context, legId),
+    isTranscribedGuest: ({ context }, { legId }: GuestParams) =>
+      context.isTranscribing && isAudibleToAll(context, legId),
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
     isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
@@ -280,9 +281,9 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.raise({ type: 'legs.changed' });
     }),
-    /** Other modes only mute the tap, so an existing ear stays. */
+    /** Other modes only mute the tap, so an existing transcriber stays. */
     transcribeSupervisor: enqueueActions(({ enqueue, context }, { control }: { control: TalkControl }) => {
-      if (control.type !== 'supervise' || !context.isTranscribing || !isHeardByAll(context, control.leg)) return;
+      if (control.type !== 'supervise' || !context.isTranscribing || !isAudibleToAll(context, control.leg)) return;
       enqueue.sendTo('transcript', { type: 'join', leg: control.leg });
     }),
     removeGuest: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
@@ -468,7 +469,7 @@ function transferData({ target, place, mode, requestedBy }: Transfer) {
 }
 
 /** Whether the leg is a third party, or a supervisor in `barge` mode. */
-function isHeardByAll({ guests, talk }: CallContext, legId: LegId): boolean {
+function isAudibleToAll({ guests, talk }: CallContext, legId: LegId): boolean {
   const guest = guests[legId];
   return guest?.state === 'talking' && (guest.role === 'party' || talk.guests[legId] === 'barge');
 }

@@ -6,11 +6,12 @@ import { notProvided } from './not-provided.ts';
 export const LAST_WORDS_PATIENCE_MS = 30_000;
 
 /**
- * The transcript of a call, from the bridge on. Agent and customer each have an ear, which reports every utterance; a
- * third party has one from joining to leaving. The ears are `listening` during the talk and `finishing` until all have
- * reported their last utterance. If the ear of agent or customer fails, the transcript ends, because one side alone
- * could be taken for the whole conversation. If that of a third party fails, only that ear ends. `concluding` stores
- * how the transcript ended, and retries until it succeeds. The call never waits for it.
+ * The transcript of a call, from the bridge on. Agent and customer each have a transcriber, which reports every
+ * utterance; a third party has one from joining to leaving. The transcribers are `listening` during the talk and
+ * `finishing` until all have reported their last utterance. If the transcriber of agent or customer fails, the
+ * transcript ends, because one side alone could be taken for the whole conversation. If that of a third party fails,
+ * only that transcriber ends. `concluding` stores how the transcript ended, and retries until it succeeds. The call
+ * never waits for it.
  */
 export const transcriptMachine = setup({
   types: {} as {
@@ -20,8 +21,8 @@ export const transcriptMachine = setup({
     emitted: TranscriptEmitted;
   },
   actors: {
-    /** Transcribes one leg; reports `ear.*`. */
-    ear: fromCallback<EarCommand, EarInput>(notProvided('ear')),
+    /** Transcribes one leg; reports `transcriber.*`. */
+    transcriber: fromCallback<TranscriberCommand, TranscriberInput>(notProvided('transcriber')),
     /** Stores the outcome and the utterances that no event carried. Idempotent. */
     conclude: fromPromise<void, ConcludeInput>(notProvided('conclude')),
   },
@@ -30,9 +31,9 @@ export const transcriptMachine = setup({
     concludeRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.failures, 7)),
   },
   guards: {
-    allEnded: ({ context }) => Object.values(context.ears).every((state) => state === 'ended'),
+    allEnded: ({ context }) => Object.values(context.transcribers).every((state) => state === 'ended'),
     isThirdParty: (_, { leg }: { leg: LegId }) => !isLegName(leg),
-    isNew: ({ context }, { leg }: { leg: LegId }) => context.ears[leg] === undefined,
+    isNew: ({ context }, { leg }: { leg: LegId }) => context.transcribers[leg] === undefined,
   },
   actions: {
     emitSegment: emit((_, { segment }: { segment: CallSegment }) => ({ type: 'said' as const, segment })),
@@ -41,24 +42,24 @@ export const transcriptMachine = setup({
       leg,
       reason,
     })),
-    openEar: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
-      enqueue.assign({ ears: { ...context.ears, [leg]: 'open' } });
-      enqueue(spawnChild('ear', { id: leg, input: { callId: context.callId, leg } }));
+    openTranscriber: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
+      enqueue.assign({ transcribers: { ...context.transcribers, [leg]: 'open' } });
+      enqueue(spawnChild('transcriber', { id: leg, input: { callId: context.callId, leg } }));
     }),
-    closeEars: enqueueActions(({ enqueue, context }) => {
-      for (const leg of Object.keys(context.ears)) enqueue(stopChild(leg));
+    closeTranscribers: enqueueActions(({ enqueue, context }) => {
+      for (const leg of Object.keys(context.transcribers)) enqueue(stopChild(leg));
     }),
     markLegEnded: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
-      enqueue.assign({ ears: { ...context.ears, [leg]: 'ended' } });
+      enqueue.assign({ transcribers: { ...context.transcribers, [leg]: 'ended' } });
       enqueue(stopChild(leg));
     }),
     storeError: assign((_, { reason }: { reason: string }) => ({ error: reason })),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
-    finishEar: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
-      if (context.ears[leg] === 'open') enqueue(sendTo(leg, { type: 'finish' }));
+    finishTranscriber: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
+      if (context.transcribers[leg] === 'open') enqueue(sendTo(leg, { type: 'finish' }));
     }),
-    finishEars: enqueueActions(({ enqueue, context }) => {
-      for (const [leg, state] of Object.entries(context.ears)) {
+    finishTranscribers: enqueueActions(({ enqueue, context }) => {
+      for (const [leg, state] of Object.entries(context.transcribers)) {
         if (state === 'open') enqueue(sendTo(leg, { type: 'finish' }));
       }
     }),
@@ -67,23 +68,25 @@ export const transcriptMachine = setup({
   id: 'transcript',
   context: ({ input: { callId } }) => ({
     callId,
-    ears: {},
+    transcribers: {},
     error: null,
     failures: 0,
   }),
-  initial: 'hearing',
+  initial: 'transcribing',
   states: {
-    hearing: {
+    transcribing: {
       entry: [
-        { type: 'openEar', params: { leg: 'agent' } },
-        { type: 'openEar', params: { leg: 'customer' } },
+        { type: 'openTranscriber', params: { leg: 'agent' } },
+        { type: 'openTranscriber', params: { leg: 'customer' } },
       ],
-      exit: 'closeEars',
+      exit: 'closeTranscribers',
       always: { guard: 'allEnded', target: 'concluding' },
       on: {
-        'ear.said': { actions: { type: 'emitSegment', params: ({ event }) => ({ segment: event.segment }) } },
-        'ear.ended': { actions: { type: 'markLegEnded', params: ({ event }) => event } },
-        'ear.failed': [
+        'transcriber.segment': {
+          actions: { type: 'emitSegment', params: ({ event }) => ({ segment: event.segment }) },
+        },
+        'transcriber.ended': { actions: { type: 'markLegEnded', params: ({ event }) => event } },
+        'transcriber.failed': [
           {
             guard: { type: 'isThirdParty', params: ({ event }) => event },
             actions: [
@@ -96,7 +99,7 @@ export const transcriptMachine = setup({
             actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
           },
         ],
-        'leg.left': { actions: { type: 'finishEar', params: ({ event }) => event } },
+        'leg.left': { actions: { type: 'finishTranscriber', params: ({ event }) => event } },
         stopped: {
           target: 'concluding',
           actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
@@ -109,12 +112,12 @@ export const transcriptMachine = setup({
             'talk.over': 'finishing',
             'leg.joined': {
               guard: { type: 'isNew', params: ({ event }) => event },
-              actions: { type: 'openEar', params: ({ event }) => event },
+              actions: { type: 'openTranscriber', params: ({ event }) => event },
             },
           },
         },
         finishing: {
-          entry: 'finishEars',
+          entry: 'finishTranscribers',
           after: {
             patience: {
               target: '#transcript.concluding',
@@ -145,14 +148,14 @@ export const transcriptMachine = setup({
 interface TranscriptContext {
   callId: string;
   /** By leg, including legs that have left. */
-  ears: Readonly<Record<LegId, 'open' | 'ended'>>;
+  transcribers: Readonly<Record<LegId, 'open' | 'ended'>>;
   /** An error code; null unless the transcript failed. */
   error: string | null;
   failures: number;
 }
 
 export type TranscriptEvent =
-  | EarReport
+  | TranscriberReport
   | { type: 'talk.over' }
   | { type: 'leg.joined'; leg: LegId }
   | { type: 'leg.left'; leg: LegId }
@@ -161,15 +164,15 @@ export type TranscriptEvent =
 
 type TranscriptEmitted = { type: 'said'; segment: CallSegment } | { type: 'leg.failed'; leg: LegId; reason: string };
 
-/** Events of an ear. None follows `ear.ended` or `ear.failed`. */
-export type EarReport =
-  | { type: 'ear.said'; segment: CallSegment }
-  | { type: 'ear.ended'; leg: LegId }
-  | { type: 'ear.failed'; leg: LegId; reason: string };
+/** Events of a transcriber. None follows `transcriber.ended` or `transcriber.failed`. */
+export type TranscriberReport =
+  | { type: 'transcriber.segment'; segment: CallSegment }
+  | { type: 'transcriber.ended'; leg: LegId }
+  | { type: 'transcriber.failed'; leg: LegId; reason: string };
 
-export type EarCommand = { type: 'finish' };
+export type TranscriberCommand = { type: 'finish' };
 
-export interface EarInput {
+export interface TranscriberInput {
   callId: string;
   leg: LegId;
 }

@@ -135,21 +135,21 @@ function replaced(text: string, words: readonly RecognisedWord[], matches: reado
 }
 
 /** The term's words with the timing and the surrounding punctuation of the replaced words. */
-function rewritten(heard: readonly RecognisedWord[], term: Term): RecognisedWord[] {
-  const before = /^[^\p{L}\p{N}]*/u.exec(heard[0]!.word)![0];
-  const after = /[^\p{L}\p{M}\p{N}]*$/u.exec(heard.at(-1)!.word)![0];
+function rewritten(recognised: readonly RecognisedWord[], term: Term): RecognisedWord[] {
+  const before = /^[^\p{L}\p{N}]*/u.exec(recognised[0]!.word)![0];
+  const after = /[^\p{L}\p{M}\p{N}]*$/u.exec(recognised.at(-1)!.word)![0];
   const last = term.parts.length - 1;
   const written = term.parts.map((part, index) => `${index === 0 ? before : ''}${part}${index === last ? after : ''}`);
-  if (heard.length === written.length) {
-    return heard.map((word, index) => {
+  if (recognised.length === written.length) {
+    return recognised.map((word, index) => {
       const isSame = lettersOf(word.word) === lettersOf(written[index]!);
       const spelling = isSame ? bestCased(word.word, written[index]!) : written[index]!;
       return { ...word, word: spelling, original: isSame ? word.original : coreOf(word.word) };
     });
   }
-  const original = heard.map(({ word }) => coreOf(word)).join(' ');
-  const startMs = heard[0]!.startMs;
-  const durationMs = heard.at(-1)!.endMs - startMs;
+  const original = recognised.map(({ word }) => coreOf(word)).join(' ');
+  const startMs = recognised[0]!.startMs;
+  const durationMs = recognised.at(-1)!.endMs - startMs;
   const lengths = term.parts.map((part) => Math.max(1, part.length));
   const whole = lengths.reduce((sum, length) => sum + length, 0);
   let spoken = 0;
@@ -157,13 +157,13 @@ function rewritten(heard: readonly RecognisedWord[], term: Term): RecognisedWord
     const fromMs = startMs + Math.round((durationMs * spoken) / whole);
     spoken += lengths[index]!;
     const toMs = startMs + Math.round((durationMs * spoken) / whole);
-    return { ...heard[0]!, word, startMs: fromMs, endMs: toMs, confidence: leastConfidence(heard), original };
+    return { ...recognised[0]!, word, startMs: fromMs, endMs: toMs, confidence: leastConfidence(recognised), original };
   });
 }
 
 /** Takes the term's capitals, and keeps those at the start of a sentence. */
-function bestCased(heard: string, term: string): string {
-  return heard === heard.toLowerCase() ? term : heard;
+function bestCased(recognised: string, term: string): string {
+  return recognised === recognised.toLowerCase() ? term : recognised;
 }
 
 function coreOf(word: string): string {

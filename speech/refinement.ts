@@ -110,19 +110,19 @@ const MOST_COMPARED = 4_000_000;
  * many as the original.
  */
 export function hasAddedWords(original: string, refined: string): boolean {
-  const [heard, written] = [wordsOf(original), wordsOf(refined)];
-  if (heard.length * written.length > MOST_COMPARED)
-    return countMissing(written, heard) > countMissing(heard, written) * MOST_WORDS_FOR_ONE;
-  const lengths = commonLengths(heard, written);
+  const [spoken, written] = [wordsOf(original), wordsOf(refined)];
+  if (spoken.length * written.length > MOST_COMPARED)
+    return countMissing(written, spoken) > countMissing(spoken, written) * MOST_WORDS_FOR_ONE;
+  const lengths = commonLengths(spoken, written);
   let [from, to] = [0, 0];
   let [replaced, added] = [0, 0];
-  while (from < heard.length || to < written.length) {
-    if (from < heard.length && to < written.length && heard[from] === written[to]) {
+  while (from < spoken.length || to < written.length) {
+    if (from < spoken.length && to < written.length && spoken[from] === written[to]) {
       if (added > replaced * MOST_WORDS_FOR_ONE) return true;
       [replaced, added] = [0, 0];
       from++;
       to++;
-    } else if (to === written.length || (from < heard.length && lengths[from + 1]![to]! >= lengths[from]![to + 1]!)) {
+    } else if (to === written.length || (from < spoken.length && lengths[from + 1]![to]! >= lengths[from]![to + 1]!)) {
       replaced++;
       from++;
     } else {

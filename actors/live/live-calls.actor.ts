@@ -2,10 +2,10 @@ import { isLegName } from '../../machines/events.ts';
 import type { MediaMeasurement, MediaSession } from '../../media/media-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
-import type { EarHypothesis } from '../call-ear.ts';
 import type { CallRegistry, LiveCall } from '../call-registry.ts';
 import type { TranscriptDesk } from '../call-transcript.ts';
 import type { Cluster } from '../cluster/cluster.ts';
+import type { TranscriberHypothesis } from '../leg-transcriber.ts';
 import type { Logger } from '../logger.ts';
 import type { LiveCalls, LiveNews } from './live-calls.ts';
 
@@ -14,7 +14,7 @@ export interface NodeLiveCalls extends LiveCalls, Disposable {
   /** A media worker has measured a call of this node. */
   measured(call: LiveCall, measurement: MediaMeasurement): void;
   /** A recogniser has a partial transcript for a leg of this node. */
-  publishHypothesis(call: LiveCall, hypothesis: EarHypothesis): void;
+  publishHypothesis(call: LiveCall, hypothesis: TranscriberHypothesis): void;
 }
 
 export interface LiveCallsOptions {

@@ -87,7 +87,7 @@ export class RelayLeg {
   remote: RemoteMedia | null = null;
   feed: LegFeed = 'nothing';
   /** -1 before the first accepted packet. */
-  lastHeardAtMs = -1;
+  lastReceivedAtMs = -1;
   /** Time of the peer's last RTCP; -1 before. */
   lastReportAtMs = -1;
   /** The peer announced a pause by comfort noise and has sent no audio since. */
@@ -155,7 +155,7 @@ export class RelayLeg {
 
   /** Time of the last sign of life. A pausing peer sends RTCP but no audio (RFC 3389 §4). */
   get lastSeenAtMs(): number {
-    return this.isPausing ? Math.max(this.lastHeardAtMs, this.lastReportAtMs) : this.lastHeardAtMs;
+    return this.isPausing ? Math.max(this.lastReceivedAtMs, this.lastReportAtMs) : this.lastReceivedAtMs;
   }
 
   /** Whether silence of the peer is a fault. On hold it may send nothing, or only music. */
@@ -447,7 +447,7 @@ export class RelayLeg {
   sendPlayback(nowMs: number): void {
     const { remote } = this;
     const playback = this.#playback;
-    if (playback?.mustBeHeardNow && !this.isListening) this.#endPlayback('not-listening');
+    if (playback?.requiresListener && !this.isListening) this.#endPlayback('not-listening');
     if (playback === null || remote === null || !this.isListening || this.#digits !== null) return;
     if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
@@ -542,13 +542,13 @@ export class RelayLeg {
   }
 
   dump(): object {
-    const { remote, feed, counters, rtcp, lastHeardAtMs } = this;
+    const { remote, feed, counters, rtcp, lastReceivedAtMs } = this;
     return {
       localRtpPort: this.#isClosed ? null : this.#rtpSocket.port,
       remote: remote && { codec: remote.codec, direction: remote.direction, rtpPort: remote.rtpPort },
       feed,
       playback: this.#playback?.dump() ?? null,
-      lastHeardAtMs,
+      lastReceivedAtMs,
       latch: this.latch.dump(),
       outbound: this.outbound.dump(),
       quality: this.quality(),

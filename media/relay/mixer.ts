@@ -7,7 +7,7 @@ import type { Party } from './party.ts';
  * kHz codec receives 16 kHz. The sum is clipped to 16 bits.
  */
 
-const MOST_SPEAKERS_HEARD = 3;
+const MOST_SPEAKERS = 3;
 
 export class Mixer {
   readonly #sum = new Int32Array(2 * FRAME_SAMPLES);
@@ -52,7 +52,7 @@ export class Mixer {
       const frame = speaker.playout!.frameAt(isWide);
       for (let i = 0; i < count; i++) sum[i] = sum[i]! + frame[i]! * gain;
       speakers += 1;
-      if (speakers === MOST_SPEAKERS_HEARD) break;
+      if (speakers === MOST_SPEAKERS) break;
     }
     for (let i = 0; i < count; i++) this.#frame[i] = Math.max(-32_768, Math.min(32_767, sum[i]!));
   }
@@ -60,8 +60,8 @@ export class Mixer {
 
 /** 0 if `listener` does not receive the party. */
 function gainOf(listener: Party, partyId: string): number {
-  for (const heard of listener.mixOf) {
-    if (heard.party === partyId) return heard.gain ?? 1;
+  for (const source of listener.mixOf) {
+    if (source.party === partyId) return source.gain ?? 1;
   }
   return 0;
 }

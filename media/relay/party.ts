@@ -1,12 +1,12 @@
 import type { AudioSource } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
 import { KeyPressDetector } from '../rtp/telephone-event.ts';
-import type { AnswerEar } from './answer-ear.ts';
-import type { DigitEar } from './digit-ear.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
 import type { LevelMeter } from './level-meter.ts';
 import { PacketAllowance } from './packet-allowance.ts';
+import type { PartyAnswerDetector } from './party-answer-detector.ts';
+import type { PartyDtmfDetector } from './party-dtmf-detector.ts';
 import type { Playout } from './playout.ts';
 
 /** One party of a session: its endpoint, its routing, and the consumers of its audio. */
@@ -31,11 +31,11 @@ export class Party {
   tap: LegTap | null = null;
   isTapMuted = false;
   /** Answering machine detection; null while it is off. */
-  answerEar: AnswerEar | null = null;
+  answerDetector: PartyAnswerDetector | null = null;
   /** Null while measurements are off. */
   meter: LevelMeter | null = null;
   /** Detects keys as tones. Null for a peer with telephone events, and outside a talk. */
-  digitEar: DigitEar | null = null;
+  dtmfDetector: PartyDtmfDetector | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
   readonly allowance = new PacketAllowance();
@@ -49,13 +49,13 @@ export class Party {
   }
 
   /** Whether its audio is recorded, analysed or measured. */
-  get hasEars(): boolean {
+  get hasConsumers(): boolean {
     return (
       this.recordedOn !== null ||
       this.tap !== null ||
       this.meter !== null ||
-      this.answerEar !== null ||
-      this.digitEar !== null
+      this.answerDetector !== null ||
+      this.dtmfDetector !== null
     );
   }
 
@@ -71,8 +71,8 @@ export class Party {
       playout: this.playout?.dump() ?? null,
       transcodes: this.transcodes?.id ?? null,
       tap: this.tap?.dump() ?? null,
-      answerEar: this.answerEar?.dump() ?? null,
-      detectsTones: this.digitEar !== null,
+      answerDetector: this.answerDetector?.dump() ?? null,
+      detectsTones: this.dtmfDetector !== null,
     };
   }
 }

@@ -74,7 +74,7 @@ export class Playback {
   }
 
   /** Whether it ends if the leg does not receive media now. */
-  get mustBeHeardNow(): boolean {
+  get requiresListener(): boolean {
     return this.#ifListening && !this.#hasStarted;
   }
 

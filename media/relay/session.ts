@@ -22,8 +22,6 @@ import type {
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
-import { AnswerEar } from './answer-ear.ts';
-import { DigitEar } from './digit-ear.ts';
 import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
@@ -31,6 +29,8 @@ import { LegTap } from './leg-tap.ts';
 import { LevelMeter } from './level-meter.ts';
 import { Mixer } from './mixer.ts';
 import { Party } from './party.ts';
+import { PartyAnswerDetector } from './party-answer-detector.ts';
+import { PartyDtmfDetector } from './party-dtmf-detector.ts';
 import { isOwnAddress, resolveHost } from './peer-address.ts';
 import { Playback } from './playback.ts';
 import { Playout } from './playout.ts';
@@ -175,8 +175,8 @@ export class RelaySession {
     for (const other of this.#parties.values()) {
       other.forwardsTo = other.forwardsTo.filter((listener) => listener !== party);
       if (other.transcodes === party) other.transcodes = null;
-      if (!other.mixOf.some((heard) => heard.party === id)) continue;
-      other.mixOf = other.mixOf.filter((heard) => heard.party !== id);
+      if (!other.mixOf.some((source) => source.party === id)) continue;
+      other.mixOf = other.mixOf.filter((source) => source.party !== id);
       if (other.mixOf.length === 0) other.leg.setFeed('nothing');
     }
     this.#keepPlayouts(nowMs);
@@ -213,7 +213,7 @@ export class RelaySession {
       nowMs,
     );
     this.#keepPlayouts(nowMs);
-    this.#keepDigitEar(party);
+    this.#keepDtmfDetector(party);
   }
 
   /** Replaces the routing. @throws RangeError for an unknown party, before any change. */
@@ -233,7 +233,7 @@ export class RelaySession {
       party.isWatched = isWatched;
       party.recordedBesideOn = recordedBeside[party.id] ?? null;
       party.isTapMuted = tapMuted.includes(party.id);
-      this.#keepDigitEar(party);
+      this.#keepDtmfDetector(party);
     }
     for (const party of this.#parties.values()) this.#setSources(party, receives[party.id] ?? []);
     this.#keepPlayouts(nowMs);
@@ -241,13 +241,15 @@ export class RelaySession {
   }
 
   /** Detects tones only where telephone events are impossible, so that each press is reported once. */
-  #keepDigitEar(party: Party): void {
+  #keepDtmfDetector(party: Party): void {
     if (party.isWatched && party.leg.remote?.telephoneEventPayloadType === null) {
-      party.digitEar ??= new DigitEar((digit, durationMs) => this.#postKeyPress(party, digit, durationMs, 'tone'));
+      party.dtmfDetector ??= new PartyDtmfDetector((digit, durationMs) =>
+        this.#postKeyPress(party, digit, durationMs, 'tone'),
+      );
       return;
     }
-    party.digitEar?.end();
-    party.digitEar = null;
+    party.dtmfDetector?.end();
+    party.dtmfDetector = null;
   }
 
   #setSources(listener: Party, sources: LoopedSound | readonly AudioSource[]): void {
@@ -328,7 +330,7 @@ export class RelaySession {
 
   #sendPlayout({ leg, playout }: Party, listener: RelayLeg, nowMs: number): void {
     const playedOutMs = leg.receivedCodec === 'OPUS' ? OPUS_PLAYED_OUT_MS : PLAYED_OUT_MS;
-    const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > playedOutMs;
+    const hasStopped = !leg.isPausing && nowMs - leg.lastReceivedAtMs > playedOutMs;
     if (playout === null || hasStopped) return;
     const isWide = listener.wantsWideFrames;
     listener.sendMixed(playout.frameAt(isWide), nowMs, isWide);
@@ -453,7 +455,7 @@ export class RelaySession {
    */
   detectMachine(id: PartyId): void {
     if (this.#closing !== null) throw new RangeError('the session is closed');
-    this.#party(id).answerEar = new AnswerEar({
+    this.#party(id).answerDetector = new PartyAnswerDetector({
       nowMs: this.#clock.nowMs(),
       onResult: (result, afterMs) => this.#options.post({ type: 'machine.detected', leg: id, result, afterMs }),
     });
@@ -483,9 +485,9 @@ export class RelaySession {
     for (const party of this.#parties.values()) {
       party.keyPressesThisTick = 0;
       party.tap?.flush(nowMs);
-      party.answerEar?.judge(nowMs);
-      if (party.answerEar?.isOver) party.answerEar = null;
-      party.digitEar?.judge(nowMs);
+      party.answerDetector?.judge(nowMs);
+      if (party.answerDetector?.isOver) party.answerDetector = null;
+      party.dtmfDetector?.judge(nowMs);
       party.keyPresses.judge(nowMs);
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
@@ -594,8 +596,8 @@ export class RelaySession {
   #account(party: Party, datagram: Buffer, kind: PayloadKind, nowMs: number): void {
     const header = this.#header;
     const { leg } = party;
-    if (leg.lastHeardAtMs < 0) this.#options.post({ type: 'rtp.started', leg: party.id });
-    leg.lastHeardAtMs = nowMs;
+    if (leg.lastReceivedAtMs < 0) this.#options.post({ type: 'rtp.started', leg: party.id });
+    leg.lastReceivedAtMs = nowMs;
     party.isTimedOut = false;
     const hasAudio = isAudio(kind);
     if (hasAudio) leg.reception.setClock(CODECS[kind].clockHz);
@@ -606,22 +608,22 @@ export class RelaySession {
     }
     if (kind === 'comfort-noise') {
       party.playout?.addComfortNoise(datagram, header, nowMs);
-      party.digitEar?.end();
+      party.dtmfDetector?.end();
     }
     if (!isAudio(kind) || header.payloadBytes === 0) return;
     leg.receivedCodec = kind;
     const audio = leg.decoded(kind, datagram, header);
     // Opus is not decoded just to be measured.
-    const isMeasured = kind !== 'OPUS' || party.hasEars;
+    const isMeasured = kind !== 'OPUS' || party.hasConsumers;
     if (isMeasured) leg.snr.addFrame(audio.power);
     party.meter?.addFrame(audio.power, audio.ticks);
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
     if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
     if (!party.isTapMuted) party.tap?.addAudio(audio, nowMs);
     party.playout?.addAudio(audio, nowMs);
-    party.answerEar?.addAudio(audio, nowMs);
-    party.digitEar?.addAudio(audio, nowMs);
-    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.noteSent(audio.power, nowMs);
+    party.answerDetector?.addAudio(audio, nowMs);
+    party.dtmfDetector?.addAudio(audio, nowMs);
+    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerDetector?.noteSent(audio.power, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer, nowMs: number): void {

@@ -37,7 +37,7 @@ export class SourceLatch {
   #match = UNLATCHED;
   readonly #expected = new Endpoint();
   #windowEndsAtMs = 0;
-  #lastHeardAtMs = 0;
+  #lastReceivedAtMs = 0;
   readonly #stranger = new Endpoint();
   #strangerSsrc = 0;
   #strangerSequence = 0;
@@ -60,13 +60,13 @@ export class SourceLatch {
 
   judge(source: Endpoint, packet: LatchPacket, nowMs: number): LatchVerdict {
     if (this.#match !== UNLATCHED && source.equals(this.source)) {
-      this.#lastHeardAtMs = nowMs;
+      this.#lastReceivedAtMs = nowMs;
       return 'accepted';
     }
     // Port 0 is spoofed: it cannot receive.
     const match = source.port === 0 ? UNLATCHED : this.#matchOf(source);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
-    const isSilent = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS;
+    const isSilent = nowMs - this.#lastReceivedAtMs >= RELATCH_AFTER_SILENCE_MS;
     const isAbandoned = isSilent && (match >= SIGNALLED_HOST || (match === STRANGER && this.#match === STRANGER));
     if (!(isWindowOpen && match > this.#match) && !isAbandoned) return 'refused';
     if (match === STRANGER) {
@@ -75,7 +75,7 @@ export class SourceLatch {
     }
     this.source.copy(source);
     this.#match = match;
-    this.#lastHeardAtMs = nowMs;
+    this.#lastReceivedAtMs = nowMs;
     return 'latched';
   }
 

@@ -113,15 +113,15 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   }
 
   async label({ samples, startMs, words }: DiarizedUtterance): Promise<RecognisedWord[]> {
-    const heard: { span: { startMs: number; endMs: number }; turn: RememberedTurn<Kind> }[] = [];
+    const remembered: { span: { startMs: number; endMs: number }; turn: RememberedTurn<Kind> }[] = [];
     for (const turn of turnsOf(cepstraOf(samples))) {
       const voice = await this.#voiceOf(turn, samples);
       const span = { startMs: startMs + turn.from * FRAME_MS, endMs: startMs + turn.to * FRAME_MS };
-      if (voice !== null) heard.push({ span, turn: this.#remember(span, voice) });
+      if (voice !== null) remembered.push({ span, turn: this.#remember(span, voice) });
     }
     if (this.#mode === 'batch') return [...words];
     this.#nameTurns();
-    const turns = heard.map(({ span, turn }) => ({ ...span, speaker: turn.speaker! }));
+    const turns = remembered.map(({ span, turn }) => ({ ...span, speaker: turn.speaker! }));
     this.#lastSpeaker = turns.at(-1)?.speaker ?? this.#lastSpeaker ?? this.#newSpeaker();
     return words.map((word) => ({ ...word, speaker: nearestTurn(word, turns)?.speaker ?? this.#lastSpeaker }));
   }

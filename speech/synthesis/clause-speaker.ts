@@ -137,7 +137,7 @@ interface Piece {
 }
 
 /**
- * Engines reject long clauses only after they have started. Earlier sound may then have been heard, so a word is cut.
+ * Engines reject long clauses only after they have started. Earlier sound may then have been played, so a word is cut.
  */
 const LONG_PIECE_MS = 45_000;
 const SOUND_MS = 80;

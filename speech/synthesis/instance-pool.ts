@@ -6,7 +6,7 @@ export interface InstanceRequest {
   model: string;
   /** Requires an instance that has not spoken yet: others may share the fault of the one that died. */
   isFresh: boolean;
-  /** The first clause of its text. It takes precedence for a while, because its listener has heard nothing yet. */
+  /** The first clause of its text. It takes precedence for a while, because its listener has received nothing yet. */
   isFirst: boolean;
   signal: AbortSignal;
 }

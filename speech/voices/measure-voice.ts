@@ -22,11 +22,11 @@ export function measureVoice(
   const levelDbov = activeLevel(reader, rateHz);
   if (levelDbov <= SILENCE_DBOV) return NOTHING_MEASURED;
   const span = reader.spanAbove(levelDbov - QUIETEST_SPEECH_DB, rateHz);
-  const heard = reader.copy(span.from, Math.min(span.to, span.from + MOST_HEARD_S * rateHz));
-  const { stepMs, hz } = trackPitch(heard, rateHz);
+  const analysed = reader.copy(span.from, Math.min(span.to, span.from + MOST_ANALYSED_S * rateHz));
+  const { stepMs, hz } = trackPitch(analysed, rateHz);
   const voiced = hz.filter((value) => value > 0).sort();
   const hasPitch = voiced.length * stepMs >= LEAST_VOICED_MS;
-  const { nuclei, speechSeconds } = syllableNuclei(heard, {
+  const { nuclei, speechSeconds } = syllableNuclei(analysed, {
     sampleRateHz: rateHz,
     isVoicedAt: (seconds) => hz[Math.round((seconds * 1000) / stepMs)]! > 0,
   });
@@ -38,7 +38,7 @@ export function measureVoice(
     pitchHz: hasPitch ? quantile(voiced, 0.5) : null,
     pitchRangeSemitones: hasPitch ? 12 * Math.log2(quantile(voiced, 0.9) / quantile(voiced, 0.1)) : null,
     levelDbov,
-    spectrumDb: longTermSpectrum(heard, {
+    spectrumDb: longTermSpectrum(analysed, {
       sampleRateHz: rateHz,
       fromPower: 10 ** ((levelDbov - SPECTRUM_BELOW_DB) / 10),
     }),
@@ -46,7 +46,7 @@ export function measureVoice(
 }
 
 const [LOWEST_RATE_HZ, HIGHEST_RATE_HZ] = [4000, 192_000];
-const MOST_HEARD_S = 180;
+const MOST_ANALYSED_S = 180;
 /** Below the active level, in 20 ms: final consonants are louder, breath is quieter. */
 const QUIETEST_SPEECH_DB = 30;
 /** P.56's margin: anything further below is a pause. */

@@ -8,24 +8,24 @@ const MINUTE_MS = 60_000;
 
 function openIntake() {
   const clock = { nowMs: 1_000_000 };
-  const heard: number[] = [];
+  const received: number[] = [];
   const intake = new AudioIntake({ monotonicMs: () => clock.nowMs });
   const listener: Pick<ListeningSession, 'write' | 'configure'> = {
-    write: (bytes) => heard.push(bytes.length / 8),
+    write: (bytes) => received.push(bytes.length / 8),
     configure: () => {},
   };
   intake.open(listener as ListeningSession, MULAW_8K);
   const send = (durationMs: number) => intake.write(new Uint8Array(durationMs * 8), MULAW_8K);
-  return { clock, heard, intake, send };
+  return { clock, received, intake, send };
 }
 
 it('the intake accepts audio at most a minute ahead of real time', () => {
-  const { clock, heard, intake, send } = openIntake();
+  const { clock, received, intake, send } = openIntake();
   expect(send(MINUTE_MS)).toBe('taken');
   expect(send(100)).toBe('flooding');
   clock.nowMs += 100;
   expect(send(100)).toBe('taken');
-  expect(heard).toEqual([MINUTE_MS, 100]);
+  expect(received).toEqual([MINUTE_MS, 100]);
   expect(intake.receivedMs).toBe(MINUTE_MS + 100);
 });
 

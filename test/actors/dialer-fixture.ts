@@ -1,5 +1,4 @@
 import { createCallActors } from '../../actors/call.actor.ts';
-import type { EarHypothesis } from '../../actors/call-ear.ts';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { createCallSoundDesk } from '../../actors/call-sound.ts';
@@ -8,6 +7,7 @@ import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createDialer } from '../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import type { TranscriberHypothesis } from '../../actors/leg-transcriber.ts';
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { readScript } from '../../speech/text/read-script.ts';
@@ -63,7 +63,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const listening = new FakeListening();
   const recognition = new FakeRecognition();
   const speech = options.speech ?? new FakeSpeech();
-  const hypotheses: EarHypothesis[] = [];
+  const hypotheses: TranscriberHypothesis[] = [];
   const transcripts = createTranscriptDesk({
     ...{ sql: actorsSql, listening, recognition, clock, logger },
     onHypothesis: (_, hypothesis) => hypotheses.push(hypothesis),

@@ -34,7 +34,7 @@ afterAll(async () => {
 
 /** 1.5 s. */
 const AUDIO = wavFile(Int16Array.from({ length: 24_000 }, (_, i) => Math.round(8_000 * Math.sin(i / 5))));
-const HEARD: FileAnalysis = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
+const ANALYSIS: FileAnalysis = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
 
 describe('transcription of a file', () => {
   it('opens, recognises and charges the file, notifies webhooks and leaves nothing behind', async () => {
@@ -433,7 +433,7 @@ async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?
       const { stream } = recognition;
       await onHear({ emit: (event) => stream.emit(event) });
       stream.emit({ type: 'recognition.ended' });
-      return HEARD;
+      return ANALYSIS;
     },
   };
   const clock = createTestClock();

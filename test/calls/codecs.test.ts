@@ -104,7 +104,7 @@ describe('call over a trunk that prefers Opus', () => {
 });
 
 describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
-  for (const [codec, heardAtHz] of [
+  for (const [codec, sampleRateHz] of [
     ['G722', 16_000],
     ['OPUS', 48_000],
   ] as const) {
@@ -122,8 +122,8 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
         agent: { codec: 'PCMU' },
         customer: { codec, packets_lost: 0 },
       });
-      const heard = (await peer.received()).subarray(-heardAtHz / 2);
-      expect(toneLevelDbov(heard, AGENT_HZ, heardAtHz)).toBeGreaterThan(-25);
+      const pcm = (await peer.received()).subarray(-sampleRateHz / 2);
+      expect(toneLevelDbov(pcm, AGENT_HZ, sampleRateHz)).toBeGreaterThan(-25);
     });
   }
 });

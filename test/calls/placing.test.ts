@@ -36,14 +36,14 @@ describe('call answered on both sides', () => {
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     const callback = await platform.receiver.callbackOf(placed.call_id);
 
-    const [agentHeardCustomer = 0, agentHeardItself = 0] = agent.received().toneLevels([CUSTOMER_HZ, AGENT_HZ], 1_000);
-    const [customerHeardAgent = 0, customerHeardItself = 0] = customer
+    const [customerAtAgent = 0, agentAtAgent = 0] = agent.received().toneLevels([CUSTOMER_HZ, AGENT_HZ], 1_000);
+    const [agentAtCustomer = 0, customerAtCustomer = 0] = customer
       .received()
       .toneLevels([AGENT_HZ, CUSTOMER_HZ], 1_000);
-    expect(agentHeardCustomer).toBeGreaterThan(-20);
-    expect(customerHeardAgent).toBeGreaterThan(-20);
-    expect(agentHeardItself).toBeLessThan(-60);
-    expect(customerHeardItself).toBeLessThan(-60);
+    expect(customerAtAgent).toBeGreaterThan(-20);
+    expect(agentAtCustomer).toBeGreaterThan(-20);
+    expect(agentAtAgent).toBeLessThan(-60);
+    expect(customerAtCustomer).toBeLessThan(-60);
 
     const path = `/dialer/click2call/${placed.call_id}?refresh=1`;
     const { call } = (await platform.ask<{ call: PublicCall }>('GET', path)).body.data;

@@ -49,10 +49,10 @@ async function talk(platform: Platform, request: Record<string, unknown> = {}) {
   return { call: await platform.call(placed.call_id), recording: await platform.recordingOf(placed.call_id) };
 }
 
-function expectTone(samples: Int16Array, { heard, notHeard }: { heard: number; notHeard: number }) {
+function expectTone(samples: Int16Array, { audible, inaudible }: { audible: number; inaudible: number }) {
   const middle = samples.subarray(samples.length >> 2, (samples.length * 3) >> 2);
-  expect(toneLevelDbov(middle, heard)).toBeGreaterThan(-25);
-  expect(toneLevelDbov(middle, notHeard)).toBeLessThan(-50);
+  expect(toneLevelDbov(middle, audible)).toBeGreaterThan(-25);
+  expect(toneLevelDbov(middle, inaudible)).toBeLessThan(-50);
 }
 
 describe.skipIf(!peerAvailable('baresip') || !peerAvailable('sipp'))('baresip and sipp', () => {
@@ -63,9 +63,9 @@ describe.skipIf(!peerAvailable('baresip') || !peerAvailable('sipp'))('baresip an
     const { call, recording } = await talk(platform);
     expect(call).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING', billing_status: 'billed' });
     await customer.succeeded();
-    expectTone(await agent.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
-    expectTone(recording.left, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
-    expectTone(recording.right, { heard: SIPP_HZ, notHeard: BARESIP_HZ });
+    expectTone(await agent.received(), { audible: SIPP_HZ, inaudible: BARESIP_HZ });
+    expectTone(recording.left, { audible: BARESIP_HZ, inaudible: SIPP_HZ });
+    expectTone(recording.right, { audible: SIPP_HZ, inaudible: BARESIP_HZ });
   });
 
   it('exchange audio with sipp as the agent, over a TCP trunk', async () => {
@@ -75,9 +75,9 @@ describe.skipIf(!peerAvailable('baresip') || !peerAvailable('sipp'))('baresip an
     const { call, recording } = await talk(platform);
     expect(call).toMatchObject({ state: 'completed' });
     await agent.succeeded();
-    expectTone(await customer.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
-    expectTone(recording.left, { heard: SIPP_HZ, notHeard: BARESIP_HZ });
-    expectTone(recording.right, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
+    expectTone(await customer.received(), { audible: SIPP_HZ, inaudible: BARESIP_HZ });
+    expectTone(recording.left, { audible: SIPP_HZ, inaudible: BARESIP_HZ });
+    expectTone(recording.right, { audible: BARESIP_HZ, inaudible: SIPP_HZ });
   });
 });
 
@@ -92,8 +92,8 @@ describe.skipIf(!peerAvailable('baresip'))('two baresips', () => {
     const customer = await baresip(platform, CUSTOMER, { codecs: ['PCMU'], toneFrequencyHz: SIPP_HZ });
     const { call } = await talk(platform);
     expect(call.quality).toMatchObject({ agent: { codec: 'PCMA' }, customer: { codec: 'PCMU' } });
-    expectTone(await agent.received(), { heard: SIPP_HZ, notHeard: BARESIP_HZ });
-    expectTone(await customer.received(), { heard: BARESIP_HZ, notHeard: SIPP_HZ });
+    expectTone(await agent.received(), { audible: SIPP_HZ, inaudible: BARESIP_HZ });
+    expectTone(await customer.received(), { audible: BARESIP_HZ, inaudible: SIPP_HZ });
   });
 });
 
@@ -147,7 +147,7 @@ describe.skipIf(!peerAvailable('baresip') || differs('certificates'))('baresip o
       expect.stringContaining('AES'),
     ]);
     for (const samples of [recording.left, recording.right]) {
-      expectTone(samples, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
+      expectTone(samples, { audible: BARESIP_HZ, inaudible: SIPP_HZ });
     }
     const { data } = (await platform.ask<PublicSipTrace>('GET', `/dialer/click2call/${call.call_id}/sip`)).body;
     expect(new Set(data.messages.map(({ transport }) => transport))).toEqual(new Set(['tls']));

@@ -42,11 +42,11 @@ describe('encrypted recording with a beep', () => {
     const { agent, customer } = await platform.parties();
     const placed = await platform.place({ record: true, recording_beep: true, reference_id: 'sealed' });
     await platform.until(placed.call_id, 'recording.started');
-    const heard = await Promise.all([
+    const received = await Promise.all([
       agent.untilReceived(({ packets }) => packets > 120),
       customer.untilReceived(({ packets }) => packets > 120),
     ]);
-    for (const each of heard) {
+    for (const each of received) {
       const frames = Array.from({ length: Math.floor(each.pcm.length / 800) }, (_, i) =>
         each.pcm.subarray(800 * i, 800 * (i + 1)),
       );

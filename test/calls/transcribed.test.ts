@@ -45,8 +45,8 @@ describe('transcribed call between speakers', () => {
       const { words, understood } = wordsUnderstood(said.text, final.transcript?.text ?? '');
       expect(understood, final.transcript?.text).toBeGreaterThanOrEqual(words / 2);
       const saidAtMs = (await answering[leg]) + leadMs + said.endMs;
-      const heardAtMs = Date.parse(bridged.at) + final.transcript!.end * 1_000;
-      expect(Math.abs(heardAtMs - saidAtMs)).toBeLessThan(1_500);
+      const transcribedAtMs = Date.parse(bridged.at) + final.transcript!.end * 1_000;
+      expect(Math.abs(transcribedAtMs - saidAtMs)).toBeLessThan(1_500);
     }
     agent.hangup();
     const events = await platform.ended(placed.call_id);

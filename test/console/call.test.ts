@@ -31,7 +31,7 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
       ...{ record: true, transcribe: true, metadata: { note: HOSTILE, order: 1042 } },
       ...{ callback_url: receiver.url, callback_secret: 'a secret of the test' },
     });
-    await eventually(async () => expect(await legsHeard(id)).toEqual(['agent', 'customer']));
+    await eventually(async () => expect(await audibleLegs(id)).toEqual(['agent', 'customer']));
     town.agent.hangup();
     await town.untilState(id, 'completed');
     return await eventually(async () => {
@@ -41,7 +41,7 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     });
   }
 
-  async function legsHeard(id: string): Promise<string[]> {
+  async function audibleLegs(id: string): Promise<string[]> {
     const { segments } = await town.api.get<{ segments: { leg: string }[] }>(`/dialer/click2call/${id}/transcript`);
     return [...new Set(segments.map(({ leg }) => leg))].sort();
   }

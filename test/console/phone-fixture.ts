@@ -54,24 +54,24 @@ export async function goAvailable(page: Page, { url }: { url: string }): Promise
 
 /** Waits until the page plays a tone. */
 export async function untilTone(page: Page, frequencyHz: number): Promise<void> {
-  await page.evaluate(`${EAR}(${frequencyHz}, (levelDb) => levelDb > -45)`);
+  await page.evaluate(`${MEASURE_TONE}(${frequencyHz}, (levelDb) => levelDb > -45)`);
 }
 
 /** Waits until the page no longer plays a tone. */
 export async function untilNoTone(page: Page, frequencyHz: number): Promise<void> {
-  await page.evaluate(`${EAR}(${frequencyHz}, (levelDb) => levelDb < -70)`);
+  await page.evaluate(`${MEASURE_TONE}(${frequencyHz}, (levelDb) => levelDb < -70)`);
 }
 
 /** Measures what the call plays, in the page. A tone has about -20 dB. */
-const EAR = `(async (frequencyHz, isEnough) => {
+const MEASURE_TONE = `(async (frequencyHz, isEnough) => {
   const stream = document.querySelector('audio').srcObject;
-  if (globalThis.ear?.stream !== stream) {
+  if (globalThis.toneMeter?.stream !== stream) {
     const context = new AudioContext();
     const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0 });
     context.createMediaStreamSource(stream).connect(analyser);
-    globalThis.ear = { stream, context, analyser };
+    globalThis.toneMeter = { stream, context, analyser };
   }
-  const { context, analyser } = globalThis.ear;
+  const { context, analyser } = globalThis.toneMeter;
   const spectrum = new Float32Array(analyser.frequencyBinCount);
   const bin = Math.round((frequencyHz * analyser.fftSize) / context.sampleRate);
   for (;;) {

@@ -20,7 +20,7 @@ export async function startTalkingTown(
   phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
 ): Promise<TalkingTown> {
   const { url } = await listening((_request, response) =>
-    response.setHeader('content-type', 'application/json').end(HEARD),
+    response.setHeader('content-type', 'application/json').end(TRANSCRIPTION),
   );
   const ready = await startConsole({ STT_ENGINE: 'openai', STT_BASE_URL: `${url}/v1`, WEBRTC_PORT: '0' });
   const conversation = conversationOf(2);
@@ -51,7 +51,7 @@ export async function startTalkingTown(
 }
 
 /** A transcription server's answer to every utterance. Recognition takes seconds of CPU time, and has tests of its own. */
-const HEARD = JSON.stringify({
+const TRANSCRIPTION = JSON.stringify({
   text: 'go forward ten meters',
   language: 'english',
   words: ['go', 'forward', 'ten', 'meters'].map((word, n) => ({ word, start: n / 10, end: (n + 1) / 10 })),

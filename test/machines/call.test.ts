@@ -413,10 +413,10 @@ describe('whisper that does not start in time', () => {
     expect(call.state()).toBe('bridged');
   });
 
-  for (const heard of ['whisper.started', 'whisper.failed']) {
-    it(`does not time out after ${heard}`, () => {
+  for (const step of ['whisper.started', 'whisper.failed']) {
+    it(`does not time out after ${step}`, () => {
       const call = startCall({ whisper: true });
-      for (const step of [...PATHS.bridged, heard]) call.receive(step);
+      for (const each of [...PATHS.bridged, step]) call.receive(each);
       const moves = call.moves.length;
       call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS);
       expect(call.moves).toHaveLength(moves);

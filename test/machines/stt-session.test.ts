@@ -74,7 +74,7 @@ const EVENTS: Record<string, SttSessionEvent> = {
   short: unusable('speech_end_too_short', null),
   hallucination: unusable('hallucination_rejected', 'thank you thank you'),
   lagging: { type: 'recognition.lagging', lagMs: 4_000, isShedding: true },
-  heard: { type: 'pipeline.analysed', snrDb: 20 },
+  analysed: { type: 'pipeline.analysed', snrDb: 20 },
   'recognition.ended': { type: 'recognition.ended' },
   overloaded: { type: 'recognition.overloaded', lagMs: 31_000 },
   failed: { type: 'recognition.failed', code: 'STT_UPSTREAM_RATE_LIMIT', message: 'Limited.', retryAfterS: 2.2 },
@@ -458,7 +458,7 @@ describe('live session', () => {
 
   it('emits everything before the stop, then the summary', async () => {
     const session = startedSession();
-    for (const step of ['speech', 'stop', 'recognised', 'heard', 'recognition.ended']) session.receive(step);
+    for (const step of ['speech', 'stop', 'recognised', 'analysed', 'recognition.ended']) session.receive(step);
     expect(session.commands).toEqual([{ type: 'finish' }]);
     expect(session.state()).toBe('stopping+billing');
     await session.billed(123_456_789n);

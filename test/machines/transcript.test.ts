@@ -3,10 +3,10 @@ import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
 import type { CallSegment, LegId } from '../../machines/events.ts';
 import {
   type ConcludeInput,
-  type EarCommand,
-  type EarInput,
-  type EarReport,
   LAST_WORDS_PATIENCE_MS,
+  type TranscriberCommand,
+  type TranscriberInput,
+  type TranscriberReport,
   type TranscriptEvent,
   transcriptMachine,
 } from '../../machines/transcript.machine.ts';
@@ -21,9 +21,9 @@ const PATHS = {
 } as const;
 
 const EVENTS: Record<string, TranscriptEvent> = {
-  'ear.said': { type: 'ear.said', segment: segment('agent') },
-  'ear.ended': { type: 'ear.ended', leg: 'agent' },
-  'ear.failed': { type: 'ear.failed', leg: 'agent', reason: 'OVERLOADED' },
+  'transcriber.segment': { type: 'transcriber.segment', segment: segment('agent') },
+  'transcriber.ended': { type: 'transcriber.ended', leg: 'agent' },
+  'transcriber.failed': { type: 'transcriber.failed', leg: 'agent', reason: 'OVERLOADED' },
   'leg.joined': { type: 'leg.joined', leg: 'leg_1' },
   'leg.left': { type: 'leg.left', leg: 'leg_1' },
   'talk.over': { type: 'talk.over' },
@@ -33,8 +33,8 @@ const EVENTS: Record<string, TranscriptEvent> = {
 const HAPPENINGS = [...Object.keys(EVENTS), 'stored', 'store failed', 'half a minute passes'] as const;
 
 const TABLE: Record<keyof typeof PATHS, Partial<Record<(typeof HAPPENINGS)[number], string>>> = {
-  listening: { 'ear.failed': 'storing', 'talk.over': 'finishing', stopped: 'storing' },
-  finishing: { 'ear.failed': 'storing', stopped: 'storing', 'half a minute passes': 'storing' },
+  listening: { 'transcriber.failed': 'storing', 'talk.over': 'finishing', stopped: 'storing' },
+  finishing: { 'transcriber.failed': 'storing', stopped: 'storing', 'half a minute passes': 'storing' },
   storing: { stored: 'concluded', 'store failed': 'waiting' },
   waiting: { 'half a minute passes': 'storing' },
   concluded: {},
@@ -48,9 +48,9 @@ describe('transcript', () => {
   it('emits utterances of both legs, even those recognised after the conversation', async () => {
     const transcript = startTranscript();
     expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer']);
-    transcript.report('agent', { type: 'ear.said', segment: segment('agent', 'hello') });
+    transcript.report('agent', { type: 'transcriber.segment', segment: segment('agent', 'hello') });
     await transcript.take('talk.over');
-    transcript.report('customer', { type: 'ear.said', segment: segment('customer', 'goodbye') });
+    transcript.report('customer', { type: 'transcriber.segment', segment: segment('customer', 'goodbye') });
     expect(transcript.said).toEqual(['agent: hello', 'customer: goodbye']);
   });
 
@@ -58,9 +58,9 @@ describe('transcript', () => {
     const transcript = startTranscript();
     await transcript.take('talk.over');
     expect(transcript.finished).toEqual(['agent', 'customer']);
-    transcript.report('agent', { type: 'ear.ended', leg: 'agent' });
+    transcript.report('agent', { type: 'transcriber.ended', leg: 'agent' });
     expect(transcript.state()).toBe('finishing');
-    transcript.report('customer', { type: 'ear.ended', leg: 'customer' });
+    transcript.report('customer', { type: 'transcriber.ended', leg: 'customer' });
     await transcript.take('stored');
     expect(transcript.concluded).toEqual([{ callId: 'call-1', error: null }]);
     expect(transcript.state()).toBe('concluded');
@@ -68,14 +68,14 @@ describe('transcript', () => {
 
   it('finishes only listeners that have not ended', async () => {
     const transcript = startTranscript();
-    transcript.report('agent', { type: 'ear.ended', leg: 'agent' });
+    transcript.report('agent', { type: 'transcriber.ended', leg: 'agent' });
     await transcript.take('talk.over');
     expect(transcript.finished).toEqual(['customer']);
   });
 
   it('fails when the listener of a leg fails, and closes the other one', async () => {
     const transcript = startTranscript();
-    transcript.report('customer', { type: 'ear.failed', leg: 'customer', reason: 'OVERLOADED' });
+    transcript.report('customer', { type: 'transcriber.failed', leg: 'customer', reason: 'OVERLOADED' });
     await transcript.take('stored');
     expect(transcript.concluded).toEqual([{ callId: 'call-1', error: 'OVERLOADED' }]);
     expect(transcript.listeners.size).toBe(0);
@@ -89,17 +89,17 @@ describe('transcript', () => {
     await transcript.take('leg.left');
     expect(transcript.finished).toEqual(['leg_1']);
     await transcript.take('talk.over');
-    for (const leg of ['agent', 'customer']) transcript.report(leg, { type: 'ear.ended', leg });
+    for (const leg of ['agent', 'customer']) transcript.report(leg, { type: 'transcriber.ended', leg });
     expect(transcript.state()).toBe('finishing');
-    transcript.report('leg_1', { type: 'ear.said', segment: segment('leg_1', 'goodbye') });
-    transcript.report('leg_1', { type: 'ear.ended', leg: 'leg_1' });
+    transcript.report('leg_1', { type: 'transcriber.segment', segment: segment('leg_1', 'goodbye') });
+    transcript.report('leg_1', { type: 'transcriber.ended', leg: 'leg_1' });
     expect([transcript.said, transcript.state()]).toEqual([['leg_1: goodbye'], 'storing']);
   });
 
   it('continues without a third party whose listener fails, and reports that', async () => {
     const transcript = startTranscript();
     await transcript.take('leg.joined');
-    transcript.report('leg_1', { type: 'ear.failed', leg: 'leg_1', reason: 'OVERLOADED' });
+    transcript.report('leg_1', { type: 'transcriber.failed', leg: 'leg_1', reason: 'OVERLOADED' });
     expect(transcript.failed).toEqual(['leg_1: OVERLOADED']);
     expect([...transcript.listeners.keys()]).toEqual(['agent', 'customer']);
     expect(transcript.state()).toBe('listening');
@@ -123,7 +123,7 @@ describe('transcript', () => {
 
 function startTranscript() {
   const clock = new SimulatedClock();
-  const listeners = new Map<LegId, (report: EarReport) => void>();
+  const listeners = new Map<LegId, (report: TranscriberReport) => void>();
   const finished: LegId[] = [];
   const failed: string[] = [];
   const said: string[] = [];
@@ -132,7 +132,7 @@ function startTranscript() {
   const actor = createActor(
     transcriptMachine.provide({
       actors: {
-        ear: fromCallback<EarCommand, EarInput>(({ input: { leg }, receive, sendBack }) => {
+        transcriber: fromCallback<TranscriberCommand, TranscriberInput>(({ input: { leg }, receive, sendBack }) => {
           listeners.set(leg, sendBack);
           receive(() => finished.push(leg));
           return () => void listeners.delete(leg);
@@ -155,7 +155,7 @@ function startTranscript() {
     finished,
     said,
     concluded,
-    report: (leg: LegId, report: EarReport) => listeners.get(leg)?.(report),
+    report: (leg: LegId, report: TranscriberReport) => listeners.get(leg)?.(report),
     async take(happening: string) {
       const event = EVENTS[happening];
       if (event) actor.send(event);

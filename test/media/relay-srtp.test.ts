@@ -95,7 +95,7 @@ describe('relayed session with SRTP', () => {
     bench.session.tick();
     await bench.agent.until(() => bench.agent.receivedRtcp.length > 0);
     const received = bench.agent.receivedRtcp[0]!;
-    const bytes = srtp.ear.openRtcp(received);
+    const bytes = srtp.receiver.openRtcp(received);
     expect(parseRtcp(received.subarray(0, bytes))).toContainEqual(expect.objectContaining({ type: 'sender-report' }));
   });
 
@@ -110,7 +110,7 @@ describe('relayed session with SRTP', () => {
     bench.agent.srtp = null;
     for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
     await until(() => srtpOf(bench, 'agent').drops.unauthentic === 40);
-    expect(bench.partyDump('agent')).toMatchObject({ latch: { match: 'none' }, lastHeardAtMs: -1 });
+    expect(bench.partyDump('agent')).toMatchObject({ latch: { match: 'none' }, lastReceivedAtMs: -1 });
     bench.nowMs += 20_000;
     bench.session.tick();
     expect(bench.events).toContainEqual({ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 });

@@ -28,7 +28,7 @@ export class RtpPhone {
     this.#rtcp = rtcp;
     rtp.on('message', (datagram) => {
       const header = emptyRtpHeader();
-      const bytes = this.srtp?.ear.openRtp(datagram) ?? datagram.length;
+      const bytes = this.srtp?.receiver.openRtp(datagram) ?? datagram.length;
       if (bytes < 0 || !parseRtp(datagram, header, bytes)) throw new Error('the relay sent what is not RTP');
       const payload = datagram.subarray(header.payloadOffset, header.payloadOffset + header.payloadBytes);
       this.received.push({ header, payload });
@@ -150,7 +150,7 @@ export class RtpPhone {
 /** SRTP keys of the phone for both directions, without SDP. */
 export class PhoneSrtp {
   readonly suite: SrtpSuite;
-  readonly ear: SrtpReceiver;
+  readonly receiver: SrtpReceiver;
   readonly #ours: KeyObject;
   #own: KeyObject;
   #serial = 1;
@@ -161,7 +161,7 @@ export class PhoneSrtp {
     this.suite = suite;
     this.#own = own;
     this.#ours = masterKey(suite);
-    this.ear = new SrtpReceiver({ suite, master: this.#ours });
+    this.receiver = new SrtpReceiver({ suite, master: this.#ours });
   }
 
   get offered(): SrtpKeys {

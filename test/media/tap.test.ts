@@ -148,8 +148,8 @@ describe('session taps', () => {
     await session.connectParty('agent', agent.remote());
     await session.connectParty('customer', customer.remote());
     await session.setRouting(routingOf('bridged'));
-    const ears = { agent: new MessageChannel(), customer: new MessageChannel() };
-    const ports = { agent: ears.agent.port1, customer: ears.customer.port1 };
+    const taps = { agent: new MessageChannel(), customer: new MessageChannel() };
+    const ports = { agent: taps.agent.port1, customer: taps.customer.port1 };
     await session.startTap(ports);
     const more = { agent: new MessageChannel().port1, customer: new MessageChannel().port1 };
     await expect(session.startTap(more)).rejects.toMatchObject({ code: 'INTERNAL' });
@@ -161,9 +161,9 @@ describe('session taps', () => {
       for (const party of ['agent', 'customer']) await session.stopTap(party);
     };
     await stopTaps();
-    const audio = received(ears.agent.port2);
+    const audio = received(taps.agent.port2);
     expect(toneLevelDbov(audio, 500, 8000)).toBeGreaterThan(-40);
-    const silence = received(ears.customer.port2);
+    const silence = received(taps.customer.port2);
     expect(silence.length).toBeGreaterThan(0);
     expect(silence.every((sample) => sample === 0)).toBe(true);
     await stopTaps();

@@ -102,7 +102,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
     press: (keys) => sendCommand(commandPort, { command: 'sndcode', params: keys }),
     output: peer.output,
-    received: () => heardIn(folder),
+    received: () => receivedIn(folder),
     stop,
     [Symbol.asyncDispose]: stop,
   };
@@ -147,7 +147,7 @@ function configOf(options: { folder: string; port: number; rtpPort: number; comm
   ].join('\n');
 }
 
-async function heardIn(folder: string): Promise<Int16Array> {
+async function receivedIn(folder: string): Promise<Int16Array> {
   for (const deadlineMs = performance.now() + 10_000; performance.now() < deadlineMs; await delay(10)) {
     const file = (await readdir(folder)).find((name) => /^dump-.*-dec\.wav$/.test(name));
     if (file === undefined) continue;
@@ -156,5 +156,5 @@ async function heardIn(folder: string): Promise<Int16Array> {
     const samples = content?.samples[0];
     if (samples !== undefined && samples.length > 0) return samples;
   }
-  throw new Error('baresip kept nothing of what it heard');
+  throw new Error('baresip kept no received audio');
 }

@@ -35,7 +35,7 @@ export async function startLinphone({ toneFrequencyHz, mediaEncryption }: Linpho
   type('ipv6 disable');
   type('soundcard use files');
   type(`play ${join(folder, 'tone.wav')}`);
-  type(`record ${join(folder, 'heard.wav')}`);
+  type(`record ${join(folder, 'received.wav')}`);
   await untilListening(port, 'udp', peer);
   const end = async () => {
     type('quit');
@@ -51,7 +51,7 @@ export async function startLinphone({ toneFrequencyHz, mediaEncryption }: Linpho
     output: peer.output,
     async received() {
       await end();
-      return (await eventually(() => readWav(join(folder, 'heard.wav')))).samples[0]!;
+      return (await eventually(() => readWav(join(folder, 'received.wav')))).samples[0]!;
     },
     stop,
     [Symbol.asyncDispose]: stop,

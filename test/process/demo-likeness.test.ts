@@ -10,11 +10,11 @@ it('the demo contains the requested number of sentences', () => {
 
 it("each sentence of the demo is recognised in its speaker's audio, even with a lost packet", () => {
   for (const { speaker, samples, startMs } of conversation.sentences) {
-    const heard = conversation.trackOf(speaker, { leadMs: 1_234 });
-    expect(likenessOf(heard, samples)).toBeCloseTo(1, 6);
+    const received = conversation.trackOf(speaker, { leadMs: 1_234 });
+    expect(likenessOf(received, samples)).toBeCloseTo(1, 6);
     const at = (1_234 + startMs) * 8 + samples.length / 2;
-    heard.fill(0, at, at + 160);
-    expect(likenessOf(heard, samples)).toBeGreaterThan(SAME_LIKENESS);
+    received.fill(0, at, at + 160);
+    expect(likenessOf(received, samples)).toBeGreaterThan(SAME_LIKENESS);
   }
 });
 

@@ -10,8 +10,8 @@ import { conversationOf } from '../../bin/demo/conversation.ts';
 import { parseWav } from '../../media/wav.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
-import { untilTruthy } from '../eventually.ts';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
+import { untilTruthy } from '../eventually.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import {

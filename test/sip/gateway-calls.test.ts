@@ -42,8 +42,8 @@ describe('answered call', () => {
       direction: 'sendrecv',
     });
     voice.talkTo(media);
-    const heard = await phone.untilReceived(({ packets }) => packets >= 25);
-    const [ours = 0, theirs = 0] = heard.toneLevels([440, 700]);
+    const received = await phone.untilReceived(({ packets }) => packets >= 25);
+    const [ours = 0, theirs = 0] = received.toneLevels([440, 700]);
     expect(ours).toBeGreaterThan(-16);
     expect(theirs).toBeLessThan(-40);
     const [back = 0] = voice.receiver.received().toneLevels([700]);
@@ -144,8 +144,8 @@ describe('answered call', () => {
     voice.talkTo(media);
     voice.press('5');
     voice.press('#');
-    const heard = await phone.untilReceived(({ digits }) => digits.length === 2);
-    expect(heard.digits).toBe('5#');
+    const received = await phone.untilReceived(({ digits }) => digits.length === 2);
+    expect(received.digits).toBe('5#');
   });
 });
 

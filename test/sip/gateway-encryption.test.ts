@@ -43,8 +43,8 @@ describe('leg with media encryption', () => {
     const { media } = await log.until('leg.answered');
     expect(media.srtp?.suite).toBe('AES_CM_128_HMAC_SHA1_80');
     voice.talkTo(media);
-    const heard = await phone.untilReceived(({ packets }) => packets >= 25);
-    expect(heard.toneLevels([440])[0]).toBeGreaterThan(-16);
+    const received = await phone.untilReceived(({ packets }) => packets >= 25);
+    expect(received.toneLevels([440])[0]).toBeGreaterThan(-16);
     await voice.untilReceived(({ packets }) => packets >= 25);
     expect(voice.receiver.received().toneLevels([700], 400)[0]).toBeGreaterThan(-16);
     expect([phone.call.voice.droppedPackets, voice.droppedPackets]).toEqual([0, 0]);

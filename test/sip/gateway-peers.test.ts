@@ -26,7 +26,7 @@ function dial(sipUri: string, transport: 'udp' | 'tcp' = 'udp') {
   });
 }
 
-async function untilVoiceHeard(packets: number): Promise<void> {
+async function untilVoiceReceived(packets: number): Promise<void> {
   await voice.untilReceived((received) => received.packets >= packets);
 }
 
@@ -42,7 +42,7 @@ describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
     const dialed = dial(peer.sipUri, transport);
     const { media } = await dialed.log.until('leg.answered');
     expect(media).toMatchObject({ codec: 'PCMU', telephoneEventPayloadType: 101 });
-    await untilVoiceHeard(25);
+    await untilVoiceReceived(25);
     expect(voice.receiver.received().toneLevels([600])[0]).toBeGreaterThan(-16);
     dialed.leg.hangup('NORMAL_CLEARING');
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
@@ -54,7 +54,7 @@ describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
     const dialed = dial(peer.sipUri);
     const ringing = await dialed.log.until('leg.ringing');
     expect(ringing).toMatchObject({ sipStatus: 183, earlyMedia: { codec: 'PCMU' } });
-    await untilVoiceHeard(10);
+    await untilVoiceReceived(10);
     await dialed.log.until('leg.answered');
     dialed.leg.hangup('NORMAL_CLEARING');
     await dialed.over();
@@ -89,12 +89,12 @@ describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
     const { media } = await dialed.log.until('leg.answered');
     expect(media.codec).toBe(codec);
     voice.talkTo(media);
-    await untilVoiceHeard(60);
+    await untilVoiceReceived(60);
     await voice.untilTone(600);
     dialed.leg.hangup('NORMAL_CLEARING');
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
-    const heard = await peer.received();
-    expect(toneLevelDbov(heard.subarray(-4000), 440)).toBeGreaterThan(-16);
+    const pcm = await peer.received();
+    expect(toneLevelDbov(pcm.subarray(-4000), 440)).toBeGreaterThan(-16);
   });
 
   test('ends with 487 when cancelled while ringing', async () => {

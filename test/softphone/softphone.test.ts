@@ -180,7 +180,7 @@ describe('received audio of a softphone', () => {
   });
 
   test('can be saved as a WAV file and played by another phone', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'heard-'));
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-received-'));
     cleanUps.push(() => rm(folder, { recursive: true }));
     const path = join(folder, 'received.wav');
     const receiver = new AudioReceiver();

@@ -72,10 +72,10 @@ export async function writeWhisper(folder: string): Promise<void> {
         {
           operator: 'Transpose',
           inputs: ['n_layer_cross_k'],
-          outputs: ['heard'],
+          outputs: ['audible'],
           attributes: { perm: [0, 2, 1] },
         },
-        { operator: 'MatMul', inputs: ['heard', 'loudness'], outputs: ['language'] },
+        { operator: 'MatMul', inputs: ['audible', 'loudness'], outputs: ['language'] },
         { operator: 'Add', inputs: ['said', 'language'], outputs: ['logits'] },
         ...caches.map((name) => ({ operator: 'Identity', inputs: [name], outputs: [`out_${name}`] })),
       ],

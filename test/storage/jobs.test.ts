@@ -75,9 +75,9 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
     await enough;
     await worker.close();
     expect(seen).toEqual(['a delivery']);
-    const heard = Promise.withResolvers<string>();
-    await memories.work(async (id) => heard.resolve(id), { concurrency: 1 });
-    expect(await heard.promise).toBe('a memory');
+    const worked = Promise.withResolvers<string>();
+    await memories.work(async (id) => worked.resolve(id), { concurrency: 1 });
+    expect(await worked.promise).toBe('a memory');
     expect(await jobs.open('memories')).toBe(memories);
   });
 

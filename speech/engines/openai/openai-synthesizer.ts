@@ -61,11 +61,11 @@ export class OpenAiSynthesizer implements Synthesizer {
     try {
       const answer = new AudioAnswer({ contentType, usualRateHz: UPSTREAM_RATE_HZ });
       let converter: RateConverter | null = null;
-      let heard = 0;
+      let received = 0;
       for await (const chunk of chunks) {
         const samples = answer.push(chunk);
-        heard += samples.length;
-        if (heard > LONGEST_CLAUSE_S * answer.sampleRateHz) {
+        received += samples.length;
+        if (received > LONGEST_CLAUSE_S * answer.sampleRateHz) {
           throw new SynthesizerError('too_long', 'the speech server speaks on and on');
         }
         if (samples.length === 0) continue;

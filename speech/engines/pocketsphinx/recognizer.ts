@@ -3,10 +3,10 @@ import { RECOGNITION_RATE_HZ, type RecognisedWord, type Recognition } from '../.
 import { hasKeywords, markBoosted } from '../../boosted-words.ts';
 import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
 import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
+import { bandOf } from './audio-band.ts';
 import { CepstralMean } from './cepstral-mean.ts';
 import type { Decoder } from './decoder.ts';
 import { type Band, FRONT_ENDS } from './front-end.ts';
-import { bandOf } from './heard-band.ts';
 import { textOf, wordsOf } from './words.ts';
 
 export interface PocketsphinxRecognizerOptions {
@@ -23,7 +23,7 @@ const BLOCK_SAMPLES = RECOGNITION_RATE_HZ / 10;
  * reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words wrong with the mean
  * of the model, 0.66 with one learnt from the first frame on, 0.56 with the utterance's own.
  */
-const HEARD_FIRST_MS = { live: 2000, file: 30_000 };
+const BAND_DETECTION_MS = { live: 2000, file: 30_000 };
 /** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and also improves telephone speech. */
 const DITHER = 3;
 
@@ -149,7 +149,7 @@ interface UtteranceDependencies {
  */
 class Utterance {
   readonly #dependencies: UtteranceDependencies;
-  readonly #heardFirstSamples: number;
+  readonly #bandDetectionSamples: number;
   #block = new Int16Array(BLOCK_SAMPLES);
   #blockSamples = 0;
   /** Blocks waiting for decoding to begin. */
@@ -169,7 +169,8 @@ class Utterance {
 
   constructor(dependencies: UtteranceDependencies) {
     this.#dependencies = dependencies;
-    this.#heardFirstSamples = (HEARD_FIRST_MS[dependencies.isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
+    this.#bandDetectionSamples =
+      (BAND_DETECTION_MS[dependencies.isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
   }
 
   async write(samples: Int16Array): Promise<void> {
@@ -177,7 +178,7 @@ class Utterance {
       this.#block[this.#blockSamples++] = Math.max(-32_768, Math.min(32_767, sample + this.#dither()));
       if (this.#blockSamples < BLOCK_SAMPLES) continue;
       this.#takeBlock();
-      if (this.#samples >= this.#heardFirstSamples) await this.#decodeWaiting();
+      if (this.#samples >= this.#bandDetectionSamples) await this.#decodeWaiting();
     }
   }
 

@@ -85,8 +85,8 @@ function languageOf(pieces: readonly UnderstoodPiece[], languages: readonly stri
     (best, piece) => (best === null || piece.result.text.length > best.result.text.length ? piece : best),
     null,
   );
-  const heard = toLanguageCode(longest?.result.language ?? '');
-  if (heard !== null) return heard;
+  const detected = toLanguageCode(longest?.result.language ?? '');
+  if (detected !== null) return detected;
   const text = longest?.result.text ?? '';
   const looksLike = SCRIPTS.find(([code, script]) => languages.includes(code) && script.test(text))?.[0];
   const latin = languages.find((code) => !SCRIPTS.some(([scripted]) => scripted === code));

@@ -79,10 +79,10 @@ export class StreamingUtterance {
 
   #catchUp(samples: number): void {
     this.#unboosted ??= this.#online.createStream('');
-    for (let heard = 0; heard < samples; ) {
+    for (let accepted = 0; accepted < samples; ) {
       const block = this.#backlog!.shift();
       if (block === undefined) return;
-      heard += block.length;
+      accepted += block.length;
       this.#unboosted.accept(toWaveform(block));
     }
   }

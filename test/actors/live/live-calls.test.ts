@@ -86,8 +86,8 @@ describe('live calls of a node', () => {
     node.liveCalls.publishHypothesis(call, { leg: 'customer', text: 'hello', ...times });
     node.liveCalls.publishHypothesis(call, { leg: 'customer', text: '', ...times });
     const { direction, createdByUserId } = call.row;
-    const heard = { callId: 'call-1', access: { direction, createdByUserId }, leg: 'customer', role: 'customer' };
-    expect(news).toEqual([{ type: 'hypothesis', hypothesis: { ...heard, text: 'hello', ...times } }]);
+    const leg = { callId: 'call-1', access: { direction, createdByUserId }, leg: 'customer', role: 'customer' };
+    expect(news).toEqual([{ type: 'hypothesis', hypothesis: { ...leg, text: 'hello', ...times } }]);
   });
 
   it('notifies all watchers of a call without a node', () => {

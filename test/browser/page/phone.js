@@ -8,7 +8,7 @@ class Phone extends EventTarget {
   #resumeUrl = '';
   #call = null;
   #transports = [];
-  ear = null;
+  toneMeter = null;
 
   constructor(url) {
     super();
@@ -58,7 +58,7 @@ class Phone extends EventTarget {
     const device = new Device();
     await device.load({ routerRtpCapabilities });
     await this.#speak(device);
-    await this.#hear(device);
+    await this.#play(device);
   }
 
   async #speak(device) {
@@ -77,7 +77,7 @@ class Phone extends EventTarget {
     await sending.produce({ track: microphone.getAudioTracks()[0] });
   }
 
-  async #hear(device) {
+  async #play(device) {
     const { transport } = await this.ofCall('create_transport', { direction: 'recv' });
     const receiving = device.createRecvTransport(transport);
     this.#transports.push(receiving);
@@ -85,7 +85,7 @@ class Phone extends EventTarget {
     const { consumer: offered } = await this.ofCall('consume', { transport_id: receiving.id });
     const consumer = await receiving.consume(offered);
     await this.ofCall('resume_consumer', { consumer_id: consumer.id });
-    this.ear = await listen(new MediaStream([consumer.track]));
+    this.toneMeter = await openToneMeter(new MediaStream([consumer.track]));
   }
 
   #connectWhenAsked(transport) {
@@ -129,7 +129,7 @@ class Phone extends EventTarget {
 }
 
 /** Chromium delivers remote audio only while an element plays it. */
-async function listen(stream) {
+async function openToneMeter(stream) {
   const element = new Audio();
   element.srcObject = stream;
   element.muted = true;
@@ -144,7 +144,7 @@ async function listen(stream) {
 
 /** Level of a tone in dB: about -20 for a normal tone, far below -60 for silence. */
 function levelOf(frequencyHz) {
-  const { context, analyser } = phone.ear;
+  const { context, analyser } = phone.toneMeter;
   const spectrum = new Float32Array(analyser.frequencyBinCount);
   analyser.getFloatFrequencyData(spectrum);
   const bin = Math.round((frequencyHz * analyser.fftSize) / context.sampleRate);
@@ -152,10 +152,10 @@ function levelOf(frequencyHz) {
 }
 
 /** Waits until a tone starts or stops. */
-async function untilTone(frequencyHz, isHeard) {
+async function untilTone(frequencyHz, isAudible) {
   for (;;) {
     const level = levelOf(frequencyHz);
-    if (isHeard ? level > -45 : level < -70) return level;
+    if (isAudible ? level > -45 : level < -70) return level;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

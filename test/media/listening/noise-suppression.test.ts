@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { levelDbov } from '../../../media/dsp/level.ts';
 import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
-import { audioOf, hear, suppressors } from './hearing.ts';
+import { audioOf, detectUtterances, suppressors } from './detect-utterances.ts';
 import { joined, silence } from './recogniser.ts';
 
 const sentence = spokenUtterances().find(({ name }) => name === 'librivox-0920')!.samples;
@@ -12,7 +12,7 @@ function improved(
   received: Int16Array,
   enhancement: 'off' | 'light' | 'adaptive',
 ): { audio: Int16Array; said: Int16Array } {
-  const messages = hear(received, { enhancement });
+  const messages = detectUtterances(received, { enhancement });
   const begins = messages.filter((message) => message.type === 'utterance.begin');
   expect(begins).toHaveLength(1);
   const audio = audioOf(messages, begins[0]!.utteranceId);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { meanPower } from '../../../media/dsp/level.ts';
 import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
-import { hear, type Line, networks, speechSpans } from './hearing.ts';
+import { detectUtterances, type Line, networks, speechSpans } from './detect-utterances.ts';
 import { joined, silence } from './recogniser.ts';
 import { MUSIC, NOISES, SIGNALLING } from './sounds.ts';
 
@@ -31,7 +31,7 @@ function loudWindows(clean: Int16Array): boolean[] {
 function missAndFalseAlarm(snrDb: number | null, line: Line): { missed: number; falseAlarms: number; pieces: number } {
   let [speech, missed, quiet, falseAlarms, pieces] = [0, 0, 0, 0, 0];
   for (const { clean, received } of recordings(snrDb)) {
-    const spans = speechSpans(hear(received, { line }));
+    const spans = speechSpans(detectUtterances(received, { line }));
     pieces += spans.length;
     const loud = loudWindows(clean);
     for (const [index, isLoud] of loud.entries()) {
@@ -71,7 +71,7 @@ describe('voice detection', () => {
     ] as const) {
       const samples = sound({ durationMs: 6000, levelDbfs, seed });
       for (const line of LINES) {
-        expect(speechSpans(hear(samples, { line })), `${line} at ${levelDbfs} dB`).toEqual([]);
+        expect(speechSpans(detectUtterances(samples, { line })), `${line} at ${levelDbfs} dB`).toEqual([]);
       }
     }
   });
@@ -79,7 +79,7 @@ describe('voice detection', () => {
   it.each([...Object.keys(SIGNALLING), 'held chords', 'organ melody'])('detects speech right after %s', (name) => {
     const command = spoken.find((utterance) => utterance.name === 'goforward')!.samples;
     const sound = { ...SIGNALLING, ...MUSIC }[name]!({ durationMs: 6000, levelDbfs: -12, seed: 6 });
-    const spans = speechSpans(hear(joined(sound, command, silence(1500)), { line: 'telephone' }));
+    const spans = speechSpans(detectUtterances(joined(sound, command, silence(1500)), { line: 'telephone' }));
     // The words lie between 0.55 and 2.2 s.
     expect(spans).toHaveLength(1);
     expect(spans[0]!.fromMs).toBeGreaterThan(5000);
@@ -91,7 +91,7 @@ describe('voice detection', () => {
     const command = spoken.find((utterance) => utterance.name === 'goforward')!.samples;
     const tone = SIGNALLING['dial tone (350 + 440 Hz)']!({ durationMs: 4000, levelDbfs: -6, seed: 1 });
     for (const line of LINES) {
-      const spans = speechSpans(hear(joined(silence(500), command, tone), { line }));
+      const spans = speechSpans(detectUtterances(joined(silence(500), command, tone), { line }));
       expect(spans, line).toHaveLength(1);
       expect(spans[0]!.toMs, line).toBeLessThan(500 + command.length / 16 + 300);
     }
@@ -100,12 +100,14 @@ describe('voice detection', () => {
   it('falls back to energy and tonality without the network: clean speech, but no tones', () => {
     for (const line of LINES) {
       for (const { received } of recordings(null)) {
-        expect(speechSpans(hear(received, { line, isWithoutNetwork: true }))).toHaveLength(1);
+        expect(speechSpans(detectUtterances(received, { line, isWithoutNetwork: true }))).toHaveLength(1);
       }
       for (const [name, sound] of Object.entries(SIGNALLING)) {
         if (name.includes('80 ms') || name.includes('special information')) continue;
         const samples = sound({ durationMs: 6000, levelDbfs: -12, seed: 7 });
-        const speechMs = speechSpans(hear(samples, { line, isWithoutNetwork: true })).map((span) => span.speechMs);
+        const speechMs = speechSpans(detectUtterances(samples, { line, isWithoutNetwork: true })).map(
+          (span) => span.speechMs,
+        );
         expect(
           speechMs.reduce((sum, ms) => sum + ms, 0),
           `${name}, ${line}`,

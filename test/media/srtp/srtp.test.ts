@@ -236,15 +236,15 @@ describe('leg keys', () => {
 
   it('keep replay window and rollover counter when the same keys are negotiated again', () => {
     const { srtp, local, remote, phone } = leg();
-    const ear = new SrtpReceiver({ suite, master: local });
+    const receiver = new SrtpReceiver({ suite, master: local });
     const before = say(phone, 65_535);
     open(srtp, before);
-    opened(ear, sealed(srtp, rtpPacket(65_535))!);
+    opened(receiver, sealed(srtp, rtpPacket(65_535))!);
     srtp.rekey({ suite, serial: 1, local: createSecretKey(local.export()), remote: createSecretKey(remote.export()) });
     expect(open(srtp, before)).toBeNull();
     expect(open(srtp, say(phone, 65_536))).not.toBeNull();
     expect(sealed(srtp, rtpPacket(65_535))).toBeNull();
-    expect(opened(ear, sealed(srtp, rtpPacket(65_536))!)).not.toBeNull();
+    expect(opened(receiver, sealed(srtp, rtpPacket(65_536))!)).not.toBeNull();
   });
 
   it('decrypt packets in flight until the first packet with the new key', () => {

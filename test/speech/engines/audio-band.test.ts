@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bandOf } from '../../../speech/engines/pocketsphinx/heard-band.ts';
+import { bandOf } from '../../../speech/engines/pocketsphinx/audio-band.ts';
 import { byTelephone, spokenUtterances, withNoise } from '../spoken.ts';
 
 const RATE_HZ = 16_000;

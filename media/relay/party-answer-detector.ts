@@ -15,18 +15,18 @@ const SAMPLES_PER_MS = 8;
 const ECHO_MS = 400;
 /** Holds the holdback, audio ahead of now, and a packet. */
 const TIMELINE_SAMPLES = 8192;
-/** Input of the detector, shared by the ears of a thread. */
+/** Input of the detector, shared by the detectors of a thread. */
 const due = new Int16Array(ANSWER_WINDOW_SAMPLES);
 
-interface AnswerEarOptions {
+interface PartyAnswerDetectorOptions {
   /** Time of the answer, on the clock of the other methods. */
   nowMs: number;
   /** `afterMs` counts from the answer to the result. A `beep` may follow a `machine`. */
   onResult: (result: AnswerResult, afterMs: number) => void;
 }
 
-export class AnswerEar {
-  readonly #onResult: AnswerEarOptions['onResult'];
+export class PartyAnswerDetector {
+  readonly #onResult: PartyAnswerDetectorOptions['onResult'];
   readonly #startedAtMs: number;
   readonly #detector = new AnswerDetector();
   readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
@@ -37,7 +37,7 @@ export class AnswerEar {
   #result: AnswerResult | null = null;
   #judgedAtMs: number;
 
-  constructor({ nowMs, onResult }: AnswerEarOptions) {
+  constructor({ nowMs, onResult }: PartyAnswerDetectorOptions) {
     this.#startedAtMs = nowMs;
     this.#judgedAtMs = nowMs;
     this.#onResult = onResult;

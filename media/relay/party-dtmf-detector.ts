@@ -12,7 +12,7 @@ const SILENT_AFTER_MS = 200;
 /** A larger timestamp jump starts a new stream, as does a new source. */
 const MOST_GAP_SAMPLES = 8000;
 
-export class DigitEar {
+export class PartyDtmfDetector {
   readonly #detector: DtmfDetector;
   #ssrc = -1;
   /** Expected in the next packet. */

@@ -14,7 +14,7 @@ export const suppressors = await NoiseSuppressors.load();
 /** `wide`: 16 kHz unchanged; `telephone`: through 8 kHz mu-law. */
 export type Line = 'wide' | 'telephone';
 
-interface HearOptions {
+interface DetectionOptions {
   line?: Line;
   enhancement?: AudioEnhancement;
   /** Uses energy and tonality only, without the neural network. */
@@ -22,7 +22,7 @@ interface HearOptions {
 }
 
 /** Messages of a listener in this thread for samples at 16 kHz. */
-export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceMessage[] {
+export function detectUtterances(samples: Int16Array, options: DetectionOptions = {}): UtteranceMessage[] {
   const messages: UtteranceMessage[] = [];
   const network = options.isWithoutNetwork ? null : networks.create();
   const isTelephone = options.line === 'telephone';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { encodeG711, type G711Codec } from '../../../media/codecs/g711.ts';
 import { meanPower } from '../../../media/dsp/level.ts';
-import { AnswerEar } from '../../../media/relay/answer-ear.ts';
+import { PartyAnswerDetector } from '../../../media/relay/party-answer-detector.ts';
 import { seededRandom } from '../../../runtime/seeded-random.ts';
 import * as fc from '../../properties.ts';
 import { decodedPacket } from '../decoded-packet.ts';
@@ -19,31 +19,31 @@ function words(durationMs: number): Int16Array<ArrayBuffer> {
   });
 }
 
-function openEar() {
+function openDetector() {
   const results: string[] = [];
   const state = { nowMs: 5000 };
-  const ear = new AnswerEar({
+  const detector = new PartyAnswerDetector({
     nowMs: state.nowMs,
     onResult: (result, afterMs) => results.push(`${result} after ${afterMs}`),
   });
   const say = (frame: Int16Array, timestamp: number, codec: G711Codec = 'PCMU'): void => {
     const datagram = new Uint8Array(FRAME_SAMPLES);
     encodeG711(codec, frame, datagram);
-    ear.addAudio(decodedPacket(datagram, { codec, timestamp }), state.nowMs);
+    detector.addAudio(decodedPacket(datagram, { codec, timestamp }), state.nowMs);
   };
-  return Object.assign(state, { ear, results, say });
+  return Object.assign(state, { detector, results, say });
 }
 
 describe('answer detection of a party', () => {
   it('reports unknown for a peer that never sends, by time alone', () => {
-    const { ear, results } = openEar();
-    for (let ms = 250; ms <= 70_000; ms += 250) ear.judge(5000 + ms);
+    const { detector, results } = openDetector();
+    for (let ms = 250; ms <= 70_000; ms += 250) detector.judge(5000 + ms);
     expect(results).toEqual(['unknown after 5250']);
-    expect(ear.isOver).toBe(true);
+    expect(detector.isOver).toBe(true);
   });
 
   it('detects a person whose phone suppresses silence within 1.5 s of the last word', () => {
-    const bench = openEar();
+    const bench = openDetector();
     const greeting = words(600);
     for (let at = 0; at < greeting.length; at += FRAME_SAMPLES) {
       bench.nowMs += 20;
@@ -52,14 +52,14 @@ describe('answer detection of a party', () => {
     const endMs = bench.nowMs;
     while (bench.results.length === 0) {
       bench.nowMs += 250;
-      bench.ear.judge(bench.nowMs);
+      bench.detector.judge(bench.nowMs);
     }
     expect(bench.results[0]).toMatch(/^human/);
     expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
   });
 
   it.each([700, 900, 2500])('ignores a stall of its own thread: %i ms', (stallMs) => {
-    const bench = openEar();
+    const bench = openDetector();
     const greeting = words(6000);
     const startedAtMs = bench.nowMs;
     let timestamp = 0;
@@ -71,7 +71,7 @@ describe('answer detection of a party', () => {
     // After a stall, timers fire before the queued packets.
     for (let ms = 250; ms <= 6000; ms += ms === 1000 ? stallMs : 250) {
       bench.nowMs = startedAtMs + ms;
-      bench.ear.judge(bench.nowMs);
+      bench.detector.judge(bench.nowMs);
       hearUntil(ms);
     }
     expect(bench.results).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('answer detection of a party', () => {
 
   it('detects a person despite the echo of the agent', () => {
     for (const isKnown of [true, false]) {
-      const bench = openEar();
+      const bench = openDetector();
       const answer = words(4000);
       const echo = answer.map((sample) => sample / 6);
       const said = joined(words(600), silence(300), echo);
@@ -88,7 +88,7 @@ describe('answer detection of a party', () => {
         bench.nowMs += 20;
         const answerFrom = at - 800 * 8;
         const received = answerFrom < 0 ? 0 : meanPower(answer.subarray(answerFrom, answerFrom + FRAME_SAMPLES));
-        if (isKnown) bench.ear.noteSent(received, bench.nowMs);
+        if (isKnown) bench.detector.noteSent(received, bench.nowMs);
         bench.say(said.subarray(at, at + FRAME_SAMPLES), at);
       }
       expect(bench.results[0]).toMatch(isKnown ? /^human/ : /^machine/);
@@ -96,7 +96,7 @@ describe('answer detection of a party', () => {
   });
 
   it('detects a machine and its beep with late, reordered and lost packets', () => {
-    const bench = openEar();
+    const bench = openDetector();
     const said = joined(silence(300), words(3000), silence(500), beep(1000, 600), silence(600));
     const random = seededRandom(11);
     const frames = Array.from({ length: said.length / FRAME_SAMPLES }, (_, index) => ({
@@ -108,7 +108,7 @@ describe('answer detection of a party', () => {
       bench.say(said.subarray(at, at + FRAME_SAMPLES), at);
     }
     expect(bench.results.map((result) => result.split(' ')[0])).toEqual(['machine', 'beep']);
-    expect(bench.ear.isOver).toBe(true);
+    expect(bench.detector.isOver).toBe(true);
   });
 
   it('decides once or twice for any timestamps, sources and pauses', () => {
@@ -123,18 +123,18 @@ describe('answer detection of a party', () => {
     );
     fc.assert(
       fc.property(packets, fc.integer(), (all, seed) => {
-        const { ear, results } = openEar();
+        const { detector, results } = openDetector();
         const random = seededRandom(seed);
         let nowMs = 5000;
         for (const { ssrc, timestamp, waitMs, bytes } of all) {
           nowMs += waitMs;
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
-          ear.addAudio(decodedPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
+          detector.addAudio(decodedPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
         }
-        for (let ms = 0; ms <= 120_000; ms += 250) ear.judge(nowMs + ms);
+        for (let ms = 0; ms <= 120_000; ms += 250) detector.judge(nowMs + ms);
         expect(results.length).toBeGreaterThanOrEqual(1);
         expect(results.length).toBeLessThanOrEqual(2);
-        expect(ear.isOver).toBe(true);
+        expect(detector.isOver).toBe(true);
       }),
     );
   });
@@ -150,7 +150,7 @@ describe('machine detection of a session', () => {
     const found = bench.events.filter(({ type }) => type === 'machine.detected');
     expect(found).toMatchObject([{ leg: 'customer', result: 'human' }]);
     bench.session.tick();
-    expect(bench.partyDump('customer')).toMatchObject({ answerEar: null });
+    expect(bench.partyDump('customer')).toMatchObject({ answerDetector: null });
   });
 
   it('ignores the echo of the agent', async () => {

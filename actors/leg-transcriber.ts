@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { fromCallback } from 'xstate';
 import { TandemError } from '../machines/errors.ts';
 import type { CallSegment, LegId } from '../machines/events.ts';
-import type { EarCommand, EarInput, EarReport } from '../machines/transcript.machine.ts';
+import type { TranscriberCommand, TranscriberInput, TranscriberReport } from '../machines/transcript.machine.ts';
 import type { RecognitionEvent } from '../machines/utterances.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import { type MediaSession, TAP_FORMAT } from '../media/media-plane.ts';
@@ -28,11 +28,11 @@ export interface Tapped {
   taps: Record<LegId, Tap>;
   hypotheses: CallHypotheses;
   /** Called while `hypotheses` are on. */
-  onHypothesis: (hypothesis: EarHypothesis) => void;
+  onHypothesis: (hypothesis: TranscriberHypothesis) => void;
 }
 
 /** Partial transcript of a leg. */
-export interface EarHypothesis {
+export interface TranscriberHypothesis {
   leg: LegId;
   text: string;
   /** Since the bridge; null if the engine reports no times. */
@@ -47,20 +47,20 @@ export interface Tap {
   beganMs: number;
 }
 
-interface EarPortOptions {
+interface TranscriberPortOptions {
   listening: ListeningPlane;
   recognition: SpeechRecognition;
   logger: Logger;
   tappedOf: (callId: string) => Tapped | undefined;
 }
 
-/** The transcript machine's `ear` port: taps one leg, listens to it and recognises its speech. */
-export function earPort({ listening, recognition, logger, tappedOf }: EarPortOptions) {
-  return fromCallback<EarCommand, EarInput>(({ input: { callId, leg }, receive, sendBack }) => {
-    const send = (report: EarReport) => sendBack(report);
+/** The transcript machine's `transcriber` port: taps one leg, listens to it and recognises its speech. */
+export function transcriberPort({ listening, recognition, logger, tappedOf }: TranscriberPortOptions) {
+  return fromCallback<TranscriberCommand, TranscriberInput>(({ input: { callId, leg }, receive, sendBack }) => {
+    const send = (report: TranscriberReport) => sendBack(report);
     const tapped = tappedOf(callId);
     const tap = tapped?.taps[leg];
-    const report = (reason: string) => send({ type: 'ear.failed', leg, reason });
+    const report = (reason: string) => send({ type: 'transcriber.failed', leg, reason });
     if (!tapped || !tap) {
       report('INTERNAL');
       return;
@@ -72,10 +72,10 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
     function onRecognition(event: RecognitionEvent): void {
       if (event.type === 'utterance.recognised') {
         const segment = segmentOf(leg, event, tap!.beganMs);
-        if (segment.text !== '') send({ type: 'ear.said', segment });
+        if (segment.text !== '') send({ type: 'transcriber.segment', segment });
       } else if (event.type === 'utterance.hypothesis') {
         if (tapped!.hypotheses.isOn) tapped!.onHypothesis(hypothesisOf(leg, event, tap!.beganMs));
-      } else if (event.type === 'recognition.ended') send({ type: 'ear.ended', leg });
+      } else if (event.type === 'recognition.ended') send({ type: 'transcriber.ended', leg });
       else if (event.type === 'recognition.overloaded') report('OVERLOADED');
       else if (event.type === 'recognition.failed') report(event.code);
     }
@@ -135,7 +135,7 @@ function hypothesisOf(
   leg: LegId,
   { text, words }: Extract<RecognitionEvent, { type: 'utterance.hypothesis' }>,
   beganMs: number,
-): EarHypothesis {
+): TranscriberHypothesis {
   const [first, last] = [words[0], words.at(-1)];
   return {
     leg,

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
 import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
 import { FRAME_SAMPLES } from '../../media/dsp/tones.ts';
-import { DigitEar } from '../../media/relay/digit-ear.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
+import { PartyDtmfDetector } from '../../media/relay/party-dtmf-detector.ts';
 import { decodedPacket } from './decoded-packet.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
@@ -106,13 +106,13 @@ describe('DTMF packets', () => {
 
   function digitsOf(sent: readonly Sent[]): string {
     let digits = '';
-    const ear = new DigitEar((digit) => {
+    const detector = new PartyDtmfDetector((digit) => {
       digits += digit;
     });
     for (const { sequence, timestamp, frame, ssrc = 1 } of sent) {
-      ear.addAudio(decodedPacket(frame, { ssrc, sequence, timestamp }), 0);
+      detector.addAudio(decodedPacket(frame, { ssrc, sequence, timestamp }), 0);
     }
-    ear.end();
+    detector.end();
     return digits;
   }
 
