@@ -154,12 +154,10 @@ function hasStop(tokens: readonly Token[], at: number): boolean {
 /** Whether the full stop after a token ends a line, or a sentence because a capital follows. */
 function mayEnd(tokens: readonly Token[], at: number): boolean {
   if (endsLine(tokens, at + 1)) return true;
+  if (/^["”’)\]]/.test(tokens[at + 2]?.text ?? '')) return true;
   const next = tokens[indexAfter(tokens, at + 1)];
-  const isClosed = /^["”’)\]]/.test(tokens[at + 2]?.text ?? '');
-  if (isClosed) return true;
-  const may = ENDING_ABBREVIATIONS.has(`${tokens[at]!.text.toLowerCase()}.`) || STREETS.has(tokens[at]!.text);
-  const isTitle = TITLES.has(tokens[at]!.text) && !STREETS.has(tokens[at]!.text);
-  return may && !isTitle && next?.kind === 'word' && /^\p{Lu}/u.test(next.text) && !TITLES.has(tokens[at]!.text);
+  const may = ENDING_ABBREVIATIONS.has(`${tokens[at]!.text.toLowerCase()}.`);
+  return may && next?.kind === 'word' && /^\p{Lu}/u.test(next.text);
 }
 
 /** dept-wide, dept/office */

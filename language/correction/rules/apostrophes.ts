@@ -66,7 +66,6 @@ function isByContext(tokens: readonly Token[], at: number, lower: string): boole
       // "Its cold." cannot be possessive.
       return next !== '' && isSentenceStart(tokens, at) && endsSentence(tokens, indexAfter(tokens, at));
     case 'lets':
-      return VERBS.has(next) && mayBegin(tokens, at);
     case 'ill':
       return VERBS.has(next) && mayBegin(tokens, at);
     case 'id':

@@ -86,7 +86,9 @@ function followsTitle(tokens: readonly Token[], at: number): boolean {
 function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
   const next = tokens[indexAfter(tokens, tokens[at + 1]?.text === '.' ? at + 1 : at)];
-  if (next?.kind === 'number' && lower !== 'may') return true;
+  if (next?.kind === 'number' && (lower !== 'may' || (before?.kind !== 'word' && DAY_OR_YEAR.test(next.text)))) {
+    return true;
+  }
   // The 15th of August.
   if (
     lookup(before) === 'of' &&
@@ -94,12 +96,11 @@ function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
     /\d(?:st|nd|rd|th)?$/.test(tokens[at - 4]?.text ?? '')
   )
     return true;
-  if (next?.kind === 'number' && /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/.test(next.text) && before?.kind !== 'word')
-    return true;
   if (before?.kind === 'number') return !/^(?:be|have|not|also|need|go|get)$/.test(lookup(next));
   return BEFORE_MONTHS.has(lookup(before)) && !(lower === 'may' && /^(?:be|have|not)$/.test(lookup(next)));
 }
 
+const DAY_OR_YEAR = /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/;
 const BEFORE_MONTHS = new Set('in since until till during early late mid'.split(' '));
 const MONTHS_AND_MORE = new Set('may march august jan feb mar apr jun jul aug sep sept oct nov dec'.split(' '));
 const TITLES = new Set(['mr', 'mrs', 'ms', 'dr', 'prof']);

@@ -83,7 +83,7 @@ function introductions(rows: readonly (readonly [string, (next: string) => boole
   ];
   for (const phrase of phrases) {
     const [first = '', ...words] = phrase.split(' ');
-    add(first, { words, isBefore: (next) => SUBJECTS.has(next) || (phrase === 'for example' && next === 'these') });
+    add(first, { words, isBefore: (next) => SUBJECTS.has(next) });
   }
   return all;
 }

@@ -1,7 +1,7 @@
 import { isSentenceStart } from './abbreviations.ts';
 import { isShouted } from './letter-case.ts';
 import { indexAfter, wordAfter, wordBefore } from './neighbours.ts';
-import { HAS_PARTICIPLES, isParticiple } from './participles.ts';
+import { isParticiple } from './participles.ts';
 import { lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
 /**
@@ -15,7 +15,7 @@ export const contract: Rule = function* (tokens) {
     const here = tokens[at]!;
     const first = lookup(here);
     const second = first === '' ? '' : wordAfter(tokens, at);
-    const ending = first === 'cannot' ? 'cannot' : (endingOf(tokens, at, first, second) ?? null);
+    const ending = first === 'cannot' ? 'cannot' : endingOf(tokens, at, first, second);
     if (ending === null) {
       out.push(here);
       continue;
@@ -43,7 +43,7 @@ function endingOf(tokens: readonly Token[], at: number, first: string, second: s
   }
   if (second === 'have' || second === 'has') {
     const verb = ADVERBS.has(third) ? wordAfter(tokens, indexAfter(tokens, at + 2)) : third;
-    return isParticiple(verb) || HAS_PARTICIPLES.has(verb) ? ending : null;
+    return isParticiple(verb) ? ending : null;
   }
   if (ASKING.has(first) && PERSONS.has(third)) return null;
   return ending;

@@ -1,4 +1,5 @@
 import { isSentenceStart } from './abbreviations.ts';
+import { endsLine } from './neighbours.ts';
 import { isWordLike, lookup, mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 export type MailLine = 'header' | 'greeting' | 'closing' | 'signature';
@@ -41,7 +42,7 @@ export const commasOfMail: Rule = function* (tokens) {
   for (const [at, here] of tokens.entries()) {
     if (at % TOKENS_PER_SLICE === 0) yield;
     out.push(here);
-    if (!isWordLike(here) || !endsLineAt(tokens, at)) continue;
+    if (!isWordLike(here) || !endsLine(tokens, at)) continue;
     const line = find(at);
     if (line === 'greeting' || line === 'closing') out.push(mark(','));
   }
@@ -100,11 +101,6 @@ function startOf(starts: readonly number[], at: number): number {
     else high = middle;
   }
   return starts[low - 1] ?? -1;
-}
-
-export function endsLineAt(tokens: readonly Token[], at: number): boolean {
-  const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
-  return next === undefined || next.kind === 'break';
 }
 
 /** Whether a word in a greeting or below a closing is a lower-case name. */

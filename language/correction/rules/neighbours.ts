@@ -18,5 +18,5 @@ export function indexAfter(tokens: readonly Token[], at: number): number {
 /** Whether a line or the text ends after this token. */
 export function endsLine(tokens: readonly Token[], at: number): boolean {
   const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
-  return next === undefined || next.kind === 'break' || next.kind === 'block';
+  return next === undefined || next.kind === 'break';
 }

@@ -1,5 +1,6 @@
 import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
-import { endsLineAt, type FindMailLine, noMail } from './mail-lines.ts';
+import { type FindMailLine, noMail } from './mail-lines.ts';
+import { endsLine } from './neighbours.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 /** A range of tokens, [from, to). Excludes what opens its line, includes closing marks and quotes. */
@@ -58,11 +59,7 @@ export function* sentencesOf(
       default:
         if (isEnd(tokens, at)) {
           at = endOfClosers(tokens, at);
-          const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
-          close(at + 1, {
-            isEnded: true,
-            endsLine: next === undefined || next.kind === 'break' || next.kind === 'block',
-          });
+          close(at + 1, { isEnded: true, endsLine: endsLine(tokens, at) });
           from = at + 1;
           opens = 'inside';
         }
@@ -71,7 +68,7 @@ export function* sentencesOf(
   close(tokens.length, { isEnded: false, endsLine: true });
   return sentences;
 
-  function close(to: number, { isEnded, endsLine }: { isEnded: boolean; endsLine: boolean }): void {
+  function close(to: number, end: Pick<Sentence, 'isEnded' | 'endsLine'>): void {
     let first = from;
     while (first < to && !isWordLike(tokens[first])) first++;
     if (first === to) {
@@ -81,14 +78,9 @@ export function* sentencesOf(
     let last = to - 1;
     while (!isWordLike(tokens[last])) last--;
     const text = tokens[last]!;
-    const isAbbreviated = !isEnded && text.kind === 'word' && text.text.endsWith('.') && last === lastOf(from, to);
-    sentences.push({ from, to, first, last, isEnded: isEnded || isAbbreviated, endsLine, opens });
-  }
-
-  function lastOf(start: number, end: number): number {
-    let at = end - 1;
-    while (at > start && tokens[at]!.kind === 'space') at--;
-    return at;
+    const isLast = tokens.slice(last + 1, to).every(({ kind }) => kind === 'space');
+    const isAbbreviated = isLast && text.kind === 'word' && text.text.endsWith('.');
+    sentences.push({ from, to, first, last, isEnded: end.isEnded || isAbbreviated, endsLine: end.endsLine, opens });
   }
 }
 
@@ -125,7 +117,7 @@ function isEnd(tokens: readonly Token[], at: number): boolean {
   const closer = endOfClosers(tokens, at);
   const next = tokens[closer + 1];
   if (next !== undefined && next.kind !== 'space' && next.kind !== 'break' && next.kind !== 'picture') return false;
-  if (/^\.{2,}$|…/.test(text)) return isBeforeCapital(tokens, closer) || endsLineAt(tokens, closer);
+  if (/^\.{2,}$|…/.test(text)) return isBeforeCapital(tokens, closer) || endsLine(tokens, closer);
   if (text !== '.') {
     // "Are you sure?" she asked.
     return closer === at || !isBeforeSmall(tokens, closer);
@@ -133,10 +125,10 @@ function isEnd(tokens: readonly Token[], at: number): boolean {
   const before = tokens[at - 1];
   if (before?.kind !== 'word') return true;
   const word = lookup(before);
-  if (NEVER_ENDING.has(word)) return endsLineAt(tokens, closer);
+  if (NEVER_ENDING.has(word)) return endsLine(tokens, closer);
   if (ENDING_ABBREVIATIONS.has(`${word}.`)) return !isBeforeSmall(tokens, closer);
   // J. K. Rowling
-  return !/^\p{Lu}$/u.test(before.text) || before.text === 'I' || endsLineAt(tokens, closer);
+  return !/^\p{Lu}$/u.test(before.text) || before.text === 'I' || endsLine(tokens, closer);
 }
 
 function endOfClosers(tokens: readonly Token[], at: number): number {

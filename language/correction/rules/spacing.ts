@@ -12,10 +12,9 @@ export function spaceMarks({ isFrench }: { isFrench: boolean }): Rule {
       const here = tokens[at]!;
       const before = out.at(-1);
       if (here.kind === 'space') {
-        const dots = spacedDots(tokens, at, before);
-        if (dots > 0) {
+        if (isSpacedDots(tokens, at, before)) {
           out[out.length - 1] = mark('...');
-          at += dots - 1;
+          at += 3;
         } else if (!isNeedless(tokens, at, before, isFrench)) out.push(here);
         continue;
       }
@@ -41,12 +40,10 @@ function isNeedless(tokens: readonly Token[], at: number, before: Token | undefi
   return then === undefined || then.kind === 'space' || then.kind === 'break' || /^["”’)\]]$/.test(then.text);
 }
 
-/** Further tokens of ". . ." after a full stop; 0 for none. */
-function spacedDots(tokens: readonly Token[], at: number, before: Token | undefined): number {
-  const dot = (index: number) => tokens[index]?.kind === 'mark' && tokens[index].text === '.';
-  const space = (index: number) => tokens[index]?.kind === 'space';
-  const isSpaced = before?.text === '.' && before.kind === 'mark' && dot(at + 1) && space(at + 2) && dot(at + 3);
-  return isSpaced ? 4 : 0;
+/** Whether " . ." follows a full stop. */
+function isSpacedDots(tokens: readonly Token[], at: number, before: Token | undefined): boolean {
+  const isDot = (token: Token | undefined) => token?.kind === 'mark' && token.text === '.';
+  return isDot(before) && isDot(tokens[at + 1]) && tokens[at + 2]?.kind === 'space' && isDot(tokens[at + 3]);
 }
 
 function single(tokens: readonly Token[], at: number, before: Token | undefined): string {

@@ -97,25 +97,7 @@ const STARTING = new Set(
 );
 
 /** Top-level domains and file extensions that are also words. */
-const NAME_ENDINGS = new Set([
-  'in',
-  'it',
-  'is',
-  'me',
-  'to',
-  'so',
-  'no',
-  'am',
-  'be',
-  'us',
-  'at',
-  'my',
-  'as',
-  'do',
-  'js',
-  'net',
-  'py',
-]);
+const NAME_ENDINGS = new Set('in it is me to so no am be us at my as do js net py'.split(' '));
 
 function kept(text: string, at: number, first: string): Token | null {
   switch (first) {
