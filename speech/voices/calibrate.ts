@@ -1,4 +1,4 @@
-import type { Synthesizer, VoiceReference } from '../synthesizer.ts';
+import type { Synthesizer } from '../synthesizer.ts';
 import type { ScriptWord } from '../text/script.ts';
 import { measureVoice } from './measure-voice.ts';
 import { passageFor } from './passages.ts';
@@ -9,8 +9,6 @@ export interface VoiceToMeasure {
   voice: string;
   /** BCP 47. */
   language: string;
-  /** For voices that clone. */
-  reference?: VoiceReference | null;
 }
 
 /**
@@ -19,13 +17,13 @@ export interface VoiceToMeasure {
  */
 export async function calibrateVoice(
   synthesizer: Synthesizer,
-  { voice, language, reference = null }: VoiceToMeasure,
+  { voice, language }: VoiceToMeasure,
   signal: AbortSignal,
 ): Promise<VoiceMeasures> {
   const { text, words } = passageFor(language);
   const spoken = new Int16Array(MOST_SECONDS * synthesizer.sampleRateHz);
   let length = 0;
-  const clause = { words: wordsOf(text), voice, speed: 1, pitchSemitones: 0, pitchRange: 1, reference };
+  const clause = { words: wordsOf(text), voice, speed: 1, pitchSemitones: 0, pitchRange: 1, reference: null };
   for await (const { samples } of synthesizer.speak(clause, signal)) {
     const room = samples.subarray(0, spoken.length - length);
     spoken.set(room, length);

@@ -2,14 +2,15 @@ import type { AvailableVoice } from '../speech-synthesis.ts';
 import type { CatalogueVoice } from './catalogue.ts';
 import { dialectName, languageCode, languageName } from './language-names.ts';
 import { voiceId } from './voice-id.ts';
-import { PLAIN_CHARACTER } from './voice-recipe.ts';
+import { recipeOf } from './voice-recipe.ts';
 
 /** Voices of configured models and servers, under their own names. Excludes those that only clone. */
 export function otherEnginesVoices(available: readonly AvailableVoice[]): readonly CatalogueVoice[] {
   return available.filter(({ clones }) => !clones).map(voiceOf);
 }
 
-function voiceOf({ engine, model, name, language, gender }: AvailableVoice): CatalogueVoice {
+function voiceOf(voice: AvailableVoice): CatalogueVoice {
+  const { engine, name, language, gender } = voice;
   const code = languageCode(language);
   return {
     id: voiceId(`${engine}:${name}`),
@@ -23,7 +24,7 @@ function voiceOf({ engine, model, name, language, gender }: AvailableVoice): Cat
     age: null,
     description: `${name} in ${dialectName(language)}, a voice of ${MAKERS[engine]}.`,
     categories: ['Conversational', 'IVR/Call Center'],
-    recipe: { engine, model, engineVoice: name, language, own: null, character: PLAIN_CHARACTER, reference: null },
+    recipe: recipeOf(voice),
   };
 }
 

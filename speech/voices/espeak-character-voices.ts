@@ -2,10 +2,11 @@ import type { AvailableVoice } from '../speech-synthesis.ts';
 import type { CatalogueVoice } from './catalogue.ts';
 import { ESPEAK_CHARACTERS, type EspeakCharacter } from './espeak-characters.ts';
 import { espeakMeasures } from './espeak-measures.ts';
-import { espeakTag } from './espeak-plain-voices.ts';
+import { espeakTag, naturalPace } from './espeak-plain-voices.ts';
 import { dialectName, languageCode, languageName } from './language-names.ts';
 import { FEMALE_SPEECH_SPECTRUM_DB, MALE_SPEECH_SPECTRUM_DB } from './speech-spectra.ts';
 import { voiceId } from './voice-id.ts';
+import { recipeOf } from './voice-recipe.ts';
 
 /** Characters whose language the engine has. Variants need not be listed: eSpeak NG combines each with every voice. */
 export function characterVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
@@ -22,7 +23,6 @@ function characterVoice(character: EspeakCharacter, base: AvailableVoice): Catal
   const key = `${tag}-${plainLetters(name)}`;
   const engineVoice = `${base.name}+${timbre.variant}`;
   const own = espeakMeasures(engineVoice);
-  const pace = own?.wordsPerMinute ?? null;
   const code = languageCode(tag);
   return {
     id: voiceId(`espeak-ng:quality:${key}`),
@@ -36,21 +36,17 @@ function characterVoice(character: EspeakCharacter, base: AvailableVoice): Catal
     age: timbre.age,
     description: `${timbre.sound} in ${dialectName(tag)}. Made of eSpeak NG, which shapes sounds by rule: easily understood, also on the telephone, and plainly artificial.`,
     categories,
-    recipe: {
-      engine: base.engine,
-      model: base.model,
+    recipe: recipeOf(base, {
       engineVoice,
-      language: base.language,
       own,
       character: {
-        wordsPerMinute: pace === null ? null : Math.round(pace * timbre.pace),
+        wordsPerMinute: naturalPace(own, timbre.pace),
         pitchSemitones: timbre.pitchSemitones,
         pitchRange: timbre.pitchRange,
         levelDb: 0,
         spectrumDb: timbre.gender === 'female' ? FEMALE_SPEECH_SPECTRUM_DB : MALE_SPEECH_SPECTRUM_DB,
       },
-      reference: null,
-    },
+    }),
   };
 }
 

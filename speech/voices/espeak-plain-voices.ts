@@ -3,7 +3,8 @@ import type { CatalogueVoice } from './catalogue.ts';
 import { espeakMeasures } from './espeak-measures.ts';
 import { dialectName, languageCode, languageName } from './language-names.ts';
 import { voiceId } from './voice-id.ts';
-import { PLAIN_CHARACTER } from './voice-recipe.ts';
+import type { VoiceMeasures } from './voice-measures.ts';
+import { PLAIN_CHARACTER, recipeOf } from './voice-recipe.ts';
 
 /** eSpeak NG's unchanged voices, one per language and dialect: the fastest ones. */
 export function plainVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
@@ -27,7 +28,8 @@ function rank({ shortNames }: CatalogueVoice): number {
   return index < 0 ? FIRST.length : index;
 }
 
-function plainVoice({ engine, model, name, language }: AvailableVoice): CatalogueVoice {
+function plainVoice(voice: AvailableVoice): CatalogueVoice {
+  const { name } = voice;
   const tag = espeakTag(name);
   const own = espeakMeasures(name);
   const code = languageCode(tag);
@@ -43,20 +45,15 @@ function plainVoice({ engine, model, name, language }: AvailableVoice): Catalogu
     age: 'middle-aged',
     description: `The plain voice of eSpeak NG for ${dialectName(tag)}: the quickest there is, easily understood and plainly artificial.`,
     categories: ['IVR/Call Center', 'Conversational'],
-    recipe: {
-      engine,
-      model,
-      engineVoice: name,
-      language,
+    recipe: recipeOf(voice, {
       own,
-      character: { ...PLAIN_CHARACTER, wordsPerMinute: naturalPace(own?.wordsPerMinute ?? null) },
-      reference: null,
-    },
+      character: { ...PLAIN_CHARACTER, wordsPerMinute: naturalPace(own, NATURAL_PACE) },
+    }),
   };
 }
 
-function naturalPace(own: number | null): number | null {
-  return own === null ? null : Math.round(own * NATURAL_PACE);
+export function naturalPace(own: VoiceMeasures | null, factor: number): number | null {
+  return own?.wordsPerMinute == null ? null : Math.round(own.wordsPerMinute * factor);
 }
 
 /** Basis of ids and short names: the engine's `en` is British English. */

@@ -4,7 +4,7 @@ import type { VoiceReference } from '../synthesizer.ts';
 import { ESPEAK_VARIANTS, espeakMeasures } from './espeak-measures.ts';
 import { languageCode } from './language-names.ts';
 import type { VoiceMeasures } from './voice-measures.ts';
-import { PLAIN_CHARACTER, type VoiceCharacter, type VoiceRecipe } from './voice-recipe.ts';
+import { PLAIN_CHARACTER, recipeOf, type VoiceCharacter, type VoiceRecipe } from './voice-recipe.ts';
 
 export interface FitOptions {
   /** ISO 639, or a BCP 47 tag if the dialect matters. */
@@ -25,15 +25,8 @@ export function fitVoice(speaker: VoiceMeasures, { language, available }: FitOpt
   const nearest = candidates[0];
   if (nearest === undefined) return null;
   const { voice, engineVoice, own } = nearest;
-  return {
-    engine: voice.engine,
-    model: voice.model,
-    engineVoice,
-    language: voice.language,
-    own,
-    character: own === null ? PLAIN_CHARACTER : characterOf(speaker, own),
-    reference: null,
-  };
+  const character = own === null ? PLAIN_CHARACTER : characterOf(speaker, own);
+  return recipeOf(voice, { engineVoice, own, character });
 }
 
 /**
@@ -44,10 +37,9 @@ export function cloneRecipe(
   voice: AvailableVoice,
   { measures, language, reference }: { measures: VoiceMeasures; language: string; reference: VoiceReference },
 ): VoiceRecipe {
-  const { engine, model, name: engineVoice } = voice;
   const pace = measures.wordsPerMinute;
   const character = { ...PLAIN_CHARACTER, wordsPerMinute: pace === null ? null : keptPace(pace) };
-  return { engine, model, engineVoice, language, own: null, character, reference };
+  return recipeOf(voice, { language, character, reference });
 }
 
 interface Candidate {

@@ -1,4 +1,4 @@
-import type { SynthesisEngineName, VoiceReference } from '../synthesizer.ts';
+import type { EngineVoice, SynthesisEngineName, VoiceReference } from '../synthesizer.ts';
 import type { VoiceMeasures } from './voice-measures.ts';
 
 /** How to produce a voice from an engine's voice. Plain data, which is stored with custom voices. */
@@ -37,6 +37,17 @@ export const PLAIN_CHARACTER: VoiceCharacter = {
   levelDb: 0,
   spectrumDb: null,
 };
+
+/** Recipe of an engine's voice. By default it is unchanged, and its measures are unknown. */
+export function recipeOf(
+  { engine, model, name, language }: EngineVoice & { engine: SynthesisEngineName },
+  changes: Partial<VoiceRecipe> = {},
+): VoiceRecipe {
+  return {
+    ...{ engine, model, engineVoice: name, language, own: null, character: PLAIN_CHARACTER, reference: null },
+    ...changes,
+  };
+}
 
 /** Speaking style of a request; ranges and defaults of the API. */
 export interface SpeakingStyle {
