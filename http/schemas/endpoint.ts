@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { LegEndpoint } from '../../machines/events.ts';
 import { CallableNumberSchema, type NumberPlan, readCallable } from './phone-number.ts';
 
@@ -46,7 +46,7 @@ export function readEndpoint(
   return { type, number: readCallable('endpoint.number', number, numberPlan)! };
 }
 
-function invalid(field: string, message: string, code: ErrorCode = 'VALIDATION_FAILED'): TandemError {
+function invalid(field: string, message: string): TandemError {
   const path = `endpoint.${field}`;
-  return new TandemError(code, `${path} ${message}.`, { details: [{ path, message }] });
+  return new TandemError('VALIDATION_FAILED', `${path} ${message}.`, { details: [{ path, message }] });
 }

@@ -24,8 +24,8 @@ export const BUNDLED_FFMPEG: FfmpegProgram = {
 };
 
 /** The system's ffmpeg, if it is on the PATH, else the bundled one. */
-export async function findFfmpeg(path = process.env.PATH ?? ''): Promise<FfmpegProgram> {
-  for (const folder of path.split(delimiter).filter(isAbsolute)) {
+export async function findFfmpeg(): Promise<FfmpegProgram> {
+  for (const folder of (process.env.PATH ?? '').split(delimiter).filter(isAbsolute)) {
     const file = join(folder, 'ffmpeg');
     const isThere = await access(file, constants.X_OK).then(
       () => true,
