@@ -16,13 +16,11 @@ import { isWordLike, lookup, type Rule, TOKENS_PER_SLICE, type Token, token, wor
 
 export interface Expanded {
   abbreviations: boolean;
-  /** thx, btw: used in messages only. */
-  shorthand: boolean;
   /** u, r, ur: ambiguous outside messages. */
   letters: boolean;
 }
 
-/** Expands abbreviations that are unambiguous. */
+/** Expands shorthand (thx, btw), and abbreviations that are unambiguous. */
 export function expandAbbreviations(expanded: Expanded): Rule {
   return function* (tokens) {
     const out: Token[] = [];
@@ -57,7 +55,7 @@ function find(tokens: readonly Token[], at: number, expanded: Expanded): Found |
     (expanded.abbreviations
       ? (findWith(tokens, at) ?? findByContext(tokens, at) ?? findIn(ABBREVIATIONS, tokens, at))
       : null) ??
-    (expanded.shorthand ? findIn(SHORTHAND, tokens, at) : null) ??
+    findIn(SHORTHAND, tokens, at) ??
     (expanded.letters ? findLetters(tokens, at) : null)
   );
 }

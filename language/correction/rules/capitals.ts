@@ -21,7 +21,7 @@ export function addCapitals({ mailLineAt }: Capitals): Rule {
     for (let at = 0; at < tokens.length; at++) {
       if (at % TOKENS_PER_SLICE === 0) yield;
       const lower = lookup(tokens[at]);
-      if (lower === '' || lower !== tokens[at]!.text.replaceAll('’', "'")) continue;
+      if (lower !== tokens[at]!.text.replaceAll('’', "'")) continue;
       const proper =
         properName(tokens, at, lower) ?? (isName(tokens, at, mailLineAt(at)) ? capitalized(tokens[at]!.text) : null);
       if (proper !== null) out[at] = word(proper);

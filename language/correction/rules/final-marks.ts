@@ -27,7 +27,6 @@ export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks):
         if (stop >= 0 && isQuestion(tokens, sentence)) instead.add(stop);
         continue;
       }
-      if (!sentence.endsLine) continue;
       const place = placeOf(tokens, sentence);
       if (place < 0) continue;
       const final = markFor(tokens, sentence, { isEnglish, isMessage });
@@ -53,7 +52,6 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
   for (let at = last + 1; at < to; at++) {
     const here = tokens[at]!;
     if (here.kind === 'space') continue;
-    if (here.kind !== 'mark') return -1;
     // Inside "quotes", as in American English; 'these' may be code.
     if (BLOCK_END.test(here.text)) return -1;
     if (/^[)\]%*_~'’]+$|^<\/|^\]\(/.test(here.text)) place = at;

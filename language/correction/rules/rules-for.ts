@@ -30,13 +30,8 @@ export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected):
   const contracts = contractionsFor(style, appContext);
   const rules: Rule[] = [];
   if (isEnglish && (style.expandAbbreviations || isProfessional)) {
-    rules.push(
-      expandAbbreviations({
-        abbreviations: style.expandAbbreviations,
-        shorthand: true,
-        letters: isProfessional || isMessage,
-      }),
-    );
+    const letters = isProfessional || isMessage;
+    rules.push(expandAbbreviations({ abbreviations: style.expandAbbreviations, letters }));
   }
   if (style.autoPunctuate) rules.push(spaceMarks({ isFrench }));
   if (style.autoPunctuate && isEnglish) rules.push(addApostrophes);

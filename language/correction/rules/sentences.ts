@@ -3,17 +3,15 @@ import { type FindMailLine, noMail } from './mail-lines.ts';
 import { endsLine } from './neighbours.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
-/** A range of tokens, [from, to). Excludes what opens its line, includes closing marks and quotes. */
+/** A range of tokens, [from, to). Includes closing marks and quotes. */
 export interface Sentence {
   from: number;
   to: number;
-  /** Index of the first and last word-like token; -1 if there is none. */
+  /** Index of the first and last word-like token. */
   first: number;
   last: number;
   /** Ends with a final mark, which may belong to an abbreviation. */
   isEnded: boolean;
-  /** The last sentence of its line. */
-  endsLine: boolean;
   opens: 'line' | 'item' | 'heading' | 'inside';
 }
 
@@ -37,20 +35,13 @@ export function* sentencesOf(
     switch (here.kind) {
       case 'lead':
         opens = here.text.trim() === '' ? opens : here.text.trimStart().startsWith('#') ? 'heading' : 'item';
-        if (from < at && opens === 'inside') opens = 'line';
-        if (here.text.trim() !== '' || !hasWords(tokens, from, at)) from = at + 1;
-        break;
-      case 'block':
-        close(at, { isEnded: false, endsLine: true });
-        from = at + 1;
-        opens = 'line';
         break;
       case 'break':
         if (
           !(isWrapped(tokens, at, lineLength) && mailLineAt(at + 1) === null) &&
           !(opens === 'item' && isContinued(tokens, at))
         ) {
-          close(at, { isEnded: false, endsLine: true });
+          close(at, false);
           from = at + 1;
           opens = 'line';
         }
@@ -59,34 +50,26 @@ export function* sentencesOf(
       default:
         if (isEnd(tokens, at)) {
           at = endOfClosers(tokens, at);
-          close(at + 1, { isEnded: true, endsLine: endsLine(tokens, at) });
+          close(at + 1, true);
           from = at + 1;
           opens = 'inside';
         }
     }
   }
-  close(tokens.length, { isEnded: false, endsLine: true });
+  close(tokens.length, false);
   return sentences;
 
-  function close(to: number, end: Pick<Sentence, 'isEnded' | 'endsLine'>): void {
+  function close(to: number, isEnded: boolean): void {
     let first = from;
     while (first < to && !isWordLike(tokens[first])) first++;
-    if (first === to) {
-      if (from < to && opens !== 'inside') opens = 'line';
-      return;
-    }
+    if (first === to) return;
     let last = to - 1;
     while (!isWordLike(tokens[last])) last--;
     const text = tokens[last]!;
     const isLast = tokens.slice(last + 1, to).every(({ kind }) => kind === 'space');
     const isAbbreviated = isLast && text.kind === 'word' && text.text.endsWith('.');
-    sentences.push({ from, to, first, last, isEnded: end.isEnded || isAbbreviated, endsLine: end.endsLine, opens });
+    sentences.push({ from, to, first, last, isEnded: isEnded || isAbbreviated, opens });
   }
-}
-
-function hasWords(tokens: readonly Token[], from: number, to: number): boolean {
-  for (let at = from; at < to; at++) if (isWordLike(tokens[at])) return true;
-  return false;
 }
 
 /** A shorter line was broken on purpose. */
