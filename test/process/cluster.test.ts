@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
 import { ApiError } from '../../bin/cli/api-client.ts';
@@ -11,7 +8,7 @@ import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { callOf, clean, cleanUp, environment, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
+import { callOf, clean, cleanUp, dataFolder, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
 
 const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
@@ -28,11 +25,7 @@ describe('three servers on one database', () => {
     const redis = await redisOfServers();
     servers = await Promise.all(
       [0, 1, 2].map(async (index) => {
-        const dataDir = await mkdtemp(join(tmpdir(), 'tandem-cluster-'));
-        clean.push(() => rm(dataDir, { recursive: true, force: true }));
-        return await startReady(dataDir, {
-          ...environment(dataDir),
-          DATABASE_URL: database.url,
+        return await startReady(await dataFolder({ databaseUrl: database.url }), {
           ...redis,
           TANDEM_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
           RTP_PORT_MIN: String(37_000 + index * RTP_PORTS_EACH),

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
@@ -10,7 +7,7 @@ import { connectStt, startStt } from '../http/stt-client.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
-import { API_KEY, clean, cleanUp, environment, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
+import { API_KEY, clean, cleanUp, dataFolder, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
 
 const SECRET = 'the-secret-of-the-drain-test';
 const AGENT = '+919811111111';
@@ -24,11 +21,8 @@ it('one of two servers drains under load: placements continue, calls finish, ses
   const { sql } = database;
   const redis = await redisOfServers();
   const start = async (index: number): Promise<Ready> => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'tandem-drain-'));
-    clean.push(() => rm(dataDir, { recursive: true, force: true }));
-    return await startReady(dataDir, {
-      ...environment(dataDir),
-      ...{ DATABASE_URL: database.url, TANDEM_SECRET_KEY: Buffer.alloc(32, 4).toString('base64') },
+    return await startReady(await dataFolder({ databaseUrl: database.url }), {
+      TANDEM_SECRET_KEY: Buffer.alloc(32, 4).toString('base64'),
       ...redis,
       ...{ RTP_PORT_MIN: String(37_600 + index * 200), RTP_PORT_MAX: String(37_799 + index * 200) },
     });

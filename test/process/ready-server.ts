@@ -68,13 +68,20 @@ export function environment(dataDir: string, env: Record<string, string> = {}): 
 const databases = new Map<string, string>();
 
 /**
- * A new data folder. Its servers use a database of the test run's Postgres, because an embedded one costs more than the
- * rest of the start; a test about it sets `embedsPostgres`.
+ * A new data folder. Its servers use the given database, else a new one of the test run's Postgres, because an embedded
+ * one costs more than the rest of the start; a test about it sets `embedsPostgres`.
  */
-export async function dataFolder({ embedsPostgres = false } = {}): Promise<string> {
+export async function dataFolder({
+  embedsPostgres = false,
+  databaseUrl,
+}: {
+  embedsPostgres?: boolean;
+  databaseUrl?: string;
+} = {}): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-process-'));
   clean.push(() => rm(dataDir, { recursive: true, force: true }));
-  if (embedsPostgres) return dataDir;
+  if (databaseUrl !== undefined) databases.set(dataDir, databaseUrl);
+  if (embedsPostgres || databaseUrl !== undefined) return dataDir;
   const database = await createTestDatabase({ max: 1 });
   databases.set(dataDir, database.url);
   clean.push(async () => {

@@ -13,7 +13,7 @@ import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { requireSoundBooks } from '../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestRedis, redisIsReachable, type TestRedis } from '../storage/test-redis.ts';
-import { clean, cleanUp, environment, fund, type Ready, startReady } from './ready-server.ts';
+import { clean, cleanUp, fund, type Ready, startReady } from './ready-server.ts';
 import { startSipServer } from './sip-servers.ts';
 
 const SECRET = 'the-secret-of-the-takeover-test';
@@ -209,7 +209,6 @@ describe.skipIf(!(await redisIsReachable()))('kill -9 of one of three servers wi
     await symlink(join(folder, 'objects'), join(dataDir, 'objects'));
     const first = RTP_PORTS.first + index * RTP_PORTS.each;
     return await startReady(dataDir, {
-      ...environment(dataDir),
       ...{ DATABASE_URL: database.url, REDIS_URL: redis.url, PLACEMENTS_PER_MINUTE: '1000' },
       ...{ DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(controlPort), DRACHTIO_SECRET: SECRET },
       ...{ SIP_PORT: String(sipPort), TANDEM_SECRET_KEY: Buffer.alloc(32, 6).toString('base64') },
