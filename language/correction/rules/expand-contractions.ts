@@ -21,7 +21,7 @@ export const expandContractions: Rule = function* (tokens) {
     }
     const { stem, ending, isQuestion } = parts;
     const suffix = here.text.slice(stem.length);
-    const added = isShouted(here.text) || /\p{Lu}/u.test(suffix) ? ending.toUpperCase() : ending;
+    const added = /\p{Lu}/u.test(suffix) ? ending.toUpperCase() : ending;
     if (ending === 'cannot') {
       out.push(word(isShouted(here.text) ? 'CANNOT' : `${here.text[0]}annot`));
       continue;

@@ -9,11 +9,10 @@ export const closeQuotes: Rule = function* (tokens) {
   for (let at = 0; at <= tokens.length; at++) {
     if (at % TOKENS_PER_SLICE === 0) yield;
     const here = tokens[at];
-    if (here === undefined || here.kind === 'break' || here.kind === 'block') {
-      const isAlone =
-        linesOfParagraph === 0 && (here === undefined || here.kind === 'block' || endsParagraph(tokens, at));
+    if (here === undefined || here.kind === 'break') {
+      const isAlone = linesOfParagraph === 0 && endsParagraph(tokens, at);
       if (opened !== null && others === 0 && isAlone && !/^["“]/.test(firstOfNext(tokens, at))) close(out, opened);
-      linesOfParagraph = here?.kind === 'break' && !endsParagraph(tokens, at) ? linesOfParagraph + 1 : 0;
+      linesOfParagraph = endsParagraph(tokens, at) ? 0 : linesOfParagraph + 1;
       if (tokens[at - 1]?.kind === 'break') linesOfParagraph = 0;
       opened = null;
       others = 0;
