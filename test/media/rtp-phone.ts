@@ -91,7 +91,13 @@ export class RtpPhone {
     const packets = [
       [160, false],
       [320, false],
-      ...(losesEnd ? [] : ([[480, true], [480, true], [480, true]] as const)),
+      ...(losesEnd
+        ? []
+        : ([
+            [480, true],
+            [480, true],
+            [480, true],
+          ] as const)),
     ] as const;
     for (const [durationUnits, isEnd] of packets) {
       this.sendRtp(toPort, { payloadType }, telephoneEventPayload({ event, isEnd, volume: 10, durationUnits }));

@@ -3,11 +3,7 @@ import type { Codec, RemoteMedia } from '../../machines/events.ts';
 import type { OpusDecoder } from '../../media/codecs/opus.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
-import {
-  emptyTelephoneEvent,
-  KeyPressDetector,
-  parseTelephoneEvent,
-} from '../../media/rtp/telephone-event.ts';
+import { emptyTelephoneEvent, KeyPressDetector, parseTelephoneEvent } from '../../media/rtp/telephone-event.ts';
 import { wavHeader } from '../../media/wav.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 
