@@ -71,15 +71,15 @@ const SEGMENT_TICKS = 0xffff;
 const SHORTEST_SEGMENT_TICKS = 0xf000;
 
 /**
- * Reports each key press once: at its End bit, of which three copies arrive (RFC 4733 §2.5.1.4), or if all are lost, at
- * the next press or after 200 ms without packets.
+ * Reports each key press once, at its End bit. Peers send three copies of it (RFC 4733 §2.5.1.4). If all are lost, the
+ * next press or 200 ms without packets end the press.
  */
 export class KeyPressDetector {
   readonly #onPress: (digit: string, durationMs: number) => void;
   #ssrc = -1;
   #timestamp = 0;
   #event = 0;
-  /** Of the current segment. */
+  /** Duration of the current segment. */
   #durationMs = 0;
   #earlierSegmentsMs = 0;
   #receivedAtMs = 0;

@@ -8,7 +8,7 @@ export interface ServerAddress {
 }
 
 const SOCKET_PORT = 5432;
-/** Of `sun_path` on macOS. Linux has 107. */
+/** Longest `sun_path` on macOS. Linux allows 107 bytes. */
 const MOST_PATH_BYTES = 103;
 
 /**

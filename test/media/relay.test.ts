@@ -175,7 +175,7 @@ describe('relayed key presses', () => {
     expect(new Set(received.map(({ header }) => header.timestamp)).size).toBe(3);
   });
 
-  it('are detected without their End packets', async () => {
+  it('do not need their End packets', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.setPath('bridged');
