@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
+import { untilNotPlayed, untilPlayed } from '../browser/page-tones.ts';
 import { servePhonePage, writeTone } from '../browser/phone-page.ts';
 import { untilTruthy } from '../eventually.ts';
-import type { Softphone } from '../softphone/softphone.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
@@ -76,23 +76,23 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     return { customer, callId, control };
   }
 
-  const untilTone = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, true)`, on);
-  const untilNoTone = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, false)`, on);
-  const levelAt = (customer: Softphone, frequencyHz: number) => nextLevel(customer, frequencyHz);
+  const stream = 'tests.stream()';
+  const untilTone = (frequencyHz: number, on = page) => untilPlayed({ page: on, stream }, frequencyHz);
+  const untilNoTone = (frequencyHz: number) => untilNotPlayed({ page, stream }, frequencyHz);
 
   it('connects both, holds and resumes, and reports keys from the browser', async () => {
     const { customer, callId, control } = await talk();
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
 
     expect((await control('POST', 'hold', { leg: 'agent' })).status).toBe(200);
     await run("until('held')");
     await untilNoTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeLessThan(-60);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeLessThan(-60);
     expect((await control('POST', 'resume', { leg: 'agent' })).status).toBe(200);
     await run("until('resumed')");
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
 
     await run("request('dtmf', { digit: '7' })");
     await platform.until(callId, 'dtmf.received', ({ leg, data }) => leg === 'agent' && data?.digit === '7');
@@ -110,11 +110,11 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     const { customer, callId } = await talk();
     await untilTone(CUSTOMER_HZ);
     await run('dropSocket()');
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
     await run('comeBack()');
     expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
     customer.hangup();
     expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
     await platform.ended(callId);
@@ -128,7 +128,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
     await run(`answer(${JSON.stringify(callId)})`);
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
     await run("request('hangup')");
     const events = await platform.ended(callId);
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
@@ -145,7 +145,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
       return ports.every((port, i) => port !== null && port !== before[i]);
     }, 'the browser uses other ports');
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
     customer.hangup();
     await platform.ended(callId);
   });
@@ -170,8 +170,8 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
     expect((await control('POST', 'supervise', whisper)).status).toBe(201);
     await untilTone(WHISPERER_HZ);
     await untilTone(CUSTOMER_HZ);
-    expect(await levelAt(customer, WHISPERER_HZ)).toBeLessThan(-60);
-    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    expect(await nextLevel(customer, WHISPERER_HZ)).toBeLessThan(-60);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-30);
 
     expect((await control('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
     await run("until('ended')", other);

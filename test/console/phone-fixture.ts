@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { untilNotPlayed, untilPlayed } from '../browser/page-tones.ts';
 import { writeTone } from '../browser/phone-page.ts';
 import { clean, fund, peersOf } from '../process/ready-server.ts';
 import { type ConsoleFixture, startConsole } from './console-fixture.ts';
@@ -54,29 +55,12 @@ export async function goAvailable(page: Page, { url }: { url: string }): Promise
 
 /** Waits until the page plays a tone. */
 export async function untilTone(page: Page, frequencyHz: number): Promise<void> {
-  await page.evaluate(`${MEASURE_TONE}(${frequencyHz}, (levelDb) => levelDb > -45)`);
+  await untilPlayed({ page, stream: CALL_AUDIO }, frequencyHz);
 }
 
 /** Waits until the page no longer plays a tone. */
 export async function untilNoTone(page: Page, frequencyHz: number): Promise<void> {
-  await page.evaluate(`${MEASURE_TONE}(${frequencyHz}, (levelDb) => levelDb < -70)`);
+  await untilNotPlayed({ page, stream: CALL_AUDIO }, frequencyHz);
 }
 
-/** Measures what the call plays, in the page. A tone has about -20 dB. */
-const MEASURE_TONE = `(async (frequencyHz, isEnough) => {
-  const stream = document.querySelector('audio').srcObject;
-  if (globalThis.toneMeter?.stream !== stream) {
-    const context = new AudioContext();
-    const analyser = new AnalyserNode(context, { fftSize: 4096, smoothingTimeConstant: 0 });
-    context.createMediaStreamSource(stream).connect(analyser);
-    globalThis.toneMeter = { stream, context, analyser };
-  }
-  const { context, analyser } = globalThis.toneMeter;
-  const spectrum = new Float32Array(analyser.frequencyBinCount);
-  const bin = Math.round((frequencyHz * analyser.fftSize) / context.sampleRate);
-  for (;;) {
-    analyser.getFloatFrequencyData(spectrum);
-    if (isEnough(Math.max(...spectrum.subarray(bin - 2, bin + 3)))) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-})`;
+const CALL_AUDIO = "document.querySelector('audio').srcObject";

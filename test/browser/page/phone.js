@@ -1,4 +1,4 @@
-// The browser side of a phone as in docs/phone.md, with a tone meter for its audio.
+// The browser side of a phone as in docs/phone.md.
 import { Device } from 'mediasoup-client';
 
 class Phone extends EventTarget {
@@ -8,7 +8,7 @@ class Phone extends EventTarget {
   #resumeUrl = '';
   #call = null;
   #transports = [];
-  toneMeter = null;
+  stream = null;
 
   constructor(url) {
     super();
@@ -85,7 +85,8 @@ class Phone extends EventTarget {
     const { consumer: offered } = await this.ofCall('consume', { transport_id: receiving.id });
     const consumer = await receiving.consume(offered);
     await this.ofCall('resume_consumer', { consumer_id: consumer.id });
-    this.toneMeter = await openToneMeter(new MediaStream([consumer.track]));
+    this.stream = new MediaStream([consumer.track]);
+    await play(this.stream);
   }
 
   #connectWhenAsked(transport) {
@@ -129,35 +130,11 @@ class Phone extends EventTarget {
 }
 
 /** Chromium delivers remote audio only while an element plays it. */
-async function openToneMeter(stream) {
+async function play(stream) {
   const element = new Audio();
   element.srcObject = stream;
   element.muted = true;
   await element.play();
-  const context = new AudioContext();
-  const analyser = context.createAnalyser();
-  analyser.fftSize = 4096;
-  analyser.smoothingTimeConstant = 0;
-  context.createMediaStreamSource(stream).connect(analyser);
-  return { context, analyser };
-}
-
-/** Level of a tone in dB: about -20 for a normal tone, far below -60 for silence. */
-function levelOf(frequencyHz) {
-  const { context, analyser } = phone.toneMeter;
-  const spectrum = new Float32Array(analyser.frequencyBinCount);
-  analyser.getFloatFrequencyData(spectrum);
-  const bin = Math.round((frequencyHz * analyser.fftSize) / context.sampleRate);
-  return Math.max(...spectrum.subarray(bin - 2, bin + 3));
-}
-
-/** Waits until a tone starts or stops. */
-async function untilTone(frequencyHz, isAudible) {
-  for (;;) {
-    const level = levelOf(frequencyHz);
-    if (isAudible ? level > -45 : level < -70) return level;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 let phone = null;
@@ -183,7 +160,7 @@ globalThis.tests = {
   },
   answer: (callId) => phone.answer(callId),
   request: (type, fields) => phone.ofCall(type, fields),
-  untilTone,
+  stream: () => phone.stream,
   dropSocket: () => phone.dropSocket(),
   comeBack: () => phone.comeBack(),
   /** Address that the page stored before a reload. */
