@@ -8,9 +8,9 @@ FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY client/package.json ./client/
-# npm runs the postinstall scripts in these folders. One fetches the WebRTC worker; the other builds nothing without Vite.
+# After installing, npm runs bin/install, which fetches the WebRTC worker. Without Vite, it builds nothing.
+COPY bin/install ./bin/install
 COPY media/webrtc ./media/webrtc
-COPY console/postinstall.ts ./console/
 # A checkout gets its runtime from the `node` package. Here the base image provides it.
 RUN npm ci --omit=dev --no-audit --no-fund \
  && rm -rf node_modules/node node_modules/.bin/node

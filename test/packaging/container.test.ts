@@ -59,6 +59,19 @@ describe('container image', () => {
     expect(copies.map((value) => value.split(' ')[1])).toEqual(['/app/node_modules', '/app/console/dist']);
   });
 
+  it('copies the modules that run after npm ci before it', () => {
+    const stage = stagesOf(instructions).dependencies ?? [];
+    const before = stage.slice(
+      0,
+      stage.findIndex(({ value }) => value.startsWith('npm ci')),
+    );
+    const copied = valuesOf('COPY', before).flatMap((value) => value.split(' ').slice(0, -1));
+    // Without development packages, the console is not built.
+    const run = filesReadBy('bin/install/postinstall.ts').filter((file) => !file.startsWith('console/'));
+    expect(run).toContain('media/webrtc/install-worker.ts');
+    expect(run.filter((file) => !copied.some((path) => file.startsWith(`${path}/`)))).toEqual([]);
+  });
+
   it('checks /healthz of its own HTTP server, without curl', () => {
     const [check = ''] = valuesOf('HEALTHCHECK');
     const command = JSON.parse(check.slice(check.indexOf('['))) as string[];
@@ -101,7 +114,8 @@ describe('build context', () => {
   });
 
   it('contains the files for npm ci', () => {
-    expect(['package.json', 'package-lock.json'].filter((file) => !isLetIn(file))).toEqual([]);
+    const files = ['package.json', 'package-lock.json', ...filesReadBy('bin/install/postinstall.ts')];
+    expect(files.filter((file) => !isLetIn(file))).toEqual([]);
   });
 
   it('excludes secrets, history and development files', () => {
