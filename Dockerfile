@@ -8,7 +8,7 @@ FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY client/package.json ./client/
-# After installing, npm runs bin/install, which fetches the WebRTC worker. Without Vite, it builds nothing.
+# After installing, npm runs bin/install, which fetches the WebRTC worker and removes package files that Tandem never loads.
 COPY bin/install ./bin/install
 COPY media/webrtc ./media/webrtc
 # A checkout gets its runtime from the `node` package. Here the base image provides it.

@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { installWorker } from '../../media/webrtc/install-worker.ts';
 import { findWorker, HOW_TO_INSTALL } from '../../media/webrtc/worker-binary.ts';
+import { removeUnusedFiles } from './remove-unused-files.ts';
 
 /**
  * npm runs this after it has installed the packages. A step that fails prints a line; the installation succeeds, because
@@ -9,6 +11,7 @@ const WORKER_TIMEOUT_MS = 15_000;
 
 await installWebRtcWorker();
 await buildConsole();
+trimPackages();
 
 async function installWebRtcWorker(): Promise<void> {
   try {
@@ -31,6 +34,15 @@ async function buildConsole(): Promise<void> {
     await builder.buildConsole();
   } catch (error) {
     console.log(`The console could not be built: ${messageOf(error)}. Run: npm run console:build`);
+  }
+}
+
+function trimPackages(): void {
+  try {
+    const bytes = removeUnusedFiles(join(import.meta.dirname, '../../node_modules'));
+    if (bytes > 0) console.log(`Removed ${Math.round(bytes / 1e6)} MB of package files that Tandem never loads.`);
+  } catch (error) {
+    console.log(`Some package files that Tandem never loads remain: ${messageOf(error)}.`);
   }
 }
 

@@ -68,7 +68,7 @@ describe('container image', () => {
     const copied = valuesOf('COPY', before).flatMap((value) => value.split(' ').slice(0, -1));
     // Without development packages, the console is not built.
     const run = filesReadBy('bin/install/postinstall.ts').filter((file) => !file.startsWith('console/'));
-    expect(run).toContain('media/webrtc/install-worker.ts');
+    expect(run).toContain('bin/install/unused-files.ts');
     expect(run.filter((file) => !copied.some((path) => file.startsWith(`${path}/`)))).toEqual([]);
   });
 

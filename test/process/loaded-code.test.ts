@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicTranscript } from '../../actors/stt/transcriber.ts';
+import { unusedFiles } from '../../bin/install/remove-unused-files.ts';
 import { modulesInProcess, packagesLoadedBy, refusedLicences } from '../packaging/package-licences.ts';
 import { ROOT } from '../root.ts';
 import { DATA } from '../speech/spoken.ts';
@@ -39,6 +40,9 @@ describe('server after synthesis, recognition and memory', () => {
     const foreseen = packagesLoadedBy(modulesInProcess('main.ts'));
     expect([...packages].filter((folder) => !foreseen.has(folder))).toEqual([]);
     expect(files).toContain(join(ROOT, 'media/listening/worker.ts'));
+    // Production installations remove these.
+    const unused = new Set([...unusedFiles(MODULES)].map((file) => join(MODULES, file)));
+    expect([...files, ...libraries].filter((file) => unused.has(file))).toEqual([]);
     // Traces must cost nothing without a collector.
     expect(files.filter((file) => file.includes('@opentelemetry/sdk-trace'))).toEqual([]);
     const assembled = loaded.filter(({ kind }) => kind === 'wasm').map(({ url }) => packageOrFile(url));
@@ -50,6 +54,8 @@ describe('server after synthesis, recognition and memory', () => {
     );
   });
 });
+
+const MODULES = join(ROOT, 'node_modules');
 
 /** From the C and C++ runtime, which every build of Node needs. */
 const SYSTEM_LIBRARY = /\/(ld-linux|lib(c|m|dl|rt|pthread|atomic|gcc_s|stdc\+\+))[-.\w]*\.so/;
