@@ -75,7 +75,7 @@ export async function entryUnder(tx: Tx, operationKey: string): Promise<EntryRow
   return entry ?? null;
 }
 
-/** Returns the entry of a repeated operation. @throws TandemError `INTERNAL` if it is of another one */
+/** Returns the entry of a repeated operation. @throws TandemError `INTERNAL` if it belongs to another one */
 export function sameEntry(
   entry: EntryRow | null,
   operation: Operation,

@@ -20,7 +20,7 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
 
 type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
 
-/** The webhooks to report such moves to, for `emitCallNews`. */
+/** Webhooks that subscribe to these moves, for `emitCallNews`. */
 export async function newsReaders(
   tx: Tx,
   { workspaceId }: Subject,
