@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { TandemError } from '../machines/errors.ts';
+import { ARRAY_TYPES } from './array-types.ts';
 import { parseExactJson } from './exact-json.ts';
 import { migrate } from './migrate.ts';
 
@@ -81,14 +82,24 @@ export function connect(options: OpenDatabaseOptions): Sql {
     void pool.end({ timeout: 5 });
   }
 
+  /**
+   * Opens a connection of its own, which `release` closes. The library's version (postgres 3.4.9) never resolves if it
+   * opens one, because it only passes it on after reading types.
+   */
+  async function reserve(): Promise<postgres.ReservedSql<Types>> {
+    const single = openPool({ ...options, max: 1 }, { name, onLost: () => {} });
+    return Object.assign(single, { release: () => void single.end({ timeout: 5 }) });
+  }
+
   async function end(when?: { timeout?: number }): Promise<void> {
     ended = true;
     await current.end(when);
   }
 
+  const own = { reserve, end };
   return new Proxy(current, {
     apply: (_, self, args) => Reflect.apply(current, self, args),
-    get: (_, key) => (key === 'end' ? end : Reflect.get(current, key)),
+    get: (_, key) => Reflect.get(own, key) ?? Reflect.get(current, key),
   });
 }
 
@@ -114,7 +125,8 @@ function openPool(
       max_lifetime: null,
       idle_timeout: 0,
       onclose: () => onLost(pool),
-      types: { bigint: postgres.BigInt, exactJson: EXACT_JSON },
+      types: { bigint: postgres.BigInt, exactJson: EXACT_JSON, ...ARRAY_TYPES },
+      fetch_types: false,
       // Column names only, because keys inside metadata are the client's.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),

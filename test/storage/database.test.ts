@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
+import { ARRAY_TYPES } from '../../storage/array-types.ts';
 import { connect, inTransaction, openDatabase, type Sql, type Tx } from '../../storage/database.ts';
+import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
 
 onEveryServer('database', (database) => {
@@ -106,6 +109,40 @@ onEveryServer('database', (database) => {
       await expect(transaction).rejects.toMatchObject({ code: expect.any(String) });
     }
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+
+  it('stores and reads arrays unchanged', async () => {
+    const { sql } = database();
+    const texts = fc.array(
+      fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('', 'NULL', 'a,b', '{}', '"', '\\', ' ')),
+    );
+    await fc.assert(
+      fc.asyncProperty(texts, async (sent) => {
+        const stored = sent.map((text) => text.replaceAll('\0', ''));
+        const [row] = await sql<{ kept: string[] }[]>`select ${stored}::text[] as kept`;
+        expect(row!.kept).toEqual(stored);
+      }),
+      { numRuns: 50 },
+    );
+    const id = randomUUID();
+    const [row] = await sql`
+      select ${[id]}::uuid[] as ids, ${[1, -2]}::int[] as integers, ${[0.5]}::real[] as reals,
+        ${['9007199254740993']}::bigint[] as bigints, ${['a', null]}::text[] as gaps, '{}'::text[] as nothing`;
+    expect(row).toEqual({
+      ...{ ids: [id], integers: [1, -2], reals: [0.5], bigints: [9_007_199_254_740_993n], gaps: ['a', null] },
+      nothing: [],
+    });
+  });
+
+  it('knows the type of every array column', async () => {
+    const { sql } = database();
+    const columns = await sql<{ name: string; type: number }[]>`
+      select c.relname || '.' || a.attname as name, t.oid::int as type from pg_attribute a
+      join pg_class c on c.oid = a.attrelid join pg_type t on t.oid = a.atttypid
+      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and t.typcategory = 'A' and a.attnum > 0`;
+    const known = Object.values(ARRAY_TYPES).map(({ to }) => to);
+    expect(columns.length).toBeGreaterThan(0);
+    expect(columns.filter(({ type }) => !known.includes(type))).toEqual([]);
   });
 
   it('reads bigint as bigint and times to the millisecond', async () => {
