@@ -69,10 +69,12 @@ const SHORTEST_WITHOUT_END_MS = 40;
 const SEGMENT_TICKS = 0xffff;
 /** Senders may start the next segment a packet early. */
 const SHORTEST_SEGMENT_TICKS = 0xf000;
+/** Longer than a segment and any delay. An earlier timestamp is not late: the peer restarted its timestamps. */
+const MOST_LATE_MS = 10_000;
 
 /**
  * Reports each key press once, at its End bit. Peers send three copies of it (RFC 4733 §2.5.1.4). If all are lost, the
- * next press or 200 ms without packets end the press.
+ * next press or 200 ms without packets report it.
  */
 export class KeyPressDetector {
   readonly #onPress: (digit: string, durationMs: number) => void;
@@ -84,6 +86,7 @@ export class KeyPressDetector {
   #earlierSegmentsMs = 0;
   #receivedAtMs = 0;
   #isPressed = false;
+  #isReported = false;
 
   constructor(onPress: (digit: string, durationMs: number) => void) {
     this.#onPress = onPress;
@@ -94,13 +97,15 @@ export class KeyPressDetector {
     if (ssrc !== this.#ssrc || timestamp !== this.#timestamp) {
       const ahead = (timestamp - this.#timestamp) | 0;
       // A late packet of an earlier press.
-      if (ssrc === this.#ssrc && ahead < 0) return;
+      if (ssrc === this.#ssrc && ahead < 0 && (-ahead * 1000) / clockHz <= MOST_LATE_MS) return;
       const isNextSegment = ahead >= SHORTEST_SEGMENT_TICKS && ahead <= SEGMENT_TICKS;
-      if (this.#isPressed && ssrc === this.#ssrc && event.event === this.#event && isNextSegment) {
+      const isHeld = this.#isPressed && nowMs - this.#receivedAtMs <= ENDED_AFTER_MS;
+      if (isHeld && ssrc === this.#ssrc && event.event === this.#event && isNextSegment) {
         this.#earlierSegmentsMs += (ahead * 1000) / clockHz;
       } else {
-        this.end();
+        this.#reportUnended();
         this.#isPressed = digitOfEvent(event.event) !== null;
+        this.#isReported = false;
         this.#earlierSegmentsMs = 0;
       }
       this.#ssrc = ssrc;
@@ -111,23 +116,25 @@ export class KeyPressDetector {
     if (!this.#isPressed) return;
     this.#durationMs = Math.max(this.#durationMs, (event.durationUnits * 1000) / clockHz);
     this.#receivedAtMs = nowMs;
-    if (event.isEnd) this.#report();
+    if (!event.isEnd) return;
+    this.#report();
+    this.#isPressed = false;
   }
 
-  /** Ends a press that no packets follow. Call every few hundred milliseconds. */
+  /** Reports a press that no packets follow. Call every few hundred milliseconds. */
   judge(nowMs: number): void {
-    if (this.#isPressed && nowMs - this.#receivedAtMs > ENDED_AFTER_MS) this.end();
+    if (nowMs - this.#receivedAtMs > ENDED_AFTER_MS) this.#reportUnended();
   }
 
-  /** Ends the current press, whose End packets are lost. */
-  end(): void {
-    if (!this.#isPressed) return;
-    if (this.#earlierSegmentsMs + this.#durationMs >= SHORTEST_WITHOUT_END_MS) this.#report();
-    this.#isPressed = false;
+  /** Reports a press whose End packets are lost. */
+  #reportUnended(): void {
+    if (this.#isPressed && this.#earlierSegmentsMs + this.#durationMs >= SHORTEST_WITHOUT_END_MS) this.#report();
   }
 
+  /** Packets that arrive after a gap do not report the press again. */
   #report(): void {
-    this.#isPressed = false;
+    if (this.#isReported) return;
+    this.#isReported = true;
     this.#onPress(digitOfEvent(this.#event)!, this.#earlierSegmentsMs + this.#durationMs);
   }
 }

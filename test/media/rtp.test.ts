@@ -243,6 +243,30 @@ describe('telephone events', () => {
       expect(presses).toEqual(['5 8291.875']);
     });
 
+    it('count once if the key is held longer than an event can say, despite a gap in its packets', () => {
+      const { see, judge, presses } = detector();
+      see(100, { ms: 4000, nowMs: 4000 });
+      judge(4300);
+      see(100, { ms: 8191, nowMs: 8191 });
+      see(100 + 0xffff, { ms: 100, nowMs: 8291, isEnd: true });
+      expect(presses).toEqual(['5 4000']);
+    });
+
+    it('count again for the next press of the same key, although the End packets of the first are lost', () => {
+      const { see, judge, presses } = detector();
+      see(100, { nowMs: 100 });
+      judge(400);
+      see(100 + 0xf800, { nowMs: 8000, isEnd: true });
+      expect(presses).toEqual(['5 100', '5 100']);
+    });
+
+    it('count after the peer restarts its timestamps', () => {
+      const { see, presses } = detector();
+      see(1_000_000, { isEnd: true });
+      see(5000, { isEnd: true });
+      expect(presses).toEqual(['5 100', '5 100']);
+    });
+
     it('count for each source', () => {
       const { see, presses } = detector();
       see(5000, { isEnd: true });
