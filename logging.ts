@@ -23,7 +23,7 @@ export function createLogger({ level, destination }: CreateLoggerOptions): Logge
       level: (label) => ({ level: label }),
       log: withoutSecrets,
     },
-    serializers: { err: describeError, error: describeError },
+    serializers: ERROR_SERIALIZERS,
   };
   const logger = pino(options, destination ?? defaultDestination());
   const { child } = logger;
@@ -57,6 +57,8 @@ function describeCauses(error: unknown, left: number): unknown {
   };
 }
 
+const ERROR_SERIALIZERS = { err: describeError, error: describeError };
+
 /** `pii` below the top. At the top it is omitted. */
 const MASKED_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
@@ -72,17 +74,18 @@ const MASKED_FIELDS: ReadonlySet<string> = new Set([
   'signature',
   'pii',
 ]);
-/** One more than pino prints, so that a circle ends. */
+/** Deeper fields are omitted, so that a circle ends. */
 const MOST_LEVELS = 6;
 
 function withoutSecrets({ pii: _omitted, ...fields }: Record<string, unknown>): Record<string, unknown> {
   return masked(fields, 1) as Record<string, unknown>;
 }
 
-/** Returns the object itself if it contains nothing to mask. `describeError` formats errors. */
+/** Returns the object itself if it contains nothing to mask. Describes errors that have no serializer. */
 function masked(fields: object, level: number): object {
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(fields)) {
+    if (level === 1 && Object.hasOwn(ERROR_SERIALIZERS, name)) continue;
     const shown = MASKED_FIELDS.has(name) ? '[redacted]' : maskedValue(value, level);
     if (shown === value) continue;
     copy ??= (Array.isArray(fields) ? [...fields] : { ...fields }) as Record<string, unknown>;
@@ -92,7 +95,8 @@ function masked(fields: object, level: number): object {
 }
 
 function maskedValue(value: unknown, level: number): unknown {
-  if (typeof value !== 'object' || value === null || value instanceof Error || ArrayBuffer.isView(value)) return value;
+  if (value instanceof Error) return describeError(value);
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
   return level < MOST_LEVELS ? masked(value, level + 1) : undefined;
 }
 

@@ -84,6 +84,19 @@ it('the logger removes personal data and masks credentials at any depth', () => 
   expect(JSON.parse(lines[7]!).err.stack.length).toBeGreaterThan(0);
 });
 
+it('the logger removes the details of an error in any field', () => {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const failure = new TandemError('VALIDATION_FAILED', AGENT, { details: { number: AGENT } });
+  logger.warn({ reason: failure, outcomes: [{ status: 'rejected', reason: failure }] }, 'nested errors');
+  logger.child({ reason: failure }).warn({}, 'an error of a child');
+  expect(lines.join('')).not.toContain(AGENT);
+  expect(JSON.parse(lines[0]!)).toMatchObject({
+    reason: { code: 'VALIDATION_FAILED' },
+    outcomes: [{ reason: { code: 'VALIDATION_FAILED' } }],
+  });
+});
+
 it('the logger accepts an error that is its own cause', () => {
   const lines: string[] = [];
   const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
