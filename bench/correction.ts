@@ -55,10 +55,10 @@ function corrected(text: string, dictionary: typeof DICTIONARY = [], isStyled = 
 
 /** Share of the words of the correct texts. */
 function wrong(pairs: readonly (readonly string[])[]): number {
-  const { words, substituted, missed, added } = sumOfErrors(
+  const { words, substitutions, deletions, insertions } = sumOfErrors(
     pairs.map(([text = '', written = '']) => editsBetween(text.split(' '), written.split(' '))),
   );
-  return (substituted + missed + added) / words;
+  return (substitutions + deletions + insertions) / words;
 }
 
 function charactersPerSecond(run: () => string): number {

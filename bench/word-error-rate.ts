@@ -7,30 +7,29 @@ import { seededRandom } from '../runtime/seeded-random.ts';
 
 export interface WordErrors {
   words: number;
-  substituted: number;
-  missed: number;
-  added: number;
+  substitutions: number;
+  deletions: number;
+  insertions: number;
 }
 
-export function wordErrors(said: string, understood: string): WordErrors {
-  return editsBetween(plainWords(said), plainWords(understood));
+export function wordErrors(spoken: string, recognised: string): WordErrors {
+  return editsBetween(plainWords(spoken), plainWords(recognised));
 }
 
 export function sumOfErrors(all: readonly WordErrors[]): WordErrors {
-  const sum = { words: 0, substituted: 0, missed: 0, added: 0 };
+  const sum = { words: 0, substitutions: 0, deletions: 0, insertions: 0 };
   for (const errors of all) {
     sum.words += errors.words;
-    sum.substituted += errors.substituted;
-    sum.missed += errors.missed;
-    sum.added += errors.added;
+    sum.substitutions += errors.substitutions;
+    sum.deletions += errors.deletions;
+    sum.insertions += errors.insertions;
   }
   return sum;
 }
 
 /** Above 1 if more was invented than spoken; 0 if nothing was spoken or recognised. */
-export function errorRate({ words, substituted, missed, added }: WordErrors): number {
-  const errors = substituted + missed + added;
-  return errors === 0 ? 0 : errors / Math.max(1, words);
+export function errorRate(all: WordErrors): number {
+  return errorsIn(all) / Math.max(1, all.words);
 }
 
 /** The 95 % confidence interval of the error rate, by a bootstrap over utterances. */
@@ -96,18 +95,18 @@ function spokenNumber(digits: string): string {
 }
 
 /** Levenshtein alignment, row by row. Prefers the one with the most matching words among equally good alignments. */
-export function editsBetween(said: readonly string[], understood: readonly string[]): WordErrors {
-  const nothing: WordErrors = { words: said.length, substituted: 0, missed: 0, added: 0 };
+export function editsBetween(spoken: readonly string[], recognised: readonly string[]): WordErrors {
+  const nothing: WordErrors = { words: spoken.length, substitutions: 0, deletions: 0, insertions: 0 };
   let previous = [nothing];
-  for (const _ of understood) previous.push({ ...previous.at(-1)!, added: previous.at(-1)!.added + 1 });
-  for (const word of said) {
-    const current = [{ ...previous[0]!, missed: previous[0]!.missed + 1 }];
-    for (const [index, heard] of understood.entries()) {
+  for (const _ of recognised) previous.push({ ...previous.at(-1)!, insertions: previous.at(-1)!.insertions + 1 });
+  for (const word of spoken) {
+    const current = [{ ...previous[0]!, deletions: previous[0]!.deletions + 1 }];
+    for (const [index, other] of recognised.entries()) {
       const diagonal = previous[index]!;
       const candidates = [
-        heard === word ? diagonal : { ...diagonal, substituted: diagonal.substituted + 1 },
-        { ...previous[index + 1]!, missed: previous[index + 1]!.missed + 1 },
-        { ...current[index]!, added: current[index]!.added + 1 },
+        other === word ? diagonal : { ...diagonal, substitutions: diagonal.substitutions + 1 },
+        { ...previous[index + 1]!, deletions: previous[index + 1]!.deletions + 1 },
+        { ...current[index]!, insertions: current[index]!.insertions + 1 },
       ];
       current.push(candidates.reduce((best, one) => (errorsIn(one) < errorsIn(best) ? one : best)));
     }
@@ -116,6 +115,6 @@ export function editsBetween(said: readonly string[], understood: readonly strin
   return previous.at(-1)!;
 }
 
-function errorsIn({ substituted, missed, added }: WordErrors): number {
-  return substituted + missed + added;
+function errorsIn({ substitutions, deletions, insertions }: WordErrors): number {
+  return substitutions + deletions + insertions;
 }

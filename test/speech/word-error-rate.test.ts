@@ -7,15 +7,15 @@ describe('word error rate', () => {
   it('counts substitutions, deletions and insertions', () => {
     expect(wordErrors('he was not an ill disposed young man', 'he was not an illness those young man')).toEqual({
       words: 8,
-      substituted: 2,
-      missed: 0,
-      added: 0,
+      substitutions: 2,
+      deletions: 0,
+      insertions: 0,
     });
     expect(wordErrors('go forward ten meters', 'go ten meters now')).toEqual({
       words: 4,
-      substituted: 0,
-      missed: 1,
-      added: 1,
+      substitutions: 0,
+      deletions: 1,
+      insertions: 1,
     });
     expect(errorRate(wordErrors('go forward ten meters', 'go ten meters now'))).toBe(0.5);
   });
@@ -65,10 +65,10 @@ describe('word error rate', () => {
       fc.property(text, text, (a, b) => {
         const there = wordErrors(a, b);
         const back = wordErrors(b, a);
-        const errors = there.substituted + there.missed + there.added;
-        expect(errors).toBe(back.substituted + back.missed + back.added);
+        const errors = there.substitutions + there.deletions + there.insertions;
+        expect(errors).toBe(back.substitutions + back.deletions + back.insertions);
         expect(errors).toBeLessThanOrEqual(Math.max(plainWords(a).length, plainWords(b).length));
-        expect(there.missed - there.added).toBe(plainWords(a).length - plainWords(b).length);
+        expect(there.deletions - there.insertions).toBe(plainWords(a).length - plainWords(b).length);
         expect(errors === 0).toBe(a === b);
       }),
     );
