@@ -26,12 +26,12 @@ export const judgeBatchMachine = setup({
     end: fromPromise<void, JudgeBatchInput & { stopReason: string | null }>(notProvided('end')),
   },
   guards: {
-    hasMore: (_, { kind }: JudgedSome) => kind === 'went_on',
+    hasMore: (_, { kind }: JudgedSome) => kind === 'progressed',
     isStopped: (_, { kind }: JudgedSome) => kind === 'stop',
-    isDelayed: (_, { kind }: JudgedSome) => kind === 'held_up',
+    isDelayed: (_, { kind }: JudgedSome) => kind === 'delayed',
     isLastFailure: ({ context }) => context.failures + 1 >= MOST_FAILURES,
     isLastWithoutProgress: ({ context }, judged: JudgedSome) =>
-      judged.kind === 'held_up' && !judged.wentOn && context.failures + 1 >= MOST_FAILURES,
+      judged.kind === 'delayed' && !judged.hasProgressed && context.failures + 1 >= MOST_FAILURES,
     wasStopped: ({ context }) => context.stopReason !== null,
   },
   delays: {
@@ -40,7 +40,7 @@ export const judgeBatchMachine = setup({
   actions: {
     resetFailures: assign({ failures: 0 }),
     storeDelay: assign(({ context }, judged: JudgedSome) => ({
-      failures: judged.kind === 'held_up' && judged.wentOn ? 1 : context.failures + 1,
+      failures: judged.kind === 'delayed' && judged.hasProgressed ? 1 : context.failures + 1,
     })),
     countFailure: assign(({ context }) => ({ failures: context.failures + 1 })),
     stop: assign((_, { reason }: { reason: string }) => ({ stopReason: reason, failures: 0 })),
@@ -122,12 +122,12 @@ interface JudgeBatchContext extends JudgeBatchInput {
 }
 
 export type JudgedSome =
-  | { kind: 'went_on' }
+  | { kind: 'progressed' }
   | { kind: 'none_left' }
   /** The reason applies to all remaining calls. */
   | { kind: 'stop'; reason: string }
-  /** Some calls failed temporarily. `wentOn`: others were judged. */
-  | { kind: 'held_up'; reason: string; wentOn: boolean };
+  /** Some calls failed temporarily. `hasProgressed`: others were judged. */
+  | { kind: 'delayed'; reason: string; hasProgressed: boolean };
 
 export type JudgeBatchOutcome = 'completed' | 'stopped' | 'released';
 

@@ -35,13 +35,13 @@ export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promis
   const items = await nextJudgeBatchItems(work.sql, batch.id, { limit: AT_A_TIME });
   if (items.length === 0) return { kind: 'none_left' };
   const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
-  const wentOn = outcomes.some(({ kind }) => kind === 'went_on');
+  const hasProgressed = outcomes.some(({ kind }) => kind === 'progressed');
   const stop = outcomes.find((outcome) => outcome.kind === 'stop');
   // The other judgements have released their unused holds, so try again.
-  if (stop?.reason === 'INSUFFICIENT_CREDITS' && wentOn) return { kind: 'went_on' };
+  if (stop?.reason === 'INSUFFICIENT_CREDITS' && hasProgressed) return { kind: 'progressed' };
   if (stop) return stop;
-  const heldUp = outcomes.find((outcome) => outcome.kind === 'held_up');
-  return heldUp ? { ...heldUp, wentOn } : { kind: 'went_on' };
+  const delayed = outcomes.find((outcome) => outcome.kind === 'delayed');
+  return delayed ? { ...delayed, hasProgressed } : { kind: 'progressed' };
 }
 
 async function mayStillJudge(batch: JudgeBatchRow, { sql, now }: BatchWork): Promise<boolean> {
@@ -51,7 +51,7 @@ async function mayStillJudge(batch: JudgeBatchRow, { sql, now }: BatchWork): Pro
   return id === null || (await findApiKeyById(sql, { id, now: now() })) !== null;
 }
 
-type ItemOutcome = { kind: 'went_on' } | { kind: 'stop'; reason: string } | { kind: 'held_up'; reason: string };
+type ItemOutcome = { kind: 'progressed' } | { kind: 'stop'; reason: string } | { kind: 'delayed'; reason: string };
 
 async function judgeItem(
   item: JudgeBatchItem & { attempts: number },
@@ -71,9 +71,9 @@ async function judgeItem(
     const what = { questions, candidate, input: null, context: null, model, samples, metadata: null };
     const judged = await judging.judge({ ...task, ...what }, signal);
     // Null: the other node is still judging it.
-    return judged === null ? { kind: 'held_up', reason: 'INTERNAL' } : { kind: 'went_on' };
+    return judged === null ? { kind: 'delayed', reason: 'INTERNAL' } : { kind: 'progressed' };
   } catch (error) {
-    if (signal.aborted) return { kind: 'held_up', reason: 'SHUTTING_DOWN' };
+    if (signal.aborted) return { kind: 'delayed', reason: 'SHUTTING_DOWN' };
     const reason = codeOf(error);
     if (STOPPING.has(reason)) return { kind: 'stop', reason };
     const isOfTheCall = error instanceof TandemError && (!error.retryable || error.code === 'JUDGE_ANSWER_INVALID');
@@ -81,7 +81,7 @@ async function judgeItem(
     // Log no error details: a model server's message may quote the request.
     const particulars = error instanceof TandemError ? {} : { err: error };
     logger.warn({ batchId, callId, code: reason, ...particulars }, 'call of a judge batch could not be judged yet');
-    return { kind: 'held_up', reason };
+    return { kind: 'delayed', reason };
   }
 
   /** Whether the model times out on this call only, because the call is too long. */
@@ -92,7 +92,7 @@ async function judgeItem(
 
   async function failed(error: string): Promise<ItemOutcome> {
     await concludeJudgeBatchItem(sql, { evaluationId, error, now: now() });
-    return { kind: 'went_on' };
+    return { kind: 'progressed' };
   }
 }
 

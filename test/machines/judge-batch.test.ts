@@ -134,11 +134,11 @@ describe('judge batch', () => {
 });
 
 const OUTCOMES: Partial<Record<Happening | 'partly progressed', JudgedSome>> = {
-  progressed: { kind: 'went_on' },
+  progressed: { kind: 'progressed' },
   'none left': { kind: 'none_left' },
   'wallet ran dry': { kind: 'stop', reason: 'INSUFFICIENT_CREDITS' },
-  'model away': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: false },
-  'partly progressed': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: true },
+  'model away': { kind: 'delayed', reason: 'LLM_UNAVAILABLE', hasProgressed: false },
+  'partly progressed': { kind: 'delayed', reason: 'LLM_UNAVAILABLE', hasProgressed: true },
 };
 
 function startBatch() {
