@@ -11,7 +11,7 @@ import {
   type CallRow,
   type LivePatch,
   listCallEvents,
-  recordMovesOf,
+  recordMoves,
 } from '../storage/queries/calls.ts';
 import { createRecording } from '../storage/queries/recordings.ts';
 import { addSegment, failTranscript, openTranscript, UNPAID } from '../storage/queries/transcripts.ts';
@@ -178,7 +178,7 @@ async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { b
     }
     const legs = moves.reduce((before, move) => legsAfter(before, move, endpointOf), call.legs);
     const patch = { ...patchOf(moves), ...(legs !== call.legs && { legs }) };
-    return await recordMovesOf(tx, call, moves.map(toStoredMove), patch);
+    return await recordMoves(tx, call, moves.map(toStoredMove), patch);
   });
 }
 

@@ -1,6 +1,6 @@
 import type { CallLeg, LegName } from '../../machines/events.ts';
-import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { emitCallNews, newsReaders } from './call-news.ts';
+import type { SqlOrTx, Tx } from '../database.ts';
+import { emitCallNews, newsSubscribers } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -30,21 +30,8 @@ interface RecordedMoves {
   webhookDeliveries: string[];
 }
 
-/** As `recordMovesOf`, in one transaction. False if the call is final or missing; then nothing changes. */
-export async function recordMoves(
-  sql: SqlOrTx,
-  callId: string,
-  moves: readonly CallMove[],
-  patch: LivePatch = {},
-): Promise<RecordedMoves | false> {
-  return await inTransaction(sql, async (tx) => {
-    const call = await lockLiveCall(tx, callId);
-    return call !== null && (await recordMovesOf(tx, call, moves, patch));
-  });
-}
-
 /** Stores moves of a locked live call: events, the last state and the patch. Only `settleCall` stores a final state. */
-export async function recordMovesOf(
+export async function recordMoves(
   tx: Tx,
   call: CallRow,
   moves: readonly CallMove[],
@@ -56,12 +43,12 @@ export async function recordMovesOf(
   const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
   const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
   // Sent together.
-  const [events, [updated], readers] = await Promise.all([
+  const [events, [updated], subscribers] = await Promise.all([
     appendEvents(tx, { callId, lastSequence: call.seq, moves }),
     tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`.execute(),
-    newsReaders(tx, call, moves),
+    newsSubscribers(tx, call, moves),
   ]);
-  return { call: updated!, events, webhookDeliveries: await emitCallNews(tx, call, { events, readers }) };
+  return { call: updated!, events, webhookDeliveries: await emitCallNews(tx, call, { events, subscribers }) };
 }
 
 /**

@@ -21,7 +21,7 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
 type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
 
 /** Webhooks that subscribe to these moves, for `emitCallNews`. */
-export async function newsReaders(
+export async function newsSubscribers(
   tx: Tx,
   { workspaceId }: Subject,
   moves: readonly Pick<CallMove, 'event'>[],
@@ -34,9 +34,9 @@ export async function newsReaders(
 export async function emitCallNews(
   tx: Tx,
   call: Subject,
-  { events, readers }: { events: readonly CallEventRow[]; readers: readonly WebhookRow[] },
+  { events, subscribers }: { events: readonly CallEventRow[]; subscribers: readonly WebhookRow[] },
 ): Promise<string[]> {
-  if (readers.length === 0) return [];
+  if (subscribers.length === 0) return [];
   const { callId, workspaceId } = call;
   const ids: string[] = [];
   for (const { event, eventId, sequence, state, leg, sipStatus, hangupCause, at } of events) {
@@ -61,7 +61,7 @@ export async function emitCallNews(
         eventId,
         data,
         now: at,
-        subscribers: readers,
+        subscribers,
       })),
     );
   }

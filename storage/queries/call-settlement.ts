@@ -4,7 +4,7 @@ import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
 import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
-import { emitCallNews, newsReaders } from './call-news.ts';
+import { emitCallNews, newsSubscribers } from './call-news.ts';
 import {
   appendEvents,
   type CallEventRow,
@@ -82,12 +82,12 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       recordingStatus: input.recordingStatus,
       ...bill,
     };
-    const [[call], readers] = await Promise.all([
+    const [[call], subscribers] = await Promise.all([
       tx<CallRow[]>`
         update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`.execute(),
-      newsReaders(tx, live, moves),
+      newsSubscribers(tx, live, moves),
     ]);
-    const webhookDeliveries = await emitCallNews(tx, call!, { events: [event!], readers });
+    const webhookDeliveries = await emitCallNews(tx, call!, { events: [event!], subscribers });
     const delivery = input.delivery?.(call!, event!) ?? null;
     if (delivery === null) return { call: call!, event: event!, delivery: null, webhookDeliveries };
     const subject = {

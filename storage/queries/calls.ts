@@ -11,7 +11,7 @@ import { isUuid } from './identifiers.ts';
 import { holdsLease, isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
 
 export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
-export { type LivePatch, recordMoves, recordMovesOf } from './call-moves.ts';
+export { type LivePatch, recordMoves } from './call-moves.ts';
 export * from './call-row.ts';
 export { listCalls } from './call-search.ts';
 export { type SettleCallInput, type SettleCallResult, settleCall } from './call-settlement.ts';

@@ -42,8 +42,8 @@ export async function emitWebhookEvent<Event extends WebhookEvent>(
     subscribers?: readonly WebhookRow[];
   },
 ): Promise<string[]> {
-  const readers = subscribers ?? (await subscribersOf(tx, { workspaceId, events: [event] }));
-  const webhooks = readers.filter(({ events }) => events.includes(event));
+  const active = subscribers ?? (await subscribersOf(tx, { workspaceId, events: [event] }));
+  const webhooks = active.filter(({ events }) => events.includes(event));
   if (webhooks.length === 0) return [];
   const message = { event, eventId, callId, body: webhookBody({ event, data, at: now }), now };
   const ids: string[] = [];

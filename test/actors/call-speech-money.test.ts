@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walletOf } from '../../storage/ledger.ts';
-import { type CallRow, getCallById, recordMoves, settleCall } from '../../storage/queries/calls.ts';
+import { type CallRow, getCallById, settleCall } from '../../storage/queries/calls.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { recordMoves } from '../storage/record-moves.ts';
 import { later, NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { seedCaller } from './seeds.ts';

@@ -1,7 +1,8 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import type { Sql } from '../../storage/database.ts';
-import { type AdmitCallInput, admitCall, type CallRow, recordMoves } from '../../storage/queries/calls.ts';
+import { type AdmitCallInput, admitCall, type CallRow } from '../../storage/queries/calls.ts';
 import type { CreateTrunkInput } from '../../storage/queries/trunks.ts';
+import { recordMoves } from '../storage/record-moves.ts';
 import { admission, seedTrunk, seedWorkspace, USD } from '../storage/seed.ts';
 
 /** A workspace with money, a trunk at 0.001 USD per second and a number. */

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { presentCallEvent } from '../../actors/call-view.ts';
 import type { CallSegment } from '../../machines/events.ts';
-import { listCallEvents, recordMoves } from '../../storage/queries/calls.ts';
+import { listCallEvents } from '../../storage/queries/calls.ts';
 import { addSegment, concludeTranscript, failTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
+import { recordMoves } from '../storage/record-moves.ts';
 import { later, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, initiate, seedCall } from './seed-calls.ts';

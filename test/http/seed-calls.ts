@@ -3,11 +3,11 @@ import {
   type AdmitCallInput,
   admitCall,
   type CallRow,
-  recordMoves,
   type SettleCallInput,
   settleCall,
 } from '../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
+import { recordMoves } from '../storage/record-moves.ts';
 import { admission, later, NOW } from '../storage/seed.ts';
 import type { HttpFixture, Member } from './fixture.ts';
 

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { callChangesSince, isSnapshot, liveCallsNow } from '../../storage/queries/call-changes.ts';
-import { admitCall, type CallState, recordMoves } from '../../storage/queries/calls.ts';
+import { admitCall, type CallState } from '../../storage/queries/calls.ts';
 import { onEveryServer } from './every-server.ts';
+import { recordMoves } from './record-moves.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 
 onEveryServer('changes of calls', (database) => {

@@ -1,14 +1,9 @@
 import { expect, it } from 'vitest';
 import { type CallingRules, NO_CALLING_LIMITS, updateCallingRules } from '../../storage/queries/calling-rules.ts';
-import {
-  type AdmitCallInput,
-  admitCall,
-  recordMoves,
-  requireRoomForLeg,
-  settleCall,
-} from '../../storage/queries/calls.ts';
+import { type AdmitCallInput, admitCall, requireRoomForLeg, settleCall } from '../../storage/queries/calls.ts';
 import { addToDoNotCall, onDoNotCall } from '../../storage/queries/do-not-call.ts';
 import { onEveryServer } from './every-server.ts';
+import { recordMoves } from './record-moves.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 
 const AGENT = '+919810000001';

@@ -11,7 +11,6 @@ import {
   listCallEvents,
   listCalls,
   markOrphansUnknown,
-  recordMoves,
   type SettleCallInput,
   settleCall,
 } from '../../storage/queries/calls.ts';
@@ -20,6 +19,7 @@ import { joinNodes, takeOverLostNodes } from '../../storage/queries/nodes.ts';
 import { rentNumber } from '../../storage/queries/numbers.ts';
 import { setDefaultCallerId, shareTrunk, updateTrunk } from '../../storage/queries/trunks.ts';
 import { onEveryServer } from './every-server.ts';
+import { recordMoves } from './record-moves.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
 
 const move = (overrides: Partial<CallMove>): CallMove => ({

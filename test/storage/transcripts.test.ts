@@ -4,7 +4,7 @@ import type { CallSegment } from '../../machines/events.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { setPrice } from '../../storage/price-book.ts';
-import { admitCall, type CallRow, listCallEvents, recordMoves } from '../../storage/queries/calls.ts';
+import { admitCall, type CallRow, listCallEvents } from '../../storage/queries/calls.ts';
 import {
   addSegment,
   concludeTranscript,
@@ -14,6 +14,7 @@ import {
   openTranscript,
 } from '../../storage/queries/transcripts.ts';
 import { onEveryServer } from './every-server.ts';
+import { recordMoves } from './record-moves.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
 
 onEveryServer('call transcripts', (database) => {

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { inTransaction } from '../../storage/database.ts';
-import { admitCall, recordMoves, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
+import { admitCall, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
 import type { WebhookEvent } from '../../storage/queries/webhook-events.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
+import { recordMoves } from '../storage/record-moves.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 
