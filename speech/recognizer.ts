@@ -20,7 +20,7 @@ export interface Recognizer {
   pause?(): Promise<void>;
   /** The text so far; null if the engine only recognises whole utterances, or has no text yet. */
   hypothesis(): Promise<Hypothesis | null>;
-  /** Ends the utterance. Times count from its first sample. The text is '' if nothing was understood. */
+  /** Ends the utterance. Times count from its first sample. The text is '' if nothing was recognised. */
   finish(): Promise<Recognition>;
   /** Discards the utterance. Idempotent. */
   cancel(): Promise<void>;

@@ -45,7 +45,7 @@ class RecognitionHost implements SpeechRecognition {
   readonly #thread: StandingThread<RecognitionThread>;
   #languages: readonly RecognitionLanguage[] = [];
   #opened = 0;
-  #load: LiveLoadReading = { streams: 0, load: 0, ofAStream: 0 };
+  #load: LiveLoadReading = { streams: 0, load: 0, perStream: 0 };
 
   constructor({ settings, enginesModule, logger }: SpeechRecognitionOptions) {
     const module = enginesModule ?? new URL('./engines/available-engines.ts', import.meta.url);
@@ -110,8 +110,8 @@ class RecognitionHost implements SpeechRecognition {
   }
 
   liveLoad(more: number): number {
-    const { streams, load, ofAStream } = this.#load;
-    return streams + more <= FEWEST_STREAMS ? 0 : load + more * ofAStream;
+    const { streams, load, perStream } = this.#load;
+    return streams + more <= FEWEST_STREAMS ? 0 : load + more * perStream;
   }
 
   languages(): readonly RecognitionLanguage[] {
@@ -134,7 +134,7 @@ class RecognitionHost implements SpeechRecognition {
 
   #failAll(detail: string): void {
     const lost = [...this.#streams.values()];
-    this.#load = { streams: 0, load: 0, ofAStream: 0 };
+    this.#load = { streams: 0, load: 0, perStream: 0 };
     this.#logger?.warn({ detail, streams: lost.length }, 'speech thread lost');
     for (const stream of lost) {
       stream.deliver({ type: 'recognition.failed', code: 'INTERNAL', message: THREAD_DIED, retryAfterS: null });

@@ -41,9 +41,9 @@ const ATTEMPTS_PER_CANDIDATE = 2;
  * have been killed at once.
  */
 const MOST_BROKEN_BEFORE = 8;
-/** Wait for a throttling or unavailable upstream server. */
-const USUAL_PATIENCE_S = 1;
-const MOST_PATIENCE_S = 3;
+/** Retry delay for a throttling or unavailable upstream server that names none. */
+const DEFAULT_RETRY_DELAY_S = 1;
+const LONGEST_RETRY_DELAY_S = 3;
 
 /**
  * Recognises an utterance, a live one while it is spoken. If a recognizer breaks or is recalled, the utterance restarts
@@ -67,16 +67,16 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
         hadRecognizer ||= attempt.hadRecognizer;
         isAlone ||= attempt.error.code === 'crashed';
         if (attempt.wasBroken && ++brokenBefore < MOST_BROKEN_BEFORE) continue;
-        const patienceMs = patienceFor(attempt.error);
-        failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
-        if (patienceMs !== null && failures < ATTEMPTS_PER_CANDIDATE) await pause(patienceMs, options.signal);
+        const delayMs = retryDelayMs(attempt.error);
+        failures += delayMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
+        if (delayMs !== null && failures < ATTEMPTS_PER_CANDIDATE) await pause(delayMs, options.signal);
       } else if (attempt.type === 'recognised' && language === null && !isAllowed(attempt.recognition, candidate)) {
         // Speech detected as another language is most likely in the first allowed one.
         language = candidate.allowed?.[0] ?? null;
       } else return attempt;
     }
   }
-  if (lastError === null) throw new TypeError('an utterance without anybody to recognise it');
+  if (lastError === null) throw new TypeError('an utterance needs a candidate');
   // A recognizer that cannot start does not break because of the utterance.
   return lastError.code === 'crashed' && hadRecognizer ? { type: 'given-up' } : { type: 'refused', error: lastError };
 }
@@ -192,12 +192,12 @@ async function abandon(lease: Lease | null, error: RecognizerError): Promise<voi
 }
 
 /** Delay before a retry; null if a retry is useless or would take too long. */
-function patienceFor({ code, retryable, retryAfterS }: RecognizerError): number | null {
+function retryDelayMs({ code, retryable, retryAfterS }: RecognizerError): number | null {
   if (!retryable) return null;
   if (code === 'crashed') return 0;
   if (code !== 'rate_limited' && code !== 'unavailable') return null;
-  const patienceS = retryAfterS ?? USUAL_PATIENCE_S;
-  return patienceS > MOST_PATIENCE_S ? null : patienceS * 1000;
+  const delayS = retryAfterS ?? DEFAULT_RETRY_DELAY_S;
+  return delayS > LONGEST_RETRY_DELAY_S ? null : delayS * 1000;
 }
 
 async function pause(durationMs: number, signal: AbortSignal): Promise<void> {

@@ -6,7 +6,7 @@ export interface LiveLoadReading {
   /** Required share of the recognizers' capacity; above 1 they fall behind. */
   load: number;
   /** Load of one more stream. */
-  ofAStream: number;
+  perStream: number;
 }
 
 export interface LiveLoadOptions {
@@ -98,9 +98,9 @@ export class LiveLoad {
       streams += count;
       needed += count * this.#costOf(engine);
     }
-    const ofAStream = streams > 0 ? needed / streams : this.#cost(ASSUMED_REAL_TIME_FACTOR);
+    const perStream = streams > 0 ? needed / streams : this.#cost(ASSUMED_REAL_TIME_FACTOR);
     // A stream that has fallen behind proves overload, whatever the estimate.
-    return { streams, load: this.#behind > 0 ? Math.max(1, needed) : needed, ofAStream };
+    return { streams, load: this.#behind > 0 ? Math.max(1, needed) : needed, perStream };
   }
 
   #costOf(engine: EngineName): number {

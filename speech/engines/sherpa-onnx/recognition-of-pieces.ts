@@ -7,7 +7,7 @@ import type { LetterCase } from './hotwords.ts';
 import type { SherpaResult } from './sherpa-result.ts';
 
 /** The result for a part of the utterance. */
-export interface UnderstoodPiece extends Span {
+export interface RecognisedPiece extends Span {
   result: SherpaResult;
   /** The result without keywords; null if not computed, because no keyword was recognised. */
   unboosted: SherpaResult | null;
@@ -25,7 +25,8 @@ export interface PiecesOptions {
   punctuate: ((text: string) => string) | null;
 }
 
-export function recognitionOfPieces(pieces: readonly UnderstoodPiece[], options: PiecesOptions): Recognition {
+/** Joins the results of an utterance's parts, with punctuation. */
+export function recognitionOfPieces(pieces: readonly RecognisedPiece[], options: PiecesOptions): Recognition {
   const language = options.language ?? languageOf(pieces, options.languages);
   const written = pieces.map((piece) => writeMarked(piece, options)).filter(({ text }) => text !== '');
   const words = written.flatMap((piece) => piece.words);
@@ -42,7 +43,7 @@ export function recognitionOfPieces(pieces: readonly UnderstoodPiece[], options:
 
 /** Interim result: without punctuation, which would flicker. */
 export function hypothesisOf(
-  piece: UnderstoodPiece,
+  piece: RecognisedPiece,
   letterCase: LetterCase,
 ): { text: string; words: RecognisedWord[] } {
   return writeOut(piece, { letterCase, punctuate: null });
@@ -51,7 +52,7 @@ export function hypothesisOf(
 /** Written without spaces between sentences. */
 const UNSPACED: ReadonlySet<string> = new Set(['zh', 'ja', 'th', 'lo', 'km', 'my']);
 
-function writeMarked(piece: UnderstoodPiece, options: PiecesOptions): { text: string; words: RecognisedWord[] } {
+function writeMarked(piece: RecognisedPiece, options: PiecesOptions): { text: string; words: RecognisedWord[] } {
   const written = writeOut(piece, options);
   if (piece.unboosted === null) return written;
   const unboosted = hypothesisOf({ ...piece, result: piece.unboosted }, options.letterCase).words;
@@ -59,10 +60,10 @@ function writeMarked(piece: UnderstoodPiece, options: PiecesOptions): { text: st
 }
 
 function writeOut(
-  { result, startMs, endMs }: UnderstoodPiece,
+  { result, startMs, endMs }: RecognisedPiece,
   { letterCase, punctuate }: Pick<PiecesOptions, 'letterCase' | 'punctuate'>,
 ): { text: string; words: RecognisedWord[] } {
-  // An upper-case model does not mean to shout.
+  // An upper-case model writes all words in capitals.
   const plain = letterCase === 'upper' ? result.text.toLowerCase() : result.text;
   const text = (punctuate === null || HAS_PUNCTUATION.test(plain) || plain === '' ? plain : punctuate(plain)).trim();
   if (result.segments.length === 0) return { text, words: timeWords(text, result.said, { startMs, endMs }) };
@@ -80,8 +81,8 @@ const HAS_PUNCTUATION = /[.,?!;:。，？！、]/u;
 const UNTIMED = { tokens: [], timestamps: [], durations: [], logProbabilities: [] };
 
 /** As the model detected; else by script; else the model's first language. */
-function languageOf(pieces: readonly UnderstoodPiece[], languages: readonly string[]): string {
-  const longest = pieces.reduce<UnderstoodPiece | null>(
+function languageOf(pieces: readonly RecognisedPiece[], languages: readonly string[]): string {
+  const longest = pieces.reduce<RecognisedPiece | null>(
     (best, piece) => (best === null || piece.result.text.length > best.result.text.length ? piece : best),
     null,
   );

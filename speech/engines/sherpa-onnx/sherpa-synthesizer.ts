@@ -72,7 +72,7 @@ export class SherpaSynthesizer implements Synthesizer {
     const sid = speakers.get(clause.voice);
     if (sid === undefined) throw new SynthesizerError('unknown_voice', `${model} has no voice ${clause.voice}`);
     if (clones && clause.reference === null) {
-      throw new SynthesizerError('unknown_voice', `${clause.voice} speaks as a recording does, and there is none`);
+      throw new SynthesizerError('unknown_voice', `${clause.voice} needs a reference recording`);
     }
     const text = clauseText(clause);
     let isSilent = true;

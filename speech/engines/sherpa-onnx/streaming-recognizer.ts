@@ -36,7 +36,7 @@ export class StreamingRecognizer implements ServedRecognizer {
   }
 
   async hypothesis(): Promise<Hypothesis | null> {
-    const hypothesis = hypothesisOf(this.#open().understood(), this.#parts.letterCase);
+    const hypothesis = hypothesisOf(this.#open().resultSoFar(), this.#parts.letterCase);
     return hypothesis.text === '' ? null : hypothesis;
   }
 

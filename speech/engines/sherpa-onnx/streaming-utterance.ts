@@ -3,7 +3,7 @@ import type { UtteranceOptions } from '../../recognizer.ts';
 import type { LetterCase } from './hotwords.ts';
 import type { SherpaModel } from './model-folder.ts';
 import type { OnlineModel, OnlineStream } from './online-library.ts';
-import { hypothesisOf, type UnderstoodPiece } from './recognition-of-pieces.ts';
+import { hypothesisOf, type RecognisedPiece } from './recognition-of-pieces.ts';
 import { parseResult, type SherpaResult } from './sherpa-result.ts';
 import { silence, toMs, toWaveform } from './utterance-audio.ts';
 
@@ -48,18 +48,19 @@ export class StreamingUtterance {
     if (this.#isDoubtful()) this.#catchUp(samples.length * CATCH_UP);
   }
 
-  understood(): UnderstoodPiece {
+  /** Returns the interim result. */
+  resultSoFar(): RecognisedPiece {
     return this.#pieceOf(this.#resultOf(this.#stream));
   }
 
   /** Returns the final result. */
-  finish(): UnderstoodPiece {
+  finish(): RecognisedPiece {
     this.#end(this.#stream);
-    const understood = this.understood();
-    if (this.#backlog === null || !this.#isDoubtful()) return understood;
+    const piece = this.resultSoFar();
+    if (this.#backlog === null || !this.#isDoubtful()) return piece;
     this.#catchUp(Number.POSITIVE_INFINITY);
     this.#end(this.#unboosted!);
-    return { ...understood, unboosted: this.#resultOf(this.#unboosted!) };
+    return { ...piece, unboosted: this.#resultOf(this.#unboosted!) };
   }
 
   /** Idempotent. */
@@ -71,10 +72,10 @@ export class StreamingUtterance {
   /** Whether a word may result from the hotwords. Never returns to false. */
   #isDoubtful(): boolean {
     if (this.#unboosted !== null) return true;
-    const understood = this.understood();
-    const { helped, said } = understood.result;
+    const piece = this.resultSoFar();
+    const { helped, said } = piece.result;
     const isDoubtful = said.logProbabilities.some((log, token) => helped[token] !== 0 && log < SURE);
-    return isDoubtful && hasKeywords(hypothesisOf(understood, this.#letterCase).words, this.options.keywords);
+    return isDoubtful && hasKeywords(hypothesisOf(piece, this.#letterCase).words, this.options.keywords);
   }
 
   #catchUp(samples: number): void {
@@ -101,7 +102,7 @@ export class StreamingUtterance {
     return parseResult(stream.result(), { timesScale });
   }
 
-  #pieceOf(result: SherpaResult): UnderstoodPiece {
+  #pieceOf(result: SherpaResult): RecognisedPiece {
     return { startMs: 0, endMs: toMs(this.#samples), result, unboosted: null };
   }
 }

@@ -4,7 +4,7 @@ import { hasKeywords } from '../../boosted-words.ts';
 import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
 import type { Keyword, UtteranceOptions } from '../../recognizer.ts';
 import { hotwordsOf } from './hotwords.ts';
-import { hypothesisOf, recognitionOfPieces, type UnderstoodPiece } from './recognition-of-pieces.ts';
+import { hypothesisOf, type RecognisedPiece, recognitionOfPieces } from './recognition-of-pieces.ts';
 import { recognizerConfig } from './recognizer-config.ts';
 import { parseResult, type SherpaResult } from './sherpa-result.ts';
 import { modelName, type RecognizerParts, requireLanguage, silence, toMs, toWaveform } from './utterance-audio.ts';
@@ -113,7 +113,7 @@ interface OpenUtterance {
   keywords: readonly Keyword[];
   hotwords: string;
   audio: WholePieces;
-  pieces: UnderstoodPiece[];
+  pieces: RecognisedPiece[];
   /** Samples recognised so far. */
   samples: number;
 }

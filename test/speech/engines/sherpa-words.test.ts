@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { hotwordsOf, letterCaseOf } from '../../../speech/engines/sherpa-onnx/hotwords.ts';
 import {
+  type RecognisedPiece,
   recognitionOfPieces,
-  type UnderstoodPiece,
 } from '../../../speech/engines/sherpa-onnx/recognition-of-pieces.ts';
 import { parseResult } from '../../../speech/engines/sherpa-onnx/sherpa-result.ts';
 import { WholePieces } from '../../../speech/engines/sherpa-onnx/whole-pieces.ts';
@@ -109,7 +109,7 @@ describe('recognition of pieces', () => {
     letterCase: 'mixed',
     punctuate: null,
   } as const;
-  const piece = (text: string, more: object = {}): UnderstoodPiece => ({
+  const piece = (text: string, more: object = {}): RecognisedPiece => ({
     ...SPAN,
     result: { text, said: said([], []), helped: [], language: '', segments: [], ...more },
     unboosted: null,
