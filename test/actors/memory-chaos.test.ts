@@ -100,7 +100,7 @@ it('random faults leave each ready memory stored and paid once, and each failed 
       let paidNano = 0n;
       for (const memory of memories) {
         paidNano += memory.paidNano;
-        // An unqueued memory was refunded before processing.
+        // `Memory 1.` or `Memory 10.`, at 100 nano-USD per character. An unqueued one was refunded before processing.
         expect([0n, 900n, 1_000n]).toContain(memory.paidNano);
         expect(memory.isDeleted || memory.status === 'ready' || memory.status === 'failed').toBe(true);
         expect(memory.units).toBe(memory.isDeleted ? 0 : 1);

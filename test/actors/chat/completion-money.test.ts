@@ -72,7 +72,9 @@ describe('price of a completion', () => {
     fixture.models.queue({ text: Array.from({ length: 1_000 }, () => 'b'.repeat(36)) });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).not.toHaveProperty('maxTokens');
-    expect(finished).toMatchObject({ reasons: ['length'], usage: { completionTokens: 4_096 + 16 + 3 } });
+    // The default maximum of an answer, and the unused margin of the prompt.
+    const marginTokens = Math.ceil(PROMPT_TOKENS * 0.1) + 16;
+    expect(finished).toMatchObject({ reasons: ['length'], usage: { completionTokens: 4_096 + marginTokens } });
   });
 
   it('stays within the wallet by truncating the answer', async () => {
@@ -158,14 +160,17 @@ describe('price of a completion', () => {
     await expect(waiting).rejects.toBe(reason);
     await eventually(() => expect(fixture.models.endings).toEqual(['aborted']));
     await desk.close();
-    expect(await fixture.charged()).toEqual({ tokens: PROMPT_TOKENS + 5, amountNano: 34n * TOKEN_NANO });
-    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - 34n * TOKEN_NANO, heldNano: 0n });
-    expect(await fixture.rows()).toMatchObject([{ state: 'abandoned', promptTokens: 29, completionTokens: 5 }]);
+    const amountNano = BigInt(PROMPT_TOKENS + 5) * TOKEN_NANO;
+    expect(await fixture.charged()).toEqual({ tokens: PROMPT_TOKENS + 5, amountNano });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - amountNano, heldNano: 0n });
+    expect(await fixture.rows()).toMatchObject([
+      { state: 'abandoned', promptTokens: PROMPT_TOKENS, completionTokens: 5 },
+    ]);
   });
 
   it.each([
-    ['the price of the produced tokens', 'credentials end', 'UNAUTHORIZED', 'abandoned', 31n],
-    ['nothing', 'server closes', 'SHUTTING_DOWN', 'failed', 0n],
+    ['the price of the produced tokens', 'credentials end', 'UNAUTHORIZED', 'abandoned', PROMPT_TOKENS + 2],
+    ['nothing', 'server closes', 'SHUTTING_DOWN', 'failed', 0],
   ] as const)('equals %s when the %s midway', async (_costs, _what, code, state, tokens) => {
     const reason = new TandemError(code, 'It is over.');
     const { desk } = fixture.deskOf();
@@ -178,7 +183,7 @@ describe('price of a completion', () => {
     ended.abort(reason);
     await expect(waiting).rejects.toBe(reason);
     await desk.close();
-    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - tokens * TOKEN_NANO, heldNano: 0n });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - BigInt(tokens) * TOKEN_NANO, heldNano: 0n });
     expect(await fixture.rows()).toMatchObject([{ state, error: state === 'failed' ? 'SHUTTING_DOWN' : null }]);
   });
 

@@ -60,7 +60,7 @@ describe('chat answers', () => {
               }
               break;
             default:
-              expect.fail('nothing else comes of chunks');
+              expect.fail('unexpected type of part');
           }
         }
         expect(['stop', 'length', 'tool_calls', 'content_filter']).toContain(answer.reason);
