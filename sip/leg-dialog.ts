@@ -194,7 +194,7 @@ export class SipLeg implements LegDialog {
           const { received } = this.#parts;
           const dialogId = this.#dialogId ?? '';
           const message = received?.request ?? request;
-          this.#hasHandle(dialogHandle({ dialogId, invite: null, message, tagged: request }));
+          this.#setHandle(dialogHandle({ dialogId, invite: null, message, tagged: request }));
           this.#accepted();
         } else this.#changedMedia(media);
         return;
@@ -252,7 +252,7 @@ export class SipLeg implements LegDialog {
   }
 
   #inviteSent(invite: LegInvite, outcome: SrfSent): void {
-    if (outcome.kind === 'not-sent') this.#note(UNREACHABLE);
+    if (outcome.kind === 'not-sent') this.#reportSign(UNREACHABLE);
     if (this.#phase === 'over' && outcome.kind !== 'sent') return;
     if (outcome.kind === 'unknown') {
       this.#finish({ type: 'leg.lost', detail: 'the SIP server did not confirm the INVITE' });
@@ -267,10 +267,10 @@ export class SipLeg implements LegDialog {
     this.#parts.onInviteSent(sent.get('Call-ID') ?? '');
     this.#invite = sent;
     if (sent.stackTxnId) {
-      this.#hasHandle({ kind: 'invite', transactionId: sent.stackTxnId, dialogId: dialogIdOf(sent) });
+      this.#setHandle({ kind: 'invite', transactionId: sent.stackTxnId, dialogId: dialogIdOf(sent) });
     }
     sent.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
-      this.#note(signOfResponse(response));
+      this.#reportSign(signOfResponse(response));
       const retryAfterS = response.status === 503 ? secondsOf(response.get('Retry-After')) : null;
       if (retryAfterS !== null) this.#parts.request.onSign?.({ type: 'busy', retryAfterS });
       const changes = this.#changesFor(response, sent.uri);
@@ -284,7 +284,7 @@ export class SipLeg implements LegDialog {
   }
 
   /** The first response shows that the trunk works. A later timeout is the callee's or another hop's. */
-  #note(sign: TrunkSign): void {
+  #reportSign(sign: TrunkSign): void {
     if (this.#hasTrunkAnswered) return;
     this.#hasTrunkAnswered = sign.type === 'answered';
     this.#parts.request.onSign?.(sign);
@@ -340,7 +340,7 @@ export class SipLeg implements LegDialog {
     }
     this.#phase = 'answered';
     const dialogId = this.#dialogId ?? '';
-    this.#hasHandle(dialogHandle({ dialogId, invite: this.#invite, message: response }));
+    this.#setHandle(dialogHandle({ dialogId, invite: this.#invite, message: response }));
     this.#sessionS = parseSessionExpires(response.get('Session-Expires'))?.seconds ?? this.#sessionS;
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
@@ -440,7 +440,7 @@ export class SipLeg implements LegDialog {
         if (response.status < 300) {
           tryTo(acknowledge);
           this.#changedMedia(this.#negotiation.takeLaterAnswer(response.body));
-          this.#offerIsOver();
+          this.#endOffer();
           return;
         }
         const answer = isChallenge(response.status) ? credentials.answer(response, request.uri) : null;
@@ -454,13 +454,14 @@ export class SipLeg implements LegDialog {
 
   /** Keeps the session unchanged, unless the peer no longer knows the dialog (RFC 3261 §14.1). */
   #offerRefused(status: number): void {
-    this.#offerIsOver();
+    this.#endOffer();
     if (this.#phase !== 'answered') return;
-    if (PASSING_REFUSALS.has(status) && ++this.#offerAttempts < MOST_OFFER_ATTEMPTS) this.#emit({ type: 'leg.glare' });
+    if (TEMPORARY_REFUSALS.has(status) && ++this.#offerAttempts < MOST_OFFER_ATTEMPTS)
+      this.#emit({ type: 'leg.glare' });
     else if (status === 481 || status === 408) this.hangup('RECOVERY_ON_TIMER_EXPIRE');
   }
 
-  #offerIsOver(): void {
+  #endOffer(): void {
     this.#isOffering = false;
     if (!this.#isOfferDue) return;
     this.#isOfferDue = false;
@@ -568,7 +569,7 @@ export class SipLeg implements LegDialog {
     if (media !== null && this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
   }
 
-  #hasHandle(handle: LegHandle | null): void {
+  #setHandle(handle: LegHandle | null): void {
     this.#handle = handle ?? this.#handle;
     if (handle !== null) this.#parts.onHandle(handle);
   }
@@ -608,7 +609,7 @@ function sessionAgreed(wanted: ReturnType<typeof parseSessionExpires>): Record<s
 }
 
 /** Glare, and a server that is overloaded or busy with another INVITE of the dialog (RFC 3261 §14.2, §21.5). */
-const PASSING_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
+const TEMPORARY_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
 const MOST_OFFER_ATTEMPTS = 5;
 /** Each proxy on the way may require a longer interval. */
 const MOST_SESSION_RAISES = 3;

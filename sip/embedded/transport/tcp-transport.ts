@@ -58,7 +58,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
       return;
     }
     const { remoteAddress: host = '', remotePort: port = 0 } = socket;
-    expectMessage(adopt(socket, { host, port, key: security ? null : keyOf({ host, port }) }));
+    startDeadline(adopt(socket, { host, port, key: security ? null : keyOf({ host, port }) }));
   };
   const server = createServer(security, accept);
   if (server) {
@@ -71,14 +71,14 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
   }
 
   /** Closes connections that are idle or send byte by byte, which would keep others out. */
-  function expectMessage(connection: Connection): void {
+  function startDeadline(connection: Connection): void {
     connection.deadline ??= clock.after(MESSAGE_WITHIN_MS, () => {
       counts.tooSlow++;
       connection.socket.destroy();
     });
   }
 
-  function messageCame(connection: Connection): void {
+  function clearDeadline(connection: Connection): void {
     connection.deadline?.();
     connection.deadline = null;
   }
@@ -94,7 +94,7 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     socket.on('data', (chunk) => readChunk(framer, chunk, connection));
     socket.on('error', () => {});
     socket.on('close', () => {
-      messageCame(connection);
+      clearDeadline(connection);
       connections.delete(connection.id);
       if (connection.key !== null && byAddress.get(connection.key) === connection) byAddress.delete(connection.key);
       for (const fail of connection.failures) fail();
@@ -111,11 +111,11 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     const { host, port, id } = connection;
     try {
       for (const frame of framer.push(chunk)) {
-        messageCame(connection);
+        clearDeadline(connection);
         if (frame.type === 'message') options.onFrame(frame.bytes, host, port, id);
         else answerPing(connection.socket);
       }
-      if (framer.isInMessage) expectMessage(connection);
+      if (framer.isInMessage) startDeadline(connection);
     } catch (error) {
       if (!(error instanceof SipParseError)) throw error;
       counts.unreadable++;
