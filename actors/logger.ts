@@ -1,4 +1,4 @@
-/** The part of pino that actors use. Messages are constant; variables go into fields, secrets under `pii`. */
+/** The part of pino that actors use. Messages are constant; variables go into fields, personal data under `pii`. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

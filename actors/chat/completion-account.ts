@@ -38,7 +38,7 @@ export interface Opening {
   row: Omit<NewCompletion, 'holdId' | 'unitPriceNano'>;
   /** Chat to continue; null: no earlier messages. */
   chat: ChatKey | null;
-  /** New messages. Null: the chat's earlier messages are not sent. */
+  /** New messages. Null: a correction, whose prompt is in `extraTokens`. */
   fresh: readonly CountedMessage[] | null;
   /** Tokens besides the messages. */
   extraTokens: number;

@@ -24,8 +24,8 @@ import {
 import { concludeJudgeBatchItem } from '../../storage/queries/judge-batches.ts';
 
 /**
- * Holds the maximum price and stores the evaluation, in one transaction. Null: it is completed or in progress. @throws
- * TandemError `INSUFFICIENT_CREDITS`
+ * Holds the maximum price and stores the evaluation, in one transaction. Null: it is completed or in progress.
+ * @throws TandemError `INSUFFICIENT_CREDITS`
  */
 export async function beginEvaluation(
   sql: Sql,
@@ -48,7 +48,7 @@ export async function beginEvaluation(
 
 /**
  * Stores the judgement, its charge and the progress of its batch, in one transaction. Repeating it changes nothing.
- * Null: the attempt was taken for dead meanwhile and is not charged.
+ * Null: the attempt was abandoned meanwhile and is not charged.
  */
 export async function settleEvaluation(
   sql: Sql,
@@ -61,7 +61,7 @@ export async function settleEvaluation(
     if (row.state !== 'judging') return null;
     const { results, summary, usage } = judgement;
     const { promptTokens, completionTokens } = usage;
-    const costNano = await charged(tx, { row, count: promptTokens + completionTokens, now });
+    const costNano = await settleCharge(tx, { row, count: promptTokens + completionTokens, now });
     const result = { results: Object.fromEntries(results), summary, promptTokens, completionTokens, costNano };
     if (row.batchId !== null) await concludeJudgeBatchItem(tx, { evaluationId: row.id, error: null, now });
     return await completeEvaluation(tx, row.id, { result: { ...result, latencyMs }, now });
@@ -110,7 +110,7 @@ async function lockedWithAccounts(
   return await lockEvaluation(tx, id);
 }
 
-async function charged(
+async function settleCharge(
   tx: Tx,
   { row, count, now: at }: { row: EvaluationRow; count: number; now: Date },
 ): Promise<bigint> {

@@ -7,6 +7,7 @@ import { removeUnusedFiles } from './remove-unused-files.ts';
  * npm runs this after it has installed the packages. A step that fails prints a line; the installation succeeds, because
  * Tandem runs without any of them.
  */
+
 const WORKER_TIMEOUT_MS = 15_000;
 
 await installWebRtcWorker();

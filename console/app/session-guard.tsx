@@ -13,7 +13,7 @@ export function SessionGuard({ children }: { children: ReactNode }) {
   const { data: session } = useQuery(sessionQuery);
   const router = useRouter();
   const isEnded = session === null;
-  // Once, because this page stays until the login has loaded, and the location is the login's meanwhile.
+  // Runs once. This component renders again until the login has loaded, and the location is then the login's.
   useEffect(() => {
     const next = router.state.location.href;
     if (isEnded) void router.navigate({ to: '/login', search: { next } as never, replace: true });

