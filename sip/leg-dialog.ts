@@ -74,7 +74,7 @@ export class SipLeg implements LegDialog {
   #isReported = false;
   #hasTrunkAnswered = false;
   /** Hang up as soon as our 2xx is acknowledged. */
-  #isGivenUp = false;
+  #mustHangUp = false;
   #isOffering = false;
   /** Another re-INVITE must follow it. */
   #isOfferDue = false;
@@ -131,7 +131,7 @@ export class SipLeg implements LegDialog {
   /** Handles the ACK of our 2xx. It carries the SDP answer if the INVITE had no offer. */
   #accepted(): void {
     const media = this.#negotiation.remote;
-    if (this.#isGivenUp) this.#clear();
+    if (this.#mustHangUp) this.#clear();
     else if (media === null) {
       this.#report({
         type: 'leg.refused',
@@ -151,7 +151,7 @@ export class SipLeg implements LegDialog {
     if (this.#phase === 'accepting') {
       // BYE must not precede the ACK (RFC 3261 §15).
       this.#localCause = cause;
-      this.#isGivenUp = true;
+      this.#mustHangUp = true;
     } else if (this.#phase === 'inviting') {
       this.#localCause = cause;
       this.#phase = 'cancelling';
@@ -478,7 +478,7 @@ export class SipLeg implements LegDialog {
    */
   #acknowledgedByBye(): void {
     const media = this.#negotiation.remote;
-    if (this.#phase !== 'accepting' || this.#isGivenUp || media === null) return;
+    if (this.#phase !== 'accepting' || this.#mustHangUp || media === null) return;
     this.#phase = 'answered';
     this.#emit({ type: 'leg.answered', sipStatus: 200, media });
   }

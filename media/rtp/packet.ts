@@ -1,4 +1,6 @@
-/** RTP fixed header (RFC 3550 §5.1), read and written in place. Only `buildRtpPacket` allocates. */
+/**
+ * RTP fixed header (RFC 3550 §5.1), read and written in place. Only `emptyRtpHeader` and `buildRtpPacket` allocate.
+ */
 
 export const RTP_HEADER_BYTES = 12;
 

@@ -46,7 +46,7 @@ describe('stored synthesis audio', () => {
     expect(file.subarray(58)).toEqual(Buffer.from('abcde\0'));
   });
 
-  it('gets stored once, without leaving temporary files', async () => {
+  it('survives repeated storing and later discarding, without temporary files', async () => {
     const { audio, stored, files } = await keep('MP3', ['abc', 'de']);
     expect(await files()).toEqual(['a.wav']);
     expect([await audio.store(), await audio.store()]).toEqual([true, true]);
@@ -130,7 +130,7 @@ describe('expired synthesis audio', () => {
     await eventually(async () => expect(await isThere(key)).toBe(false));
   });
 
-  it('gets retried after a failed deletion, without delaying other deletions', async () => {
+  it('disappears at the next attempt after a failed deletion, without delaying other deletions', async () => {
     const stuck = await speak();
     const key = await speak();
     let isStuck = true;

@@ -65,7 +65,7 @@ describe('price of a completion', () => {
     await desk.close();
   });
 
-  it('stops at a default limit for a model of unknown context, without max_tokens in its request', async () => {
+  it('stays within a default limit for a model of unknown context, without max_tokens in its request', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: null })];
     const { desk } = fixture.deskOf();
     // Nine tokens each.
