@@ -67,7 +67,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
     onDigit: (digit: string) => void,
     work: (leg: WatchedLeg, session: MediaSession, signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
-    const given = new AbortController();
+    const ended = new AbortController();
     const leg = new WatchedLeg(onDigit);
     const session = await mediaPlane.openSession({
       sessionId,
@@ -78,13 +78,13 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       },
     });
     try {
-      return await work(leg, session, AbortSignal.any([closing.signal, given.signal]));
+      return await work(leg, session, AbortSignal.any([closing.signal, ended.signal]));
     } finally {
       if (leg.dialog !== null) {
         leg.dialog.hangup('NORMAL_CLEARING');
         await within(leg.over, { ms: SETTLE_MS, clock });
       }
-      given.abort();
+      ended.abort();
       await session.close();
     }
   }

@@ -51,7 +51,7 @@ export async function download(options: DownloadOptions): Promise<Downloaded> {
       return downloaded;
     } catch (error) {
       signal?.throwIfAborted();
-      if (!(error instanceof BrokenOff)) throw error;
+      if (!(error instanceof ConnectionBroken)) throw error;
       const reason = reasonOf(error.cause);
       const message =
         part.bytes === 0
@@ -66,8 +66,8 @@ export async function download(options: DownloadOptions): Promise<Downloaded> {
 }
 
 /** The connection ended before the file did, so it can be continued. */
-class BrokenOff extends Error {
-  override readonly name = 'BrokenOff';
+class ConnectionBroken extends Error {
+  override readonly name = 'ConnectionBroken';
 }
 
 interface Part {
@@ -96,7 +96,7 @@ async function openPart(path: string, url: string): Promise<Part> {
   return { file, bytes, hash, validator: bytes > 0 ? validator : null };
 }
 
-/** @throws BrokenOff, ModelError */
+/** @throws ConnectionBroken, ModelError */
 async function continueDownload(part: Part, options: DownloadOptions): Promise<Downloaded> {
   const { url, path, mostBytes, onProgress, signal } = options;
   const response = await request(part, options);
@@ -116,12 +116,12 @@ async function continueDownload(part: Part, options: DownloadOptions): Promise<D
     onProgress({ bytes: part.bytes, totalBytes });
     signal?.throwIfAborted();
   }
-  if (totalBytes !== null && part.bytes !== totalBytes) throw new BrokenOff('too short');
+  if (totalBytes !== null && part.bytes !== totalBytes) throw new ConnectionBroken('too short');
   await part.file.sync();
   return { bytes: part.bytes, sha256: part.hash.digest('hex') };
 }
 
-/** @throws BrokenOff, ModelError */
+/** @throws ConnectionBroken, ModelError */
 async function request(part: Part, { url, signal }: DownloadOptions): Promise<Response> {
   const headers: Record<string, string> = { 'accept-encoding': 'identity' };
   if (part.validator !== null) Object.assign(headers, { range: `bytes=${part.bytes}-`, 'if-range': part.validator });
@@ -129,7 +129,7 @@ async function request(part: Part, { url, signal }: DownloadOptions): Promise<Re
   try {
     response = await fetch(url, { headers, ...(signal !== undefined && { signal }) });
   } catch (error) {
-    throw new BrokenOff('no answer', { cause: error });
+    throw new ConnectionBroken('no answer', { cause: error });
   }
   if (url.startsWith('https:') && response.url.startsWith('http:')) {
     await response.body?.cancel();
@@ -151,7 +151,7 @@ async function* chunksOf(response: Response): AsyncGenerator<Uint8Array> {
   try {
     while (true) {
       const next = await body.next().catch((error: unknown) => {
-        throw new BrokenOff('the connection ended', { cause: error });
+        throw new ConnectionBroken('the connection ended', { cause: error });
       });
       if (next.done) return;
       yield next.value;

@@ -30,7 +30,7 @@ const MOST_SILENT_MS = 10_000;
 const SLICE_MS = 40;
 
 /** A requested clause and its delivery. */
-interface AskedClause {
+interface RequestedClause {
   spoken: SpokenClause;
   delivery: Delivery;
 }
@@ -46,16 +46,16 @@ export class SpeechStream {
   #encoder: SpeechEncoder | null = null;
   #line: SpeechLine | null = null;
   /** Requested clauses that are not finished, in order; the first is being consumed. */
-  readonly #asked: AskedClause[] = [];
+  readonly #requested: RequestedClause[] = [];
   /** Index of the clause being consumed. */
   #index = 0;
   #clauseStartMs: number | null = null;
   #pauseMs = 0;
   #encodedSamples = 0;
-  #handedMs = 0;
+  #returnedMs = 0;
   #bytes: Uint8Array<ArrayBuffer>[] = [];
   #byteCount = 0;
-  #hasHanded = false;
+  #hasReturned = false;
   /** Whether the engine has produced any sound. */
   #isAudible = false;
   /** Known but not returned yet. */
@@ -72,7 +72,7 @@ export class SpeechStream {
     this.#lastWords = options.request.script.clauses.findLastIndex(({ words }) => words.length > 0);
     this.#opening = options.openEncoder(options.request.format);
     this.#opening.catch(() => {});
-    this.#ask(1);
+    this.#request(1);
   }
 
   /** One call at a time. Null at the end. @throws SynthesizerError */
@@ -81,8 +81,8 @@ export class SpeechStream {
     if (this.#isOver) return null;
     const encoder = await this.#opened();
     for (;;) {
-      const isFirst = !this.#hasHanded;
-      const heldMs = this.#encodedMs(encoder) - this.#handedMs;
+      const isFirst = !this.#hasReturned;
+      const heldMs = this.#encodedMs(encoder) - this.#returnedMs;
       const isEnough = this.#byteCount >= ENOUGH_BYTES || heldMs >= ENOUGH_MS;
       const isReady = this.#byteCount > 0 && (this.#isAudible || heldMs >= MOST_SILENT_MS);
       if (isReady && (isFirst || isEnough)) return this.#part(encoder);
@@ -119,7 +119,7 @@ export class SpeechStream {
       this.#pause(encoder);
       return 'moved';
     }
-    const [current] = this.#asked;
+    const [current] = this.#requested;
     if (current === undefined) return 'over';
     const { spoken, delivery } = current;
     const samples = spoken.take(sliceSamples(spoken.sampleRateHz));
@@ -127,7 +127,7 @@ export class SpeechStream {
       this.#clauseStartMs ??= line.positionMs;
       this.#isAudible ||= samples.some((sample) => sample !== 0);
       // The next clause is synthesised while this one is consumed.
-      this.#ask(2);
+      this.#request(2);
       const settings = { sampleRateHz: spoken.sampleRateHz, effects: delivery.effects };
       this.#encode(line.process(samples, settings), encoder);
       return 'moved';
@@ -138,11 +138,11 @@ export class SpeechStream {
   }
 
   /** Requests clauses until `most` are requested and unfinished. */
-  #ask(most: number): void {
+  #request(most: number): void {
     const { request, engineOf, speaker } = this.#options;
     const { script, style } = request;
-    while (this.#asked.length < most) {
-      const clause = script.clauses[this.#index + this.#asked.length];
+    while (this.#requested.length < most) {
+      const clause = script.clauses[this.#index + this.#requested.length];
       if (clause === undefined) return;
       const recipe = this.#recipeOf(clause);
       const engine = engineOf(recipe);
@@ -153,13 +153,13 @@ export class SpeechStream {
         ...{ engine, recipe, signal },
         words: clause.words,
         delivery: delivery.engine,
-        isFirst: this.#index + this.#asked.length === 0,
+        isFirst: this.#index + this.#requested.length === 0,
       });
-      this.#asked.push({ spoken, delivery });
+      this.#requested.push({ spoken, delivery });
     }
   }
 
-  #finish({ spoken, delivery }: AskedClause): void {
+  #finish({ spoken, delivery }: RequestedClause): void {
     const startMs = this.#clauseStartMs ?? this.#line!.positionMs;
     const words = spoken.words().map(({ word, startMs: from, endMs: to }) => {
       return { word, startMs: startMs + from, endMs: startMs + to };
@@ -173,9 +173,9 @@ export class SpeechStream {
     const isLast = this.#index >= this.#lastWords;
     const usualMs = isLast ? 0 : pauseAfterMs(clause) / delivery.engine.speed;
     this.#pauseMs = Math.max(usualMs - spoken.silenceAtEndMs, clause.pauseAfterMs);
-    this.#asked.shift();
+    this.#requested.shift();
     this.#index += 1;
-    this.#ask(1);
+    this.#request(1);
   }
 
   #recipeOf({ voice }: ScriptClause): VoiceRecipe {
@@ -237,17 +237,17 @@ export class SpeechStream {
     const audio = joinBytes(this.#bytes);
     this.#bytes = [];
     this.#byteCount = 0;
-    this.#hasHanded = true;
-    this.#handedMs = this.#encodedMs(encoder);
-    const open = this.#words.findIndex(({ endMs }) => endMs > this.#handedMs);
+    this.#hasReturned = true;
+    this.#returnedMs = this.#encodedMs(encoder);
+    const open = this.#words.findIndex(({ endMs }) => endMs > this.#returnedMs);
     const words = this.#words.splice(0, open < 0 ? this.#words.length : open);
-    const ahead = this.#marks.findIndex(({ atMs }) => atMs > this.#handedMs);
+    const ahead = this.#marks.findIndex(({ atMs }) => atMs > this.#returnedMs);
     const marks = this.#marks.splice(0, ahead < 0 ? this.#marks.length : ahead);
-    return { audio, words, ...(marks.length > 0 && { marks }), durationMs: this.#handedMs };
+    return { audio, words, ...(marks.length > 0 && { marks }), durationMs: this.#returnedMs };
   }
 
   async #changed(): Promise<void> {
-    await raceAbort(this.#asked[0]!.spoken.changed, this.#closed.signal);
+    await raceAbort(this.#requested[0]!.spoken.changed, this.#closed.signal);
   }
 }
 

@@ -20,7 +20,7 @@ const LENGTHS = [
   { pattern: /\p{Mc}/gu, sounds: 0.7 },
 ];
 
-/** As in IVR. */
+/** On average: IVR is spelt as three names of letters. */
 const SOUNDS_OF_A_LETTERS_NAME = 2.2;
 
 function count(text: string, pattern: RegExp): number {
