@@ -59,19 +59,10 @@ function describeCauses(error: unknown, left: number): unknown {
 
 const ERROR_SERIALIZERS = { err: describeError, error: describeError };
 
-/** `pii` below the top. At the top it is omitted. */
+/** In lower case. `pii` below the top; at the top it is omitted. */
 const MASKED_FIELDS: ReadonlySet<string> = new Set([
-  'authorization',
-  'Authorization',
-  'cookie',
-  'password',
-  'secret',
-  'callback_secret',
-  'callbackSecret',
-  'apiKey',
-  'api_key',
-  'token',
-  'signature',
+  ...['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-api-key'],
+  ...['password', 'secret', 'callback_secret', 'callbacksecret', 'apikey', 'api_key', 'token', 'signature'],
   'pii',
 ]);
 /** Deeper fields are omitted, so that a circle ends. */
@@ -86,7 +77,7 @@ function masked(fields: object, level: number): object {
   let copy: Record<string, unknown> | null = null;
   for (const [name, value] of Object.entries(fields)) {
     if (level === 1 && Object.hasOwn(ERROR_SERIALIZERS, name)) continue;
-    const shown = MASKED_FIELDS.has(name) ? '[redacted]' : maskedValue(value, level);
+    const shown = MASKED_FIELDS.has(name.toLowerCase()) ? '[redacted]' : maskedValue(value, level);
     if (shown === value) continue;
     copy ??= (Array.isArray(fields) ? [...fields] : { ...fields }) as Record<string, unknown>;
     copy[name] = shown;
@@ -97,6 +88,7 @@ function masked(fields: object, level: number): object {
 function maskedValue(value: unknown, level: number): unknown {
   if (value instanceof Error) return describeError(value);
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  if ('toJSON' in value && typeof value.toJSON === 'function') return maskedValue(value.toJSON(), level + 1);
   return level < MOST_LEVELS ? masked(value, level + 1) : undefined;
 }
 

@@ -108,7 +108,7 @@ async function dropForeignKeys(tx: Tx): Promise<{ statement: string }[]> {
   const keys = await tx<{ tableName: string; name: string; definition: string }[]>`
     select conrelid::regclass::text as table_name, conname::text as name, pg_get_constraintdef(oid) as definition
     from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace
-      and conrelid = any(${(await ownTables(tx)).map(({ name }) => name)}::regclass[])`;
+      and conrelid = any(${(await ownTables(tx)).map(({ name }) => name)}::text[]::regclass[])`;
   for (const { tableName, name } of keys) await tx.unsafe(`alter table ${tableName} drop constraint "${name}"`);
   return keys.map(({ tableName, name, definition }) => ({
     statement: `alter table ${tableName} add constraint "${name}" ${definition}`,

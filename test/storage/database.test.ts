@@ -127,10 +127,19 @@ onEveryServer('database', (database) => {
     const id = randomUUID();
     const [row] = await sql`
       select ${[id]}::uuid[] as ids, ${[1, -2]}::int[] as integers, ${[0.5]}::real[] as reals,
+        ${[0.1]}::float8[] as doubles, ${[[1, 2], [3, 4]]}::int[] as nested, ${['true', 'false']}::boolean[] as flags,
         ${['9007199254740993']}::bigint[] as bigints, ${['a', null]}::text[] as gaps, '{}'::text[] as nothing`;
     expect(row).toEqual({
       ...{ ids: [id], integers: [1, -2], reals: [0.5], bigints: [9_007_199_254_740_993n], gaps: ['a', null] },
-      nothing: [],
+      ...{
+        doubles: [0.1],
+        nested: [
+          [1, 2],
+          [3, 4],
+        ],
+        flags: [true, false],
+        nothing: [],
+      },
     });
   });
 
