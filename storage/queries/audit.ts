@@ -1,4 +1,5 @@
 import type { SqlOrTx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 /** Audited actions: everything that changes permissions, spending, or the routes of calls. */
@@ -93,7 +94,7 @@ export async function recordAudit(sql: SqlOrTx, input: AuditInput): Promise<void
     action: input.action,
     targetType: input.target.type,
     targetId: String(input.target.id),
-    details: sql.json((input.details ?? {}) as never),
+    details: jsonb(sql, input.details ?? {}),
     requestId: input.requestId ?? null,
   };
   await sql`insert into audit_log ${sql(row)}`;

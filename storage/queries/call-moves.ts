@@ -9,6 +9,7 @@ import {
   isFinalState,
   type RecordingStatus,
 } from './call-row.ts';
+import { jsonb } from './json-columns.ts';
 
 /** Changes of a live call. Only given fields are written. */
 export interface LivePatch {
@@ -41,7 +42,7 @@ export async function recordMoves(
   if (final) throw new RangeError(`recordMoves cannot make a call ${final.state}: settleCall does`);
   const { callId } = call;
   const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
-  const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
+  const row = { ...changes, ...(changes.legs && { legs: jsonb(tx, changes.legs) }) };
   // Sent together.
   const [events, [updated], subscribers] = await Promise.all([
     appendEvents(tx, { callId, lastSequence: call.seq, moves }),

@@ -1,5 +1,6 @@
 import type { CallLeg, CallQuality, CallSegment, LegName } from '../../machines/events.ts';
 import type { SqlOrTx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
 export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
@@ -140,7 +141,7 @@ export async function appendEvents(
     hangupCause: move.hangupCause,
     detail: move.detail,
     at: move.at,
-    data: move.data ? tx.json(move.data as never) : null,
+    data: move.data ? jsonb(tx, move.data) : null,
   }));
   const events = await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
   return events.map((event, index) => ({ ...event, segment: moves[index]?.segment ?? null }));

@@ -15,6 +15,7 @@ import {
   type TerminalEvent,
 } from './call-row.ts';
 import { type DeliveryInput, type DeliveryRow, insertDelivery } from './deliveries.ts';
+import { jsonb } from './json-columns.ts';
 
 export interface SettleCallInput {
   callId: string;
@@ -75,9 +76,9 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       endTime: input.endTime,
       talkSeconds: input.talkSeconds,
       legSeconds: input.legSeconds,
-      legs: tx.json(endedLegs(live.legs, { at: input.endTime, hangupCause: input.hangupCause }) as never),
+      legs: jsonb(tx, endedLegs(live.legs, { at: input.endTime, hangupCause: input.hangupCause })),
       totalSeconds: input.totalSeconds,
-      quality: input.quality === null ? null : tx.json(input.quality as never),
+      quality: input.quality === null ? null : jsonb(tx, input.quality),
       recordingId: input.recordingId,
       recordingStatus: input.recordingStatus,
       ...bill,

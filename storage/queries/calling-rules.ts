@@ -1,4 +1,5 @@
 import type { SqlOrTx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 
 export interface DestinationLimit {
   /** E.164 with plus sign. */
@@ -50,8 +51,8 @@ export async function updateCallingRules(
     updatedAt: now,
     ...(dailySpendCapNano !== undefined && { dailySpendCapNano }),
     ...(blockedPrefixes !== undefined && { blockedPrefixes: [...blockedPrefixes] }),
-    ...(destinationLimits !== undefined && { destinationLimits: sql.json(destinationLimits as never) }),
-    ...(callingHours !== undefined && { callingHours: callingHours && sql.json(callingHours as never) }),
+    ...(destinationLimits !== undefined && { destinationLimits: jsonb(sql, destinationLimits) }),
+    ...(callingHours !== undefined && { callingHours: callingHours && jsonb(sql, callingHours) }),
   };
   await sql`update calling_rules set ${sql(changes)} where workspace_id = ${workspaceId}`;
   return await getCallingRules(sql, workspaceId);

@@ -8,6 +8,7 @@ import {
   type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
+import { jsonb } from './json-columns.ts';
 import { holdsLease, isOwnedBy, type LostOwner, type NodeIdentity } from './nodes.ts';
 
 export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
@@ -101,7 +102,7 @@ export async function storeLegHandle(
   { callId, boot, leg, handle }: { callId: string; boot: string; leg: LegId; handle: unknown },
 ): Promise<void> {
   await sql`
-    update calls set leg_handles = coalesce(leg_handles, '{}') || ${sql.json({ [leg]: handle } as never)}
+    update calls set leg_handles = coalesce(leg_handles, '{}') || ${jsonb(sql, { [leg]: handle })}
     where call_id = ${callId} and owner_boot = ${boot} and state in ('pending', 'initiated', 'bridged')`;
 }
 

@@ -1,6 +1,7 @@
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../database.ts';
 import { type Erased, NOTHING_ERASED } from './call-erasure.ts';
 import { isUuid } from './identifiers.ts';
+import { jsonb } from './json-columns.ts';
 import { deleteDeliveries } from './retention.ts';
 
 export interface ErasureRow {
@@ -21,7 +22,7 @@ export async function createErasure(
 ): Promise<ErasureRow> {
   const row = { id, workspaceId, e164, last4: lastDigits(e164), status: 'running', createdAt: now };
   const [created] = await tx<ErasureRow[]>`
-    insert into erasures ${tx({ ...row, deleted: tx.json(NOTHING_ERASED as never) } as never)} returning *`;
+    insert into erasures ${tx({ ...row, deleted: jsonb(tx, NOTHING_ERASED) } as never)} returning *`;
   return created!;
 }
 

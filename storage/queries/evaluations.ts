@@ -1,6 +1,6 @@
 import type { SqlOrTx, Tx } from '../database.ts';
-import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
+import { exactJson } from './json-columns.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 

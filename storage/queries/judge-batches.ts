@@ -1,6 +1,6 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
-import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
+import { exactJson } from './json-columns.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 /** A row of `judge_batches`: calls judged by one rubric, as it was at the request. */

@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
+import { jsonb } from './json-columns.ts';
 import { type MemoryType, type MemoryViewer, nextRevision, visibleTo } from './memory-collections.ts';
 import { removeFactsOf } from './memory-facts.ts';
 import type { MetadataCondition } from './memory-filter.ts';
@@ -102,8 +103,8 @@ function rowOf(tx: Tx, { now, ...memory }: NewMemory) {
     ...memory,
     title: memory.title && storableText(memory.title),
     content,
-    metadata: tx.json(storableJson(memory.metadata) as never),
-    source: memory.source && tx.json(storableJson(memory.source) as never),
+    metadata: jsonb(tx, storableJson(memory.metadata)),
+    source: memory.source && jsonb(tx, storableJson(memory.source)),
     contentHash: contentHashOf(content),
     status: 'pending',
     nextAttemptAt: now,

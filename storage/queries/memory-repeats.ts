@@ -1,4 +1,5 @@
 import type { Tx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 import type { MemoryRow } from './memories.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
 
@@ -21,7 +22,7 @@ export async function findSameMemory(
     select id, status from memories
     where collection_id = ${collectionId} and content_hash = ${contentHashOf(content)} and deleted_at is null
       and status <> 'failed' and title is not distinct from ${title === null ? null : storableText(title)}
-      and metadata = ${tx.json(storableJson(metadata) as never)}
+      and metadata = ${jsonb(tx, storableJson(metadata))}
     order by created_at, id limit 1`;
   return row ?? null;
 }

@@ -1,4 +1,5 @@
 import type { Tx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 import type { MemoryRow } from './memories.ts';
 import { removeFactsOf } from './memory-facts.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
@@ -20,7 +21,7 @@ export async function relabelMemory(
   const stored = title && storableText(title);
   if (stored !== memory.title) await retitleUnitsOf(tx, { memory: { ...memory, title: stored }, revision, now });
   await tx`
-    update memories set title = ${stored}, metadata = ${tx.json(storableJson(metadata) as never)}, updated_at = ${now}
+    update memories set title = ${stored}, metadata = ${jsonb(tx, storableJson(metadata))}, updated_at = ${now}
     where id = ${memory.id}`;
 }
 
@@ -51,7 +52,7 @@ export async function rewriteMemory(
   const [row] = await tx<{ attempts: number }[]>`
     update memories set title = ${title && storableText(title)}, content = ${stored},
       content_hash = ${contentHashOf(content)}, characters = ${characters},
-      metadata = ${tx.json(storableJson(metadata) as never)}, status = 'pending', stage = null,
+      metadata = ${jsonb(tx, storableJson(metadata))}, status = 'pending', stage = null,
       attempts = attempts + 1, processed_as = null, ready_at = null, deduplicated_into = null, error_code = null,
       error = null, next_attempt_at = ${now}, leased_until = null, updated_at = ${now}
     where id = ${memory.id} returning attempts`;

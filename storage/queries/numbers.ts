@@ -3,6 +3,7 @@ import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { Charge } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
 import type { InboundRule } from './inbound-rules.ts';
+import { jsonb } from './json-columns.ts';
 import { chargeMonth, monthlyPrice, type RentedNumber } from './number-rent.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
@@ -159,7 +160,7 @@ export async function setInboundRule(
   { workspaceId, e164, rule }: { workspaceId: string; e164: string; rule: InboundRule | null },
 ): Promise<NumberRow> {
   const [number] = await sql<NumberRow[]>`
-    update numbers set inbound = ${rule === null ? null : sql.json(rule as never)}
+    update numbers set inbound = ${rule === null ? null : jsonb(sql, rule)}
     where e164 = ${e164} and workspace_id = ${workspaceId} and status = 'assigned' returning *`;
   if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
   const [priced] = await withPrices<NumberRow>(sql, workspaceId, [number]);

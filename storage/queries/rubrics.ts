@@ -1,7 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
+import { exactJson } from './json-columns.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import { lockWorkspace } from './workspaces.ts';
 

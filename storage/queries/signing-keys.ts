@@ -1,4 +1,5 @@
 import type { SqlOrTx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 
 export interface SigningKeyRow {
   /** The `kid` of tokens. */
@@ -29,7 +30,7 @@ export async function verifyingKey(
 
 /** Adds the new signing key. If several nodes do so at once, only one succeeds: false for the others. */
 export async function addSigningKey(sql: SqlOrTx, { now, publicKey, ...key }: NewSigningKey): Promise<boolean> {
-  const row = { ...key, publicKey: sql.json(publicKey as never), algorithm: 'EdDSA', createdAt: now };
+  const row = { ...key, publicKey: jsonb(sql, publicKey), algorithm: 'EdDSA', createdAt: now };
   const result = await sql`
     insert into signing_keys ${sql(row)} on conflict ((true)) where retired_at is null do nothing`;
   return result.count === 1;

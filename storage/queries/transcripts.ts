@@ -4,6 +4,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge } from '../ledger.ts';
 import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
+import { jsonb } from './json-columns.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** Error of a transcript whose cost exceeded the wallet. */
@@ -55,7 +56,7 @@ export async function addSegment(tx: Tx, call: CallRow, input: SegmentInput): Pr
     insert into call_transcript_segments
       (call_id, sequence, event_sequence, leg, text, language, start_ms, end_ms, confidence, words)
     select ${callId}, count(*) + 1, ${input.eventSequence}, ${leg}, ${text}, ${language}, ${Math.round(startMs)},
-      ${Math.round(endMs)}, ${confidence}, ${tx.json(words as never)}
+      ${Math.round(endMs)}, ${confidence}, ${jsonb(tx, words)}
     from call_transcript_segments where call_id = ${callId}`;
   return 'stored';
 }

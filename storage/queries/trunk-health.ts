@@ -1,4 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import { jsonb } from './json-columns.ts';
 import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
 import type { GatewayAddresses, GatewayHealth } from './trunk-gateways.ts';
 import { emitWebhookEvent } from './webhook-deliveries.ts';
@@ -31,10 +32,10 @@ export async function recordTrunkHealth(
       select name, reachability from trunks
       where id = ${trunkId} and status = 'active' and deleted_at is null
         and sip_uri = ${address.sipUri} and transport = ${address.transport}
-        and gateways = ${tx.json(address.gateways as never)}
+        and gateways = ${jsonb(tx, address.gateways)}
       for no key update`;
     if (before === undefined) return [];
-    await tx`update trunks set gateway_health = ${tx.json(gateways as never)} where id = ${trunkId}`;
+    await tx`update trunks set gateway_health = ${jsonb(tx, gateways)} where id = ${trunkId}`;
     if (before.reachability === state && state !== 'unknown') return [];
     const since = state === 'unknown' ? null : now;
     await tx`

@@ -3,6 +3,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { MediaEncryption } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
+import { jsonb } from './json-columns.ts';
 import { claimNumbers } from './number-claims.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
@@ -97,7 +98,7 @@ export interface CreateTrunkInput {
 export async function createTrunk(sql: SqlOrTx, input: CreateTrunkInput): Promise<TrunkRow> {
   return await inTransaction(sql, async (tx) => {
     const { workspaceId, numbers, now, gateways = [], ...fields } = input;
-    const stored = { ...fields, gateways: tx.json(gateways as never) };
+    const stored = { ...fields, gateways: jsonb(tx, gateways) };
     const row = { ...stored, ownerWorkspaceId: workspaceId, createdAt: now, updatedAt: now };
     await tx`insert into trunks ${tx(row)}`;
     requireAccount(input);
@@ -198,7 +199,7 @@ export async function updateTrunk(
     const { numbers, gateways, ...fields } = patch;
     const changes = {
       ...Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined)),
-      ...(gateways && { gateways: tx.json(gateways as never) }),
+      ...(gateways && { gateways: jsonb(tx, gateways) }),
       ...(isUnwatchedBy(patch, before) && { ...UNKNOWN_HEALTH, gatewayHealth: tx.json([]) }),
       updatedAt: now,
     };

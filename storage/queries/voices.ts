@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
+import { jsonb } from './json-columns.ts';
 
 /** A row of `voices`. Synthesis defines the content of recipe and measures. */
 export interface VoiceRow {
@@ -164,8 +165,8 @@ export async function concludeVoice(
     conclusion.status === 'ready'
       ? {
           status,
-          recipe: sql.json(conclusion.recipe as never),
-          measures: conclusion.measures && sql.json(conclusion.measures as never),
+          recipe: jsonb(sql, conclusion.recipe),
+          measures: conclusion.measures && jsonb(sql, conclusion.measures),
           approximate: conclusion.approximate,
           updatedAt: now,
         }
