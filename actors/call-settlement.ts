@@ -1,6 +1,7 @@
 import { fromPromise } from 'xstate';
 import type { SettleInput } from '../machines/call-events.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
+import type { SipGateway } from '../sip/sip-gateway.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
 import {
   type CallEventRow,
@@ -21,13 +22,14 @@ import { buildCallDelivery } from './callbacks/call-delivery.ts';
  * The call machine's `settle` port: waits until all earlier moves are stored. Then it commits outcome, last event,
  * charge, recording state and callback in one transaction.
  */
-export function settlementPort({ sql, registry, clock, onSettled }: SettlementPortOptions) {
+export function settlementPort({ sql, sip, registry, clock, onSettled }: SettlementPortOptions) {
   return fromPromise<void, SettleInput>(async ({ input }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('only a live call is settled');
     call.clearedAt ??= momentOf(clock);
     await call.journal.drained();
-    const settlement = settlementOf(call, { input, endedAt: call.clearedAt });
+    const keepsLegHandles = sip.state === 'disconnected';
+    const settlement = { ...settlementOf(call, { input, endedAt: call.clearedAt }), keepsLegHandles };
     const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, call.row));
     if (result) onSettled(result, input);
   });
@@ -35,6 +37,7 @@ export function settlementPort({ sql, registry, clock, onSettled }: SettlementPo
 
 interface SettlementPortOptions {
   sql: Sql;
+  sip: Pick<SipGateway, 'state'>;
   registry: CallRegistry;
   clock: Clock;
   /** Called after the commit, by the attempt that sees it. */
@@ -72,7 +75,10 @@ async function earlierSettlement(
   return { call, event, delivery, webhookDeliveries: [] };
 }
 
-function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; endedAt: Moment }): SettleCallInput {
+function settlementOf(
+  call: LiveCall,
+  { input, endedAt }: { input: SettleInput; endedAt: Moment },
+): Omit<SettleCallInput, 'keepsLegHandles'> {
   const { outcome, report } = input;
   const bridgedAt = call.journal.bridgedAt();
   const talkedMs = bridgedAt === null ? 0 : endedAt.monotonicMs - bridgedAt.monotonicMs;

@@ -6,6 +6,8 @@ import { priceOf } from '../storage/queries/call-settlement.ts';
 import {
   type CallEventRow,
   type CallRow,
+  deleteForgottenLegs,
+  forgottenLegsOf,
   legHandlesOf,
   markOrphansUnknown,
   type SettleCallResult,
@@ -21,7 +23,7 @@ import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 
 export interface ReconcileOptions {
-  sip: Pick<SipGateway, 'endLegs'>;
+  sip: Pick<SipGateway, 'endLegs' | 'state'>;
   sql: Sql;
   lost: LostOwner;
   owner: NodeIdentity;
@@ -44,6 +46,7 @@ export interface ReconcileOptions {
  */
 export async function reconcile(options: ReconcileOptions): Promise<{ calls: number; recordings: number }> {
   const { sql, lost, owner, now, recordingsDir, recordings, deliverer, publish, logger } = options;
+  await endForgottenLegs(options);
   const { orphans, events } = await markOrphansUnknown(sql, options);
   for (const event of events) publish(event.callId, event);
   for (const orphan of orphans) {
@@ -72,9 +75,17 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
   return { calls: orphans.length, recordings: unfinished.length };
 }
 
+/** Ends the legs of calls that the lost owner settled while its SIP server was away. */
+async function endForgottenLegs({ sql, sip, lost, now }: ReconcileOptions): Promise<void> {
+  const handles = await forgottenLegsOf(sql, lost, now);
+  if (handles.length > 0) sip.endLegs(handles as LegHandle[]);
+  // Otherwise they stay for the next start of the node.
+  if (sip.state === 'connected') await deleteForgottenLegs(sql, lost);
+}
+
 /** Null: the call was settled or taken over meanwhile. */
 async function resolve(options: ReconcileOptions, call: CallRow): Promise<SettleCallResult | null> {
-  const { sql, now, owner } = options;
+  const { sql, sip, now, owner } = options;
   const wasBridged = call.answerTime !== null;
   const endTime = await lastMoment(options, call);
   const talkedMs = call.answerTime === null ? 0 : endTime.getTime() - call.answerTime.getTime();
@@ -107,6 +118,7 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<Settle
       quality: null,
       recordingId: call.recordingId,
       recordingStatus: call.recordingId === null ? null : 'processing',
+      keepsLegHandles: sip.state === 'disconnected',
       delivery: terminalDelivery,
     });
     if (result && call.recordingId) {

@@ -38,6 +38,8 @@ export interface SettleCallInput {
   quality: CallQuality | null;
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
+  /** Set while the SIP server is away, because another boot may have to end the legs. Default false. */
+  keepsLegHandles?: boolean;
   /** Builds the callback from the final row. Null, or returning null: none. Must not wait for anything. */
   delivery: ((call: CallRow, event: CallEventRow) => DeliveryInput | null) | null;
 }
@@ -82,10 +84,11 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       recordingId: input.recordingId,
       recordingStatus: input.recordingStatus,
       ...bill,
+      ...(!input.keepsLegHandles && { legHandles: null }),
     };
     const [[call], subscribers] = await Promise.all([
       tx<CallRow[]>`
-        update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`.execute(),
+        update calls set ${tx(changes)} where call_id = ${live.callId} returning *`.execute(),
       newsSubscribers(tx, live, moves),
     ]);
     const webhookDeliveries = await emitCallNews(tx, call!, { events: [event!], subscribers });

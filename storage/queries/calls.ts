@@ -106,11 +106,31 @@ export async function storeLegHandle(
     where call_id = ${callId} and owner_boot = ${boot} and state in ('pending', 'initiated', 'bridged')`;
 }
 
-/** Returns the leg handles of an earlier boot's call. Settlement deletes them. */
+/** Returns the leg handles of an earlier boot's call. Settlement deletes them unless the SIP server is away. */
 export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknown[]> {
   const [row] = await sql<{ legHandles: Record<LegId, unknown> | null }[]>`
     select leg_handles from calls where call_id = ${callId}`;
   return Object.values(row?.legHandles ?? {});
+}
+
+/** Older legs have certainly ended. */
+const LEGS_FORGOTTEN_AFTER_S = 3_600;
+
+/** Returns the handles of legs that a lost owner could not end, because its SIP server was away when it settled their calls. */
+export async function forgottenLegsOf(sql: SqlOrTx, lost: LostOwner, now: Date): Promise<unknown[]> {
+  const rows = await sql<{ legHandles: Record<LegId, unknown> }[]>`
+    select leg_handles from calls
+    where ${isForgotten(sql, lost)} and end_time > ${now}::timestamptz - make_interval(secs => ${LEGS_FORGOTTEN_AFTER_S})`;
+  return rows.flatMap(({ legHandles }) => Object.values(legHandles));
+}
+
+/** Deletes the handles that `forgottenLegsOf` returns, and older ones. */
+export async function deleteForgottenLegs(sql: SqlOrTx, lost: LostOwner): Promise<void> {
+  await sql`update calls set leg_handles = null where ${isForgotten(sql, lost)}`;
+}
+
+function isForgotten(sql: SqlOrTx, lost: LostOwner) {
+  return sql`${isOwnedBy(sql, lost)} and leg_handles is not null and state in ('completed', 'failed', 'rejected')`;
 }
 
 /**

@@ -10,14 +10,16 @@ import { walletOf } from '../../storage/ledger.ts';
 import {
   type AdmitCallInput,
   getCallById,
+  legHandlesOf,
   listCallEvents,
   type SettleCallResult,
+  storeLegHandle,
 } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording } from '../../storage/queries/recordings.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, liveCall, sqlWithFaults } from './fakes.ts';
+import { createTestClock, FakeSip, liveCall, sqlWithFaults } from './fakes.ts';
 import { moveTo, seedCaller } from './seeds.ts';
 
 const FAILED: CallOutcome = {
@@ -124,6 +126,18 @@ describe('settlement of a call', () => {
     expect(entries).toEqual(['hold', 'void']);
     expect(deliveries).toEqual([]);
     expect(await walletOf(database.sql, call.row.workspaceId)).toMatchObject({ availableNano: 10n * USD });
+  });
+
+  it.each([
+    ['deletes the handles of its legs', 'connected', 0],
+    ['keeps the handles of its legs while the SIP server is away', 'disconnected', 1],
+  ] as const)('%s', async (_what, state, kept) => {
+    const call = await openCall({ sip: new FakeSip(state) });
+    const { callId, ownerBoot: boot } = call.row;
+    const handle = { kind: 'invite', transactionId: 'a', dialogId: 'd' };
+    await storeLegHandle(database.sql, { callId, boot, leg: 'agent', handle });
+    await call.settle({ outcome: FAILED });
+    expect(await legHandlesOf(database.sql, callId)).toHaveLength(kept);
   });
 
   it('ends the talk when clearing starts, however long clearing and settling take', async () => {
@@ -309,12 +323,14 @@ async function openCall({
   admit = {},
   drained = async () => {},
   begin,
+  sip = new FakeSip(),
 }: {
   bridged?: boolean;
   recorded?: boolean;
   admit?: Partial<AdmitCallInput>;
   drained?: () => Promise<void>;
   begin?: (run: () => Promise<unknown>) => Promise<unknown>;
+  sip?: FakeSip;
 } = {}) {
   const { sql } = database;
   const caller = await seedCaller(sql);
@@ -342,6 +358,7 @@ async function openCall({
   const settled: SettleCallResult[] = [];
   const port = settlementPort({
     sql: begin ? sqlWithFaults(sql, begin) : sql,
+    sip,
     registry,
     clock,
     onSettled: (result) => settled.push(result),

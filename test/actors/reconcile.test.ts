@@ -8,6 +8,7 @@ import {
   type CallRow,
   getCallById,
   listCallEvents,
+  settleCall,
   storeLegHandle,
 } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
@@ -88,6 +89,30 @@ describe('reconciliation after an earlier boot', () => {
     node.sip.endLegs = (handles) => void ended.push(...handles);
     await node.reconcile({ boot: 'the next boot' });
     expect(ended).toEqual([handle]);
+  });
+
+  it('ends the legs of calls that were settled while the SIP server was away, until it can', async () => {
+    const node = await openNode();
+    const { callId, ownerBoot: boot } = await node.orphan('initiated');
+    const handle = { kind: 'invite', transactionId: 'a', dialogId: 'd' } as const;
+    await storeLegHandle(database.sql, { callId, boot, leg: 'agent', handle });
+    const cause = { hangupCause: 'NORMAL_TEMPORARY_FAILURE', leg: null } as const;
+    const at = later(50_000);
+    await settleCall(database.sql, {
+      ...{ ...cause, callId, ownerBoot: boot, keepsLegHandles: true, delivery: null, quality: null },
+      move: { ...cause, event: 'call.temporaryfailed', state: 'failed', sipStatus: null, at, detail: null },
+      ...{ terminalEvent: 'call.temporaryfailed', error: 'sip_connection_lost', errorDetail: null },
+      ...{ answerTime: null, endTime: at, talkSeconds: 0, legSeconds: 0, totalSeconds: 50 },
+      ...{ recordingId: null, recordingStatus: null },
+    });
+    node.sip.become('disconnected');
+    await node.reconcile();
+    expect(node.sip.ended).toEqual([handle]);
+    node.sip.become('connected');
+    await node.reconcile();
+    expect(node.sip.ended).toEqual([handle, handle]);
+    await node.reconcile();
+    expect(node.sip.ended).toHaveLength(2);
   });
 
   it('settles a call whose first attempt failed after the takeover', async () => {
