@@ -16,7 +16,11 @@ describe('unused files of the installed packages', () => {
   );
   const unused = new Set(byPath.flatMap(({ files }) => [...files]));
 
-  it.each(byPath)('include some that match $path', ({ files }) => {
+  // Any later `npm install` removes the folder that the install script of `node` has added.
+  const isInstalled = (path: string) =>
+    !path.startsWith('node/node_modules/') || existsSync(join(MODULES, 'node/node_modules'));
+
+  it.each(byPath.filter(({ path }) => isInstalled(path)))('include some that match $path', ({ files }) => {
     expect(files.size).toBeGreaterThan(0);
   });
 
