@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublicTranscript } from '../../actors/call-view.ts';
+import type { PublicCall, PublicTranscript } from '../../actors/call-view.ts';
 import { conversationOf } from '../../bin/demo/conversation.ts';
 import { wordsUnderstood } from '../../bin/demo/likeness.ts';
 import type { LegName } from '../../machines/events.ts';
@@ -7,7 +7,7 @@ import { listUsage } from '../../storage/queries/usage.ts';
 import { untilTruthy } from '../eventually.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { metricsOf } from './metrics-of.ts';
-import { type Platform, startPlatform } from './platform.ts';
+import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 
 const THIRD = '+919833333333';
 
@@ -82,7 +82,12 @@ describe('third party of a transcribed call', () => {
     const samples = conversation.trackOf('agent', { leadMs: 500 });
     await platform.parties({ agent: { audio: { kind: 'silence' } }, customer: { audio: { kind: 'silence' } } });
     await platform.phone(THIRD, { audio: { kind: 'samples', samples } });
-    const { call_id: callId } = await platform.place({ transcribe: true });
+    // The recognisers of a busy machine may still be full with the first call.
+    const callId = await untilTruthy(async () => {
+      const placement = { agent_number: AGENT, customer_number: CUSTOMER, transcribe: true };
+      const { status, body } = await platform.ask<{ call: PublicCall }>('POST', '/dialer/click2call', placement);
+      return status === 201 && body.data.call.call_id;
+    }, 'the call is placed');
     await platform.until(callId, 'call.bridged');
     const added = await platform.ask('POST', `/dialer/click2call/${callId}/legs`, {
       endpoint: { type: 'phone', number: THIRD },
