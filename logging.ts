@@ -68,8 +68,12 @@ const MASKED_FIELDS: ReadonlySet<string> = new Set([
 /** Deeper fields are omitted, so that a circle ends. */
 const MOST_LEVELS = 6;
 
-function withoutSecrets({ pii: _omitted, ...fields }: Record<string, unknown>): Record<string, unknown> {
-  return masked(fields, 1) as Record<string, unknown>;
+function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown> {
+  return masked('pii' in fields ? withoutPii(fields) : fields, 1) as Record<string, unknown>;
+}
+
+function withoutPii({ pii: _omitted, ...fields }: Record<string, unknown>): Record<string, unknown> {
+  return fields;
 }
 
 /** Returns the object itself if it contains nothing to mask. Describes errors that have no serializer. */

@@ -75,10 +75,7 @@ async function earlierSettlement(
   return { call, event, delivery, webhookDeliveries: [] };
 }
 
-function settlementOf(
-  call: LiveCall,
-  { input, endedAt }: { input: SettleInput; endedAt: Moment },
-): Omit<SettleCallInput, 'keepsLegHandles'> {
+function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; endedAt: Moment }): SettleCallInput {
   const { outcome, report } = input;
   const bridgedAt = call.journal.bridgedAt();
   const talkedMs = bridgedAt === null ? 0 : endedAt.monotonicMs - bridgedAt.monotonicMs;

@@ -1,3 +1,5 @@
+import { timestampDelta } from './receiver-statistics.ts';
+
 /** Telephone events: DTMF digits as RTP payload (RFC 4733 §2.3 and §3.2). */
 
 export const TELEPHONE_EVENT_BYTES = 4;
@@ -95,7 +97,7 @@ export class KeyPressDetector {
   /** Takes one packet, in any order. Allocates nothing. `clockHz` is that of timestamp and duration. */
   add(ssrc: number, timestamp: number, event: TelephoneEvent, clockHz: number, nowMs: number): void {
     if (ssrc !== this.#ssrc || timestamp !== this.#timestamp) {
-      const ahead = (timestamp - this.#timestamp) | 0;
+      const ahead = timestampDelta(timestamp, this.#timestamp);
       // A late packet of an earlier press.
       if (ssrc === this.#ssrc && ahead < 0 && (-ahead * 1000) / clockHz <= MOST_LATE_MS) return;
       const isNextSegment = ahead >= SHORTEST_SEGMENT_TICKS && ahead <= SEGMENT_TICKS;

@@ -11,6 +11,7 @@ import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { InboundDecider } from './inbound-rules.ts';
+import { exactJson } from './json-columns.ts';
 import { holdsLease } from './nodes.ts';
 import type { Plan } from './workspaces.ts';
 
@@ -21,8 +22,6 @@ const DEFAULT_PLACEMENTS: PlacementLimits = { free: 20, starter: 20, pro: 20, en
 const PLACEMENT_WINDOW_MS = 60_000;
 /** A guess at when a channel becomes free. */
 const CHANNEL_RETRY_AFTER_S = 5;
-/** Type `json` keeps the text. The library's default, `jsonb`, does not. */
-const JSON_OID = 114;
 /** A guess: carriers are probed every 30 s. */
 const LINE_RETRY_AFTER_S = 10;
 /** Talk time held in advance, in addition to the ringing. */
@@ -428,7 +427,7 @@ async function insertCall(
     transcribeRequested: input.transcribe ?? false,
     onMachine: input.onMachine ?? null,
     ...speech,
-    metadata: input.metadata === null ? null : tx.typed(input.metadata, JSON_OID),
+    metadata: exactJson(tx, input.metadata),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,
     callbackSecretLast4: input.callbackSecretLast4,

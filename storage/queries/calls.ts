@@ -116,7 +116,7 @@ export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknow
 /** Older legs have certainly ended. */
 const LEGS_FORGOTTEN_AFTER_S = 3_600;
 
-/** Returns the handles of legs that a lost owner could not end, because its SIP server was away when it settled their calls. */
+/** Handles of legs that a lost owner could not end, because its SIP server was away when it settled their calls. */
 export async function forgottenLegsOf(sql: SqlOrTx, lost: LostOwner, now: Date): Promise<unknown[]> {
   const rows = await sql<{ legHandles: Record<LegId, unknown> }[]>`
     select leg_handles from calls
