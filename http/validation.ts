@@ -18,7 +18,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     if (check.Check(input)) return { value: input };
     const repeated = isQuery ? repeatedParameters(input as Record<string, unknown>) : [];
     if (repeated.length > 0) return { error: validationFailed(repeated) };
-    return { error: validationFailed(describe(schema, check.Errors(input)[1] as readonly ValidationError[])) };
+    return { error: failureOf(schema, check, input) };
   };
 };
 
@@ -28,8 +28,13 @@ export function compileCheck(schema: TSchema): (value: unknown) => TandemError |
   return (value) => {
     const check = compiled();
     if (check.Check(value)) return null;
-    return validationFailed(describe(schema, check.Errors(value)[1] as readonly ValidationError[]));
+    return failureOf(schema, check, value);
   };
+}
+
+function failureOf(schema: TSchema, check: Validator, value: unknown): TandemError {
+  const [, errors] = check.Errors(value);
+  return validationFailed(describe(schema, errors as readonly ValidationError[]));
 }
 
 /** Compiles on first use, because compiling all schemas took a quarter of the HTTP server's start. */
