@@ -13,12 +13,14 @@ export class MemoryDatagrams implements Datagrams {
 
   bind: Datagrams['bind'] = async ({ port, receive }) => {
     this.#receivers.set(port, receive);
-    return { port, send: () => (this.sent += 1), close: async () => {} };
+    return { forwardId: null, port, send: () => (this.sent += 1), close: async () => {} };
   };
 
   receiverAt(port: number): Receive {
     return this.#receivers.get(port)!;
   }
+
+  forwardBy(): void {}
 
   dump(): null {
     return null;

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { routingOf } from '../actors/call-routing.ts';
 import type { SrtpKeys, SrtpSuite } from '../machines/events.ts';
 import { Endpoint } from '../media/datagrams/endpoint.ts';
+import { FastPath } from '../media/relay/fast-path.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
 import { SendRing } from '../media/relay/send-ring.ts';
 import { RelaySession } from '../media/relay/session.ts';
@@ -80,6 +81,7 @@ async function relay([spoken, heard]: Suites): Promise<number> {
     datagrams,
     pacer: new FramePacer(),
     sendRing: new SendRing(),
+    fastPath: new FastPath(datagrams),
     post: () => {},
   });
   const keys = spoken === null ? null : keysOf(spoken);

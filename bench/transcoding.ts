@@ -5,6 +5,7 @@ import { encodeG711 } from '../media/codecs/g711.ts';
 import { G722Encoder } from '../media/codecs/g722.ts';
 import { OpusEncoder } from '../media/codecs/opus.ts';
 import { Endpoint } from '../media/datagrams/endpoint.ts';
+import { FastPath } from '../media/relay/fast-path.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
 import { SendRing } from '../media/relay/send-ring.ts';
 import { RelaySession } from '../media/relay/session.ts';
@@ -102,6 +103,7 @@ async function relay([spoken, heard]: Pair): Promise<number> {
     datagrams,
     pacer,
     sendRing: new SendRing(),
+    fastPath: new FastPath(datagrams),
     post: () => {},
   });
   await session.connectParty('agent', remoteOf('agent', spoken));

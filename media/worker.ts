@@ -3,6 +3,7 @@ import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import { type OpenedDatagrams, openDatagrams } from './datagrams/open-datagrams.ts';
 import type { MediaMeasurement, PartyId, RecordingSummary } from './media-plane.ts';
+import { FastPath } from './relay/fast-path.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
@@ -35,11 +36,13 @@ class MediaWorker {
   #meter: LoadMeter | null = null;
   readonly #pacer = new FramePacer();
   readonly #sendRing = new SendRing();
+  readonly #fastPath: FastPath;
   #ticker: NodeJS.Timeout | null = null;
   #tickGroup = 0;
 
   constructor({ opened, load, report }: MediaWorkerOptions) {
     this.#opened = opened;
+    this.#fastPath = new FastPath(opened.datagrams);
     this.#load = load;
     this.#report = report;
   }
@@ -86,6 +89,7 @@ class MediaWorker {
       datagrams: this.#opened.datagrams,
       pacer: this.#pacer,
       sendRing: this.#sendRing,
+      fastPath: this.#fastPath,
       post: (event) => this.#report(sessionKey, event),
     });
     this.#sessions.set(sessionKey, session);

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { Codec, RemoteMedia } from '../../machines/events.ts';
 import { type DatagramIo, openDatagrams } from '../../media/datagrams/open-datagrams.ts';
+import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession, SESSION_TICK_MS } from '../../media/relay/session.ts';
@@ -62,7 +63,8 @@ async function openForwarders(): Promise<{ ports: [number, number][]; dump: () =
 async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; dump: () => unknown }> {
   const { datagrams, unavailable } = await openDatagrams(io);
   if (unavailable.length > 0) throw new Error(`${io}: ${unavailable[0]!.reason}`);
-  const shared = { datagrams, pacer: new FramePacer(), sendRing: new SendRing() };
+  const fastPath = new FastPath(datagrams);
+  const shared = { datagrams, pacer: new FramePacer(), sendRing: new SendRing(), fastPath };
   const sessions: RelaySession[] = [];
   const bound: [number, number][] = [];
   for (const [index, [agentPort, customerPort]] of calls.entries()) {

@@ -35,6 +35,9 @@ export class DgramDatagrams implements Datagrams {
     });
   }
 
+  /** Never asks: Node gives each datagram its own memory. */
+  forwardBy(): void {}
+
   dump(): unknown {
     return { io: this.name, sockets: this.#sockets, received: this.received };
   }
@@ -50,6 +53,7 @@ interface DgramSocketOptions {
 }
 
 class DgramSocket implements DatagramSocket {
+  readonly forwardId = null;
   readonly port: number;
   readonly #socket: Socket;
   readonly #family: 4 | 6;

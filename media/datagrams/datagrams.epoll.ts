@@ -1,10 +1,17 @@
 import { isIPv6 } from 'node:net';
-import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
+import type { BindOptions, DatagramForwarder, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { NativeMemory } from './native-memory.ts';
 import { PollContext, ReadinessPoll } from './readiness-poll.ts';
-import { bindSocket, IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
+import {
+  bindSocket,
+  IPV4_BYTES,
+  IPV6_BYTES,
+  readSocketAddress,
+  socketAddressBytes,
+  writeSocketAddress,
+} from './socket-address.ts';
 import type { SystemCalls } from './system-calls.ts';
 
 /**
@@ -46,6 +53,7 @@ export class EpollDatagrams implements Datagrams {
   readonly #views: Buffer[];
   readonly #source = new Endpoint();
   readonly #counters = { sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
+  #forwarder: DatagramForwarder | null = null;
   #open = 0;
   #hasMore = false;
 
@@ -103,6 +111,10 @@ export class EpollDatagrams implements Datagrams {
     return socket;
   }
 
+  forwardBy(forwarder: DatagramForwarder): void {
+    this.#forwarder = forwarder;
+  }
+
   dump(): unknown {
     const { name: io, received } = this;
     return { io, sockets: this.#open, received, ...this.#counters, schedule: this.#schedule.dump() };
@@ -127,14 +139,11 @@ export class EpollDatagrams implements Datagrams {
       memory.bytes.set(datagram);
     }
     writeSocketAddress(this.#target.words, 0, family, to);
-    const address = memory.address + offset;
-    const sent = this.#calls.sendTo(
-      descriptor,
-      address,
-      datagram.length,
-      this.#target.address,
-      socketAddressBytes(family),
-    );
+    this.#sendToTarget(descriptor, memory.address + offset, datagram.length, socketAddressBytes(family));
+  }
+
+  #sendToTarget(descriptor: number, address: number, bytes: number, targetBytes: number): void {
+    const sent = this.#calls.sendTo(descriptor, address, bytes, this.#target.address, targetBytes);
     if (sent < 0) this.#counters.sendErrors += 1;
     else this.#counters.sent += 1;
   }
@@ -152,6 +161,7 @@ export class EpollDatagrams implements Datagrams {
     const untilMs = performance.now() + MOST_MS_PER_TURN;
     let packets = 0;
     for (;;) {
+      this.#forwarder?.beginTurn();
       const ready = this.#calls.epollWait(this.#epoll, this.#events.address, MOST_EVENTS);
       for (let event = 0; event < ready; event++) {
         const socket = this.#sockets[this.#events.words[EVENT_WORDS * event + EVENT_DATA_WORD]!];
@@ -185,6 +195,7 @@ export class EpollDatagrams implements Datagrams {
       return;
     }
     const length = words[MESSAGE_WORDS * slot + 14]!;
+    if (this.#forward(socket.id, slot, length)) return;
     let view = this.#views[slot]!;
     if (view.length !== length) {
       view = this.#buffers.bytes.subarray(BUFFER_BYTES * slot, BUFFER_BYTES * slot + length);
@@ -193,6 +204,22 @@ export class EpollDatagrams implements Datagrams {
     readSocketAddress(this.#addresses.words, ADDRESS_WORDS * slot, this.#source);
     this.received += 1;
     socket.receive(view, this.#source);
+  }
+
+  #forward(id: number, slot: number, bytes: number): boolean {
+    const forwarder = this.#forwarder;
+    if (forwarder === null) return false;
+    const offset = BUFFER_BYTES * slot;
+    const { words } = this.#addresses;
+    const source = ADDRESS_WORDS * slot;
+    const sender = forwarder.forward(id, this.#buffers, offset / 4, bytes, words[source]!, words[source + 1]!);
+    if (sender < 0) return false;
+    this.received += 1;
+    const target = this.#target.words;
+    target[0] = forwarder.destination0;
+    target[1] = forwarder.destination1;
+    this.#sendToTarget(this.#sockets[sender]!.descriptor, this.#buffers.address + offset, bytes, IPV4_BYTES);
+    return true;
   }
 }
 
@@ -221,6 +248,10 @@ class EpollSocket implements DatagramSocket {
     this.port = options.port;
     this.receive = options.receive;
     this.#owner = options.owner;
+  }
+
+  get forwardId(): number | null {
+    return this.family === 4 ? this.id : null;
   }
 
   send(datagram: Buffer, to: Endpoint): void {

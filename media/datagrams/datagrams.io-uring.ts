@@ -1,10 +1,10 @@
 import { isIPv6 } from 'node:net';
-import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
+import type { BindOptions, DatagramForwarder, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { type Completion, CQE_HAS_BUFFER, CQE_HAS_MORE, IoUring, RingMappings, type SendFields } from './io-uring.ts';
 import { NativeMemory } from './native-memory.ts';
-import { bindSocket, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
+import { bindSocket, IPV4_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
 import type { Bell, SystemCalls } from './system-calls.ts';
 
 /**
@@ -48,6 +48,9 @@ export class IoUringDatagrams implements Datagrams {
   readonly #fields: SendFields;
   readonly #flush = (): void => this.#flushNow();
   readonly #counters = { sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
+  #forwarder: DatagramForwarder | null = null;
+  /** Descriptor of each open socket, by id. */
+  #descriptors = new Int32Array(64);
   #open = 0;
   #isInTurn = false;
   #isFlushDue = false;
@@ -102,6 +105,10 @@ export class IoUringDatagrams implements Datagrams {
   async bind({ host, port, receive }: BindOptions): Promise<DatagramSocket> {
     const family = isIPv6(host) ? 6 : 4;
     return this.#opened({ ...bindSocket(this.#calls, host, port), family, receive });
+  }
+
+  forwardBy(forwarder: DatagramForwarder): void {
+    this.#forwarder = forwarder;
   }
 
   dump(): unknown {
@@ -160,11 +167,21 @@ export class IoUringDatagrams implements Datagrams {
     const id = this.#freeIds.pop() ?? this.#sockets.length;
     const socket = new IoUringSocket({ ...options, id, owner: this });
     this.#sockets[id] = socket;
+    this.#noteDescriptor(id, options.descriptor);
     this.#open += 1;
     this.#arm(socket);
     this.#schedule.start();
     this.#flushSoon();
     return socket;
+  }
+
+  #noteDescriptor(id: number, descriptor: number): void {
+    if (id >= this.#descriptors.length) {
+      const larger = new Int32Array(2 * id);
+      larger.set(this.#descriptors);
+      this.#descriptors = larger;
+    }
+    this.#descriptors[id] = descriptor;
   }
 
   #arm(socket: IoUringSocket): void {
@@ -196,6 +213,7 @@ export class IoUringDatagrams implements Datagrams {
     try {
       while (!this.#isClosed && (ring.hasCompletion || ring.hasWork)) {
         if (ring.hasWork) ring.enter();
+        this.#forwarder?.beginTurn();
         while (ring.hasCompletion && packets < MOST_PACKETS_PER_TURN) packets += this.#complete();
         this.#armAgain();
         if (packets >= MOST_PACKETS_PER_TURN || performance.now() >= untilMs) break;
@@ -217,13 +235,13 @@ export class IoUringDatagrams implements Datagrams {
       if (id === SEND_ID) this.#counters.sendErrors += 1;
       return 0;
     }
-    const socket = this.#sockets[id]!;
     const hasDatagram = (flags & CQE_HAS_BUFFER) !== 0;
     if (hasDatagram) {
-      if (result >= 0 && !socket.isClosing) this.#hand(socket, buffer);
+      if (result >= 0 && !this.#forward(id, buffer)) this.#hand(this.#sockets[id]!, buffer);
       this.#ring.releaseBuffer(buffer);
     }
     if ((flags & CQE_HAS_MORE) === 0) {
+      const socket = this.#sockets[id]!;
       socket.isArmed = false;
       if (result < 0 && result !== ENOBUFS && !socket.isClosing) this.#counters.receiveErrors += 1;
       if (socket.isClosing) this.#forget(socket);
@@ -232,7 +250,41 @@ export class IoUringDatagrams implements Datagrams {
     return hasDatagram ? 1 : 0;
   }
 
+  #forward(id: number, buffer: number): boolean {
+    const forwarder = this.#forwarder;
+    if (forwarder === null) return false;
+    const ring = this.#ring;
+    const memory = ring.buffers;
+    const { words } = memory;
+    const result = (buffer * BUFFER_BYTES) / 4;
+    if ((words[result + 3]! & TRUNCATED) !== 0) return false;
+    const address = result + RESULT_BYTES / 4;
+    const datagram = address + IPV4_BYTES / 4;
+    const bytes = words[result + 2]!;
+    const sender = forwarder.forward(id, memory, datagram, bytes, words[address]!, words[address + 1]!);
+    if (sender < 0) return false;
+    this.received += 1;
+    if (!ring.makeRoom()) {
+      this.#counters.dropped += 1;
+      return true;
+    }
+    const fields = this.#fields;
+    fields.toOffset = ring.nextEntry * ADDRESS_SLOT_BYTES;
+    const target = fields.toOffset / 4;
+    this.#addresses.words[target] = forwarder.destination0;
+    this.#addresses.words[target + 1] = forwarder.destination1;
+    fields.descriptor = this.#descriptors[sender]!;
+    fields.bytes = bytes;
+    fields.toBytes = IPV4_BYTES;
+    fields.memory = memory;
+    fields.offset = 4 * datagram;
+    ring.send(fields);
+    this.#counters.sent += 1;
+    return true;
+  }
+
   #hand(socket: IoUringSocket, buffer: number): void {
+    if (socket.isClosing) return;
     const { bytes, words } = this.#ring.buffers;
     const start = buffer * BUFFER_BYTES;
     const word = start / 4;
@@ -302,6 +354,10 @@ class IoUringSocket implements DatagramSocket {
 
   get isClosing(): boolean {
     return this.#isClosing;
+  }
+
+  get forwardId(): number | null {
+    return this.family === 4 ? this.id : null;
   }
 
   released(): void {

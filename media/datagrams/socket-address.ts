@@ -34,22 +34,25 @@ export function bindSocket(calls: SystemCalls, host: string, port: number): { de
 
 /** Writes the address to word `at`. An IPv4 socket uses only the last word of the address. Allocates nothing. */
 export function writeSocketAddress(words: Int32Array, at: number, family: 4 | 6, endpoint: Endpoint): void {
-  const { port } = endpoint;
-  const portInNetworkOrder = ((port & 0xff) << 24) | ((port & 0xff00) << 8);
   if (family === 4) {
-    words[at] = AF_INET | portInNetworkOrder;
-    words[at + 1] = swapped(endpoint.word3);
+    writeIPv4Address(words, at, endpoint);
     words[at + 2] = 0;
     words[at + 3] = 0;
     return;
   }
-  words[at] = AF_INET6 | portInNetworkOrder;
+  words[at] = AF_INET6 | portInNetworkOrder(endpoint);
   words[at + 1] = 0;
-  words[at + 2] = swapped(endpoint.word0);
-  words[at + 3] = swapped(endpoint.word1);
-  words[at + 4] = swapped(endpoint.word2);
-  words[at + 5] = swapped(endpoint.word3);
+  words[at + 2] = inNetworkOrder(endpoint.word0);
+  words[at + 3] = inNetworkOrder(endpoint.word1);
+  words[at + 4] = inNetworkOrder(endpoint.word2);
+  words[at + 5] = inNetworkOrder(endpoint.word3);
   words[at + 6] = endpoint.scopeId;
+}
+
+/** Writes family, port and address, without the unused half of a `sockaddr_in`. */
+export function writeIPv4Address(words: Int32Array, at: number, endpoint: Endpoint): void {
+  words[at] = AF_INET | portInNetworkOrder(endpoint);
+  words[at + 1] = inNetworkOrder(endpoint.word3);
 }
 
 /** Reads the kernel's address at word `at`. Allocates nothing. */
@@ -57,18 +60,23 @@ export function readSocketAddress(words: Int32Array, at: number, endpoint: Endpo
   const first = words[at]!;
   endpoint.port = ((first >>> 24) & 0xff) | ((first >>> 8) & 0xff00);
   if ((first & 0xffff) === AF_INET) {
-    endpoint.setIPv4(swapped(words[at + 1]!));
+    endpoint.setIPv4(inNetworkOrder(words[at + 1]!));
     return;
   }
   endpoint.setWords(
-    swapped(words[at + 2]!),
-    swapped(words[at + 3]!),
-    swapped(words[at + 4]!),
-    swapped(words[at + 5]!),
+    inNetworkOrder(words[at + 2]!),
+    inNetworkOrder(words[at + 3]!),
+    inNetworkOrder(words[at + 4]!),
+    inNetworkOrder(words[at + 5]!),
     words[at + 6]!,
   );
 }
 
-function swapped(word: number): number {
+function portInNetworkOrder({ port }: Endpoint): number {
+  return ((port & 0xff) << 24) | ((port & 0xff00) << 8);
+}
+
+/** Swaps the bytes of a 32-bit word, which works in both directions. The result is signed. */
+export function inNetworkOrder(word: number): number {
   return (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24);
 }

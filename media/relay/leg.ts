@@ -19,7 +19,7 @@ import { MOST_SRTP_OVERHEAD_BYTES } from '../srtp/crypto-suites.ts';
 import { LegSrtp } from '../srtp/leg-srtp.ts';
 import type { DigitSender } from './digit-sender.ts';
 import { closeLegOpus, type LegOpus, openLegOpus } from './leg-opus.ts';
-import { OutboundStream } from './outbound-stream.ts';
+import { OutboundStream, type RelayedPackets } from './outbound-stream.ts';
 import { PacketDecoder } from './packet-decoder.ts';
 import { PacketEncoder } from './packet-encoder.ts';
 import type { Playback } from './playback.ts';
@@ -47,7 +47,7 @@ const FRAMES_BEFORE_PAUSE = 10;
 /** Longer than the 20 ms or 50 ms between two packets of an event. */
 const EVENT_PAUSE_MS = 80;
 /** 180 ms of G.711, more than any sender packs. It fits into a recording slot and a send slot. */
-const MOST_PAYLOAD_BYTES = 1440;
+export const MOST_PAYLOAD_BYTES = 1440;
 
 const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: G711Codec) => readonly Uint8Array[]>> = {
   ringback: ringbackFrames,
@@ -145,6 +145,32 @@ export class RelayLeg {
       this.#signalled.port !== 0 &&
       (direction === 'sendrecv' || direction === 'recvonly')
     );
+  }
+
+  /** Null if the sockets do not ask a forwarder. */
+  get rtpSocketId(): number | null {
+    return this.#rtpSocket.forwardId;
+  }
+
+  /** The latched source, or else the address of the SDP. */
+  get rtpTarget(): Endpoint {
+    return this.latch.isLatched ? this.latch.source : this.#signalled;
+  }
+
+  get isEncrypted(): boolean {
+    return this.#activeSrtp !== null;
+  }
+
+  /** Whether the peer receives packets of the codec unchanged but for their header, and nothing else. */
+  receivesPlain(codec: PayloadKind): boolean {
+    const isSending = this.#playback !== null || this.#digits !== null;
+    return this.isListening && !isSending && !this.isEncrypted && !this.#isClosed && this.remote?.codec === codec;
+  }
+
+  /** Counts packets that were sent without `forward`. */
+  noteRelayed(packets: RelayedPackets): void {
+    this.outbound.addInOrder(packets);
+    this.#forwardedAtMs = packets.nowMs;
   }
 
   /** Whether the peer uses a 16 kHz codec, according to its audio or SDP. */
@@ -590,7 +616,7 @@ export class RelayLeg {
    */
   #send(packet: Buffer, payloadType: number): void {
     if (this.#isClosed) return;
-    const { latch, outbound } = this;
+    const { outbound } = this;
     const fields = this.#fields;
     fields.payloadType = payloadType;
     fields.sequence = outbound.sequence;
@@ -599,7 +625,7 @@ export class RelayLeg {
     fields.marker = outbound.marker;
     writeRtpHeader(packet, fields);
     const sent = this.#protected(packet);
-    if (sent !== null) this.#rtpSocket.send(sent, latch.isLatched ? latch.source : this.#signalled);
+    if (sent !== null) this.#rtpSocket.send(sent, this.rtpTarget);
   }
 
   /** The packet, or its encrypted copy: the original must stay readable for recorder and taps. */
@@ -617,7 +643,7 @@ export class RelayLeg {
 
   #sendRtcp(report: Buffer): void {
     if (this.#rtcpTarget.port === 0) return;
-    this.#rtcpTarget.copyHost(this.latch.isLatched ? this.latch.source : this.#signalled);
+    this.#rtcpTarget.copyHost(this.rtpTarget);
     const srtp = this.#activeSrtp;
     if (srtp === null) {
       this.#rtcpSocket.send(report, this.#rtcpTarget);

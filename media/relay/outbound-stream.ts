@@ -28,6 +28,17 @@ interface OutboundStreamSeed {
   timestamp: number;
 }
 
+/** Packets that followed each other. */
+export interface RelayedPackets {
+  packets: number;
+  /** Bytes of payload. */
+  octets: number;
+  /** The last packet as received. */
+  sequence: number;
+  timestamp: number;
+  nowMs: number;
+}
+
 export class OutboundStream {
   /** May change before the first packet. */
   ssrc: number;
@@ -90,6 +101,27 @@ export class OutboundStream {
     if (ahead >= 0) this.#advance(header, nowMs, isEvent);
     this.#count(header.payloadBytes, nowMs);
     return true;
+  }
+
+  /** Whether a packet is the newest of the source, with an 8 kHz clock, so that the next ones may be `addInOrder`. */
+  isAt({ ssrc, sequence, timestamp }: RtpHeader): boolean {
+    const isNewest = ssrc === this.#source && sequence === this.#sourceSequence && timestamp === this.#sourceTimestamp;
+    return isNewest && this.#clockPerMs === 8;
+  }
+
+  /** Counts audio packets of the source that followed each other and were sent. `sequence` and `timestamp` are the last. */
+  addInOrder({ sequence, timestamp, packets, octets, nowMs }: RelayedPackets): void {
+    this.marker = false;
+    this.sequence = (sequence + this.#sequenceOffset) & 0xffff;
+    this.timestamp = (timestamp + this.#timestampOffset) >>> 0;
+    this.#sourceSequence = sequence;
+    this.#sourceTimestamp = timestamp;
+    this.#sourceAtMs = nowMs;
+    this.#sentSequence = this.sequence;
+    this.#sentTimestamp = this.timestamp;
+    this.#sentAtMs = nowMs;
+    this.packetsSent += packets;
+    this.octetsSent += octets;
   }
 
   /** Records that a packet of the source is not forwarded, so that its number leaves no gap. */

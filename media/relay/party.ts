@@ -36,6 +36,8 @@ export class Party {
   meter: LevelMeter | null = null;
   /** Detects keys as tones. Null for a peer with telephone events, and outside a talk. */
   dtmfDetector: PartyDtmfDetector | null = null;
+  /** The listener that receives its packets on the fast path; null while they take the session. */
+  relaysTo: Party | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
   readonly allowance = new PacketAllowance();

@@ -23,6 +23,7 @@ import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { DigitSender } from './digit-sender.ts';
+import type { FastPath } from './fast-path.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
@@ -70,6 +71,7 @@ interface RelaySessionOptions {
   datagrams: Datagrams;
   pacer: FramePacer;
   sendRing: SendRing;
+  fastPath: FastPath;
   clock?: RelayClock;
   post: (event: MediaEvent<PartyId> | MediaMeasurement) => void;
 }
@@ -168,6 +170,7 @@ export class RelaySession {
   async removeParty(id: PartyId): Promise<LegQuality | null> {
     const party = this.#parties.get(id);
     if (party === undefined) return null;
+    this.#leaveFastPath();
     this.#parties.delete(id);
     const nowMs = this.#clock.nowMs();
     party.tap?.stop(nowMs);
@@ -206,6 +209,7 @@ export class RelaySession {
     if (this.#closing !== null) return;
     const party = this.#party(id);
     const nowMs = this.#clock.nowMs();
+    this.#leaveFastPath();
     if (!party.leg.isExpectedToSpeak) party.expectedSinceMs = nowMs;
     party.leg.connect(
       isPort(remote.rtcpPort) ? remote : { ...remote, rtcpPort: 0 },
@@ -225,6 +229,7 @@ export class RelaySession {
       if (typeof sources === 'string') continue;
       for (const { party } of sources) this.#party(party);
     }
+    this.#leaveFastPath();
     const nowMs = this.#clock.nowMs();
     for (const party of this.#parties.values()) {
       party.forwardsTo = [];
@@ -364,6 +369,7 @@ export class RelaySession {
     sendFrame: (nowMs: number) => void,
     start: (onEnded: (end: SendingEnd) => void) => void,
   ): Promise<SendingEnd> {
+    this.#leaveFastPath();
     const { promise, resolve } = Promise.withResolvers<SendingEnd>();
     const stopPacing = this.#options.pacer.add(() => sendFrame(this.#clock.nowMs()));
     start((end) => {
@@ -404,6 +410,7 @@ export class RelaySession {
       onFailed: (detail) => this.#options.post({ type: 'recording.failed', detail }),
     });
     this.#recorder = recorder;
+    this.#leaveFastPath();
     for (const party of this.#parties.values()) party.recordedOn = channels[party.id] ?? null;
     try {
       await recorder.open();
@@ -432,6 +439,7 @@ export class RelaySession {
     if (parties.some(({ tap }) => tap !== null) || this.#closing !== null) {
       throw new RangeError('the session cannot be tapped');
     }
+    this.#leaveFastPath();
     const nowMs = this.#clock.nowMs();
     for (const party of parties) {
       const leg = party.id;
@@ -455,6 +463,7 @@ export class RelaySession {
    */
   detectMachine(id: PartyId): void {
     if (this.#closing !== null) throw new RangeError('the session is closed');
+    this.#leaveFastPath();
     this.#party(id).answerDetector = new PartyAnswerDetector({
       nowMs: this.#clock.nowMs(),
       onResult: (result, afterMs) => this.#options.post({ type: 'machine.detected', leg: id, result, afterMs }),
@@ -462,10 +471,12 @@ export class RelaySession {
   }
 
   sampleQuality(): Record<PartyId, LegSample | null> {
+    this.#absorbFastPath();
     return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.sampler.take()]));
   }
 
   quality(): Record<PartyId, LegQuality | null> {
+    this.#absorbFastPath();
     return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.quality()]));
   }
 
@@ -473,12 +484,14 @@ export class RelaySession {
   setMeasured(isMeasured: boolean): void {
     if (isMeasured === (this.#ticksMeasured !== null)) return;
     this.#ticksMeasured = isMeasured ? 0 : null;
+    this.#leaveFastPath();
     for (const party of this.#parties.values()) party.meter = isMeasured ? new LevelMeter() : null;
   }
 
   /** Periodic work every `SESSION_TICK_MS`: flushes the recording, posts reports and detects silent parties. */
   tick(): void {
     if (this.#closing !== null) return;
+    this.#absorbFastPath();
     const nowMs = this.#clock.nowMs();
     this.#recorder?.flush(nowMs);
     const unixMs = this.#clock.unixMs();
@@ -546,6 +559,8 @@ export class RelaySession {
   #receiveRtp(party: Party, datagram: Buffer, source: Endpoint): void {
     const { leg } = party;
     const header = this.#header;
+    const { fastPath } = this.#options;
+    fastPath.absorb(party);
     const bytes = leg.openRtp(datagram, source);
     if (bytes < 0) return;
     if (!parseRtp(datagram, header, bytes)) {
@@ -558,10 +573,13 @@ export class RelaySession {
       return;
     }
     const nowMs = this.#clock.nowMs();
-    if (leg.latch.judge(source, header, nowMs) === 'refused') {
+    const verdict = leg.latch.judge(source, header, nowMs);
+    if (verdict === 'refused') {
       leg.counters.refusedSource += 1;
       return;
     }
+    if (verdict === 'latched') this.#leaveFastPath();
+    else fastPath.leave(party);
     if (!party.allowance.take(nowMs)) {
       leg.counters.flooded += 1;
       return;
@@ -582,9 +600,11 @@ export class RelaySession {
       listener.leg.forward(leg, packet);
     }
     this.#account(party, datagram, kind, nowMs);
+    fastPath.enter(party, header, kind);
   }
 
   dump(): unknown {
+    this.#absorbFastPath();
     return {
       parties: Object.fromEntries([...this.#parties].map(([id, party]) => [id, party.dump()])),
       recording: this.#recorder?.dump() ?? null,
@@ -643,7 +663,17 @@ export class RelaySession {
     const silentForMs = Math.round(nowMs - Math.max(leg.lastSeenAtMs, party.expectedSinceMs));
     if (silentForMs < this.#options.rtpTimeoutMs) return;
     party.isTimedOut = true;
+    this.#options.fastPath.leave(party);
     this.#options.post({ type: 'rtp.timeout', leg: party.id, silentForMs });
+  }
+
+  #absorbFastPath(): void {
+    for (const party of this.#parties.values()) this.#options.fastPath.absorb(party);
+  }
+
+  /** Before any change of what parties send, receive or need. Each enters again with its next packet if it still may. */
+  #leaveFastPath(): void {
+    for (const party of this.#parties.values()) this.#options.fastPath.leave(party);
   }
 
   #party(id: PartyId): Party {
@@ -653,6 +683,7 @@ export class RelaySession {
   }
 
   async #close(): Promise<RecordingSummary | null> {
+    this.#leaveFastPath();
     this.#stopFrames?.();
     this.#stopFrames = null;
     for (const id of this.#parties.keys()) this.stopTap(id);

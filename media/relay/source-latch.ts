@@ -79,6 +79,11 @@ export class SourceLatch {
     return 'latched';
   }
 
+  /** Another packet of the latched source was accepted. */
+  noteReceived(nowMs: number): void {
+    this.#lastReceivedAtMs = nowMs;
+  }
+
   #matchOf(source: Endpoint): number {
     if (this.#expected.isUnspecified) return UNLATCHED;
     if (!source.isSameHost(this.#expected)) return STRANGER;

@@ -29,6 +29,8 @@ export class ReceiverStatistics {
   packetsLate = 0;
   /** Times the source changed its SSRC or restarted its numbering. */
   restarts = 0;
+  /** Timestamp units. */
+  jitter = 0;
   #baseSequence = 0;
   #highestSequence = 0;
   #receivedOfSource = 0;
@@ -38,7 +40,6 @@ export class ReceiverStatistics {
   #reportedReceived = 0;
   /** Timestamp units. */
   #clockPerMs = 8;
-  #jitter = 0;
   #lastTransit = 0;
   #hasTransit = false;
 
@@ -57,10 +58,30 @@ export class ReceiverStatistics {
     if (isAudio) this.#measureJitter(timestamp, arrivalMs);
   }
 
+  /** Whether a packet is the newest of this source, with an 8 kHz clock, so that the next ones may be `addInOrder`. */
+  isAt({ ssrc, sequence }: { ssrc: number; sequence: number }): boolean {
+    const isNewest = ssrc === this.ssrc && sequence === (this.#highestSequence & 0xffff);
+    return isNewest && this.#hasTransit && this.#clockPerMs === 8;
+  }
+
+  /** Arrival minus timestamp of the last audio packet, in timestamp units. */
+  get transit(): number {
+    return this.#lastTransit;
+  }
+
+  /** Counts audio packets that followed each other, with the transit and jitter after them. */
+  addInOrder(packets: number, transit: number, jitter: number): void {
+    this.packetsReceived += packets;
+    this.#receivedOfSource += packets;
+    this.#highestSequence += packets;
+    this.#lastTransit = transit;
+    this.jitter = jitter;
+  }
+
   setClock(clockHz: number): void {
     const clockPerMs = clockHz / 1000;
     if (clockPerMs === this.#clockPerMs) return;
-    this.#jitter *= clockPerMs / this.#clockPerMs;
+    this.jitter *= clockPerMs / this.#clockPerMs;
     this.#clockPerMs = clockPerMs;
     this.#hasTransit = false;
   }
@@ -75,12 +96,12 @@ export class ReceiverStatistics {
   }
 
   get jitterMs(): number {
-    return this.#jitter / this.#clockPerMs;
+    return this.jitter / this.#clockPerMs;
   }
 
   /** Interarrival jitter in timestamp units, for a report block. */
   get jitterTimestampUnits(): number {
-    return Math.min(0xffffffff, Math.floor(this.#jitter));
+    return Math.min(0xffffffff, Math.floor(this.jitter));
   }
 
   /** Cycles in the upper 16 bits, for a report block. */
@@ -123,7 +144,7 @@ export class ReceiverStatistics {
     if (this.#hasTransit) {
       const difference = Math.abs((transit - this.#lastTransit) | 0);
       // A jump of seconds is a new timestamp base (hold, transfer), not jitter.
-      if (difference < 2000 * this.#clockPerMs) this.#jitter += (difference - this.#jitter) / 16;
+      if (difference < 2000 * this.#clockPerMs) this.jitter += (difference - this.jitter) / 16;
     }
     this.#lastTransit = transit;
     this.#hasTransit = true;

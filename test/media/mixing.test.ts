@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
+import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
@@ -27,11 +28,13 @@ class Conference {
     const { min } = await freePortRange(6);
     const conference = new Conference([0, 2, 4, 6, 8, 10].map((offset) => min + offset));
     const nowMs = (): number => conference.nowMs;
+    const clock = { nowMs, unixMs: () => 1_700_000_000_000 + conference.nowMs };
+    const datagrams = new DgramDatagrams();
     conference.session = await RelaySession.open({
       bindHost: '127.0.0.1',
       rtpPorts: {},
       rtpTimeoutMs: 20_000,
-      datagrams: new DgramDatagrams(),
+      datagrams,
       pacer: new FramePacer({
         nowMs,
         after: (_delayMs, callback) => {
@@ -42,7 +45,8 @@ class Conference {
         },
       }),
       sendRing: new SendRing(),
-      clock: { nowMs, unixMs: () => 1_700_000_000_000 + conference.nowMs },
+      fastPath: new FastPath(datagrams, clock),
+      clock,
       post: () => {},
     });
     for (const [id, frequencyHz] of Object.entries(frequenciesHz)) await conference.add(id, frequencyHz);

@@ -4,6 +4,7 @@ import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts'
 import type { Datagrams } from '../../media/datagrams/datagrams.ts';
 import { openDatagrams } from '../../media/datagrams/open-datagrams.ts';
 import { isMeasurement, type MediaMeasurement } from '../../media/media-plane.ts';
+import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
@@ -57,6 +58,7 @@ export class Bench {
       datagrams: bench.#datagrams,
       pacer,
       sendRing: new SendRing(),
+      fastPath: new FastPath(bench.#datagrams, clock),
       clock,
       post: (event) => (isMeasurement(event) ? bench.measurements.push(event) : bench.events.push(event)),
     });

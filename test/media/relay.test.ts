@@ -7,6 +7,7 @@ import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
+import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
@@ -654,12 +655,14 @@ describe('hostile datagrams', () => {
 describe('session ports', () => {
   it('report which one is in use, and become free after close', async () => {
     await using bench = await Bench.open();
+    const datagrams = new DgramDatagrams();
     const options = {
       bindHost: '127.0.0.1',
       rtpTimeoutMs: 1000,
-      datagrams: new DgramDatagrams(),
+      datagrams,
       pacer: new FramePacer(),
       sendRing: new SendRing(),
+      fastPath: new FastPath(datagrams),
       post: () => {},
     };
     const { min } = await freePortRange(1);

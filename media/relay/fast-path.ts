@@ -1,0 +1,234 @@
+import type { DatagramForwarder, DatagramMemory, Datagrams } from '../datagrams/datagrams.ts';
+import { inNetworkOrder, writeIPv4Address } from '../datagrams/socket-address.ts';
+import { meanPowerOfG711 } from '../dsp/level.ts';
+import { RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
+import { systemPacerClock } from './frame-pacer.ts';
+import { MOST_PAYLOAD_BYTES, type PayloadKind } from './leg.ts';
+import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
+import type { Party } from './party.ts';
+
+/**
+ * Forwards packets of plain G.711 streams with one listener, from the receive buffer, without touching an object of the
+ * session, because with hundreds of calls a relay mostly waits for memory. Only a packet that continues its stream qualifies;
+ * all others, and the 17th since the last `absorb`, go to `RelaySession`, which also decides what enters and leaves.
+ *
+ * A row of the table holds what happened to one direction since it was last absorbed into the objects of its session:
+ * the speaker's latch, allowance, statistics and levels, and the listener's outbound stream. The id of the speaker's
+ * socket is its index.
+ */
+
+/** Three cache lines: what a packet is compared with and changes, its clocks, and its levels. */
+const ROW_WORDS = 48;
+
+/** Id of the listener's socket plus one; 0 while the direction is not on the fast path. */
+const LISTENER = 0;
+/** Expected source, and where to send: the first words of a `sockaddr_in`. */
+const SOURCE = 1;
+const DESTINATION = 3;
+/** First half of the first word of an RTP packet: version 2, no padding, extension, CSRC or marker, payload type. */
+const HEAD = 5;
+const SENT_HEAD = 6;
+/** As in a packet. */
+const SSRC = 7;
+const SENT_SSRC = 8;
+/** The last packet received. */
+const SEQUENCE = 9;
+const TIMESTAMP = 10;
+const SEQUENCE_OFFSET = 11;
+const TIMESTAMP_OFFSET = 12;
+const IS_ALAW = 13;
+/** Not yet absorbed. */
+const PACKETS = 14;
+const OCTETS = 15;
+const TRANSIT = 16;
+
+/** Words of three doubles. */
+const AT_MS = 18;
+const JITTER = 20;
+const ALLOWED_PACKETS = 22;
+
+/** Words of the mean powers of packets that were not absorbed yet. */
+const POWERS = 32;
+const MOST_POWERS = 16;
+
+const CLOCK_PER_MS = 8;
+const MOST_TIMESTAMP_LEAP = 2000 * CLOCK_PER_MS;
+
+/** Shared by the sessions of a thread, and asked by their sockets before they are. */
+export class FastPath implements DatagramForwarder {
+  destination0 = 0;
+  destination1 = 0;
+  readonly #clock: { nowMs(): number };
+  #words = new Int32Array(64 * ROW_WORDS);
+  #doubles = new Float64Array(this.#words.buffer);
+  #floats = new Float32Array(this.#words.buffer);
+  #nowMs = 0;
+
+  /** @param clock of the sessions */
+  constructor(datagrams: Datagrams, clock: { nowMs(): number } = systemPacerClock) {
+    this.#clock = clock;
+    datagrams.forwardBy(this);
+  }
+
+  beginTurn(): void {
+    this.#nowMs = this.#clock.nowMs();
+  }
+
+  /** Allocates nothing. */
+  forward(id: number, memory: DatagramMemory, at: number, bytes: number, source0: number, source1: number): number {
+    const rows = this.#words;
+    const row = id * ROW_WORDS;
+    if (row >= rows.length || rows[row + LISTENER] === 0) return -1;
+    const { words } = memory;
+    const head = words[at]!;
+    const sequence = ((head >>> 8) & 0xff00) | (head >>> 24);
+    const timestamp = inNetworkOrder(words[at + 1]!);
+    const payloadBytes = bytes - RTP_HEADER_BYTES;
+    const powers = rows[row + PACKETS]!;
+    const isExpected =
+      source1 === rows[row + SOURCE + 1] &&
+      source0 === rows[row + SOURCE] &&
+      (head & 0xffff) === rows[row + HEAD] &&
+      words[at + 2] === rows[row + SSRC] &&
+      sequence === ((rows[row + SEQUENCE]! + 1) & 0xffff) &&
+      isLeapOfOneSource((timestamp - rows[row + TIMESTAMP]!) | 0) &&
+      payloadBytes > 0 &&
+      payloadBytes <= MOST_PAYLOAD_BYTES &&
+      powers < MOST_POWERS;
+    if (!isExpected || !this.#isAllowed(row)) return -1;
+    this.#measureJitter(row, timestamp);
+    const payload = 4 * at + RTP_HEADER_BYTES;
+    const codec = rows[row + IS_ALAW] === 1 ? 'PCMA' : 'PCMU';
+    this.#floats[row + POWERS + powers] = meanPowerOfG711(codec, memory.bytes, payload, payload + payloadBytes);
+    rows[row + PACKETS] = powers + 1;
+    rows[row + OCTETS] = rows[row + OCTETS]! + payloadBytes;
+    rows[row + SEQUENCE] = sequence;
+    rows[row + TIMESTAMP] = timestamp;
+    const sent = sequence + rows[row + SEQUENCE_OFFSET]!;
+    words[at] = rows[row + SENT_HEAD]! | ((sent & 0xff00) << 8) | (sent << 24);
+    words[at + 1] = inNetworkOrder(timestamp + rows[row + TIMESTAMP_OFFSET]!);
+    words[at + 2] = rows[row + SENT_SSRC]!;
+    this.destination0 = rows[row + DESTINATION]!;
+    this.destination1 = rows[row + DESTINATION + 1]!;
+    return rows[row + LISTENER]! - 1;
+  }
+
+  /** Puts a direction on the fast path after one of its packets was forwarded, if its next one may take it. */
+  enter(speaker: Party, header: RtpHeader, kind: PayloadKind): void {
+    const [listener] = speaker.forwardsTo;
+    if (listener === undefined || !isPlain(speaker, kind) || !listener.leg.receivesPlain(kind)) return;
+    const { latch, reception, rtpSocketId: id } = speaker.leg;
+    const { outbound, remote, rtpTarget, rtpSocketId: listenerId } = listener.leg;
+    const isIPv4 = id !== null && listenerId !== null && latch.source.isIPv4 && rtpTarget.isIPv4;
+    if (!isIPv4 || !reception.isAt(header) || !outbound.isAt(header)) return;
+    this.#makeRoom(id);
+    const rows = this.#words;
+    const row = id * ROW_WORDS;
+    rows[row + LISTENER] = listenerId + 1;
+    writeIPv4Address(rows, row + SOURCE, latch.source);
+    writeIPv4Address(rows, row + DESTINATION, rtpTarget);
+    rows[row + HEAD] = 0x80 | (header.payloadType << 8);
+    rows[row + SENT_HEAD] = 0x80 | (remote!.payloadType << 8);
+    rows[row + SSRC] = inNetworkOrder(header.ssrc);
+    rows[row + SENT_SSRC] = inNetworkOrder(outbound.ssrc);
+    rows[row + SEQUENCE] = header.sequence;
+    rows[row + TIMESTAMP] = header.timestamp;
+    rows[row + SEQUENCE_OFFSET] = outbound.sequence - header.sequence;
+    rows[row + TIMESTAMP_OFFSET] = outbound.timestamp - header.timestamp;
+    rows[row + IS_ALAW] = kind === 'PCMA' ? 1 : 0;
+    rows[row + PACKETS] = 0;
+    rows[row + OCTETS] = 0;
+    rows[row + TRANSIT] = reception.transit;
+    this.#doubles[(row + AT_MS) / 2] = speaker.leg.lastReceivedAtMs;
+    this.#doubles[(row + JITTER) / 2] = reception.jitter;
+    this.#doubles[(row + ALLOWED_PACKETS) / 2] = speaker.allowance.packets;
+    speaker.relaysTo = listener;
+  }
+
+  /** Brings the objects of the session up to date. */
+  absorb(speaker: Party): void {
+    const { leg, relaysTo } = speaker;
+    if (relaysTo === null) return;
+    const rows = this.#words;
+    const row = leg.rtpSocketId! * ROW_WORDS;
+    const packets = rows[row + PACKETS]!;
+    if (packets === 0) return;
+    const nowMs = this.#doubles[(row + AT_MS) / 2]!;
+    leg.lastReceivedAtMs = nowMs;
+    leg.latch.noteReceived(nowMs);
+    leg.reception.addInOrder(packets, rows[row + TRANSIT]!, this.#doubles[(row + JITTER) / 2]!);
+    speaker.allowance.restore(this.#doubles[(row + ALLOWED_PACKETS) / 2]!, nowMs);
+    for (let i = 0; i < packets; i++) leg.snr.addFrame(this.#floats[row + POWERS + i]!);
+    relaysTo.leg.noteRelayed({
+      packets,
+      octets: rows[row + OCTETS]!,
+      sequence: rows[row + SEQUENCE]!,
+      timestamp: rows[row + TIMESTAMP]! >>> 0,
+      nowMs,
+    });
+    rows[row + PACKETS] = 0;
+    rows[row + OCTETS] = 0;
+  }
+
+  /** Before anything about a party or its listener changes. */
+  leave(speaker: Party): void {
+    if (speaker.relaysTo === null) return;
+    this.absorb(speaker);
+    this.#words[speaker.leg.rtpSocketId! * ROW_WORDS + LISTENER] = 0;
+    speaker.relaysTo = null;
+  }
+
+  #makeRoom(id: number): void {
+    if ((id + 1) * ROW_WORDS <= this.#words.length) return;
+    const larger = new Int32Array(Math.max(2 * this.#words.length, (id + 1) * ROW_WORDS));
+    larger.set(this.#words);
+    this.#words = larger;
+    this.#doubles = new Float64Array(larger.buffer);
+    this.#floats = new Float32Array(larger.buffer);
+  }
+
+  /** As `PacketAllowance.take`. */
+  #isAllowed(row: number): boolean {
+    const doubles = this.#doubles;
+    const nowMs = this.#nowMs;
+    const at = (row + AT_MS) / 2;
+    const allowed = (row + ALLOWED_PACKETS) / 2;
+    const elapsedMs = nowMs - doubles[at]!;
+    const packets = elapsedMs > 0 ? Math.min(MOST_PACKETS_AT_ONCE, doubles[allowed]! + elapsedMs) : doubles[allowed]!;
+    if (packets < 1) return false;
+    if (elapsedMs > 0) doubles[at] = nowMs;
+    doubles[allowed] = packets - 1;
+    return true;
+  }
+
+  /** As `ReceiverStatistics`. */
+  #measureJitter(row: number, timestamp: number): void {
+    const transit = (Math.floor(this.#nowMs * CLOCK_PER_MS) - timestamp) | 0;
+    const difference = Math.abs((transit - this.#words[row + TRANSIT]!) | 0);
+    const at = (row + JITTER) / 2;
+    const jitter = this.#doubles[at]!;
+    if (difference < MOST_TIMESTAMP_LEAP) this.#doubles[at] = jitter + (difference - jitter) / 16;
+    this.#words[row + TRANSIT] = transit;
+  }
+}
+
+/** Whether the audio of a party is only for one listener. */
+function isPlain(speaker: Party, kind: PayloadKind): boolean {
+  const { leg, forwardsTo, playout } = speaker;
+  return (
+    forwardsTo.length === 1 &&
+    !speaker.hasConsumers &&
+    playout === null &&
+    speaker.recordedBesideOn === null &&
+    forwardsTo[0]!.answerDetector === null &&
+    forwardsTo[0]!.transcodes === null &&
+    !leg.isEncrypted &&
+    leg.latch.isLatched &&
+    leg.receivedCodec === kind &&
+    (kind === 'PCMU' || kind === 'PCMA')
+  );
+}
+
+function isLeapOfOneSource(timestampUnits: number): boolean {
+  return timestampUnits > 0 && timestampUnits <= MOST_TIMESTAMP_LEAP;
+}
