@@ -1,20 +1,21 @@
 import type { DatagramForwarder, DatagramMemory, Datagrams } from '../datagrams/datagrams.ts';
 import { inNetworkOrder, writeIPv4Address } from '../datagrams/socket-address.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
-import { RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
+import { emptyRtpHeader, RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
 import { systemPacerClock } from './frame-pacer.ts';
 import { MOST_PAYLOAD_BYTES, type PayloadKind } from './leg.ts';
 import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
 import type { Party } from './party.ts';
 
 /**
- * Forwards packets of plain G.711 streams with one listener, from the receive buffer, without touching an object of the
- * session, because with hundreds of calls a relay mostly waits for memory. Only a packet that continues its stream qualifies;
- * all others, and the 17th since the last `absorb`, go to `RelaySession`, which also decides what enters and leaves.
+ * Forwards packets of one party to its only listener from the receive buffer, without touching an object of the
+ * session, because with hundreds of calls a relay mostly waits for memory. Only a packet that continues its stream
+ * qualifies; all others, and the 17th since the last `absorb`, go to `RelaySession`, which also decides what enters and
+ * leaves.
  *
  * A row of the table holds what happened to one direction since it was last absorbed into the objects of its session:
- * the speaker's latch, allowance, statistics and levels, and the listener's outbound stream. The id of the speaker's
- * socket is its index.
+ * the speaker's latch, allowance and statistics, and the listener's outbound stream. Audio that is recorded or metered
+ * is kept beside it; of other audio, only the power. The id of the speaker's socket is its index.
  */
 
 /** Three cache lines: what a packet is compared with and changes, its clocks, and its levels. */
@@ -36,7 +37,8 @@ const SEQUENCE = 9;
 const TIMESTAMP = 10;
 const SEQUENCE_OFFSET = 11;
 const TIMESTAMP_OFFSET = 12;
-const IS_ALAW = 13;
+/** PLAIN_PCMU, PLAIN_PCMA or KEPT. */
+const AUDIO = 13;
 /** Not yet absorbed. */
 const PACKETS = 14;
 const OCTETS = 15;
@@ -47,9 +49,22 @@ const AT_MS = 18;
 const JITTER = 20;
 const ALLOWED_PACKETS = 22;
 
-/** Words of the mean powers of packets that were not absorbed yet. */
+/** Words of the mean powers of packets that were not absorbed yet, unless their audio is kept. */
 const POWERS = 32;
-const MOST_POWERS = 16;
+const MOST_PACKETS = 16;
+
+/** Only the power of a packet is needed. */
+const PLAIN_PCMU = 0;
+const PLAIN_PCMA = 1;
+/** The payload is needed at the next `absorb`. */
+const KEPT = 2;
+
+/** A kept packet: its time as a double, its timestamp, its payload's size, and its payload. Three cache lines. */
+const KEPT_WORDS = 48;
+const KEPT_TIMESTAMP = 2;
+const KEPT_OCTETS = 3;
+const KEPT_PAYLOAD = 4;
+const MOST_KEPT_OCTETS = 4 * (KEPT_WORDS - KEPT_PAYLOAD);
 
 const CLOCK_PER_MS = 8;
 const MOST_TIMESTAMP_LEAP = 2000 * CLOCK_PER_MS;
@@ -62,6 +77,10 @@ export class FastPath implements DatagramForwarder {
   #words = new Int32Array(64 * ROW_WORDS);
   #doubles = new Float64Array(this.#words.buffer);
   #floats = new Float32Array(this.#words.buffer);
+  #keptWords = new Int32Array(0);
+  #keptDoubles = new Float64Array(0);
+  #keptBytes = new Uint8Array(0);
+  readonly #header = emptyRtpHeader();
   #nowMs = 0;
 
   /** @param clock of the sessions */
@@ -84,7 +103,8 @@ export class FastPath implements DatagramForwarder {
     const sequence = ((head >>> 8) & 0xff00) | (head >>> 24);
     const timestamp = inNetworkOrder(words[at + 1]!);
     const payloadBytes = bytes - RTP_HEADER_BYTES;
-    const powers = rows[row + PACKETS]!;
+    const packets = rows[row + PACKETS]!;
+    const audio = rows[row + AUDIO]!;
     const isExpected =
       source1 === rows[row + SOURCE + 1] &&
       source0 === rows[row + SOURCE] &&
@@ -93,14 +113,17 @@ export class FastPath implements DatagramForwarder {
       sequence === ((rows[row + SEQUENCE]! + 1) & 0xffff) &&
       isLeapOfOneSource((timestamp - rows[row + TIMESTAMP]!) | 0) &&
       payloadBytes > 0 &&
-      payloadBytes <= MOST_PAYLOAD_BYTES &&
-      powers < MOST_POWERS;
+      payloadBytes <= (audio === KEPT ? MOST_KEPT_OCTETS : MOST_PAYLOAD_BYTES) &&
+      packets < MOST_PACKETS;
     if (!isExpected || !this.#isAllowed(row)) return -1;
     this.#measureJitter(row, timestamp);
-    const payload = 4 * at + RTP_HEADER_BYTES;
-    const codec = rows[row + IS_ALAW] === 1 ? 'PCMA' : 'PCMU';
-    this.#floats[row + POWERS + powers] = meanPowerOfG711(codec, memory.bytes, payload, payload + payloadBytes);
-    rows[row + PACKETS] = powers + 1;
+    if (audio === KEPT) this.#keep(id * MOST_PACKETS + packets, words, at, timestamp, payloadBytes);
+    else {
+      const payload = 4 * at + RTP_HEADER_BYTES;
+      const codec = audio === PLAIN_PCMA ? 'PCMA' : 'PCMU';
+      this.#floats[row + POWERS + packets] = meanPowerOfG711(codec, memory.bytes, payload, payload + payloadBytes);
+    }
+    rows[row + PACKETS] = packets + 1;
     rows[row + OCTETS] = rows[row + OCTETS]! + payloadBytes;
     rows[row + SEQUENCE] = sequence;
     rows[row + TIMESTAMP] = timestamp;
@@ -121,7 +144,8 @@ export class FastPath implements DatagramForwarder {
     const { outbound, remote, rtpTarget, rtpSocketId: listenerId } = listener.leg;
     const isIPv4 = id !== null && listenerId !== null && latch.source.isIPv4 && rtpTarget.isIPv4;
     if (!isIPv4 || !reception.isAt(header) || !outbound.isAt(header)) return;
-    this.#makeRoom(id);
+    const isKept = speaker.hasLateConsumers || kind === 'G722';
+    this.#makeRoom(id, isKept);
     const rows = this.#words;
     const row = id * ROW_WORDS;
     rows[row + LISTENER] = listenerId + 1;
@@ -135,7 +159,7 @@ export class FastPath implements DatagramForwarder {
     rows[row + TIMESTAMP] = header.timestamp;
     rows[row + SEQUENCE_OFFSET] = outbound.sequence - header.sequence;
     rows[row + TIMESTAMP_OFFSET] = outbound.timestamp - header.timestamp;
-    rows[row + IS_ALAW] = kind === 'PCMA' ? 1 : 0;
+    rows[row + AUDIO] = isKept ? KEPT : kind === 'PCMA' ? PLAIN_PCMA : PLAIN_PCMU;
     rows[row + PACKETS] = 0;
     rows[row + OCTETS] = 0;
     rows[row + TRANSIT] = reception.transit;
@@ -158,7 +182,8 @@ export class FastPath implements DatagramForwarder {
     leg.latch.noteReceived(nowMs);
     leg.reception.addInOrder(packets, rows[row + TRANSIT]!, this.#doubles[(row + JITTER) / 2]!);
     speaker.allowance.restore(this.#doubles[(row + ALLOWED_PACKETS) / 2]!, nowMs);
-    for (let i = 0; i < packets; i++) leg.snr.addFrame(this.#floats[row + POWERS + i]!);
+    if (rows[row + AUDIO] === KEPT) this.#addKept(speaker, row, packets);
+    else for (let i = 0; i < packets; i++) leg.snr.addFrame(this.#floats[row + POWERS + i]!);
     relaysTo.leg.noteRelayed({
       packets,
       octets: rows[row + OCTETS]!,
@@ -178,13 +203,44 @@ export class FastPath implements DatagramForwarder {
     speaker.relaysTo = null;
   }
 
-  #makeRoom(id: number): void {
-    if ((id + 1) * ROW_WORDS <= this.#words.length) return;
-    const larger = new Int32Array(Math.max(2 * this.#words.length, (id + 1) * ROW_WORDS));
-    larger.set(this.#words);
-    this.#words = larger;
-    this.#doubles = new Float64Array(larger.buffer);
-    this.#floats = new Float32Array(larger.buffer);
+  #makeRoom(id: number, isKept: boolean): void {
+    if ((id + 1) * ROW_WORDS > this.#words.length) {
+      this.#words = enlarged(this.#words, (id + 1) * ROW_WORDS);
+      this.#doubles = new Float64Array(this.#words.buffer);
+      this.#floats = new Float32Array(this.#words.buffer);
+    }
+    const keptWords = (id + 1) * MOST_PACKETS * KEPT_WORDS;
+    if (isKept && keptWords > this.#keptWords.length) {
+      this.#keptWords = enlarged(this.#keptWords, keptWords);
+      this.#keptDoubles = new Float64Array(this.#keptWords.buffer);
+      this.#keptBytes = new Uint8Array(this.#keptWords.buffer);
+    }
+  }
+
+  #keep(slot: number, words: Int32Array, at: number, timestamp: number, octets: number): void {
+    const kept = this.#keptWords;
+    const start = slot * KEPT_WORDS;
+    this.#keptDoubles[start / 2] = this.#nowMs;
+    kept[start + KEPT_TIMESTAMP] = timestamp;
+    kept[start + KEPT_OCTETS] = octets;
+    const from = at + RTP_HEADER_BYTES / 4;
+    const to = start + KEPT_PAYLOAD;
+    // Up to three bytes more than the payload, within the receive buffer.
+    for (let word = 0; 4 * word < octets; word++) kept[to + word] = words[from + word]!;
+  }
+
+  #addKept(speaker: Party, row: number, packets: number): void {
+    const header = this.#header;
+    const firstSequence = this.#words[row + SEQUENCE]! - packets + 1;
+    header.ssrc = inNetworkOrder(this.#words[row + SSRC]!) >>> 0;
+    for (let i = 0; i < packets; i++) {
+      const start = ((row / ROW_WORDS) * MOST_PACKETS + i) * KEPT_WORDS;
+      header.sequence = (firstSequence + i) & 0xffff;
+      header.timestamp = this.#keptWords[start + KEPT_TIMESTAMP]! >>> 0;
+      header.payloadOffset = 4 * (start + KEPT_PAYLOAD);
+      header.payloadBytes = this.#keptWords[start + KEPT_OCTETS]!;
+      speaker.addAudio(speaker.leg.receivedCodec!, this.#keptBytes, header, this.#keptDoubles[start / 2]!);
+    }
   }
 
   /** As `PacketAllowance.take`. */
@@ -212,23 +268,28 @@ export class FastPath implements DatagramForwarder {
   }
 }
 
-/** Whether the audio of a party is only for one listener. */
+/** Whether only one listener needs the next packet of a party when it arrives. */
 function isPlain(speaker: Party, kind: PayloadKind): boolean {
   const { leg, forwardsTo, playout } = speaker;
   return (
     forwardsTo.length === 1 &&
-    !speaker.hasConsumers &&
+    !speaker.hasPromptConsumers &&
     playout === null &&
-    speaker.recordedBesideOn === null &&
     forwardsTo[0]!.answerDetector === null &&
     forwardsTo[0]!.transcodes === null &&
     !leg.isEncrypted &&
     leg.latch.isLatched &&
     leg.receivedCodec === kind &&
-    (kind === 'PCMU' || kind === 'PCMA')
+    kind !== 'OPUS'
   );
 }
 
 function isLeapOfOneSource(timestampUnits: number): boolean {
   return timestampUnits > 0 && timestampUnits <= MOST_TIMESTAMP_LEAP;
+}
+
+function enlarged(words: Int32Array, fewest: number): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(Math.max(2 * words.length, fewest));
+  larger.set(words);
+  return larger;
 }

@@ -1,5 +1,8 @@
+import type { Codec } from '../../machines/events.ts';
 import type { AudioSource } from '../media-plane.ts';
+import type { SessionRecorder } from '../recording/session-recorder.ts';
 import type { Channel } from '../recording/timeline.ts';
+import type { RtpHeader } from '../rtp/packet.ts';
 import { KeyPressDetector } from '../rtp/telephone-event.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
@@ -24,6 +27,8 @@ export class Party {
   mixOf: readonly AudioSource[] = [];
   /** Silence of this party posts `rtp.timeout`. */
   isWatched = false;
+  /** The running recording of the session; null without one. */
+  recorder: SessionRecorder | null = null;
   /** Recording channel; null if not recorded. */
   recordedOn: Channel | null = null;
   /** Channel into which it is mixed besides that channel's own party; null: none. */
@@ -52,13 +57,35 @@ export class Party {
 
   /** Whether its audio is recorded, analysed or measured. */
   get hasConsumers(): boolean {
-    return (
-      this.recordedOn !== null ||
-      this.tap !== null ||
-      this.meter !== null ||
-      this.answerDetector !== null ||
-      this.dtmfDetector !== null
-    );
+    return this.hasLateConsumers || this.hasPromptConsumers;
+  }
+
+  /** Whether its audio is needed by the next tick. */
+  get hasLateConsumers(): boolean {
+    const isRecorded = this.recordedOn !== null || this.recordedBesideOn !== null;
+    return this.meter !== null || (isRecorded && this.recorder !== null);
+  }
+
+  /** Whether each packet is needed when it arrives. */
+  get hasPromptConsumers(): boolean {
+    return this.tap !== null || this.answerDetector !== null || this.dtmfDetector !== null;
+  }
+
+  /** Decodes, measures, records and plays the audio of a packet. Allocates nothing. */
+  addAudio(codec: Codec, datagram: Uint8Array, header: RtpHeader, nowMs: number): void {
+    const { leg, recorder } = this;
+    const audio = leg.decoded(codec, datagram, header);
+    // Opus is not decoded just to be measured.
+    if (codec !== 'OPUS' || this.hasConsumers) leg.snr.addFrame(audio.power);
+    this.meter?.addFrame(audio.power, audio.ticks);
+    if (this.recordedOn !== null) recorder?.addAudio(this.recordedOn, audio, nowMs);
+    if (this.recordedBesideOn !== null) recorder?.addVoice(this.id, this.recordedBesideOn, audio, nowMs);
+    if (!this.isTapMuted) this.tap?.addAudio(audio, nowMs);
+    this.playout?.addAudio(audio, nowMs);
+    this.answerDetector?.addAudio(audio, nowMs);
+    this.dtmfDetector?.addAudio(audio, nowMs);
+    const { forwardsTo } = this;
+    for (let i = 0; i < forwardsTo.length; i++) forwardsTo[i]!.answerDetector?.noteSent(audio.power, nowMs);
   }
 
   /** Whether it receives generated frames: a looped sound, a mix, or a transcoded party. */

@@ -163,6 +163,7 @@ export class RelaySession {
     const leg = new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() });
     const party: Party = new Party(id, rtpPort, leg, (digit, ms) => this.#postKeyPress(party, digit, ms));
     if (this.#ticksMeasured !== null) party.meter = new LevelMeter();
+    party.recorder = this.#recorder;
     this.#parties.set(id, party);
   }
 
@@ -409,27 +410,33 @@ export class RelaySession {
       nowMs: this.#clock.nowMs(),
       onFailed: (detail) => this.#options.post({ type: 'recording.failed', detail }),
     });
-    this.#recorder = recorder;
-    this.#leaveFastPath();
+    this.#setRecorder(recorder);
     for (const party of this.#parties.values()) party.recordedOn = channels[party.id] ?? null;
     try {
       await recorder.open();
     } catch (error) {
-      if (this.#recorder === recorder) this.#recorder = null;
+      if (this.#recorder === recorder) this.#setRecorder(null);
       throw error;
     }
+  }
+
+  #setRecorder(recorder: SessionRecorder | null): void {
+    this.#leaveFastPath();
+    this.#recorder = recorder;
+    for (const party of this.#parties.values()) party.recorder = recorder;
   }
 
   /** While paused, the recording continues with silence. @throws RangeError without a recording. */
   pauseRecording(isPaused: boolean): void {
     if (this.#recorder === null) throw new RangeError('no recording is running');
+    this.#leaveFastPath();
     this.#recorder.isPaused = isPaused;
   }
 
   /** Null without a recording, or if it failed. */
   async stopRecording(): Promise<RecordingSummary | null> {
     const recorder = this.#recorder;
-    this.#recorder = null;
+    this.#setRecorder(null);
     return recorder === null ? null : recorder.stop(this.#clock.nowMs());
   }
 
@@ -632,18 +639,7 @@ export class RelaySession {
     }
     if (!isAudio(kind) || header.payloadBytes === 0) return;
     leg.receivedCodec = kind;
-    const audio = leg.decoded(kind, datagram, header);
-    // Opus is not decoded just to be measured.
-    const isMeasured = kind !== 'OPUS' || party.hasConsumers;
-    if (isMeasured) leg.snr.addFrame(audio.power);
-    party.meter?.addFrame(audio.power, audio.ticks);
-    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
-    if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
-    if (!party.isTapMuted) party.tap?.addAudio(audio, nowMs);
-    party.playout?.addAudio(audio, nowMs);
-    party.answerDetector?.addAudio(audio, nowMs);
-    party.dtmfDetector?.addAudio(audio, nowMs);
-    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerDetector?.noteSent(audio.power, nowMs);
+    party.addAudio(kind, datagram, header, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer, nowMs: number): void {

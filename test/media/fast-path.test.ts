@@ -1,3 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RemoteMedia } from '../../machines/events.ts';
 import type { DatagramForwarder, DatagramReceiver, Datagrams } from '../../media/datagrams/datagrams.ts';
@@ -83,10 +88,23 @@ class Call {
   readonly sockets: MemorySockets;
   nowMs = 1000;
   session!: RelaySession;
+  readonly #recordings: string[] = [];
   #pace: (() => void) | null = null;
   readonly #phones = {
-    agent: { sequence: 65_500, timestamp: 2 ** 32 - 1600, ssrc: 0x9000_0001, payloads: new Map<number, Buffer>() },
-    customer: { sequence: 7, timestamp: 2 ** 31 - 800, ssrc: 0x2000, payloads: new Map<number, Buffer>() },
+    agent: {
+      sequence: 65_500,
+      timestamp: 2 ** 32 - 1600,
+      ssrc: 0x9000_0001,
+      payloadType: 0,
+      said: new Map<number, { timestamp: number; payload: Buffer }>(),
+    },
+    customer: {
+      sequence: 7,
+      timestamp: 2 ** 31 - 800,
+      ssrc: 0x2000,
+      payloadType: 0,
+      said: new Map<number, { timestamp: number; payload: Buffer }>(),
+    },
   };
 
   private constructor(isFast: boolean) {
@@ -126,6 +144,7 @@ class Call {
       direction: 'sendrecv',
     };
     const payload = { codec: 'PCMU', payloadType: 0, telephoneEventPayloadType: 101, hasComfortNoise: true };
+    this.#phones[side].payloadType = changes.payloadType ?? 0;
     return this.session.connectParty(side, { ...remote, ...payload, ...changes } as RemoteMedia);
   }
 
@@ -136,12 +155,18 @@ class Call {
   say(side: Side, packet: Packet): void {
     const phone = this.#phones[side];
     phone.sequence = (phone.sequence + packet.steps) & 0xffff;
-    phone.timestamp = (phone.timestamp + packet.ticks) >>> 0;
     if (packet.isNewSource) phone.ssrc += 1;
-    // A repeated packet has the same payload.
-    const payload = phone.payloads.get(phone.sequence) ?? Buffer.alloc(packet.octets, packet.level);
-    phone.payloads.set(phone.sequence, payload);
-    const datagram = buildRtpPacket({ ...phone, payloadType: packet.payloadType, marker: packet.isMarked }, payload);
+    // A repeated packet has the same timestamp and payload.
+    const said = phone.said.get(phone.sequence) ?? {
+      timestamp: (phone.timestamp + packet.ticks) >>> 0,
+      payload: Buffer.alloc(packet.octets, packet.level),
+    };
+    phone.said.set(phone.sequence, said);
+    phone.timestamp = said.timestamp;
+    const datagram = buildRtpPacket(
+      { ...phone, payloadType: packet.payloadType ?? phone.payloadType, marker: packet.isMarked },
+      said.payload,
+    );
     if (packet.isPadded) datagram[0]! |= 0x20;
     const port = PHONE_PORT[side] + (packet.isStranger ? 40 : 0);
     this.sockets.receive(RTP_PORT[side], datagram, Endpoint.of('127.0.0.1', port));
@@ -155,6 +180,17 @@ class Call {
   pass(ms: number): void {
     this.nowMs += ms;
     this.#pace?.();
+  }
+
+  async record(): Promise<void> {
+    const filePath = path.join(folder, `${randomUUID()}.wav`);
+    await this.session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
+    this.#recordings.push(filePath);
+  }
+
+  async recorded(): Promise<Buffer[]> {
+    await this.session.stopRecording();
+    return Promise.all(this.#recordings.map((file) => readFile(file)));
   }
 
   /** All that was sent and reported, without random numbers. */
@@ -178,7 +214,8 @@ class Call {
 }
 
 interface Packet {
-  payloadType: number;
+  /** Undefined: of the phone's codec. */
+  payloadType: number | undefined;
   octets: number;
   level: number;
   steps: number;
@@ -190,7 +227,7 @@ interface Packet {
 }
 
 const USUAL: Packet = {
-  ...{ payloadType: 0, octets: 160, level: 0x20, steps: 1, ticks: 160 },
+  ...{ payloadType: undefined, octets: 160, level: 0x20, steps: 1, ticks: 160 },
   ...{ isMarked: false, isPadded: false, isNewSource: false, isStranger: false },
 };
 
@@ -198,7 +235,7 @@ const usually = <T>(value: T, ...rarely: T[]) =>
   fc.oneof({ weight: 40, arbitrary: fc.constant(value) }, { weight: 2, arbitrary: fc.constantFrom(...rarely) });
 
 const packet = fc.record<Packet>({
-  payloadType: usually(0, 8, 9, 13, 101, 77),
+  payloadType: usually<number | undefined>(undefined, 0, 8, 9, 13, 101, 77),
   octets: usually(160, 0, 4, 80, 1441),
   level: fc.constantFrom(0x20, 0x60, 0xff),
   steps: usually(1, 0, 2, -1, 5000),
@@ -222,6 +259,15 @@ const change = fc.oneof(
   fc.constant<Step>((call) => call.session.setMeasured(false)),
   side.map<Step>((side) => (call) => call.connect(side, { direction: 'sendonly' })),
   side.map<Step>((side) => (call) => call.connect(side, { codec: 'PCMA', payloadType: 8 })),
+  fc.constant<Step>((call) => Promise.all(SIDES.map((side) => call.connect(side, { codec: 'G722', payloadType: 9 })))),
+  // Refused if a recording is running already, or none is.
+  fc.constant<Step>((call) => call.record().catch(() => {})),
+  fc.constantFrom(true, false).map<Step>((isPaused) => (call) => {
+    try {
+      call.session.pauseRecording(isPaused);
+    } catch {}
+  }),
+  fc.constant<Step>((call) => call.session.stopRecording()),
   side.map<Step>((side) => (call) => call.connect(side, { rtpPort: PHONE_PORT[side] + 40 })),
   side.map<Step>((side) => (call) => call.connect(side)),
   side.map<Step>((side) => (call) => call.session.detectMachine(side)),
@@ -248,9 +294,17 @@ async function afterSteps(isFast: boolean, taken: readonly Step[]): Promise<Call
   return call;
 }
 
+let folder: string;
+
 describe('fast path', () => {
-  beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.5));
-  afterEach(() => void vi.restoreAllMocks());
+  beforeEach(async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    folder = await mkdtemp(path.join(tmpdir(), 'tandem-fast-path-'));
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await rm(folder, { recursive: true });
+  });
 
   it('sends, counts and reports the same as the session alone, whatever happens', async () => {
     await fc.assert(
@@ -258,6 +312,7 @@ describe('fast path', () => {
         const fast = await afterSteps(true, taken);
         const plain = await afterSteps(false, taken);
         expect(fast.outcome()).toEqual(plain.outcome());
+        expect(await fast.recorded()).toEqual(await plain.recorded());
       }),
       { numRuns: 50 },
     );
@@ -274,6 +329,22 @@ describe('fast path', () => {
     expect(call.session.quality().agent).toMatchObject({ packets_received: 100, packets_lost: 0 });
   });
 
+  it.each<[string, Step]>([
+    ['recorded', (call) => call.record()],
+    ['measured', (call) => call.session.setMeasured(true)],
+    ['in G.722', (call) => Promise.all(SIDES.map((side) => call.connect(side, { codec: 'G722', payloadType: 9 })))],
+  ])('takes the packets of a call that is %s', async (_name, begin) => {
+    const call = await Call.open(true);
+    await begin(call);
+    for (let frame = 0; frame < 100; frame++) {
+      for (const speaker of SIDES) call.speak(speaker);
+      call.pass(20);
+      if (frame % 12 === 11) call.session.tick();
+    }
+    expect(call.sockets.forwarded).toBeGreaterThanOrEqual(2 * 98);
+    await call.session.close();
+  });
+
   it('leaves packets to the session after 16 without a tick, so that no level is lost', async () => {
     const call = await Call.open(true);
     for (let frame = 0; frame < 36; frame++) {
@@ -285,7 +356,7 @@ describe('fast path', () => {
   });
 
   it.each<[string, Step]>([
-    ['measurements', (call) => call.session.setMeasured(true)],
+    ['a transcription', (call) => call.session.startTap({ agent: new MessageChannel().port1 })],
     ['machine detection', (call) => call.session.detectMachine('agent')],
     [
       'key presses to the listener',
