@@ -9,6 +9,8 @@ import type { Softphone } from '../softphone/softphone.ts';
 import { metricsOf } from './metrics-of.ts';
 import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 
+/** From a phone's answer to its first word. By then even a busy machine has connected it. */
+const LEAD_MS = 5_000;
 const THIRD = '+919833333333';
 
 let platform: Platform;
@@ -25,10 +27,8 @@ afterAll(async () => {
 describe('transcribed call between speakers', () => {
   it('produces text and times for each leg during the call, and charges the spoken duration', async () => {
     const conversation = conversationOf(2);
-    // The agent speaks after its answer; by then even a busy machine has bridged the call.
-    const leadMs = 5_000;
     const speech = (leg: LegName) => ({
-      audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs }) },
+      audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs: LEAD_MS }) },
     });
     const { agent, customer } = await platform.parties({
       agent: { ...speech('agent'), codecs: ['PCMA'] },
@@ -44,7 +44,7 @@ describe('transcribed call between speakers', () => {
       const final = await platform.until(placed.call_id, 'transcript.final', (event) => event.leg === leg);
       const { words, understood } = wordsUnderstood(said.text, final.transcript?.text ?? '');
       expect(understood, final.transcript?.text).toBeGreaterThanOrEqual(words / 2);
-      const saidAtMs = (await answering[leg]) + leadMs + said.endMs;
+      const saidAtMs = (await answering[leg]) + LEAD_MS + said.endMs;
       const transcribedAtMs = Date.parse(bridged.at) + final.transcript!.end * 1_000;
       expect(Math.abs(transcribedAtMs - saidAtMs)).toBeLessThan(1_500);
     }
@@ -79,7 +79,7 @@ describe('transcribed call between speakers', () => {
 describe('third party of a transcribed call', () => {
   it('appears in the transcript with leg and role, and among the legs', async () => {
     const conversation = conversationOf(1);
-    const samples = conversation.trackOf('agent', { leadMs: 500 });
+    const samples = conversation.trackOf('agent', { leadMs: LEAD_MS });
     await platform.parties({ agent: { audio: { kind: 'silence' } }, customer: { audio: { kind: 'silence' } } });
     await platform.phone(THIRD, { audio: { kind: 'samples', samples } });
     // The recognisers of a busy machine may still be full with the first call.
