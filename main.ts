@@ -83,7 +83,7 @@ export interface StartOptions {
 }
 
 /** Leaves the CPU to the first requests. A server that stops at once never warms up. */
-const WARM_UP_DELAY_MS = 1_000;
+const WARM_UP_DELAY_MS = 10_000;
 
 /**
  * Opens every part after those it depends on. HTTP comes last, after reconciling the calls of earlier boots. If one
