@@ -59,8 +59,9 @@ function sdp(rtpPort: number): string {
     's=-',
     `c=IN IP4 ${HOST}`,
     't=0 0',
-    `m=audio ${rtpPort} RTP/AVP 0`,
+    `m=audio ${rtpPort} RTP/AVP 0 101`,
     'a=rtpmap:0 PCMU/8000',
+    'a=rtpmap:101 telephone-event/8000',
     'a=sendrecv',
     '',
   ].join('\r\n');

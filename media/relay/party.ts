@@ -63,12 +63,12 @@ export class Party {
   /** Whether its audio is needed by the next tick. */
   get hasLateConsumers(): boolean {
     const isRecorded = this.recordedOn !== null || this.recordedBesideOn !== null;
-    return this.meter !== null || (isRecorded && this.recorder !== null);
+    return this.meter !== null || this.dtmfDetector !== null || (isRecorded && this.recorder !== null);
   }
 
   /** Whether each packet is needed when it arrives. */
   get hasPromptConsumers(): boolean {
-    return this.tap !== null || this.answerDetector !== null || this.dtmfDetector !== null;
+    return this.tap !== null || this.answerDetector !== null;
   }
 
   /** Decodes, measures, records and plays the audio of a packet. Allocates nothing. */

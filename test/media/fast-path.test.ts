@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { RemoteMedia } from '../../machines/events.ts';
+import type { MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramForwarder, DatagramReceiver, Datagrams } from '../../media/datagrams/datagrams.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { readSocketAddress, writeIPv4Address } from '../../media/datagrams/socket-address.ts';
+import { toneFrames } from '../../media/dsp/tones.ts';
 import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
@@ -96,14 +97,14 @@ class Call {
       timestamp: 2 ** 32 - 1600,
       ssrc: 0x9000_0001,
       payloadType: 0,
-      said: new Map<number, { timestamp: number; payload: Buffer }>(),
+      said: new Map<number, { timestamp: number; payload: Uint8Array }>(),
     },
     customer: {
       sequence: 7,
       timestamp: 2 ** 31 - 800,
       ssrc: 0x2000,
       payloadType: 0,
-      said: new Map<number, { timestamp: number; payload: Buffer }>(),
+      said: new Map<number, { timestamp: number; payload: Uint8Array }>(),
     },
   };
 
@@ -159,7 +160,7 @@ class Call {
     // A repeated packet has the same timestamp and payload.
     const said = phone.said.get(phone.sequence) ?? {
       timestamp: (phone.timestamp + packet.ticks) >>> 0,
-      payload: Buffer.alloc(packet.octets, packet.level),
+      payload: packet.payload ?? Buffer.alloc(packet.octets, packet.level),
     };
     phone.said.set(phone.sequence, said);
     phone.timestamp = said.timestamp;
@@ -218,6 +219,8 @@ interface Packet {
   payloadType: number | undefined;
   octets: number;
   level: number;
+  /** In place of octets of one level. */
+  payload?: Uint8Array;
   steps: number;
   ticks: number;
   isMarked: boolean;
@@ -268,6 +271,7 @@ const change = fc.oneof(
     } catch {}
   }),
   fc.constant<Step>((call) => call.session.stopRecording()),
+  side.map<Step>((side) => (call) => call.connect(side, { telephoneEventPayloadType: null })),
   side.map<Step>((side) => (call) => call.connect(side, { rtpPort: PHONE_PORT[side] + 40 })),
   side.map<Step>((side) => (call) => call.connect(side)),
   side.map<Step>((side) => (call) => call.session.detectMachine(side)),
@@ -371,6 +375,28 @@ describe('fast path', () => {
     await begin(call);
     for (let frame = 0; frame < 3; frame++) call.speak('agent');
     expect(call.sockets.forwarded).toBe(before);
+  });
+
+  it('reports keys that are pressed as tones', async () => {
+    const key = toneFrames('PCMU', { frequenciesHz: [770, 1336], durationMs: 100 });
+    const pause = Array.from({ length: 10 }, () => new Uint8Array(160).fill(0xff));
+    const press = async (isFast: boolean) => {
+      const call = await Call.open(isFast);
+      await call.connect('agent', { telephoneEventPayloadType: null });
+      for (const [frame, payload] of [...pause, ...key, ...pause, ...key, ...pause].entries()) {
+        call.speak('agent', { payload });
+        call.pass(20);
+        if (frame % 12 === 11) call.session.tick();
+      }
+      return call;
+    };
+    const fast = await press(true);
+    expect(fast.sockets.forwarded).toBeGreaterThan(30);
+    expect(fast.events.filter((event) => (event as MediaEvent<Side>).type === 'dtmf.pressed')).toMatchObject([
+      { digit: '5', by: 'tone' },
+      { digit: '5', by: 'tone' },
+    ]);
+    expect(fast.events).toEqual((await press(false)).events);
   });
 
   it('limits floods as the session does', async () => {
