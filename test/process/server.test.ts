@@ -25,7 +25,7 @@ import {
   townFor,
   withDatabase,
 } from './ready-server.ts';
-import { postgresPid, startServerProcess } from './server-process.ts';
+import { postgresPid, type ServerProcess, startServerProcess } from './server-process.ts';
 
 const SECRET = 'the-secret-of-the-process-test';
 
@@ -102,7 +102,7 @@ describe('npm start', () => {
     expect(second.output()).toMatch(/^The data folder .* is in use by the running process \d+\.\n$/);
   });
 
-  it('creates the first key once, prints a login link without a password, keeps an empty wallet, and serves health', async () => {
+  it('creates the first key once, prints a login link without a password, keeps an empty wallet, serves health, and stops cleanly on SIGTERM and SIGINT', async () => {
     const dataDir = await dataFolder({ embedsPostgres: true });
     const server = startServerProcess({ ...environment(dataDir), TANDEM_API_KEY: '' });
     clean.push(() => server.child.kill('SIGKILL'));
@@ -116,26 +116,26 @@ describe('npm start', () => {
     expect(line).toBe(`Log in once, within a day: ${url}/console/login?token=${token}`);
     expect(await apiClient({ url, apiKey }).post('/auth/login-link', { token })).toMatchObject({ user: { id: 1 } });
     expect(server.output().split(token)).toHaveLength(2);
-    server.child.kill('SIGTERM');
-    expect(await server.exited).toBe(0);
+    await stopsCleanly({ server, dataDir, url }, 'SIGTERM');
     const again = await startReady(dataDir, { TANDEM_API_KEY: '', TANDEM_OWNER_PASSWORD: 'green staple under' });
     expect(again.workspaceId).toBe(workspaceId);
     await untilTruthy(() => again.server.output().includes(`Console: ${again.url}/`), 'the console is named');
     expect(again.server.output()).not.toMatch(/sk_|link_/);
+    await stopsCleanly({ ...again, dataDir }, 'SIGINT');
   });
-
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`stops cleanly on ${signal} and leaves no Postgres behind`, async () => {
-      const dataDir = await dataFolder({ embedsPostgres: true });
-      const { server, url } = await startReady(dataDir);
-      expect(await postgresPid(dataDir)).not.toBeNull();
-      server.child.kill(signal);
-      expect(await server.exited).toBe(0);
-      expect(await postgresPid(dataDir)).toBeNull();
-      expect(await isListening(url)).toBe(false);
-    });
-  }
 });
+
+/** Stops a server, which must leave no Postgres behind. */
+async function stopsCleanly(
+  { server, dataDir, url }: { server: ServerProcess; dataDir: string; url: string },
+  signal: NodeJS.Signals,
+): Promise<void> {
+  expect(await postgresPid(dataDir)).not.toBeNull();
+  server.child.kill(signal);
+  expect(await server.exited).toBe(0);
+  expect(await postgresPid(dataDir)).toBeNull();
+  expect(await isListening(url)).toBe(false);
+}
 
 describe('kill -9 during a call', () => {
   it('leaves nothing behind; the next start settles the call, keeps its recording and sends its callback', async () => {
