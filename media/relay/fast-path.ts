@@ -3,7 +3,7 @@ import { inNetworkOrder, writeIPv4Address } from '../datagrams/socket-address.ts
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import { emptyRtpHeader, RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
 import { systemPacerClock } from './frame-pacer.ts';
-import { MOST_PAYLOAD_BYTES, type PayloadKind } from './leg.ts';
+import { MOST_PAYLOAD_BYTES, type PayloadKind, type RelayLeg } from './leg.ts';
 import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
 import type { Party } from './party.ts';
 
@@ -183,7 +183,7 @@ export class FastPath implements DatagramForwarder {
     leg.reception.addInOrder(packets, rows[row + TRANSIT]!, this.#doubles[(row + JITTER) / 2]!);
     speaker.allowance.restore(this.#doubles[(row + ALLOWED_PACKETS) / 2]!, nowMs);
     if (rows[row + AUDIO] === KEPT) this.#addKept(speaker, row, packets);
-    else for (let i = 0; i < packets; i++) leg.snr.addFrame(this.#floats[row + POWERS + i]!);
+    else this.#addPowers(leg, row, packets);
     relaysTo.leg.noteRelayed({
       packets,
       octets: rows[row + OCTETS]!,
@@ -227,6 +227,11 @@ export class FastPath implements DatagramForwarder {
     const to = start + KEPT_PAYLOAD;
     // Up to three bytes more than the payload, within the receive buffer.
     for (let word = 0; 4 * word < octets; word++) kept[to + word] = words[from + word]!;
+  }
+
+  #addPowers(leg: RelayLeg, row: number, packets: number): void {
+    for (let i = 0; i < packets; i++) leg.snr.addFrame(this.#floats[row + POWERS + i]!);
+    leg.forgetDecoded();
   }
 
   #addKept(speaker: Party, row: number, packets: number): void {

@@ -352,6 +352,11 @@ export class RelayLeg {
     return this.#decoder;
   }
 
+  /** After packets that were not decoded, so that a later one is not mistaken for a duplicate of the last decoded one. */
+  forgetDecoded(): void {
+    if (this.#decoder !== null) this.#decoder.sequence = -1;
+  }
+
   /** A copy that may be modified. */
   #copyOf(samples: Int16Array, count: number): Int16Array {
     for (let i = 0; i < count; i++) scratch[i] = samples[i]!;

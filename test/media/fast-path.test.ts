@@ -419,4 +419,24 @@ describe('fast path', () => {
     call.speak('agent');
     expect(call.sockets.sent.at(-1)).toMatchObject({ port: RTP_PORT.customer, to: PHONE_PORT.customer + 40 });
   });
+
+  it('decodes a restarted stream that repeats the number of the last packet decoded', async () => {
+    const outcomes = [];
+    for (const isFast of [true, false]) {
+      const call = await Call.open(isFast);
+      const sayFrom = (timestamp: number, level: number) => {
+        for (let frame = 0; frame < 10; frame++) {
+          const header = { payloadType: 0, sequence: frame, timestamp: timestamp + 160 * frame, ssrc: 0x3000 };
+          const datagram = buildRtpPacket(header, Buffer.alloc(160, level));
+          call.sockets.receive(RTP_PORT.agent, datagram, Endpoint.of('127.0.0.1', PHONE_PORT.agent));
+          call.pass(20);
+        }
+      };
+      sayFrom(16_000, 0x20);
+      await call.record();
+      sayFrom(900_000, 0x60);
+      outcomes.push([call.outcome(), await call.recorded()]);
+    }
+    expect(outcomes[0]).toEqual(outcomes[1]);
+  });
 });
