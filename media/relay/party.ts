@@ -12,6 +12,12 @@ import type { PartyAnswerDetector } from './party-answer-detector.ts';
 import type { PartyDtmfDetector } from './party-dtmf-detector.ts';
 import type { Playout } from './playout.ts';
 
+interface PartyEvents {
+  onPress: (digit: string, durationMs: number) => void;
+  /** A consumer of its audio threw. */
+  onFault: (error: unknown) => void;
+}
+
 /** One party of a session: its endpoint, its routing, and the consumers of its audio. */
 export class Party {
   readonly id: string;
@@ -48,11 +54,14 @@ export class Party {
   readonly allowance = new PacketAllowance();
   keyPressesThisTick = 0;
 
-  constructor(id: string, rtpPort: number, leg: RelayLeg, onPress: (digit: string, durationMs: number) => void) {
+  readonly #onFault: PartyEvents['onFault'];
+
+  constructor(id: string, rtpPort: number, leg: RelayLeg, { onPress, onFault }: PartyEvents) {
     this.id = id;
     this.rtpPort = rtpPort;
     this.leg = leg;
     this.keyPresses = new KeyPressDetector(onPress);
+    this.#onFault = onFault;
   }
 
   /** Whether its audio is recorded, analysed or measured. */
@@ -71,8 +80,17 @@ export class Party {
     return this.tap !== null || this.answerDetector !== null;
   }
 
-  /** Decodes, measures, records and plays the audio of a packet. Allocates nothing. */
+  /** Decodes, measures, records and plays the audio of a packet. Allocates nothing. Never throws. */
   addAudio(codec: Codec, datagram: Uint8Array, header: RtpHeader, nowMs: number): void {
+    try {
+      this.#addAudio(codec, datagram, header, nowMs);
+    } catch (error) {
+      // The fast path adds audio in the session's tick, where an exception would end the thread with all its calls.
+      this.#onFault(error);
+    }
+  }
+
+  #addAudio(codec: Codec, datagram: Uint8Array, header: RtpHeader, nowMs: number): void {
     const { leg, recorder } = this;
     const audio = leg.decoded(codec, datagram, header);
     // Opus is not decoded just to be measured.

@@ -161,7 +161,10 @@ export class RelaySession {
       throw new RangeError('the party cannot be added');
     }
     const leg = new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() });
-    const party: Party = new Party(id, rtpPort, leg, (digit, ms) => this.#postKeyPress(party, digit, ms));
+    const party: Party = new Party(id, rtpPort, leg, {
+      onPress: (digit, ms) => this.#postKeyPress(party, digit, ms),
+      onFault: (error) => this.#noteFault(error),
+    });
     if (this.#ticksMeasured !== null) party.meter = new LevelMeter();
     party.recorder = this.#recorder;
     this.#parties.set(id, party);

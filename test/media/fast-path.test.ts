@@ -9,6 +9,7 @@ import type { DatagramForwarder, DatagramReceiver, Datagrams } from '../../media
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { readSocketAddress, writeIPv4Address } from '../../media/datagrams/socket-address.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
+import { SessionRecorder } from '../../media/recording/session-recorder.ts';
 import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
@@ -437,6 +438,27 @@ describe('fast path', () => {
       sayFrom(900_000, 0x60);
       outcomes.push([call.outcome(), await call.recorded()]);
     }
+    expect(outcomes[0]).toEqual(outcomes[1]);
+  });
+
+  it('loses only the audio of a packet that a consumer fails to take', async () => {
+    const outcomes = [];
+    for (const isFast of [true, false]) {
+      const call = await Call.open(isFast);
+      await call.record();
+      for (let frame = 0; frame < 3; frame++) call.speak('agent');
+      const adding = vi.spyOn(SessionRecorder.prototype, 'addAudio').mockImplementationOnce(() => {
+        throw new Error('no room');
+      });
+      for (let frame = 0; frame < 6; frame++) {
+        call.speak('agent');
+        call.pass(20);
+      }
+      call.session.tick();
+      adding.mockRestore();
+      outcomes.push(call.outcome());
+    }
+    expect(outcomes[0]).toMatchObject({ dump: { faults: { count: 1, last: 'no room' } } });
     expect(outcomes[0]).toEqual(outcomes[1]);
   });
 });
