@@ -3,6 +3,7 @@ import { inNetworkOrder, writeIPv4Address } from '../datagrams/socket-address.ts
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import { emptyRtpHeader, RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
 import { systemPacerClock } from './frame-pacer.ts';
+import { enlarged, KeptAudio, MOST_KEPT_OCTETS } from './kept-audio.ts';
 import { MOST_PAYLOAD_BYTES, type PayloadKind, type RelayLeg } from './leg.ts';
 import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
 import type { Party } from './party.ts';
@@ -29,7 +30,7 @@ const DESTINATION = 3;
 /** First half of the first word of an RTP packet: version 2, no padding, extension, CSRC or marker, payload type. */
 const HEAD = 5;
 const SENT_HEAD = 6;
-/** As in a packet. */
+/** In the byte order of a packet. */
 const SSRC = 7;
 const SENT_SSRC = 8;
 /** The last packet received. */
@@ -44,7 +45,7 @@ const PACKETS = 14;
 const OCTETS = 15;
 const TRANSIT = 16;
 
-/** Words of three doubles. */
+/** First words of doubles. */
 const AT_MS = 18;
 const JITTER = 20;
 const ALLOWED_PACKETS = 22;
@@ -59,13 +60,6 @@ const PLAIN_PCMA = 1;
 /** The payload is needed at the next `absorb`. */
 const KEPT = 2;
 
-/** A kept packet: its time as a double, its timestamp, its payload's size, and its payload. Three cache lines. */
-const KEPT_WORDS = 48;
-const KEPT_TIMESTAMP = 2;
-const KEPT_OCTETS = 3;
-const KEPT_PAYLOAD = 4;
-const MOST_KEPT_OCTETS = 4 * (KEPT_WORDS - KEPT_PAYLOAD);
-
 const CLOCK_PER_MS = 8;
 const MOST_TIMESTAMP_LEAP = 2000 * CLOCK_PER_MS;
 
@@ -77,9 +71,7 @@ export class FastPath implements DatagramForwarder {
   #words = new Int32Array(64 * ROW_WORDS);
   #doubles = new Float64Array(this.#words.buffer);
   #floats = new Float32Array(this.#words.buffer);
-  #keptWords = new Int32Array(0);
-  #keptDoubles = new Float64Array(0);
-  #keptBytes = new Uint8Array(0);
+  readonly #kept = new KeptAudio(MOST_PACKETS);
   readonly #header = emptyRtpHeader();
   #nowMs = 0;
 
@@ -117,7 +109,8 @@ export class FastPath implements DatagramForwarder {
       packets < MOST_PACKETS;
     if (!isExpected || !this.#isAllowed(row)) return -1;
     this.#measureJitter(row, timestamp);
-    if (audio === KEPT) this.#keep(id * MOST_PACKETS + packets, words, at, timestamp, payloadBytes);
+    if (audio === KEPT)
+      this.#kept.keep(id, packets, { words, at, octets: payloadBytes, timestamp, nowMs: this.#nowMs });
     else {
       const payload = 4 * at + RTP_HEADER_BYTES;
       const codec = audio === PLAIN_PCMA ? 'PCMA' : 'PCMU';
@@ -182,7 +175,7 @@ export class FastPath implements DatagramForwarder {
     leg.latch.noteReceived(nowMs);
     leg.reception.addInOrder(packets, rows[row + TRANSIT]!, this.#doubles[(row + JITTER) / 2]!);
     speaker.allowance.restore(this.#doubles[(row + ALLOWED_PACKETS) / 2]!, nowMs);
-    if (rows[row + AUDIO] === KEPT) this.#addKept(speaker, row, packets);
+    if (rows[row + AUDIO] === KEPT) this.#addKept(speaker, leg.rtpSocketId!, packets);
     else this.#addPowers(leg, row, packets);
     relaysTo.leg.noteRelayed({
       packets,
@@ -209,24 +202,7 @@ export class FastPath implements DatagramForwarder {
       this.#doubles = new Float64Array(this.#words.buffer);
       this.#floats = new Float32Array(this.#words.buffer);
     }
-    const keptWords = (id + 1) * MOST_PACKETS * KEPT_WORDS;
-    if (isKept && keptWords > this.#keptWords.length) {
-      this.#keptWords = enlarged(this.#keptWords, keptWords);
-      this.#keptDoubles = new Float64Array(this.#keptWords.buffer);
-      this.#keptBytes = new Uint8Array(this.#keptWords.buffer);
-    }
-  }
-
-  #keep(slot: number, words: Int32Array, at: number, timestamp: number, octets: number): void {
-    const kept = this.#keptWords;
-    const start = slot * KEPT_WORDS;
-    this.#keptDoubles[start / 2] = this.#nowMs;
-    kept[start + KEPT_TIMESTAMP] = timestamp;
-    kept[start + KEPT_OCTETS] = octets;
-    const from = at + RTP_HEADER_BYTES / 4;
-    const to = start + KEPT_PAYLOAD;
-    // Up to three bytes more than the payload, within the receive buffer.
-    for (let word = 0; 4 * word < octets; word++) kept[to + word] = words[from + word]!;
+    if (isKept) this.#kept.makeRoom(id);
   }
 
   #addPowers(leg: RelayLeg, row: number, packets: number): void {
@@ -234,17 +210,15 @@ export class FastPath implements DatagramForwarder {
     leg.forgetDecoded();
   }
 
-  #addKept(speaker: Party, row: number, packets: number): void {
+  #addKept(speaker: Party, id: number, packets: number): void {
     const header = this.#header;
+    const row = id * ROW_WORDS;
     const firstSequence = this.#words[row + SEQUENCE]! - packets + 1;
     header.ssrc = inNetworkOrder(this.#words[row + SSRC]!) >>> 0;
     for (let i = 0; i < packets; i++) {
-      const start = ((row / ROW_WORDS) * MOST_PACKETS + i) * KEPT_WORDS;
       header.sequence = (firstSequence + i) & 0xffff;
-      header.timestamp = this.#keptWords[start + KEPT_TIMESTAMP]! >>> 0;
-      header.payloadOffset = 4 * (start + KEPT_PAYLOAD);
-      header.payloadBytes = this.#keptWords[start + KEPT_OCTETS]!;
-      speaker.addAudio(speaker.leg.receivedCodec!, this.#keptBytes, header, this.#keptDoubles[start / 2]!);
+      const arrivedAtMs = this.#kept.read(id, i, header);
+      speaker.addAudio(speaker.leg.receivedCodec!, this.#kept.bytes, header, arrivedAtMs);
     }
   }
 
@@ -291,10 +265,4 @@ function isPlain(speaker: Party, kind: PayloadKind): boolean {
 
 function isLeapOfOneSource(timestampUnits: number): boolean {
   return timestampUnits > 0 && timestampUnits <= MOST_TIMESTAMP_LEAP;
-}
-
-function enlarged(words: Int32Array, fewest: number): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(Math.max(2 * words.length, fewest));
-  larger.set(words);
-  return larger;
 }

@@ -240,7 +240,7 @@ const usually = <T>(value: T, ...rarely: T[]) =>
 
 const packet = fc.record<Packet>({
   payloadType: usually<number | undefined>(undefined, 0, 8, 9, 13, 101, 77),
-  octets: usually(160, 0, 4, 80, 1441),
+  octets: usually(160, 0, 4, 80, 237, 241, 1441),
   level: fc.constantFrom(0x20, 0x60, 0xff),
   steps: usually(1, 0, 2, -1, 5000),
   ticks: usually(160, 0, -160, 16_000, 16_160),
