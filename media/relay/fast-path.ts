@@ -9,14 +9,15 @@ import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
 import type { Party } from './party.ts';
 
 /**
- * Forwards packets of one party to its only listener from the receive buffer, without touching an object of the
- * session, because with hundreds of calls a relay mostly waits for memory. Only a packet that continues its stream
- * qualifies; all others, and the 17th since the last `absorb`, go to `RelaySession`, which also decides what enters and
- * leaves.
+ * Forwards packets from one party to its only listener in the receive buffer, without the objects of their session:
+ * with hundreds of calls, reading those objects from memory took half of a relay's time. Only a packet that continues
+ * its stream qualifies. All others go to `RelaySession`, and so does the 17th since the last `absorb`. The session also
+ * decides which parties enter and leave.
  *
- * A row of the table holds what happened to one direction since it was last absorbed into the objects of its session:
- * the speaker's latch, allowance and statistics, and the listener's outbound stream. Audio that is recorded or metered
- * is kept beside it; of other audio, only the power. The id of the speaker's socket is its index.
+ * A row of the table has what one direction changed since the last `absorb`, which writes it to the objects: the
+ * speaker's latch, allowance and statistics, and the listener's outbound stream. Audio for a recording, a meter or the
+ * detection of keys is kept until then (`KeptAudio`); other audio only needs its power. The index of a row is the id of
+ * the speaker's socket.
  */
 
 /** Three cache lines: what a packet is compared with and changes, its clocks, and its levels. */
