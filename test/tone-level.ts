@@ -18,3 +18,15 @@ export function toneLevelDbov(samples: Int16Array, frequencyHz: number, sampleRa
   const power = (2 * squaredMagnitude) / (samples.length * samples.length);
   return power <= 0 ? -96 : Math.max(-96, 10 * Math.log10(power / (32768 * 32768)));
 }
+
+const LOUDEST_S = 0.2;
+
+/** Level of one frequency in the 200 ms where it is loudest. A recording ends with silence if phones stop before it. */
+export function loudestToneDbov(samples: Int16Array, frequencyHz: number, sampleRateHz = 8000): number {
+  const block = LOUDEST_S * sampleRateHz;
+  let loudest = -96;
+  for (let start = 0; start + block <= samples.length; start += block / 2) {
+    loudest = Math.max(loudest, toneLevelDbov(samples.subarray(start, start + block), frequencyHz, sampleRateHz));
+  }
+  return loudest;
+}
