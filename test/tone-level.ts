@@ -19,14 +19,7 @@ export function toneLevelDbov(samples: Int16Array, frequencyHz: number, sampleRa
   return power <= 0 ? -96 : Math.max(-96, 10 * Math.log10(power / (32768 * 32768)));
 }
 
-const LOUDEST_S = 0.2;
-
-/** Level of one frequency in the 200 ms where it is loudest. A recording ends with silence if phones stop before it. */
-export function loudestToneDbov(samples: Int16Array, frequencyHz: number, sampleRateHz = 8000): number {
-  const block = LOUDEST_S * sampleRateHz;
-  let loudest = -96;
-  for (let start = 0; start + block <= samples.length; start += block / 2) {
-    loudest = Math.max(loudest, toneLevelDbov(samples.subarray(start, start + block), frequencyHz, sampleRateHz));
-  }
-  return loudest;
+/** The samples up to the last that is not zero. A recording ends with silence if phones stop before it. */
+export function withoutEndSilence(samples: Int16Array): Int16Array {
+  return samples.subarray(0, samples.findLastIndex((sample) => sample !== 0) + 1);
 }
