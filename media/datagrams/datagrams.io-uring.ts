@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { enlarged } from '../enlarged.ts';
 import type { BindOptions, DatagramForwarder, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
@@ -130,12 +131,7 @@ export class IoUringDatagrams implements Datagrams {
       return;
     }
     const fields = this.#fields;
-    const slot = ring.nextEntry;
-    fields.descriptor = socket.descriptor;
-    fields.bytes = datagram.length;
-    fields.toOffset = slot * ADDRESS_SLOT_BYTES;
-    fields.toBytes = socketAddressBytes(socket.family);
-    writeSocketAddress(this.#addresses.words, fields.toOffset / 4, socket.family, to);
+    writeSocketAddress(this.#addresses.words, this.#nextTarget, socket.family, to);
     const received = ring.buffers;
     // Only within a turn: after it, the kernel may refill the buffer.
     if (this.#isInTurn && datagram.buffer === received.bytes.buffer) {
@@ -143,12 +139,27 @@ export class IoUringDatagrams implements Datagrams {
       fields.offset = datagram.byteOffset - received.bytes.byteOffset;
     } else {
       fields.memory = this.#outgoing;
-      fields.offset = slot * BUFFER_BYTES;
+      fields.offset = ring.nextEntry * BUFFER_BYTES;
       this.#outgoing.bytes.set(datagram, fields.offset);
     }
-    ring.send(fields);
-    this.#counters.sent += 1;
+    this.#submit(socket.descriptor, datagram.length, socketAddressBytes(socket.family));
     this.#flushSoon();
+  }
+
+  /** Word of the address to which the next submission sends. */
+  get #nextTarget(): number {
+    return (this.#ring.nextEntry * ADDRESS_SLOT_BYTES) / 4;
+  }
+
+  /** Sends from the memory in `#fields` to the address at `#nextTarget`. */
+  #submit(descriptor: number, bytes: number, toBytes: number): void {
+    const fields = this.#fields;
+    fields.descriptor = descriptor;
+    fields.bytes = bytes;
+    fields.toOffset = 4 * this.#nextTarget;
+    fields.toBytes = toBytes;
+    this.#ring.send(fields);
+    this.#counters.sent += 1;
   }
 
   /** Stops receiving; `released` follows. */
@@ -167,21 +178,13 @@ export class IoUringDatagrams implements Datagrams {
     const id = this.#freeIds.pop() ?? this.#sockets.length;
     const socket = new IoUringSocket({ ...options, id, owner: this });
     this.#sockets[id] = socket;
-    this.#noteDescriptor(id, options.descriptor);
+    if (id >= this.#descriptors.length) this.#descriptors = enlarged(this.#descriptors, id + 1);
+    this.#descriptors[id] = options.descriptor;
     this.#open += 1;
     this.#arm(socket);
     this.#schedule.start();
     this.#flushSoon();
     return socket;
-  }
-
-  #noteDescriptor(id: number, descriptor: number): void {
-    if (id >= this.#descriptors.length) {
-      const larger = new Int32Array(2 * id);
-      larger.set(this.#descriptors);
-      this.#descriptors = larger;
-    }
-    this.#descriptors[id] = descriptor;
   }
 
   #arm(socket: IoUringSocket): void {
@@ -268,18 +271,12 @@ export class IoUringDatagrams implements Datagrams {
       this.#counters.dropped += 1;
       return true;
     }
-    const fields = this.#fields;
-    fields.toOffset = ring.nextEntry * ADDRESS_SLOT_BYTES;
-    const target = fields.toOffset / 4;
+    const target = this.#nextTarget;
     this.#addresses.words[target] = forwarder.destination0;
     this.#addresses.words[target + 1] = forwarder.destination1;
-    fields.descriptor = this.#descriptors[sender]!;
-    fields.bytes = bytes;
-    fields.toBytes = IPV4_BYTES;
-    fields.memory = memory;
-    fields.offset = 4 * datagram;
-    ring.send(fields);
-    this.#counters.sent += 1;
+    this.#fields.memory = memory;
+    this.#fields.offset = 4 * datagram;
+    this.#submit(this.#descriptors[sender]!, bytes, IPV4_BYTES);
     return true;
   }
 

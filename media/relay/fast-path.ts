@@ -1,11 +1,14 @@
 import type { DatagramForwarder, DatagramMemory, Datagrams } from '../datagrams/datagrams.ts';
 import { inNetworkOrder, writeIPv4Address } from '../datagrams/socket-address.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
+import { enlarged } from '../enlarged.ts';
 import { emptyRtpHeader, RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
+import { nextJitter, timestampDelta, transitOf } from '../rtp/receiver-statistics.ts';
 import { systemPacerClock } from './frame-pacer.ts';
-import { enlarged, KeptAudio, MOST_KEPT_OCTETS } from './kept-audio.ts';
+import { KeptAudio, MOST_KEPT_OCTETS } from './kept-audio.ts';
 import { MOST_PAYLOAD_BYTES, type PayloadKind, type RelayLeg } from './leg.ts';
-import { MOST_PACKETS_AT_ONCE } from './packet-allowance.ts';
+import { MAX_TIMESTAMP_LEAP_MS } from './outbound-stream.ts';
+import { grownAllowance } from './packet-allowance.ts';
 import type { Party } from './party.ts';
 
 /**
@@ -62,7 +65,7 @@ const PLAIN_PCMA = 1;
 const KEPT = 2;
 
 const CLOCK_PER_MS = 8;
-const MOST_TIMESTAMP_LEAP = 2000 * CLOCK_PER_MS;
+const MOST_TIMESTAMP_LEAP = MAX_TIMESTAMP_LEAP_MS * CLOCK_PER_MS;
 
 /** Shared by the sessions of a thread, and asked by their sockets before they are. */
 export class FastPath implements DatagramForwarder {
@@ -104,7 +107,7 @@ export class FastPath implements DatagramForwarder {
       (head & 0xffff) === rows[row + HEAD] &&
       words[at + 2] === rows[row + SSRC] &&
       sequence === ((rows[row + SEQUENCE]! + 1) & 0xffff) &&
-      isLeapOfOneSource((timestamp - rows[row + TIMESTAMP]!) | 0) &&
+      isLeapOfOneSource(timestampDelta(timestamp, rows[row + TIMESTAMP]!)) &&
       payloadBytes > 0 &&
       payloadBytes <= (audio === KEPT ? MOST_KEPT_OCTETS : MOST_PAYLOAD_BYTES) &&
       packets < MOST_PACKETS;
@@ -132,12 +135,13 @@ export class FastPath implements DatagramForwarder {
 
   /** Puts a direction on the fast path after one of its packets was forwarded, if its next one may take it. */
   enter(speaker: Party, header: RtpHeader, kind: PayloadKind): void {
-    const [listener] = speaker.forwardsTo;
-    if (listener === undefined || !isPlain(speaker, kind) || !listener.leg.receivesPlain(kind)) return;
     const { latch, reception, rtpSocketId: id } = speaker.leg;
-    const { outbound, remote, rtpTarget, rtpSocketId: listenerId } = listener.leg;
-    const isIPv4 = id !== null && listenerId !== null && latch.source.isIPv4 && rtpTarget.isIPv4;
-    if (!isIPv4 || !reception.isAt(header) || !outbound.isAt(header)) return;
+    const listener = speaker.forwardsTo[0];
+    const listenerId = listener?.leg.rtpSocketId ?? null;
+    if (listener === undefined || id === null || listenerId === null) return;
+    if (!isPlain(speaker, kind) || !listener.leg.receivesPlain(kind)) return;
+    const { outbound, remote, rtpTarget } = listener.leg;
+    if (!latch.source.isIPv4 || !rtpTarget.isIPv4 || !reception.isAt(header) || !outbound.isAt(header)) return;
     const isKept = speaker.hasLateConsumers || kind === 'G722';
     this.#makeRoom(id, isKept);
     const rows = this.#words;
@@ -230,7 +234,7 @@ export class FastPath implements DatagramForwarder {
     const at = (row + AT_MS) / 2;
     const allowed = (row + ALLOWED_PACKETS) / 2;
     const elapsedMs = nowMs - doubles[at]!;
-    const packets = elapsedMs > 0 ? Math.min(MOST_PACKETS_AT_ONCE, doubles[allowed]! + elapsedMs) : doubles[allowed]!;
+    const packets = grownAllowance(doubles[allowed]!, elapsedMs);
     if (packets < 1) return false;
     if (elapsedMs > 0) doubles[at] = nowMs;
     doubles[allowed] = packets - 1;
@@ -239,11 +243,9 @@ export class FastPath implements DatagramForwarder {
 
   /** As `ReceiverStatistics`. */
   #measureJitter(row: number, timestamp: number): void {
-    const transit = (Math.floor(this.#nowMs * CLOCK_PER_MS) - timestamp) | 0;
-    const difference = Math.abs((transit - this.#words[row + TRANSIT]!) | 0);
+    const transit = transitOf(timestamp, this.#nowMs, CLOCK_PER_MS);
     const at = (row + JITTER) / 2;
-    const jitter = this.#doubles[at]!;
-    if (difference < MOST_TIMESTAMP_LEAP) this.#doubles[at] = jitter + (difference - jitter) / 16;
+    this.#doubles[at] = nextJitter(this.#doubles[at]!, transit, this.#words[row + TRANSIT]!, CLOCK_PER_MS);
     this.#words[row + TRANSIT] = transit;
   }
 }

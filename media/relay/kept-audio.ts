@@ -1,3 +1,4 @@
+import { enlarged } from '../enlarged.ts';
 import { RTP_HEADER_BYTES, type RtpHeader } from '../rtp/packet.ts';
 
 /**
@@ -72,11 +73,4 @@ export class KeptAudio {
   #startOf(stream: number, slot: number): number {
     return (stream * this.#slotsPerStream + slot) * SLOT_WORDS;
   }
-}
-
-/** A copy with room for at least `fewest` words. */
-export function enlarged(words: Int32Array, fewest: number): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(Math.max(2 * words.length, fewest));
-  larger.set(words);
-  return larger;
 }

@@ -211,7 +211,7 @@ export class RelayLeg {
   openRtp(datagram: Buffer, source: Endpoint): number {
     const srtp = this.#activeSrtp;
     if (srtp === null) return datagram.length;
-    return srtp.openRtp(datagram, source.equals(this.latch.isLatched ? this.latch.source : this.#signalled));
+    return srtp.openRtp(datagram, source.equals(this.rtpTarget));
   }
 
   setFeed(feed: LegFeed): void {
@@ -517,7 +517,7 @@ export class RelayLeg {
   }
 
   receiveRtcp(datagram: Buffer, source: Endpoint, nowMs: number, unixMs: number): void {
-    const allowed = this.latch.isLatched ? this.latch.source : this.#signalled;
+    const allowed = this.rtpTarget;
     if (allowed.isUnspecified || !source.isSameHost(allowed) || source.port === 0) {
       this.counters.refusedSource += 1;
       return;

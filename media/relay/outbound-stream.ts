@@ -12,7 +12,7 @@ import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
 /** A source with a larger sequence or timestamp jump has restarted. */
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
-const MAX_TIMESTAMP_LEAP_MS = 2000;
+export const MAX_TIMESTAMP_LEAP_MS = 2000;
 
 const NO_SOURCE = -1;
 const GENERATOR = -2;

@@ -6,7 +6,12 @@
 /** One second of packets per 50 ms. */
 const PACKETS_PER_MS = 1;
 /** More than the default socket queue on Linux. */
-export const MOST_PACKETS_AT_ONCE = 300;
+const MOST_PACKETS_AT_ONCE = 300;
+
+/** Adds the packets of a time to `packets`; unchanged if the clock did not advance. */
+export function grownAllowance(packets: number, elapsedMs: number): number {
+  return elapsedMs > 0 ? Math.min(MOST_PACKETS_AT_ONCE, packets + elapsedMs * PACKETS_PER_MS) : packets;
+}
 
 export class PacketAllowance {
   #packets = MOST_PACKETS_AT_ONCE;
@@ -24,10 +29,8 @@ export class PacketAllowance {
   }
 
   take(nowMs: number): boolean {
-    if (nowMs > this.#grownAtMs) {
-      this.#packets = Math.min(MOST_PACKETS_AT_ONCE, this.#packets + (nowMs - this.#grownAtMs) * PACKETS_PER_MS);
-      this.#grownAtMs = nowMs;
-    }
+    this.#packets = grownAllowance(this.#packets, nowMs - this.#grownAtMs);
+    this.#grownAtMs = Math.max(this.#grownAtMs, nowMs);
     if (this.#packets < 1) return false;
     this.#packets -= 1;
     return true;

@@ -64,11 +64,6 @@ export class Party {
     this.#onFault = onFault;
   }
 
-  /** Whether its audio is recorded, analysed or measured. */
-  get hasConsumers(): boolean {
-    return this.hasLateConsumers || this.hasPromptConsumers;
-  }
-
   /** Whether its audio is needed by the next tick. */
   get hasLateConsumers(): boolean {
     const isRecorded = this.recordedOn !== null || this.recordedBesideOn !== null;
@@ -94,7 +89,7 @@ export class Party {
     const { leg, recorder } = this;
     const audio = leg.decoded(codec, datagram, header);
     // Opus is not decoded just to be measured.
-    if (codec !== 'OPUS' || this.hasConsumers) leg.snr.addFrame(audio.power);
+    if (codec !== 'OPUS' || this.hasLateConsumers || this.hasPromptConsumers) leg.snr.addFrame(audio.power);
     this.meter?.addFrame(audio.power, audio.ticks);
     if (this.recordedOn !== null) recorder?.addAudio(this.recordedOn, audio, nowMs);
     if (this.recordedBesideOn !== null) recorder?.addVoice(this.id, this.recordedBesideOn, audio, nowMs);

@@ -21,6 +21,18 @@ export function extendSequence(sequence: number, reference: number): number {
   return reference + sequenceDelta(sequence, reference & 0xffff);
 }
 
+/** Arrival minus timestamp, modulo 32 bits, in timestamp units. */
+export function transitOf(timestamp: number, arrivalMs: number, clockPerMs: number): number {
+  return (Math.floor(arrivalMs * clockPerMs) - timestamp) | 0;
+}
+
+/** Interarrival jitter after a packet (A.8), in timestamp units. */
+export function nextJitter(jitter: number, transit: number, lastTransit: number, clockPerMs: number): number {
+  const difference = Math.abs(timestampDelta(transit, lastTransit));
+  // A jump of seconds is a new timestamp base (hold, transfer), not jitter.
+  return difference < 2000 * clockPerMs ? jitter + (difference - jitter) / 16 : jitter;
+}
+
 export class ReceiverStatistics {
   /** SSRC of the current source, -1 before the first packet. */
   ssrc = -1;
@@ -29,8 +41,6 @@ export class ReceiverStatistics {
   packetsLate = 0;
   /** Times the source changed its SSRC or restarted its numbering. */
   restarts = 0;
-  /** Timestamp units. */
-  jitter = 0;
   #baseSequence = 0;
   #highestSequence = 0;
   #receivedOfSource = 0;
@@ -40,6 +50,7 @@ export class ReceiverStatistics {
   #reportedReceived = 0;
   /** Timestamp units. */
   #clockPerMs = 8;
+  #jitter = 0;
   #lastTransit = 0;
   #hasTransit = false;
 
@@ -69,19 +80,24 @@ export class ReceiverStatistics {
     return this.#lastTransit;
   }
 
+  /** Interarrival jitter in timestamp units, not rounded. */
+  get jitter(): number {
+    return this.#jitter;
+  }
+
   /** Counts audio packets that followed each other, with the transit and jitter after them. */
   addInOrder(packets: number, transit: number, jitter: number): void {
     this.packetsReceived += packets;
     this.#receivedOfSource += packets;
     this.#highestSequence += packets;
     this.#lastTransit = transit;
-    this.jitter = jitter;
+    this.#jitter = jitter;
   }
 
   setClock(clockHz: number): void {
     const clockPerMs = clockHz / 1000;
     if (clockPerMs === this.#clockPerMs) return;
-    this.jitter *= clockPerMs / this.#clockPerMs;
+    this.#jitter *= clockPerMs / this.#clockPerMs;
     this.#clockPerMs = clockPerMs;
     this.#hasTransit = false;
   }
@@ -96,12 +112,12 @@ export class ReceiverStatistics {
   }
 
   get jitterMs(): number {
-    return this.jitter / this.#clockPerMs;
+    return this.#jitter / this.#clockPerMs;
   }
 
   /** Interarrival jitter in timestamp units, for a report block. */
   get jitterTimestampUnits(): number {
-    return Math.min(0xffffffff, Math.floor(this.jitter));
+    return Math.min(0xffffffff, Math.floor(this.#jitter));
   }
 
   /** Cycles in the upper 16 bits, for a report block. */
@@ -140,12 +156,8 @@ export class ReceiverStatistics {
   }
 
   #measureJitter(timestamp: number, arrivalMs: number): void {
-    const transit = (Math.floor(arrivalMs * this.#clockPerMs) - timestamp) | 0;
-    if (this.#hasTransit) {
-      const difference = Math.abs((transit - this.#lastTransit) | 0);
-      // A jump of seconds is a new timestamp base (hold, transfer), not jitter.
-      if (difference < 2000 * this.#clockPerMs) this.jitter += (difference - this.jitter) / 16;
-    }
+    const transit = transitOf(timestamp, arrivalMs, this.#clockPerMs);
+    if (this.#hasTransit) this.#jitter = nextJitter(this.#jitter, transit, this.#lastTransit, this.#clockPerMs);
     this.#lastTransit = transit;
     this.#hasTransit = true;
   }
