@@ -8,6 +8,7 @@ import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
 import type { ThreadDump } from './session-threads.ts';
+import { SessionTicker } from './session-ticker.ts';
 import { IDLE, LoadMeter, WorkerLoad } from './worker-load.ts';
 import {
   BAD_REMOTE_ADDRESS,
@@ -19,8 +20,7 @@ import {
 
 /** Entry of a media worker thread, which owns sockets and sessions. */
 
-/** Ticks are spread over this many groups of sessions, so that they do not delay packets in one burst. */
-const TICK_GROUPS = 10;
+const LOAD_TICK_MS = 25;
 
 interface MediaWorkerOptions {
   opened: OpenedDatagrams;
@@ -33,12 +33,11 @@ class MediaWorker {
   readonly #sessions = new Map<number, RelaySession>();
   readonly #opened: OpenedDatagrams;
   readonly #load: WorkerLoad;
-  #meter: LoadMeter | null = null;
   readonly #pacer = new FramePacer();
   readonly #sendRing = new SendRing();
   readonly #fastPath: FastPath;
-  #ticker: NodeJS.Timeout | null = null;
-  #tickGroup = 0;
+  readonly #ticker = new SessionTicker(SESSION_TICK_MS);
+  #loadTimer: NodeJS.Timeout | null = null;
 
   constructor({ opened, load, report }: MediaWorkerOptions) {
     this.#opened = opened;
@@ -93,31 +92,30 @@ class MediaWorker {
       post: (event) => this.#report(sessionKey, event),
     });
     this.#sessions.set(sessionKey, session);
-    const tickMs = SESSION_TICK_MS / TICK_GROUPS;
-    this.#meter ??= new LoadMeter({ load: this.#load, tickMs, packets: () => this.#opened.datagrams.received });
-    this.#ticker ??= setInterval(() => this.#tick(), tickMs);
+    this.#ticker.add(session);
+    this.#measureLoad();
+  }
+
+  #measureLoad(): void {
+    if (this.#loadTimer !== null) return;
+    const packets = (): number => this.#opened.datagrams.received;
+    const meter = new LoadMeter({ load: this.#load, tickMs: LOAD_TICK_MS, packets });
+    this.#loadTimer = setInterval(() => meter.tick(), LOAD_TICK_MS);
   }
 
   async #close(sessionKey: number): Promise<RecordingSummary | null> {
-    const recording = (await this.#sessions.get(sessionKey)?.close()) ?? null;
+    const session = this.#sessions.get(sessionKey);
+    const recording = (await session?.close()) ?? null;
+    if (session !== undefined) this.#ticker.remove(session);
     this.#sessions.delete(sessionKey);
-    if (this.#sessions.size === 0 && this.#ticker !== null) {
-      clearInterval(this.#ticker);
-      this.#ticker = null;
-      this.#meter = null;
+    if (this.#sessions.size === 0 && this.#loadTimer !== null) {
+      clearInterval(this.#loadTimer);
+      this.#loadTimer = null;
       // Keeps the measured cost of a call.
       const { utilizationOfACall } = this.#load.read();
       this.#load.write({ ...IDLE, utilizationOfACall });
     }
     return recording;
-  }
-
-  #tick(): void {
-    this.#meter?.tick();
-    this.#tickGroup = (this.#tickGroup + 1) % TICK_GROUPS;
-    for (const [sessionKey, session] of this.#sessions) {
-      if (sessionKey % TICK_GROUPS === this.#tickGroup) session.tick();
-    }
   }
 
   #session(sessionKey: number): RelaySession {

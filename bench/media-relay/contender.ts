@@ -11,6 +11,7 @@ import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession, SESSION_TICK_MS } from '../../media/relay/session.ts';
+import { SessionTicker } from '../../media/session-ticker.ts';
 
 /**
  * A contender of `media-relay.ts` in a process of its own. Reads one line of JSON with the phones' ports on 127.0.0.1,
@@ -65,6 +66,7 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
   if (unavailable.length > 0) throw new Error(`${io}: ${unavailable[0]!.reason}`);
   const fastPath = new FastPath(datagrams);
   const shared = { datagrams, pacer: new FramePacer(), sendRing: new SendRing(), fastPath };
+  const ticker = new SessionTicker(SESSION_TICK_MS);
   const sessions: RelaySession[] = [];
   const bound: [number, number][] = [];
   for (const [index, [agentPort, customerPort]] of calls.entries()) {
@@ -85,15 +87,10 @@ async function openRelay(io: DatagramIo): Promise<{ ports: [number, number][]; d
       await session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
     }
     if (options.tapped) session.startTap({ agent: tap(), customer: tap() });
+    ticker.add(session);
     sessions.push(session);
     bound.push([rtpPorts.agent, rtpPorts.customer]);
   }
-  // Sessions take turns, as in worker.ts.
-  let turn = 0;
-  setInterval(() => {
-    turn = (turn + 1) % 10;
-    for (let index = turn; index < sessions.length; index += 10) sessions[index]!.tick();
-  }, SESSION_TICK_MS / 10);
   return { ports: bound, dump: () => ({ io: datagrams.dump(), session: sessions[0]!.dump() }) };
 }
 

@@ -22,6 +22,8 @@ interface RecordingFileOptions {
   openFile: () => Promise<AudioFileWriter>;
   /** Called at most once, with text for the log: the file system's error code, without the path. */
   onFailed: (detail: string) => void;
+  /** Returns the array of a chunk that was written. */
+  onWritten?: (samples: Int16Array) => void;
   clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 }
 
@@ -63,7 +65,7 @@ export class RecordingFile {
     this.#startDraining();
   }
 
-  /** Queues interleaved samples. Takes ownership of the array. */
+  /** Queues interleaved samples. Takes ownership of the array until `onWritten`. */
   write(samples: Int16Array): void {
     if (this.#hasFailed) return;
     if (this.#bytesWaiting + samples.byteLength > MOST_BYTES_WAITING) {
@@ -112,6 +114,7 @@ export class RecordingFile {
       for (let samples = this.#waiting.shift(); samples !== undefined; samples = this.#waiting.shift()) {
         this.#bytesWaiting -= samples.byteLength;
         await writer.append(littleEndianBytes(samples));
+        this.#options.onWritten?.(samples);
         this.#chunksSinceHeader += 1;
         if (this.#chunksSinceHeader < CHUNKS_PER_HEADER) continue;
         this.#chunksSinceHeader = 0;

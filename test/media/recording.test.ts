@@ -221,6 +221,21 @@ describe('call recording', () => {
     for (let at = 0; at < 4 * 8000; at += 1600) expect(levelDbov(agent.subarray(at, at + 1600))).toBeGreaterThan(-16);
   });
 
+  it('contains nothing of recordings that were written before it', async () => {
+    const before = new Session(join(folder, 'before.wav'));
+    await before.recorder.open();
+    for (let i = 0; i < 200; i++) {
+      for (const channel of [0, 1] as const) before.hear(channel, i * 160, low[i % 50]!);
+      before.advance(20);
+    }
+    await before.finish();
+    const session = new Session();
+    await session.recorder.open();
+    session.advance(4000);
+    const [agent, customer] = await session.finish();
+    expect(isSilent(agent) && isSilent(customer)).toBe(true);
+  });
+
   it('fails once when the file cannot be created, and keeps accepting audio', async () => {
     const session = new Session(join(folder, 'missing', 'call.wav'));
     await expect(session.recorder.open()).rejects.toMatchObject({ code: 'ENOENT' });
