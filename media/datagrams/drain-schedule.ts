@@ -6,8 +6,8 @@
 
 /** Packets per millisecond that switch from waking to the timer: ten calls. Half of that switches back. */
 const BUSY_PER_MS = 1;
-/** Packets per millisecond that double the interval: a hundred calls. */
-const VERY_BUSY_PER_MS = 10;
+/** Packets per millisecond that double the interval: two hundred calls. */
+const VERY_BUSY_PER_MS = 20;
 const SHORT_INTERVAL_MS = 1;
 const LONG_INTERVAL_MS = 2;
 const MEASURE_MS = 100;
