@@ -83,6 +83,8 @@ async function run(): Promise<void> {
         folder: () => (isDiskFull() ? smallDisk : folder),
       }),
   );
+  // Until the workers have opened what they keep.
+  await plane.dump();
   const before = { sockets: socketsInRange(), files: openFiles(), memory: 0 };
   const lateness = watchLoop(over.signal);
   const nowhere = calls.map((): [number, number] => [0, 0]);
