@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { TandemError } from '../machines/errors.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 import { connect, type StorageLogger } from './database.ts';
+import { jobConnection } from './job-connection.ts';
 
 /**
  * Job queues that trigger due work: BullMQ on Postgres, or on Redis if configured. A job only names a row. The row
@@ -190,7 +191,7 @@ async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: 
   } finally {
     await probe.end({ timeout: 0 });
   }
-  const connection = { connectionString: databaseUrl, migrate: true, schema: `${namespace ?? 'tandem'}_jobs`, max: 4 };
+  const connection = jobConnection({ databaseUrl, namespace: namespace ?? 'tandem', max: 4 });
   return {
     openQueue: (name) => ready(new Queue(name, { connection }, createPostgresBackend), 'Postgres'),
     startWorker: (name, handler, concurrency) =>

@@ -1,6 +1,7 @@
 import { createPostgresRelayBackend, type PostgresConnectionOptions, Relay } from 'bullmq';
 import type { StorageLogger } from '../database.ts';
 import { parseExactJson } from '../exact-json.ts';
+import { jobConnection } from '../job-connection.ts';
 
 /** Messages between nodes: BullMQ's relay, on Redis or Postgres. At most once, unordered. */
 export interface NodeRelay {
@@ -28,7 +29,7 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
     redisUrl === null
       ? new Relay<PostgresConnectionOptions>({
           ...shared,
-          connection: { connectionString: databaseUrl, migrate: true, schema: `${namespace}_jobs`, max: 3 },
+          connection: jobConnection({ databaseUrl, namespace, max: 3 }),
           backend: createPostgresRelayBackend,
         })
       : new Relay({ ...shared, connection: { url: redisUrl, maxRetriesPerRequest: null }, prefix: namespace });
