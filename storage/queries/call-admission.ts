@@ -249,7 +249,10 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
   );
 }
 
-/** Finds the oldest call that fills the window. Once it leaves, there is room for one more. */
+/**
+ * Finds the oldest call that fills the window. Once it leaves, there is room for one more. Looks at calls only if the
+ * counts by second reach the limit: at 150 placements a second, thousands of calls are in the window.
+ */
 async function blockingPlacement(
   tx: Tx,
   { workspaceId, now, placementsPerMinute = DEFAULT_PLACEMENTS }: AdmitCallInput,
@@ -258,11 +261,19 @@ async function blockingPlacement(
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
   // A rejected call was not placed. A call beyond the window's end is from before the clock was set back.
   return await tx<{ createdAt: Date }[]>`
+    with allowed as (
+      select (${tx.json(placementsPerMinute)}::jsonb ->> plan)::int as placements from workspaces where id = ${workspaceId}
+    ), counted as (
+      select coalesce(sum(placements), 0) as placements from placement_counts
+      where workspace_id = ${workspaceId} and second >= floor(extract(epoch from ${windowStart}::timestamptz))
+        and second <= floor(extract(epoch from ${windowEnd}::timestamptz))
+    )
     select created_at from calls
-    where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
+    where (select placements from counted) >= (select placements from allowed)
+      and workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
       and state <> 'rejected' and placed_via <> 'inbound'
     order by created_at desc
-    offset (select (${tx.json(placementsPerMinute)}::jsonb ->> plan)::int - 1 from workspaces where id = ${workspaceId})
+    offset (select placements - 1 from allowed)
     limit 1`;
 }
 

@@ -135,6 +135,28 @@ onEveryServer('calls', (database) => {
     await expect(place()).rejects.toMatchObject({ message: 'The limit of 3 calls per minute is reached.' });
   });
 
+  it('counts calls of the last minute that another version of the server stored', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    const { call } = await admitCall(sql, admission({ workspaceId, now: later(0) }));
+    for (const n of [2, 3]) {
+      await sql`
+        insert into calls select (jsonb_populate_record(c, jsonb_build_object('call_id', ${`call-${n}`}::text,
+          'reference_id', ${`ref-${n}`}::text))).* from calls c where call_id = ${call.callId}`;
+    }
+    const placementsPerMinute = { free: 3, starter: 3, pro: 3, enterprise: 3 };
+    const place = (ms: number) => admitCall(sql, admission({ workspaceId, placementsPerMinute, now: later(ms) }));
+    await expect(place(59_999)).rejects.toMatchObject({ code: 'C2C_RATE_LIMITED', retryAfterS: 1 });
+    expect((await place(60_000)).outcome).toBe('admitted');
+  });
+
+  it('keeps the counts of placements for ten minutes', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    for (const ms of [0, 0, 300_000, 602_000]) await admitCall(sql, admission({ workspaceId, now: later(ms) }));
+    const counts = await sql<{ placements: number }[]>`
+      select placements from placement_counts where workspace_id = ${workspaceId} order by second`;
+    expect(counts.map(({ placements }) => placements)).toEqual([1, 1]);
+  });
+
   it('excludes rejected calls from the placements of the last minute', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
     const rejection = move({ event: 'call.rejected', state: 'rejected' });

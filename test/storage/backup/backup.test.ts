@@ -356,7 +356,8 @@ describe.skipIf(!hasS3Server)('backup of an S3 bucket', () => {
 
 async function undoLaterMigrations(sql: Sql): Promise<void> {
   await sql`drop table if exists erasures, erased_recordings, nodes, idempotent_requests`;
-  await sql`drop table if exists login_links, call_quality_samples, trunk_probes`;
+  await sql`drop trigger if exists calls_placement_count on calls`;
+  await sql`drop table if exists login_links, call_quality_samples, trunk_probes, placement_counts`;
   await sql`alter table calls drop column if exists owner_seen_at, drop column if exists request_hash`;
   await sql`alter table call_events drop column if exists transaction_id`;
   await sql`alter table sessions
