@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** Stored data of an API key: it identifies the key but cannot be used as one. */
 export interface ApiKeyFingerprint {
@@ -17,6 +17,6 @@ export function fingerprintOf(apiKey: string): ApiKeyFingerprint {
   return {
     prefix: apiKey.slice(0, 7),
     last4: apiKey.slice(-4),
-    keyHash: createHash('sha256').update(apiKey).digest(),
+    keyHash: hash('sha256', apiKey, 'buffer'),
   };
 }
