@@ -8,7 +8,17 @@ import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { callOf, clean, cleanUp, dataFolder, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
+import {
+  callOf,
+  clean,
+  cleanUp,
+  dataFolder,
+  fund,
+  type Ready,
+  redisOfServers,
+  startReady,
+  untilServersKnowEachOther,
+} from './ready-server.ts';
 
 const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
@@ -52,7 +62,7 @@ describe('three servers on one database', () => {
     });
     await api.post('/dialer/numbers', { e164: '+911140000001' });
     await fund(database.sql, workspaceId);
-    for (const server of servers) await knowsPeers(server, 2);
+    await untilServersKnowEachOther(database.sql, 3);
   });
   afterAll(cleanUp);
 
@@ -124,13 +134,6 @@ describe('three servers on one database', () => {
       'the call is bridged',
     );
     return placed;
-  }
-
-  async function knowsPeers(server: Ready, count: number): Promise<void> {
-    await untilTruthy(async () => {
-      const rows = await database.sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
-      return rows.length === count + 1;
-    }, `${server.url} has ${count} peers`);
   }
 });
 

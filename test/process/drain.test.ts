@@ -7,7 +7,17 @@ import { connectStt, startStt } from '../http/stt-client.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
-import { API_KEY, clean, cleanUp, dataFolder, fund, type Ready, redisOfServers, startReady } from './ready-server.ts';
+import {
+  API_KEY,
+  clean,
+  cleanUp,
+  dataFolder,
+  fund,
+  type Ready,
+  redisOfServers,
+  startReady,
+  untilServersKnowEachOther,
+} from './ready-server.ts';
 
 const SECRET = 'the-secret-of-the-drain-test';
 const AGENT = '+919811111111';
@@ -40,10 +50,7 @@ it('one of two servers drains under load: placements continue, calls finish, ses
   await api.post('/dialer/trunks', { ...trunk, price_per_minute_usd: 0.06 });
   await api.post('/dialer/numbers', { e164: '+911140000001' });
   await fund(sql, workspaceId);
-  await untilTruthy(async () => {
-    const rows = await sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
-    return rows.length === 2;
-  }, 'both servers can place calls');
+  await untilServersKnowEachOther(sql, 2);
 
   const statuses = new Set<number | string>();
   /** Retries at another server after a 503 or an unreachable one, as clients should. */

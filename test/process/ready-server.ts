@@ -6,6 +6,7 @@ import { apiClient } from '../../bin/cli/api-client.ts';
 import { connect, type Sql } from '../../storage/database.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
+import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
@@ -89,6 +90,22 @@ export async function dataFolder({
     await database.drop();
   });
   return dataDir;
+}
+
+/** Until each server knows that all of them can place calls: it reads this whenever it renews its lease. */
+export async function untilServersKnowEachOther(sql: Sql, count: number): Promise<void> {
+  const leases = async () => {
+    const rows = await sql<{ leaseUntil: Date }[]>`
+      select lease_until from nodes where lease_until > clock_timestamp() and can_place_calls order by node`;
+    return rows.map(({ leaseUntil }) => leaseUntil.getTime());
+  };
+  await untilTruthy(async () => (await leases()).length === count, `${count} servers can place calls`);
+  // The second renewal follows the end of the first.
+  for (let renewals = 0; renewals < 2; renewals += 1) {
+    const known = await leases();
+    const isRenewed = (until: number, index: number) => until > known[index]!;
+    await untilTruthy(async () => (await leases()).every(isRenewed), 'all servers have renewed their leases');
+  }
 }
 
 /** Two phones and a carrier, a trunk to it, a number and money. */
