@@ -92,19 +92,20 @@ export async function dataFolder({
   return dataDir;
 }
 
+/** Number of servers that can place calls and hold a lease until after `since`. Default: those that live now. */
+export async function placingServers(sql: Sql, since = 'now'): Promise<number> {
+  const rows = await sql`select 1 from nodes where lease_until > ${since}::text::timestamptz and can_place_calls`;
+  return rows.length;
+}
+
 /** Until each server knows that all of them can place calls: it reads this whenever it renews its lease. */
 export async function untilServersKnowEachOther(sql: Sql, count: number): Promise<void> {
-  const leases = async () => {
-    const rows = await sql<{ leaseUntil: Date }[]>`
-      select lease_until from nodes where lease_until > clock_timestamp() and can_place_calls order by node`;
-    return rows.map(({ leaseUntil }) => leaseUntil.getTime());
-  };
-  await untilTruthy(async () => (await leases()).length === count, `${count} servers can place calls`);
+  await untilTruthy(async () => (await placingServers(sql)) === count, `${count} servers can place calls`);
   // The second renewal follows the end of the first.
   for (let renewals = 0; renewals < 2; renewals += 1) {
-    const known = await leases();
-    const isRenewed = (until: number, index: number) => until > known[index]!;
-    await untilTruthy(async () => (await leases()).every(isRenewed), 'all servers have renewed their leases');
+    const [known] = await sql<{ latest: string }[]>`select max(lease_until)::text as latest from nodes`;
+    const isRenewed = async () => (await placingServers(sql, known!.latest)) === count;
+    await untilTruthy(isRenewed, 'all servers have renewed their leases');
   }
 }
 

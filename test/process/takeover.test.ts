@@ -13,7 +13,7 @@ import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
 import { requireSoundBooks } from '../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestRedis, redisIsReachable, type TestRedis } from '../storage/test-redis.ts';
-import { clean, cleanUp, fund, type Ready, startReady } from './ready-server.ts';
+import { clean, cleanUp, fund, placingServers, type Ready, startReady } from './ready-server.ts';
 import { startSipServer } from './sip-servers.ts';
 
 const SECRET = 'the-secret-of-the-takeover-test';
@@ -102,7 +102,7 @@ describe.skipIf(!(await redisIsReachable()))('kill -9 of one of three servers wi
       await Promise.all(Array.from({ length: CALLS_PER_STATE }, () => bring(state, how)));
     }
     [survivor] = await Promise.all([startNode(1), startNode(2)]);
-    await eventually(async () => expect(await liveNodes()).toBe(3));
+    await eventually(async () => expect(await placingServers(database.sql)).toBe(3));
     await killWhileSomeEnd();
     await eventually(async () => expect(await unsettled()).toEqual([]), LONGEST_SETTLEMENT_MS);
     console.log(`all calls are settled ${((performance.now() - killedAtMs) / 1_000).toFixed(1)} s after the kill`);
@@ -273,11 +273,6 @@ describe.skipIf(!(await redisIsReachable()))('kill -9 of one of three servers wi
   async function eventsOf(callId: string): Promise<string[]> {
     const rows = await database.sql<{ event: string }[]>`select event from call_events where call_id = ${callId}`;
     return rows.map(({ event }) => event);
-  }
-
-  async function liveNodes(): Promise<number> {
-    const rows = await database.sql`select 1 from nodes where lease_until > clock_timestamp() and can_place_calls`;
-    return rows.length;
   }
 
   async function unsettled(): Promise<string[]> {
