@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openDatabase, type Sql } from '../../storage/database.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { operatorWorkspaceId } from '../../storage/queries/workspaces.ts';
 import { API_KEY, environment } from '../../test/process/ready-server.ts';
 import { type ServerProcess, startServerProcess } from '../../test/process/server-process.ts';
 import { type Invitation, type InvitationAnswer, startAnsweringPeer } from '../answering-peer.ts';
@@ -74,8 +75,7 @@ export async function startServers(count: number): Promise<Servers> {
     ...{ name: 'Bench', sip_uri: `sip:127.0.0.1:${carrier.port}`, numbers: [TRUNK_NUMBER], channels: 10_000 },
   });
   await post(url, '/dialer/numbers', { e164: TRUNK_NUMBER });
-  const [workspace] = await sql<{ id: string }[]>`select id from workspaces order by created_at limit 1`;
-  const workspaceId = workspace!.id;
+  const workspaceId = (await operatorWorkspaceId(sql))!;
   await topUp(sql, {
     ...{ workspaceId, amountNano: FUNDS_NANO, paymentType: 'one_time', operationKey: 'bench', description: '' },
   });

@@ -4,7 +4,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { openDatabase, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { type AuditInput, recordAudit } from '../../storage/queries/audit.ts';
-import { getWorkspace, type WorkspaceRow } from '../../storage/queries/workspaces.ts';
+import { getFirstWorkspace, getWorkspace, type WorkspaceRow } from '../../storage/queries/workspaces.ts';
 import { CommandError, type Options } from './command.ts';
 import type { CommandHost } from './host.ts';
 import { readSettings } from './settings.ts';
@@ -30,8 +30,10 @@ export const WORKSPACE_OPTION = {
 /** @throws CommandError WORKSPACE_NOT_FOUND, AMBIGUOUS_WORKSPACE */
 export async function workspaceOf(sql: SqlOrTx, idOrName: string | undefined): Promise<WorkspaceRow> {
   if (idOrName === undefined) {
-    const [first] = await sql<WorkspaceRow[]>`select * from workspaces order by created_at, id limit 1`;
-    return first ?? notFound('there is no workspace yet: start the server once, or run tandem workspaces create.');
+    return (
+      (await getFirstWorkspace(sql)) ??
+      notFound('there is no workspace yet: start the server once, or run tandem workspaces create.')
+    );
   }
   const byId = await getWorkspace(sql, idOrName);
   if (byId !== null) return byId;

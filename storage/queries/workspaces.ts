@@ -56,7 +56,7 @@ export async function openWorkspace(
 }
 
 /**
- * Returns the oldest workspace, or creates the first one. An owner without a password gets the given one. Safe on every
+ * Returns the first workspace, or creates it. An owner without a password gets the given one. Safe on every
  * start, even if several nodes start together.
  */
 export async function bootstrapWorkspace(
@@ -65,7 +65,7 @@ export async function bootstrapWorkspace(
 ): Promise<{ workspace: WorkspaceRow; user: UserRow; created: boolean }> {
   return await inTransaction(sql, async (tx) => {
     await tx`lock table workspaces in share row exclusive mode`;
-    const [workspace] = await tx<WorkspaceRow[]>`select * from workspaces order by created_at, id limit 1`;
+    const workspace = await getFirstWorkspace(tx);
     if (!workspace) return { ...(await createWorkspace(tx, input)), created: true };
     const user = await ownerWithPassword(tx, workspace, input.owner.passwordHash);
     return { workspace, user, created: false };
@@ -79,10 +79,14 @@ async function ownerWithPassword(tx: Tx, workspace: WorkspaceRow, passwordHash: 
   return user!;
 }
 
-/** Returns the first workspace, which is the operator's. Null before the first start. */
+/** The workspace that was created first, which is the operator's. Null before the first start. */
+export async function getFirstWorkspace(sql: SqlOrTx): Promise<WorkspaceRow | null> {
+  const [row] = await sql<WorkspaceRow[]>`select * from workspaces order by position limit 1`;
+  return row ?? null;
+}
+
 export async function operatorWorkspaceId(sql: SqlOrTx): Promise<string | null> {
-  const [row] = await sql<{ id: string }[]>`select id from workspaces order by created_at, id limit 1`;
-  return row?.id ?? null;
+  return (await getFirstWorkspace(sql))?.id ?? null;
 }
 
 export async function getWorkspace(sql: SqlOrTx, id: string): Promise<WorkspaceRow | null> {

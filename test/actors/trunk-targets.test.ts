@@ -13,8 +13,9 @@ beforeAll(async () => {
     const owner = { email: `${name}@example.com`, passwordHash: null };
     return (await createWorkspace(database.sql, { name, plan: 'free', owner, now })).workspace.id;
   };
-  tenant = await open('tenant', new Date('2026-01-02T00:00:00Z'));
-  operator = await open('operator', new Date('2026-01-01T00:00:00Z'));
+  operator = await open('operator', new Date('2026-01-02T00:00:00Z'));
+  // The clock was set back: the first workspace still belongs to the operator.
+  tenant = await open('tenant', new Date('2026-01-01T00:00:00Z'));
 });
 afterAll(() => database.drop());
 

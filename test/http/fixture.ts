@@ -244,8 +244,8 @@ export async function createHttpFixture(
     return await addKey(workspace.id, user.id, 'owner key');
   }
 
-  // The oldest workspace belongs to the operator.
-  const owner = await addWorkspace({ createdAt: new Date(now.current.getTime() - 1) });
+  // The first workspace belongs to the operator.
+  const owner = await addWorkspace();
   return {
     app,
     sql,

@@ -67,6 +67,25 @@ it('migrations turn unrented numbers of other workspaces into claims and keep al
   ]);
 });
 
+it('migrations keep the oldest workspace the first one', async () => {
+  await using database = await createTestDatabase({ max: 1 });
+  const { sql } = database;
+  await sql`create schema earlier`;
+  await sql`set search_path to earlier`;
+  const texts = new Map((await readMigrations()).map(({ name, text }) => [name, text]));
+  await sql.unsafe(texts.get('0001_foundation')!);
+  await sql`insert into users (email, created_at) values ('owner@example.com', now())`;
+  const created = (name: string, at: string) => sql`
+    insert into workspaces (id, name, owner_user_id, created_at) values (gen_random_uuid(), ${name}, 1, ${at})`;
+  await created('second', '2026-02-01T00:00:00Z');
+  await created('first', '2026-01-01T00:00:00Z');
+  await sql.unsafe(texts.get('0050_workspace_positions')!);
+  await created('third', '2025-01-01T00:00:00Z');
+
+  const names = await sql`select name from workspaces order by position`;
+  expect(names.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+});
+
 const WORKSPACE = '00000000-0000-4000-8000-000000000001';
 const EARLIER_DATA = `
   insert into users (email, created_at) values ('owner@example.com', now());
