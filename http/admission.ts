@@ -31,7 +31,7 @@ export interface AdmissionOptions {
  * body. If in the body, its rate limit and role are checked after the body was received.
  */
 export function admitRequests(app: FastifyInstance, { context, onFailure }: AdmissionOptions): void {
-  const { sql, limits, sessionTokens, logger } = context;
+  const { sql, limits } = context;
   app.decorateRequest('identity', null);
   app.decorateRequest('principal', null);
   app.decorateRequest('streamTarget', null);
@@ -75,15 +75,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
       const cookie = usedSessionCookie(request);
       if (cookie !== null) requireSameOrigin(request.raw, { isSafe: SAFE_METHODS.has(request.method), ...context });
       const { authorization } = request.headers;
-      const identity = await authenticate(
-        { authorization, cookie },
-        {
-          sql,
-          tokens: sessionTokens,
-          now: context.now(),
-          onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of credentials failed'),
-        },
-      );
+      const identity = await authenticate({ authorization, cookie }, context);
       const workspaceId = workspaceNamedBy(request);
       const isKnown = identity.key !== null || workspaceId !== undefined;
       return { identity, principal: isKnown ? await enterWorkspace(identity, { sql, workspaceId }) : null };

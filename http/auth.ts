@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
 import { TandemError } from '../machines/errors.ts';
+import { SharedLookups } from '../runtime/shared-lookups.ts';
 import type { Sql } from '../storage/database.ts';
 import { fingerprintOf } from '../storage/queries/api-key-secret.ts';
 import { type ApiKeyBearer, findApiKey, findApiKeyById, touchApiKey } from '../storage/queries/api-keys.ts';
@@ -56,9 +58,17 @@ declare module 'fastify' {
 
 interface AuthenticateOptions {
   sql: Sql;
-  tokens: SessionTokens;
-  now: Date;
-  onTouchFailed: (error: unknown) => void;
+  apiKeys: ApiKeyLookups;
+  sessionTokens: SessionTokens;
+  now: () => Date;
+  logger: Logger;
+}
+
+/** Finds valid API keys. Concurrent requests with one key share queries. */
+export type ApiKeyLookups = SharedLookups<ApiKeyBearer | null>;
+
+export function createApiKeyLookups({ sql, now }: { sql: Sql; now: () => Date }): ApiKeyLookups {
+  return new SharedLookups((keyHash) => findApiKey(sql, { keyHash: Buffer.from(keyHash, 'hex'), now: now() }));
 }
 
 interface PresentedCredentials {
@@ -186,15 +196,19 @@ const REFUSALS: Partial<Record<Access, string>> = {
 
 async function authenticateKey(
   credential: string,
-  { sql, now, onTouchFailed }: AuthenticateOptions,
+  { sql, apiKeys, now, logger }: AuthenticateOptions,
 ): Promise<Identity> {
   // The hash is looked up in an index, so the timing reveals nothing about the key.
-  const key = await findApiKey(sql, { keyHash: fingerprintOf(credential).keyHash, now });
+  const key = await apiKeys.get(fingerprintOf(credential).keyHash.toString('hex'));
   if (key === null) {
     throw new TandemError('UNAUTHORIZED', 'The API key is invalid, has expired or was deleted. Use another one.');
   }
-  touchApiKey(sql, { ...key, now }).catch(onTouchFailed);
+  touchApiKey(sql, { ...key, now: now() }).catch(warnOfTouch(logger));
   return identityOfKey(key);
+}
+
+function warnOfTouch(logger: Logger): (error: unknown) => void {
+  return (error) => logger.warn({ err: error }, 'updating last use of credentials failed');
 }
 
 export function identityOfKey(key: ApiKeyBearer): Identity {
@@ -212,12 +226,12 @@ export function identityOfKey(key: ApiKeyBearer): Identity {
 
 async function authenticateSession(
   credential: string,
-  { sql, tokens, now, onTouchFailed }: AuthenticateOptions,
+  { sql, sessionTokens, now, logger }: AuthenticateOptions,
 ): Promise<Identity> {
-  const { userId, sessionId, expiresAt } = await tokens.verify(credential, now);
-  const session = await findSession(sql, { id: sessionId, userId, now });
+  const { userId, sessionId, expiresAt } = await sessionTokens.verify(credential, now());
+  const session = await findSession(sql, { id: sessionId, userId, now: now() });
   if (session === null) throw new TandemError('UNAUTHORIZED', 'The session has ended. Log in again.');
-  touchSession(sql, { ...session, now }).catch(onTouchFailed);
+  touchSession(sql, { ...session, now: now() }).catch(warnOfTouch(logger));
   return identityOfSession({ userId, sessionId, expiresAt });
 }
 

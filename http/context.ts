@@ -31,6 +31,7 @@ import type { ObjectStore } from '../storage/objects.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import type { Quotas } from '../storage/queries/quotas.ts';
 import type { SecretBox } from '../storage/secrets.ts';
+import type { ApiKeyLookups } from './auth.ts';
 import type { MetricsAccess } from './metrics-access.ts';
 import type { Revocations } from './revocations.ts';
 import type { NumberPlan } from './schemas/phone-number.ts';
@@ -75,6 +76,7 @@ export interface HttpContext {
   quotas: Quotas;
   secrets: SecretBox;
   limits: Limits;
+  apiKeys: ApiKeyLookups;
   sessionTokens: SessionTokens;
   revocations: Revocations;
   urlSigningSecret: Buffer;

@@ -10,6 +10,7 @@ import { NO_CALLING_LIMITS } from '../storage/queries/calling-rules.ts';
 import { DEFAULT_QUOTAS } from '../storage/queries/quotas.ts';
 import { admitRequests } from './admission.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
+import { createApiKeyLookups } from './auth.ts';
 import { limitBodyTime } from './body-deadline.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
@@ -116,6 +117,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stallTimeoutMs: 120_000,
     corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
+    apiKeys: createApiKeyLookups({ now: () => new Date(), ...options }),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
     ...options,

@@ -17,7 +17,7 @@ export interface Admitted {
 
 export type AdmissionContext = Pick<
   HttpContext,
-  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'publicUrl' | 'trustedProxies'
+  'sql' | 'apiKeys' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'publicUrl' | 'trustedProxies'
 >;
 
 /** Never log these. */
@@ -91,19 +91,10 @@ async function identify(
   { credential, cookie, workspaceId }: SocketCredentials,
   { context, scope }: { context: AdmissionContext; scope: Scope },
 ): Promise<Principal> {
-  const { sql, sessionTokens: tokens, logger, now } = context;
   if (credential === '' && cookie === null) throw new TandemError('UNAUTHORIZED', NO_CREDENTIALS);
   const authorization = credential === '' ? undefined : `Bearer ${credential}`;
-  const identity = await authenticate(
-    { authorization, cookie },
-    {
-      sql,
-      tokens,
-      now: now(),
-      onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of credentials failed'),
-    },
-  );
-  const principal = await enterWorkspace(identity, { sql, workspaceId });
+  const identity = await authenticate({ authorization, cookie }, context);
+  const principal = await enterWorkspace(identity, { sql: context.sql, workspaceId });
   requireCredentials(principal, { scope });
   requireAccess(principal, 'writer');
   return principal;

@@ -10,13 +10,17 @@ import { type ClientMessage, readClientMessage, UnknownMessageType } from './cli
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { MAX_LANGUAGES } from './session-settings.ts';
-import { type Admitted, admitToSocket, errorMessageOf, type SocketCredentials } from './socket-admission.ts';
+import {
+  type AdmissionContext,
+  type Admitted,
+  admitToSocket,
+  errorMessageOf,
+  type SocketCredentials,
+} from './socket-admission.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
-export type SttConnectionContext = Pick<
-  HttpContext,
-  'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now' | 'publicUrl' | 'trustedProxies' | 'heartbeatMs' | 'revocations'
-> & { liveStt: LiveStt };
+export type SttConnectionContext = AdmissionContext &
+  Pick<HttpContext, 'heartbeatMs' | 'revocations'> & { liveStt: LiveStt };
 
 export interface SttConnectionOptions {
   context: SttConnectionContext;

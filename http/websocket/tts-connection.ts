@@ -9,23 +9,18 @@ import { nanoToUsd } from '../schemas/money.ts';
 import { UnknownMessageType } from './client-messages.ts';
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
-import { type Admitted, admitToSocket, errorMessageOf, type SocketCredentials } from './socket-admission.ts';
+import {
+  type AdmissionContext,
+  type Admitted,
+  admitToSocket,
+  errorMessageOf,
+  type SocketCredentials,
+} from './socket-admission.ts';
 import { createTokenBucket } from './token-bucket.ts';
 import { readTtsMessage, readTtsQuery, type TtsMessage, type TtsQuery } from './tts-messages.ts';
 
-export type TtsConnectionContext = Pick<
-  HttpContext,
-  | 'sql'
-  | 'sessionTokens'
-  | 'limits'
-  | 'logger'
-  | 'now'
-  | 'publicUrl'
-  | 'trustedProxies'
-  | 'heartbeatMs'
-  | 'revocations'
-  | 'stallTimeoutMs'
-> & { speech: Pick<TtsDesk, 'openLive'> };
+export type TtsConnectionContext = AdmissionContext &
+  Pick<HttpContext, 'heartbeatMs' | 'revocations' | 'stallTimeoutMs'> & { speech: Pick<TtsDesk, 'openLive'> };
 
 export interface TtsSocketTimes extends KeepAliveTimes {
   /** Disconnects a client that sends nothing for this long. Default 300 000. */

@@ -1,0 +1,58 @@
+import { describe, expect, it, vi } from 'vitest';
+import { SharedLookups } from '../../runtime/shared-lookups.ts';
+
+/** A lookup that answers on demand. */
+function opened() {
+  const begun: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = [];
+  const lookups = new SharedLookups((key) => {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    begun.push({ key, answer: resolve, fail: reject });
+    return promise;
+  });
+  return { begun, get: (key = 'a') => lookups.get(key) };
+}
+
+describe('shared lookups', () => {
+  it('serve callers that ask during a lookup by one later lookup', async () => {
+    const { begun, get } = opened();
+    const first = get();
+    const later = [get(), get(), get()];
+    begun[0]!.answer('before');
+    expect(await first).toBe('before');
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    begun[1]!.answer('after');
+    expect(await Promise.all(later)).toEqual(['after', 'after', 'after']);
+    expect(begun).toHaveLength(2);
+  });
+
+  it('never return a value that was looked up before the caller asked', async () => {
+    const { begun, get } = opened();
+    const first = get();
+    begun[0]!.answer('old');
+    await first;
+    const second = get();
+    begun[1]!.answer('new');
+    expect(await second).toBe('new');
+  });
+
+  it('do not let keys wait for each other', async () => {
+    const { begun, get } = opened();
+    void get('a');
+    const other = get('b');
+    expect(begun.map(({ key }) => key)).toEqual(['a', 'b']);
+    begun[1]!.answer('of b');
+    expect(await other).toBe('of b');
+  });
+
+  it('report an error to its callers only', async () => {
+    const { begun, get } = opened();
+    const first = get();
+    const second = get();
+    const failed = expect(first).rejects.toThrow('lost');
+    begun[0]!.fail(new Error('lost'));
+    await failed;
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    begun[1]!.answer('found');
+    expect(await second).toBe('found');
+  });
+});
