@@ -192,7 +192,7 @@ async function openSession({
 const SETTLE_MS = 300;
 
 /** The spans that were played at least in part, in the time of the session. */
-function spansPlayed({ spans, durationMs }: Line, beginAtMs: number, audioMs: number): Span[] {
+export function spansPlayed({ spans, durationMs }: Line, beginAtMs: number, audioMs: number): Span[] {
   const rounds = Math.ceil((beginAtMs + audioMs) / durationMs);
   return Array.from({ length: rounds }, (_, round) =>
     spans.map(({ startMs, endMs }) => ({

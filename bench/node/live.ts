@@ -5,7 +5,7 @@ import { WebSocket } from 'ws';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { seedWorkspace } from '../../test/storage/seed.ts';
 import { beginningFor, LADDER, LATE_FROM_MS } from '../stt-load.ts';
-import { FRAME_BYTES, type Line, PACE_MS, UTTERANCE_END_MS } from '../stt-session.ts';
+import { FRAME_BYTES, type Line, PACE_MS, spansPlayed, UTTERANCE_END_MS } from '../stt-session.ts';
 import { beginFigures, type Figures, percentile } from './figures.ts';
 import type { ServerNode, Servers } from './servers.ts';
 
@@ -13,7 +13,7 @@ import type { ServerNode, Servers } from './servers.ts';
 
 export interface LiveStep {
   sessions: number;
-  /** From the end of speech to its final, beyond `utterance_end_ms`. */
+  /** From the end of an utterance to its last final, beyond `utterance_end_ms`. */
   lateMs: number[];
   /** Error codes of sessions that the server rejected or ended. */
   refused: string[];
@@ -98,7 +98,9 @@ function speak(options: { node: ServerNode; apiKey: string; line: Line; beginAt:
       void play();
     } else if (message.type === 'error') code = message.code ?? 'error';
     else if (message.speech_final && message.text !== '') {
-      listener(performance.now() - beganAtMs - 1000 * message.end! - UTTERANCE_END_MS);
+      const playedMs = performance.now() - beganAtMs;
+      const endedMs = endOfUtterance(line, { beginAtMs: beginAt * PACE_MS, playedMs, final: message });
+      if (endedMs !== null) listener(playedMs - endedMs - UTTERANCE_END_MS);
     }
   });
   socket.on('error', (error) => {
@@ -127,6 +129,20 @@ function speak(options: { node: ServerNode; apiKey: string; line: Line; beginAt:
   };
 }
 
+/**
+ * End of the played utterance that a final belongs to; null while it is still played. The end of the final itself is that
+ * of the last recognised word, which may be earlier.
+ */
+function endOfUtterance(
+  line: Line,
+  { beginAtMs, playedMs, final }: { beginAtMs: number; playedMs: number; final: ServerMessage },
+): number | null {
+  const span = spansPlayed(line, beginAtMs, playedMs).findLast(
+    ({ startMs, endMs }) => startMs < 1000 * final.end! && endMs > 1000 * final.start!,
+  );
+  return span === undefined || span.endMs > playedMs ? null : span.endMs;
+}
+
 interface ServerMessage {
   type: string;
   code?: string;
@@ -134,6 +150,7 @@ interface ServerMessage {
   speech_final?: boolean;
   text?: string;
   /** Seconds of audio. */
+  start?: number;
   end?: number;
 }
 
