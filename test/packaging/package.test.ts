@@ -1,3 +1,4 @@
+import { execSync } from 'node:child_process';
 import { existsSync, globSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -42,6 +43,15 @@ describe('package.json', () => {
     const files = Object.values(manifest.scripts).flatMap((script) => script.match(/[\w./-]+\.ts\b/g) ?? []);
     expect(files).toContain('main.ts');
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+  });
+
+  it('keeps compiled code beside the dependencies, for the server and the command line', () => {
+    const { NODE_COMPILE_CACHE: _, ...inherited } = process.env;
+    const env = { ...inherited, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' };
+    for (const command of ['npm start -- --help', 'bin/tandem --help']) {
+      const logged = execSync(`${command} 2>&1 | grep 'resolved path'`, { cwd: ROOT, env, encoding: 'utf8' });
+      expect(logged, command).toContain(`resolved path ${join(ROOT, 'node_modules/.cache/tandem')} `);
+    }
   });
 
   it('installs even if the script after installing fails', () => {
