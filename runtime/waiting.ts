@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from './clock.ts';
 
-type Timers = Pick<Clock, 'setTimeout' | 'clearTimeout'>;
+export type Timers = Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 
 /** Result of `within` after the time limit. */
 export const LATE = Symbol('late');

@@ -1,15 +1,18 @@
 import { describe, expect, it, vi } from 'vitest';
+import { SimulatedClock } from 'xstate';
 import { SharedLookups } from '../../runtime/shared-lookups.ts';
 
 /** A lookup that answers on demand. */
 function opened() {
   const begun: { key: string; answer: (value: string) => void; fail: (error: Error) => void }[] = [];
-  const lookups = new SharedLookups((key) => {
+  const clock = new SimulatedClock();
+  const lookUp = (key: string): Promise<string> => {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     begun.push({ key, answer: resolve, fail: reject });
     return promise;
-  });
-  return { begun, get: (key = 'a') => lookups.get(key) };
+  };
+  const lookups = new SharedLookups(lookUp, { clock });
+  return { begun, clock, get: (key = 'a') => lookups.get(key) };
 }
 
 describe('shared lookups', () => {
@@ -42,6 +45,24 @@ describe('shared lookups', () => {
     expect(begun.map(({ key }) => key)).toEqual(['a', 'b']);
     begun[1]!.answer('of b');
     expect(await other).toBe('of b');
+  });
+
+  it('do not wait long for a lookup without an answer', async () => {
+    const { begun, clock, get } = opened();
+    const stuck = get();
+    const second = get();
+    clock.increment(249);
+    await Promise.resolve();
+    expect(begun).toHaveLength(1);
+    clock.increment(1);
+    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    begun[1]!.answer('found');
+    expect(await second).toBe('found');
+    const third = get();
+    begun[2]!.answer('found again');
+    expect(await third).toBe('found again');
+    begun[0]!.answer('late');
+    expect(await stuck).toBe('late');
   });
 
   it('report an error to its callers only', async () => {
