@@ -95,7 +95,8 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
     if (closing || lanes.has(deliveryId)) return;
     const row = await store.get(deliveryId);
     if (row === null || row.nextAttemptAt === null) return;
-    const earlyByMs = row.nextAttemptAt.getTime() - clock.now();
+    // A first attempt that seems early was stored before the clock was set back.
+    const earlyByMs = row.attempts === 0 ? 0 : row.nextAttemptAt.getTime() - clock.now();
     if (earlyByMs > 0) return await schedule(row.id, earlyByMs, row.attempts + 1);
     await drive(row);
   }

@@ -60,23 +60,15 @@ export async function insertDelivery(
   subject: DeliverySubject,
   input: DeliveryInput & { createdAt: Date },
 ): Promise<DeliveryRow> {
-  const row = {
-    id: input.id,
-    workspaceId: subject.workspaceId,
-    kind: subject.subscriptionId === undefined ? ('callback' as const) : ('webhook' as const),
-    subscriptionId: subject.subscriptionId ?? null,
-    replayOf: subject.replayOf ?? null,
-    callId: subject.callId,
-    eventSequence: subject.eventSequence,
-    event: subject.event,
-    eventId: subject.eventId,
-    url: input.url,
-    body: input.body,
-    secretEncrypted: input.secretEncrypted,
-    nextAttemptAt: input.nextAttemptAt,
-    createdAt: input.createdAt,
-  };
-  const [inserted] = await sql<DeliveryRow[]>`insert into deliveries ${sql(row)} returning *`;
+  const { workspaceId, callId, eventSequence, event, eventId, subscriptionId = null, replayOf = null } = subject;
+  const { id, url, body, secretEncrypted, nextAttemptAt, createdAt } = input;
+  const kind = subscriptionId === null ? 'callback' : 'webhook';
+  const [inserted] = await sql<DeliveryRow[]>`
+    insert into deliveries (id, workspace_id, kind, subscription_id, replay_of, call_id, event_sequence, event, event_id,
+      url, body, secret_encrypted, next_attempt_at, created_at)
+    values (${id}, ${workspaceId}, ${kind}, ${subscriptionId}, ${replayOf}, ${callId}, ${eventSequence}, ${event},
+      ${eventId}, ${url}, ${body}, ${secretEncrypted}, ${notLater(sql, nextAttemptAt)}, ${createdAt})
+    returning *`;
   return inserted!;
 }
 
@@ -106,7 +98,7 @@ export async function dueDeliveries(
 
 /**
  * Leases a delivery for one attempt, until `now + leaseMs`. Null if it is final, not due or already leased. If the node
- * dies, the lease expires.
+ * dies, the lease expires. A first attempt is always due.
  */
 export async function claimDelivery(
   sql: SqlOrTx,
@@ -114,8 +106,8 @@ export async function claimDelivery(
 ): Promise<DeliveryRow | null> {
   const leasedUntil = new Date(now.getTime() + leaseMs);
   const [row] = await sql<DeliveryRow[]>`
-    update deliveries set leased_until = ${leasedUntil}
-    where id = ${id} and status = 'pending' and next_attempt_at <= ${now}
+    update deliveries set leased_until = ${notLater(sql, leasedUntil, leaseMs)}
+    where id = ${id} and status = 'pending' and (next_attempt_at <= ${now} or attempts = 0)
       and (leased_until is null or leased_until <= ${now})
     returning *`;
   return row ?? null;
@@ -153,7 +145,11 @@ export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Pro
         last_http_status = ${attempt.httpStatus},
         last_error = ${attempt.error},
         status = ${statusAfter(outcome)},
-        next_attempt_at = ${outcome.kind === 'retry' ? outcome.nextAttemptAt : null},
+        next_attempt_at = ${
+          outcome.kind === 'retry'
+            ? notLater(tx, outcome.nextAttemptAt, outcome.nextAttemptAt.getTime() - endedAt.getTime())
+            : null
+        },
         delivered_at = ${outcome.kind === 'delivered' ? endedAt : null},
         leased_until = null
       where id = ${attempt.deliveryId} and status = 'pending' returning *`;
@@ -169,6 +165,14 @@ export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Pro
     await tx`insert into delivery_attempts ${tx(log)}`;
     return row;
   });
+}
+
+/**
+ * The given time, but at most `delayMs` after the clock of the database: once a clock that was set ahead is set right, a
+ * delivery must not wait for the difference.
+ */
+function notLater(sql: SqlOrTx, at: Date, delayMs = 0) {
+  return sql`least(${at}::timestamptz, date_trunc('milliseconds', clock_timestamp()) + ${delayMs} * interval '1 millisecond')`;
 }
 
 function statusAfter({ kind }: DeliveryAttempt['outcome']): DeliveryStatus {

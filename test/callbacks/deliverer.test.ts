@@ -247,6 +247,15 @@ describe('recovery of the deliverer', () => {
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 3 });
   });
 
+  test('makes a first attempt at once even if the clock was set back since it was stored', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    insert('d1', receiver.url, { nextAttemptAt: new Date(clock.now() + 3_600_000) });
+    const deliverer = openDeliverer();
+    await deliverer.start();
+    await deliverer.enqueue('d1');
+    expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
+  });
+
   test('repeats an attempt of a killed process with the same id after its lease', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     insert('d1', receiver.url, { leasedUntil: new Date(clock.now() + 30_000) });

@@ -64,7 +64,9 @@ export function createMemoryStore(): MemoryStore {
     },
     async claim({ id, now, leaseMs }) {
       const row = rows.get(id);
-      if (!row || !isFree(row, now)) return null;
+      // A first attempt is always due.
+      const isClaimable = row?.attempts === 0 ? isFree({ ...row, nextAttemptAt: now }, now) : row && isFree(row, now);
+      if (!isClaimable) return null;
       return update(id, { leasedUntil: new Date(now.getTime() + leaseMs) });
     },
     async record(attempt) {

@@ -319,7 +319,6 @@ onEveryServer('recordings and deliveries', (database) => {
       },
     );
     const claim = (now: Date) => claimDelivery(sql, { id, now, leaseMs: 30_000 });
-    expect(await claim(NOW)).toBeNull();
     expect(await dueDeliveries(sql, { now: later(999), limit: 5 })).toEqual([]);
     expect(await dueDeliveries(sql, { now: later(1_000), limit: 5 })).toHaveLength(1);
     const claims = await Promise.all(Array.from({ length: 8 }, () => claim(later(1_000))));
@@ -334,6 +333,8 @@ onEveryServer('recordings and deliveries', (database) => {
       lastHttpStatus: 500,
       nextAttemptAt: later(40_000),
     });
+    expect(await claim(later(39_999))).toBeNull();
+    expect(await claim(later(40_000))).not.toBeNull();
     const done = { ...attempt, httpStatus: 204, startedAt: later(40_000), outcome: { kind: 'delivered' } as const };
     expect(await recordAttempt(sql, done)).toMatchObject({
       status: 'delivered',
@@ -348,6 +349,48 @@ onEveryServer('recordings and deliveries', (database) => {
       [2, 204],
     ]);
     expect(await getDelivery(sql, 'nonsense')).toBeNull();
+  });
+
+  it('does not wait for the time by which a clock was ahead', async () => {
+    const { sql } = database();
+    const workspaceId = (await seedWorkspace(sql)).workspace.id;
+    const id = randomUUID();
+    const HOUR_MS = 3_600_000;
+    const ahead = new Date(Date.now() + HOUR_MS);
+    const { nextAttemptAt } = await insertDelivery(
+      sql,
+      { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
+      {
+        id,
+        url: 'https://example.com',
+        body: '{}',
+        secretEncrypted: Buffer.of(1),
+        nextAttemptAt: ahead,
+        createdAt: ahead,
+      },
+    );
+    // The hour is left out, and a minute is enough for this test.
+    const soon = () => Date.now() + 60_000;
+    expect(nextAttemptAt!.getTime()).toBeLessThan(soon());
+    const claimed = await claimDelivery(sql, { id, now: ahead, leaseMs: 30_000 });
+    expect(claimed!.leasedUntil!.getTime()).toBeLessThan(soon());
+    const retried = await recordAttempt(sql, {
+      ...{ deliveryId: id, httpStatus: 500, error: null, startedAt: ahead, durationMs: 20 },
+      outcome: { kind: 'retry', nextAttemptAt: new Date(ahead.getTime() + 5_000) },
+    });
+    expect(retried!.nextAttemptAt!.getTime()).toBeLessThan(soon());
+  });
+
+  it('makes a first attempt after the clock was set back', async () => {
+    const { sql } = database();
+    const workspaceId = (await seedWorkspace(sql)).workspace.id;
+    const id = randomUUID();
+    await insertDelivery(
+      sql,
+      { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
+      { id, url: 'https://example.com', body: '{}', secretEncrypted: Buffer.of(1), nextAttemptAt: NOW, createdAt: NOW },
+    );
+    expect(await claimDelivery(sql, { id, now: later(-3_600_000), leaseMs: 30_000 })).toMatchObject({ id });
   });
 });
 
