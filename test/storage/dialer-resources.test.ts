@@ -5,6 +5,7 @@ import { createApiKey, findApiKey, listApiKeys, revokeApiKey, touchApiKey } from
 import { admitCall } from '../../storage/queries/calls.ts';
 import {
   claimDelivery,
+  type DeliveryRow,
   dueDeliveries,
   getDelivery,
   insertDelivery,
@@ -304,20 +305,7 @@ onEveryServer('recordings and deliveries', (database) => {
 
   it('assigns a due delivery to one attempt at a time and stores its outcome', async () => {
     const { sql } = database();
-    const workspaceId = (await seedWorkspace(sql)).workspace.id;
-    const id = randomUUID();
-    await insertDelivery(
-      sql,
-      { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
-      {
-        id,
-        url: 'https://example.com',
-        body: '{"a": 1}',
-        secretEncrypted: Buffer.of(1),
-        nextAttemptAt: later(1_000),
-        createdAt: NOW,
-      },
-    );
+    const { id } = await storeDelivery(sql, later(1_000));
     const claim = (now: Date) => claimDelivery(sql, { id, now, leaseMs: 30_000 });
     expect(await dueDeliveries(sql, { now: later(999), limit: 5 })).toEqual([]);
     expect(await dueDeliveries(sql, { now: later(1_000), limit: 5 })).toHaveLength(1);
@@ -353,22 +341,8 @@ onEveryServer('recordings and deliveries', (database) => {
 
   it('does not wait for the time by which a clock was ahead', async () => {
     const { sql } = database();
-    const workspaceId = (await seedWorkspace(sql)).workspace.id;
-    const id = randomUUID();
-    const HOUR_MS = 3_600_000;
-    const ahead = new Date(Date.now() + HOUR_MS);
-    const { nextAttemptAt } = await insertDelivery(
-      sql,
-      { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
-      {
-        id,
-        url: 'https://example.com',
-        body: '{}',
-        secretEncrypted: Buffer.of(1),
-        nextAttemptAt: ahead,
-        createdAt: ahead,
-      },
-    );
+    const ahead = new Date(Date.now() + 3_600_000);
+    const { id, nextAttemptAt } = await storeDelivery(sql, ahead);
     // The hour is left out, and a minute is enough for this test.
     const soon = () => Date.now() + 60_000;
     expect(nextAttemptAt!.getTime()).toBeLessThan(soon());
@@ -383,13 +357,7 @@ onEveryServer('recordings and deliveries', (database) => {
 
   it('makes a first attempt after the clock was set back', async () => {
     const { sql } = database();
-    const workspaceId = (await seedWorkspace(sql)).workspace.id;
-    const id = randomUUID();
-    await insertDelivery(
-      sql,
-      { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
-      { id, url: 'https://example.com', body: '{}', secretEncrypted: Buffer.of(1), nextAttemptAt: NOW, createdAt: NOW },
-    );
+    const { id } = await storeDelivery(sql, NOW);
     expect(await claimDelivery(sql, { id, now: later(-3_600_000), leaseMs: 30_000 })).toMatchObject({ id });
   });
 });
@@ -398,4 +366,16 @@ async function waitingBackends(sql: Sql): Promise<number> {
   const rows = await sql`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   return rows.length;
+}
+
+async function storeDelivery(sql: Sql, at: Date): Promise<DeliveryRow> {
+  const workspaceId = (await seedWorkspace(sql)).workspace.id;
+  return await insertDelivery(
+    sql,
+    { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' },
+    {
+      ...{ id: randomUUID(), url: 'https://example.com', body: '{"a": 1}', secretEncrypted: Buffer.of(1) },
+      ...{ nextAttemptAt: at, createdAt: at },
+    },
+  );
 }
