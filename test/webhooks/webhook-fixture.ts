@@ -55,7 +55,7 @@ export interface Subscribed {
   secret: string;
 }
 
-/** @param startsAt time of the clock. Default: now, because whoever verifies a signature checks its age. */
+/** @param startsAt time of the clock. Default: now, because the age of a signature is checked. */
 export async function createWebhookFixture({
   resolve,
   startsAt = new Date(),
