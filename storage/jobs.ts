@@ -198,7 +198,7 @@ async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: 
       new Worker(
         name,
         (job: Job<JobData>) => handler(job.data.id),
-        { connection, concurrency, ...DROP_FINISHED },
+        { connection, concurrency, ...WORKER_OPTIONS },
         createPostgresBackend,
       ),
     ping: null,
@@ -249,7 +249,7 @@ async function onRedis(
         connection,
         prefix,
         concurrency,
-        ...DROP_FINISHED,
+        ...WORKER_OPTIONS,
       }),
     async ping() {
       // While Redis is away, the client would queue commands.
@@ -263,8 +263,12 @@ async function onRedis(
   };
 }
 
-/** For jobs queued by an older version with other options. */
-const DROP_FINISHED = { removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } };
+const WORKER_OPTIONS = {
+  // For jobs queued by an older version with other options.
+  ...{ removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+  /** Pause of a worker whose server was away. BullMQ's default is 15 s, during which jobs wait. */
+  runRetryDelay: 1_000,
+};
 
 function unavailable(server: string, cause: unknown): TandemError {
   const reason = cause instanceof Error ? cause.message || (cause as { code?: string }).code : String(cause);
