@@ -228,10 +228,11 @@ async function authenticateSession(
   credential: string,
   { sql, sessionTokens, now, logger }: AuthenticateOptions,
 ): Promise<Identity> {
-  const { userId, sessionId, expiresAt } = await sessionTokens.verify(credential, now());
-  const session = await findSession(sql, { id: sessionId, userId, now: now() });
+  const at = now();
+  const { userId, sessionId, expiresAt } = await sessionTokens.verify(credential, at);
+  const session = await findSession(sql, { id: sessionId, userId, now: at });
   if (session === null) throw new TandemError('UNAUTHORIZED', 'The session has ended. Log in again.');
-  touchSession(sql, { ...session, now: now() }).catch(warnOfTouch(logger));
+  touchSession(sql, { ...session, now: at }).catch(warnOfTouch(logger));
   return identityOfSession({ userId, sessionId, expiresAt });
 }
 

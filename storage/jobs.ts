@@ -265,7 +265,8 @@ async function onRedis(
 
 const WORKER_OPTIONS = {
   // For jobs queued by an older version with other options.
-  ...{ removeOnComplete: { count: 0 }, removeOnFail: { count: 0 } },
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 0 },
   /** Pause of a worker whose server was away. BullMQ's default is 15 s, during which jobs wait. */
   runRetryDelay: 1_000,
 };

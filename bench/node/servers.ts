@@ -13,7 +13,6 @@ import { type Invitation, type InvitationAnswer, startAnsweringPeer } from '../a
 
 export interface Servers extends AsyncDisposable {
   readonly sql: Sql;
-  readonly workspaceId: string;
   readonly nodes: readonly ServerNode[];
   /** Sets how the only trunk's carrier answers calls; by default all numbers are busy. */
   answerBy(answer: (invitation: Invitation) => InvitationAnswer): void;
@@ -81,7 +80,7 @@ export async function startServers(count: number): Promise<Servers> {
   });
   const opened = opening.move();
   return {
-    ...{ sql, workspaceId, nodes },
+    ...{ sql, nodes },
     answerBy(how) {
       answer = how;
     },

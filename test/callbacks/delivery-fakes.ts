@@ -18,10 +18,8 @@ export function createMemoryStore(): MemoryStore {
   const secrets = new Map<string, Buffer[]>();
   const watchers = new Set<() => void>();
   const isFree = (row: DeliveryRow, now: Date) =>
-    row.status === 'pending' &&
-    row.nextAttemptAt !== null &&
-    row.nextAttemptAt <= now &&
-    (row.leasedUntil === null || row.leasedUntil <= now);
+    row.status === 'pending' && (row.leasedUntil === null || row.leasedUntil <= now);
+  const isDue = (row: DeliveryRow, now: Date) => row.nextAttemptAt !== null && row.nextAttemptAt <= now;
   function update(id: string, changes: Partial<DeliveryRow>): DeliveryRow {
     const row = { ...(rows.get(id) as DeliveryRow), ...changes };
     rows.set(id, row);
@@ -59,14 +57,14 @@ export function createMemoryStore(): MemoryStore {
       return rows.get(id) ?? null;
     },
     async due({ now, limit }) {
-      const due = [...rows.values()].filter((row) => isFree(row, now));
+      const due = [...rows.values()].filter((row) => isFree(row, now) && isDue(row, now));
       return due.sort((a, b) => Number(a.nextAttemptAt) - Number(b.nextAttemptAt)).slice(0, limit);
     },
     async claim({ id, now, leaseMs }) {
       const row = rows.get(id);
+      if (!row || !isFree(row, now)) return null;
       // A first attempt is always due.
-      const isClaimable = row?.attempts === 0 ? isFree({ ...row, nextAttemptAt: now }, now) : row && isFree(row, now);
-      if (!isClaimable) return null;
+      if (row.attempts > 0 && !isDue(row, now)) return null;
       return update(id, { leasedUntil: new Date(now.getTime() + leaseMs) });
     },
     async record(attempt) {

@@ -231,16 +231,10 @@ export async function createHttpFixture(
     return { key, keyId: row.id, userId, workspaceId };
   }
 
-  async function addWorkspace({
-    plan = 'enterprise',
-    createdAt = now.current,
-  }: {
-    plan?: Plan;
-    createdAt?: Date;
-  } = {}): Promise<Member> {
+  async function addWorkspace({ plan = 'enterprise' }: { plan?: Plan } = {}): Promise<Member> {
     const email = `${randomBytes(8).toString('hex')}@example.com`;
     const owner = { email, passwordHash: null };
-    const { workspace, user } = await createWorkspace(sql, { name: 'Acme', plan, owner, now: createdAt });
+    const { workspace, user } = await createWorkspace(sql, { name: 'Acme', plan, owner, now: now.current });
     return await addKey(workspace.id, user.id, 'owner key');
   }
 

@@ -55,21 +55,14 @@ export interface Subscribed {
   secret: string;
 }
 
-/** @param startsAt time of the clock. Default: now, because the age of a signature is checked. */
-export async function createWebhookFixture({
-  resolve,
-  startsAt = new Date(),
-}: {
-  resolve?: Resolve;
-  startsAt?: Date;
-} = {}): Promise<WebhookFixture> {
+export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = {}): Promise<WebhookFixture> {
   const database = await createTestDatabase();
   const { sql } = database;
   const { workspace, user } = await seedWorkspace(sql);
   const by = { workspaceId: workspace.id, userId: user.id, apiKeyId: null, requestId: 'request-1' };
   const masterKey = randomBytes(32);
   const secrets = createSecretBox(masterKey);
-  const clock = createTestClock(startsAt);
+  const clock = createTestClock(new Date());
   const jobs = createMemoryJobs(clock);
   const logs: WebhookFixture['logs'] = [];
   const cleanUps: (() => Promise<unknown> | unknown)[] = [];
