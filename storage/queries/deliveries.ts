@@ -1,4 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import { boundedLeaseEnd, notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed';
@@ -104,9 +105,8 @@ export async function claimDelivery(
   sql: SqlOrTx,
   { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
 ): Promise<DeliveryRow | null> {
-  const leasedUntil = new Date(now.getTime() + leaseMs);
   const [row] = await sql<DeliveryRow[]>`
-    update deliveries set leased_until = ${notLater(sql, leasedUntil, leaseMs)}
+    update deliveries set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
     where id = ${id} and status = 'pending' and (next_attempt_at <= ${now} or attempts = 0)
       and (leased_until is null or leased_until <= ${now})
     returning *`;
@@ -165,14 +165,6 @@ export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Pro
     await tx`insert into delivery_attempts ${tx(log)}`;
     return row;
   });
-}
-
-/**
- * The given time, but at most `delayMs` after the clock of the database: once a clock that was set ahead is set right, a
- * delivery must not wait for the difference.
- */
-function notLater(sql: SqlOrTx, at: Date, delayMs = 0) {
-  return sql`least(${at}::timestamptz, date_trunc('milliseconds', clock_timestamp()) + ${delayMs} * interval '1 millisecond')`;
 }
 
 function statusAfter({ kind }: DeliveryAttempt['outcome']): DeliveryStatus {

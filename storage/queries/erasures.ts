@@ -1,5 +1,6 @@
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../database.ts';
 import { type Erased, NOTHING_ERASED } from './call-erasure.ts';
+import { boundedLeaseEnd } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
 import { deleteDeliveries } from './retention.ts';
@@ -48,7 +49,7 @@ export async function claimErasure(
   { now, leaseMs, except }: { now: Date; leaseMs: number; except: readonly string[] },
 ): Promise<RunningErasure | null> {
   const [row] = await sql<RunningErasure[]>`
-    update erasures set leased_until = ${new Date(now.getTime() + leaseMs)}
+    update erasures set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
     where id = (
       select id from erasures
       where status = 'running' and (leased_until is null or leased_until <= ${now}) and id <> all(${except}::uuid[])

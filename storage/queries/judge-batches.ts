@@ -1,4 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import { boundedLeaseEnd } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { exactJson } from './json-columns.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
@@ -246,7 +247,7 @@ export async function claimJudgeBatch(
       for no key update of w`;
     const [row] = await tx<JudgeBatchRow[]>`
       update judge_batches b set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
-        leased_until = ${new Date(now.getTime() + leaseMs)}
+        leased_until = ${boundedLeaseEnd(tx, { now, leaseMs })}
       where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now}) and ${isFree(tx, now)}
       returning *`;
     return row ?? null;
@@ -259,7 +260,7 @@ export async function renewJudgeBatch(
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
 ): Promise<boolean> {
   const changed = await sql`
-    update judge_batches set leased_until = ${new Date(now.getTime() + leaseMs)}
+    update judge_batches set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
     where id = ${id} and lease_id = ${leaseId} and ended_at is null`;
   return changed.count > 0;
 }

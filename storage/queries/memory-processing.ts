@@ -1,4 +1,5 @@
 import type { SqlOrTx, Tx } from '../database.ts';
+import { boundedLeaseEnd, notLater } from './due-times.ts';
 import type { MemoryRow, MemoryStage } from './memories.ts';
 import { nextRevision } from './memory-collections.ts';
 import { storableText } from './memory-text.ts';
@@ -13,26 +14,31 @@ export interface MemoryAttempt {
   attempt: number;
 }
 
-/** Returns due memories without a lease, longest overdue first. */
+/** Returns due memories without a lease, longest overdue first. A pending memory is always due. */
 export async function dueMemories(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<{ id: string; attempts: number; nextAttemptAt: Date }[]> {
   return await sql<{ id: string; attempts: number; nextAttemptAt: Date }[]>`
     select id, attempts, next_attempt_at from memories
-    where next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    where next_attempt_at is not null and (next_attempt_at <= ${now} or status = 'pending')
+      and (leased_until is null or leased_until <= ${now})
     order by next_attempt_at, id limit ${limit}`;
 }
 
-/** Leases a memory for an attempt, until `now + leaseMs`. Null if it is final, not due, deleted or already leased. */
+/**
+ * Leases a memory for an attempt, until `now + leaseMs`. Null if it is final, not due, deleted or already leased. A
+ * pending memory is always due.
+ */
 export async function claimMemory(
   sql: SqlOrTx,
   { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
 ): Promise<MemoryRow | null> {
   const [row] = await sql<MemoryRow[]>`
     update memories set status = 'processing', stage = null, attempts = attempts + 1,
-      leased_until = ${new Date(now.getTime() + leaseMs)}, updated_at = ${now}
-    where id = ${id} and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now}) returning *`;
+      leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}, updated_at = ${now}
+    where id = ${id} and (next_attempt_at <= ${now} or status = 'pending')
+      and (leased_until is null or leased_until <= ${now}) returning *`;
   return row ?? null;
 }
 
@@ -43,7 +49,7 @@ export async function setMemoryStage(
   { stage, now, leaseMs }: { stage: MemoryStage; now: Date; leaseMs: number },
 ): Promise<boolean> {
   const result = await sql`
-    update memories set stage = ${stage}, leased_until = ${new Date(now.getTime() + leaseMs)}, updated_at = ${now}
+    update memories set stage = ${stage}, leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}, updated_at = ${now}
     where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
   return result.count > 0;
 }
@@ -88,8 +94,9 @@ export async function postponeMemory(
   { id, attempt }: MemoryAttempt,
   { code, message, nextAttemptAt, now }: { code: string; message: string; nextAttemptAt: Date; now: Date },
 ): Promise<boolean> {
+  const due = notLater(sql, nextAttemptAt, nextAttemptAt.getTime() - now.getTime());
   const result = await sql`
-    update memories set error_code = ${code}, error = ${storableText(message)}, next_attempt_at = ${nextAttemptAt},
+    update memories set error_code = ${code}, error = ${storableText(message)}, next_attempt_at = ${due},
       leased_until = null, updated_at = ${now}
     where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
   return result.count > 0;

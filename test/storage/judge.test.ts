@@ -198,6 +198,16 @@ onEveryServer('batches of calls', (database) => {
     expect(await claimJudgeBatch(sql, { id: 'x', leaseId: a, now: NOW, leaseMs: 1 })).toBeNull();
   });
 
+  it('become free again even if the clock of the leaseholder was ahead', async () => {
+    const { sql, batch } = await seededBatch(database().sql);
+    const lease = { id: batch.id, leaseId: randomUUID(), now: new Date(Date.now() + 3_600_000), leaseMs: 1_000 };
+    const inAMinute = new Date(Date.now() + 60_000);
+    await claimJudgeBatch(sql, lease);
+    expect(await abandonedJudgeBatches(sql, { now: inAMinute, limit: 9 })).toEqual([batch.id]);
+    await renewJudgeBatch(sql, lease);
+    expect(await abandonedJudgeBatches(sql, { now: inAMinute, limit: 9 })).toEqual([batch.id]);
+  });
+
   it('run one after the other per workspace, even with concurrent claims', async () => {
     const { sql, batch } = await seededBatch(database().sql);
     const { id, workspaceId, userId, apiKeyId, rubricId, rubricName, questions, model, samples, filter } = batch;

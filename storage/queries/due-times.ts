@@ -1,0 +1,14 @@
+import type { SqlOrTx } from '../database.ts';
+
+/**
+ * The given time, but at most `delayMs` after the clock of the database: once a clock that was set ahead is set right,
+ * nothing must wait for the difference.
+ */
+export function notLater(sql: SqlOrTx, at: Date, delayMs = 0) {
+  return sql`least(${at}::timestamptz, date_trunc('milliseconds', clock_timestamp()) + ${delayMs} * interval '1 millisecond')`;
+}
+
+/** End of a lease that begins now, by the given clock or by the database's if that is earlier. */
+export function boundedLeaseEnd(sql: SqlOrTx, { now, leaseMs }: { now: Date; leaseMs: number }) {
+  return notLater(sql, new Date(now.getTime() + leaseMs), leaseMs);
+}
