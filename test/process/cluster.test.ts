@@ -1,9 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
 import { ApiError } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { parseWav } from '../../media/wav.ts';
+import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
+import { untilPlayed } from '../browser/page-tones.ts';
+import { servePhonePage, writeTone } from '../browser/phone-page.ts';
+import { untilLevel } from '../calls/next-level.ts';
 import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../softphone/softphone.ts';
@@ -22,6 +30,11 @@ import {
 
 const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
+const AGENT_HZ = 440;
+const CUSTOMER_HZ = 660;
+/** A browser's phone requires Debian's chromium, and mediasoup's worker from `npm ci`. */
+const mediaWorker = findWorker().path;
+const hasBrowserPhone = mediaWorker !== null && CHROMIUM !== null;
 
 describe('three servers on one database', () => {
   let database: TestDatabase;
@@ -40,12 +53,18 @@ describe('three servers on one database', () => {
           TANDEM_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
           RTP_PORT_MIN: String(37_000 + index * RTP_PORTS_EACH),
           RTP_PORT_MAX: String(37_199 + index * RTP_PORTS_EACH),
+          WEBRTC_PORT: '0',
+          ...(mediaWorker !== null && { MEDIASOUP_WORKER_BIN: mediaWorker }),
         });
       }),
     );
     phones = {
       agent: await startSoftphone({ name: 'agent', user: '+919811111111' }),
-      customer: await startSoftphone({ name: 'customer', user: '+919822222222' }),
+      customer: await startSoftphone({
+        name: 'customer',
+        user: '+919822222222',
+        audio: { kind: 'tone', frequencyHz: CUSTOMER_HZ },
+      }),
     };
     const { agent, customer } = phones;
     const carrier = await startLoopbackCarrier({
@@ -82,6 +101,42 @@ describe('three servers on one database', () => {
     expect(streamed).toContain('call.bridged');
     expect(streamed.at(-1)).toBe('call.completed');
     expect(new Set(streamed).size).toBe(streamed.length);
+  });
+
+  it.skipIf(!hasBrowserPhone)('connect a browser by any of them to a call on another one', async () => {
+    const [home, relay, other] = servers as [Ready, Ready, Ready];
+    const page = await browserWithTone(AGENT_HZ);
+    const run = <T>(expression: string) => page.evaluate<T>(`tests.${expression}`);
+    const connectBy = ({ url }: Ready, phoneUrl: string) =>
+      run(`connect(${JSON.stringify(phoneUrl.replace(/(?<=:\/\/)[^/]+/, new URL(url).host))})`);
+
+    const minted = await home.api.post<{ url: string }>('/phone/tokens', { purpose: 'agent' });
+    expect(new URL(minted.url).host).toBe(new URL(home.url).host);
+    await connectBy(relay, minted.url);
+    await run("until('welcome')");
+    const placed = await other.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_endpoint: { type: 'webrtc' },
+      customer_number: phones.customer.user,
+    });
+    const callId = placed.call.call_id;
+    expect(await run("until('incoming')")).toMatchObject({ call: { call_id: callId } });
+    await run(`answer(${JSON.stringify(callId)})`);
+    await untilPlayed({ page, stream: 'tests.stream()' }, CUSTOMER_HZ);
+    await untilLevel(phones.customer, AGENT_HZ, { above: -30 });
+
+    await run('dropSocket()');
+    await connectBy(other, await run<string>('resumeUrl()'));
+    expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
+    await run(`answer(${JSON.stringify(callId)})`);
+    await untilPlayed({ page, stream: 'tests.stream()' }, CUSTOMER_HZ);
+    await untilLevel(phones.customer, AGENT_HZ, { above: -30 });
+    await run("request('dtmf', { digit: '7' })");
+    await untilTruthy(async () => (await eventsOf(relay, callId)).includes('dtmf.received'), 'the key arrives');
+
+    await command(relay, `/dialer/click2call/${callId}/hangup`);
+    expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
+    await settledOn(relay, callId);
+    for (const { server } of servers) expect(server.output()).not.toContain('a phone on another node was lost');
   });
 
   it('take over the calls of a frozen server, which exits without writing when it wakes', async () => {
@@ -136,6 +191,19 @@ describe('three servers on one database', () => {
     return placed;
   }
 });
+
+/** A page of the phone in Chromium, whose microphone has a tone. */
+async function browserWithTone(frequencyHz: number): Promise<Page> {
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-cluster-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const microphone = join(folder, 'microphone.wav');
+  await writeTone(microphone, frequencyHz);
+  const served = await servePhonePage();
+  onTestFinished(served.close);
+  const chromium = await Chromium.start({ microphone });
+  onTestFinished(() => chromium[Symbol.asyncDispose]());
+  return await chromium.open(served.url);
+}
 
 async function eventsOf({ api }: Ready, callId: string): Promise<string[]> {
   const { events } = await api.get<{ events: PublicCallEvent[] }>(`/dialer/click2call/${callId}/events`);
