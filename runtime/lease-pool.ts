@@ -66,8 +66,6 @@ export interface LeasePolicy<Resource, Request extends LeaseRequest<Resource>> {
   onBroken(kind: ResourceKind<Resource>, detail: string): void;
   /** Whether an error of `open` applies to all requests of this kind, rather than to the first one only. */
   isLasting(error: unknown): boolean;
-  /** Whether the very last resource stays open when idle. */
-  keepsLast: boolean;
   closedError(): Error;
 }
 
@@ -311,11 +309,7 @@ export class LeasePool<Resource extends { close(): Promise<void> }, Request exte
 
   #rest(entry: Entry<Resource, Request>): void {
     entry.state = 'idle';
-    entry.idleTimer = setTimeout(() => {
-      const isLast = this.#count(({ state }) => state !== 'closing') === 1;
-      if (isLast && this.#policy.keepsLast) this.#rest(entry);
-      else this.#close(entry);
-    }, this.#options.idleMs ?? DEFAULT_IDLE_MS).unref();
+    entry.idleTimer = setTimeout(() => this.#close(entry), this.#options.idleMs ?? DEFAULT_IDLE_MS).unref();
   }
 
   #close(entry: Entry<Resource, Request>): void {

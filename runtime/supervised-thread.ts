@@ -69,9 +69,9 @@ export class SupervisedThread<P extends ThreadProtocol> {
 
   constructor(options: ThreadOptions<P>) {
     this.#options = options;
-    const { entry, data, memoryMb, isWatched = true } = options;
+    const { entry, data, name, memoryMb, isWatched = true } = options;
     const limits = memoryMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: memoryMb } };
-    this.#worker = startWorker(entry, { workerData: data, ...limits });
+    this.#worker = startWorker(entry, { name: name.replace('the ', ''), workerData: data, ...limits });
     this.#worker.on('message', (message: FromThread) => this.#receive(message));
     this.#worker.on('error', (error: unknown) => {
       const detail = error instanceof Error ? `threw ${error.name}: ${error.message}` : 'threw';

@@ -86,7 +86,6 @@ export class RecognizerPool {
           onBroken?.({ model, detail: OUT_OF_SERVICE });
         },
         isLasting: (error) => error instanceof RecognizerError && error.code === 'model',
-        keepsLast: false,
         closedError: () => new RecognizerError('cancelled', 'the recognizers are closed'),
       },
       { mostLocal: processes, idleMs },

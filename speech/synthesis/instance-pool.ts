@@ -14,12 +14,14 @@ export interface InstanceRequest {
 export interface InstancePoolOptions {
   /** Limit of local instances, over all models. */
   processes: number;
-  /** Idle time before an instance closes. Default 5 minutes; the last one stays. */
+  /** Idle time before an instance closes. Default 15 minutes. */
   idleMs?: number;
   /** Called when an instance broke or could not start. */
   onBroken?: (instance: { model: string; detail: string }) => void;
 }
 
+/** An instance takes 100 MB, and starting one takes half a second. */
+const IDLE_MS = 15 * 60_000;
 /**
  * How often later clauses may reuse an idle instance before it closes for a clause of another model. Loading a model
  * for every clause would be slower for all.
@@ -37,7 +39,7 @@ interface Request extends InstanceRequest, LeaseRequest<Synthesizer> {
 export class InstancePool {
   readonly #pool: LeasePool<Synthesizer, Request>;
 
-  constructor({ processes, idleMs, onBroken = () => {} }: InstancePoolOptions) {
+  constructor({ processes, idleMs = IDLE_MS, onBroken = () => {} }: InstancePoolOptions) {
     const report = ({ key: model }: { key: string }, detail: string) => onBroken({ model, detail });
     this.#pool = new LeasePool<Synthesizer, Request>(
       {
@@ -54,7 +56,6 @@ export class InstancePool {
         onOpenFailed: report,
         onBroken: report,
         isLasting: (error) => error instanceof SynthesizerError && error.code === 'model',
-        keepsLast: true,
         closedError: () => new SynthesizerError('crashed', 'speech synthesis was closed'),
       },
       { mostLocal: processes, idleMs },

@@ -228,7 +228,6 @@ function poolOf({ mostLocal, policy }: { mostLocal: number; policy?: Partial<Lea
       onOpenFailed: () => {},
       onBroken: () => {},
       isLasting: () => false,
-      keepsLast: false,
       closedError: () => new Error('closed'),
       ...policy,
     },

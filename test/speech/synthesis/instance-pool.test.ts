@@ -36,7 +36,7 @@ const lease = (pool: InstancePool, isFirst = false): ReturnType<InstancePool['le
   pool.lease({ engine, model: 'm', isFresh: false, isFirst, signal: NEVER });
 
 describe('instance pool', () => {
-  it('closes idle instances except the last', async () => {
+  it('closes idle instances and starts another on demand', async () => {
     const pool = new InstancePool({ processes: 3, idleMs: 1000 });
     const leases = await Promise.all([lease(pool), lease(pool), lease(pool)]);
     expect(running).toBe(3);
@@ -44,13 +44,21 @@ describe('instance pool', () => {
     await vi.advanceTimersByTimeAsync(999);
     expect(running).toBe(3);
     await vi.advanceTimersByTimeAsync(1);
-    expect(running).toBe(1);
-    await vi.advanceTimersByTimeAsync(100_000);
-    expect(running).toBe(1);
+    expect(running).toBe(0);
     (await lease(pool)).release({ broken: null });
     expect(running).toBe(1);
     await pool.close();
     expect(running).toBe(0);
+  });
+
+  it('keeps an idle instance for 15 minutes', async () => {
+    const pool = new InstancePool({ processes: 3 });
+    (await lease(pool)).release({ broken: null });
+    await vi.advanceTimersByTimeAsync(15 * 60_000 - 1);
+    expect(running).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(running).toBe(0);
+    await pool.close();
   });
 
   it('serves starting texts before earlier requests', async () => {
@@ -94,10 +102,10 @@ describe('instance pool', () => {
     await pool.close();
   });
 
-  it('closes the last instance when idle and another one exists', async () => {
+  it('closes an idle instance while another one works', async () => {
     const pool = new InstancePool({ processes: 2, idleMs: 1000 });
     (await lease(pool)).release({ broken: null });
-    await vi.advanceTimersByTimeAsync(5000);
+    await vi.advanceTimersByTimeAsync(999);
     const other = await pool.lease({ engine, model: 'n', isFresh: false, isFirst: false, signal: NEVER });
     expect(running).toBe(2);
     await vi.advanceTimersByTimeAsync(1000);
@@ -106,7 +114,7 @@ describe('instance pool', () => {
     await pool.close();
   });
 
-  it('keeps the last one even when closing takes long', async () => {
+  it('starts another instance once idle ones have closed, even if that takes long', async () => {
     const closed = Promise.withResolvers<void>();
     const slow: SynthesisEngine = {
       ...engine,
@@ -116,10 +124,12 @@ describe('instance pool', () => {
     const leaseSlow = () => pool.lease({ engine: slow, model: 'm', isFresh: false, isFirst: false, signal: NEVER });
     for (const each of await Promise.all([leaseSlow(), leaseSlow()])) each.release({ broken: null });
     await vi.advanceTimersByTimeAsync(1000);
-    closed.resolve();
-    (await leaseSlow()).release({ broken: null });
-    // One of the started instances remains.
+    const next = leaseSlow();
     expect(running).toBe(2);
+    closed.resolve();
+    (await next).release({ broken: null });
+    // Instances of this engine never count as closed.
+    expect(running).toBe(3);
     await pool.close();
   });
 });
