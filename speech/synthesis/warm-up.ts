@@ -10,7 +10,8 @@ export async function warmUpSpeech(
   synthesis: Pick<SpeechSynthesis, 'speak'>,
   { recipe, signal }: { recipe: VoiceRecipe; signal: AbortSignal },
 ): Promise<void> {
-  const script = readScript('2 of 3 are ready at 10:30', { language: recipe.language });
+  // The cache contains the texts of earlier starts.
+  const script = readScript(`2 of ${Date.now()} are ready at 10:30`, { language: recipe.language });
   const format = { encoding: 'LINEAR16', sampleRateHz: 24_000 } as const;
   try {
     for await (const _ of synthesis.speak({ script, recipe, style: USUAL_STYLE, format }, signal));
