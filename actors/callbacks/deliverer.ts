@@ -2,7 +2,7 @@ import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
 import { type Clock, type Moment, momentOf, systemClock } from '../../runtime/clock.ts';
-import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
+import type { ClaimedDelivery, DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
 import type { DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
@@ -63,7 +63,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   const { store, jobs, logger, clock = systemClock, random = Math.random, timeoutMs = 15_000 } = options;
   const { sweepIntervalMs = 5_000, perLane = 4, inAll = 256 } = options;
   const lanes = createOriginLanes({ perLane, inAll, maxWaitingPerLane: 1_000 });
-  const claimed = new Map<string, { row: DeliveryRow; abort: () => void }>();
+  const claimed = new Map<string, { row: ClaimedDelivery; abort: () => void }>();
   const post = {
     ...options,
     timeoutMs,
@@ -132,7 +132,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   }
 
   /** Runs one attempt; null if `close` aborted it. */
-  function runMachine(row: DeliveryRow, started: Moment): Promise<DeliveryAttempt | null> {
+  function runMachine(row: ClaimedDelivery, started: Moment): Promise<DeliveryAttempt | null> {
     const { promise, resolve, reject } = Promise.withResolvers<DeliveryAttempt | null>();
     const actor = createActor(machine, {
       input: {

@@ -1,11 +1,11 @@
-import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
+import type { ClaimedDelivery, DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 
 export interface DeliveryStore {
   get(id: string): Promise<DeliveryRow | null>;
   /** Due deliveries without a lease: takes turns over the receivers, longest overdue first for each. */
   due(query: { now: Date; limit: number }): Promise<DeliveryRow[]>;
   /** Leases a delivery for one attempt, until `now + leaseMs`. Null if it is final, not due or already leased. */
-  claim(request: { id: string; now: Date; leaseMs: number }): Promise<DeliveryRow | null>;
+  claim(request: { id: string; now: Date; leaseMs: number }): Promise<ClaimedDelivery | null>;
   /** Stores the attempt and its consequences and ends the lease, in one transaction. Null if it was already final. */
   record(attempt: DeliveryAttempt): Promise<RecordedAttempt | null>;
   /** Current sealed secrets of a webhook, newest first. */

@@ -1,5 +1,5 @@
 import type { AttemptResult } from '../../machines/delivery.machine.ts';
-import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
+import type { ClaimedDelivery } from '../../storage/queries/deliveries.ts';
 import { callbackSecretContext, webhookSecretContext } from '../../storage/secret-contexts.ts';
 import { signWebhook } from '../webhooks/signature.ts';
 import type { Resolve } from './dns-resolve.ts';
@@ -25,7 +25,7 @@ export interface PostDeliveryOptions {
  * secrets cannot be read or decrypted.
  */
 export async function postDelivery(
-  row: DeliveryRow,
+  row: ClaimedDelivery,
   signal: AbortSignal,
   options: PostDeliveryOptions,
 ): Promise<AttemptResult> {
@@ -51,11 +51,11 @@ export async function postDelivery(
 }
 
 async function signaturesOf(
-  row: DeliveryRow,
+  row: ClaimedDelivery,
   { secrets, store, now }: PostDeliveryOptions,
 ): Promise<Record<string, string>> {
-  const nowMs = now();
-  const message = { webhookId: row.eventId, timestampS: Math.floor(nowMs / 1000), rawBody: row.body };
+  const timestampS = Math.floor(row.claimedAt.getTime() / 1000);
+  const message = { webhookId: row.eventId, timestampS, rawBody: row.body };
   if (row.secretEncrypted !== null) {
     return signCallback({
       ...message,
@@ -63,7 +63,7 @@ async function signaturesOf(
     });
   }
   const webhookId = row.subscriptionId ?? '';
-  const sealed = await store.webhookSecrets({ webhookId, now: new Date(nowMs) });
+  const sealed = await store.webhookSecrets({ webhookId, now: new Date(now()) });
   if (sealed.length === 0) throw new Error('The webhook has no secret');
   return signWebhook({
     ...message,

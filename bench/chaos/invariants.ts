@@ -1,4 +1,5 @@
 import { parseWav } from '../../media/wav.ts';
+import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
 import { requireSoundBooks } from '../../test/storage/sound-books.ts';
 import { chat } from './load.ts';
 import { post, type Town } from './town.ts';
@@ -96,8 +97,11 @@ export function freePhones({ agent, customers }: Town): void {
 
 /** Callbacks that were not delivered, or were delivered under more than one id. */
 export async function brokenCallbacks({ sql, receiver }: Town): Promise<string[]> {
-  const due = await sql<{ callId: string; status: string; eventId: string }[]>`
-    select call_id, status, event_id from deliveries where kind = 'callback'`;
+  const due = await sql<
+    Pick<DeliveryRow, 'callId' | 'status' | 'eventId' | 'attempts' | 'lastHttpStatus' | 'lastError' | 'nextAttemptAt'>[]
+  >`
+    select call_id, status, event_id, attempts, last_http_status, last_error, next_attempt_at
+    from deliveries where kind = 'callback'`;
   const settled = await sql<{ callId: string }[]>`
     select call_id from calls where state in ('completed', 'failed') and callback_url is not null`;
   const broken = settled
@@ -108,10 +112,13 @@ export async function brokenCallbacks({ sql, receiver }: Town): Promise<string[]
     const callId = body.data.call.call_id;
     ids.set(callId, (ids.get(callId) ?? new Set()).add(body.event_id));
   }
-  for (const { callId, status, eventId } of due) {
-    const received = [...(ids.get(callId) ?? [])];
-    if (status !== 'delivered') broken.push(`the callback of ${callId} is ${status}`);
-    else if (received.length !== 1 || received[0] !== eventId) {
+  for (const { callId, status, eventId, ...row } of due) {
+    const received = [...(ids.get(callId!) ?? [])];
+    if (status !== 'delivered') {
+      const last = row.lastHttpStatus ?? row.lastError;
+      const next = row.nextAttemptAt?.toISOString();
+      broken.push(`the callback of ${callId} is ${status} after ${row.attempts} attempts (${last}), next at ${next}`);
+    } else if (received.length !== 1 || received[0] !== eventId) {
       broken.push(`the callback of ${callId} came under ${received.length} ids`);
     }
   }

@@ -35,6 +35,11 @@ export interface DeliveryRow {
   deliveredAt: Date | null;
 }
 
+export interface ClaimedDelivery extends DeliveryRow {
+  /** By the database's clock. Receivers refuse signatures whose time is wrong. */
+  claimedAt: Date;
+}
+
 /** A delivery to create; its first attempt is due at `nextAttemptAt`. */
 export interface DeliveryInput {
   id: string;
@@ -87,12 +92,13 @@ export async function dueDeliveries(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<DeliveryRow[]> {
+  const at = notLater(sql, now);
   return await sql<DeliveryRow[]>`
     select d.* from deliveries d
     join (
       select id, row_number() over (partition by coalesce(subscription_id::text, substring(url from '^[^/]*//[^/?#]*')) order by next_attempt_at) as turn
       from deliveries
-      where status = 'pending' and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+      where status = 'pending' and next_attempt_at <= ${at} and (leased_until is null or leased_until <= ${at})
     ) due on due.id = d.id
     order by due.turn, d.next_attempt_at limit ${limit}`;
 }
@@ -104,12 +110,13 @@ export async function dueDeliveries(
 export async function claimDelivery(
   sql: SqlOrTx,
   { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
-): Promise<DeliveryRow | null> {
-  const [row] = await sql<DeliveryRow[]>`
+): Promise<ClaimedDelivery | null> {
+  const at = notLater(sql, now);
+  const [row] = await sql<ClaimedDelivery[]>`
     update deliveries set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
-    where id = ${id} and status = 'pending' and (next_attempt_at <= ${now} or attempts = 0)
-      and (leased_until is null or leased_until <= ${now})
-    returning *`;
+    where id = ${id} and status = 'pending' and (next_attempt_at <= ${at} or attempts = 0)
+      and (leased_until is null or leased_until <= ${at})
+    returning *, clock_timestamp() as claimed_at`;
   return row ?? null;
 }
 

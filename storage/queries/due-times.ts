@@ -1,8 +1,9 @@
 import type { SqlOrTx } from '../database.ts';
 
 /**
- * The given time, but at most `delayMs` after the clock of the database: once a clock that was set ahead is set right,
- * nothing must wait for the difference.
+ * The given time, but at most `delayMs` after the clock of the database. A node whose clock is ahead must not treat what
+ * is waiting as due or the leases of others as expired, and what it stores must not wait for the difference once its
+ * clock is right.
  */
 export function notLater(sql: SqlOrTx, at: Date, delayMs = 0) {
   return sql`least(${at}::timestamptz, date_trunc('milliseconds', clock_timestamp()) + ${delayMs} * interval '1 millisecond')`;

@@ -1,6 +1,6 @@
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../database.ts';
 import { type Erased, NOTHING_ERASED } from './call-erasure.ts';
-import { boundedLeaseEnd } from './due-times.ts';
+import { boundedLeaseEnd, notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
 import { deleteDeliveries } from './retention.ts';
@@ -52,7 +52,7 @@ export async function claimErasure(
     update erasures set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
     where id = (
       select id from erasures
-      where status = 'running' and (leased_until is null or leased_until <= ${now}) and id <> all(${except}::uuid[])
+      where status = 'running' and (leased_until is null or leased_until <= ${notLater(sql, now)}) and id <> all(${except}::uuid[])
       order by created_at for update skip locked limit 1)
     returning *`;
   return row ?? null;

@@ -1,5 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
-import { boundedLeaseEnd } from './due-times.ts';
+import { boundedLeaseEnd, notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { exactJson } from './json-columns.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
@@ -226,7 +226,7 @@ function isFree(sql: SqlOrTx, now: Date) {
   return sql`
     not exists (
       select from judge_batches other
-      where other.workspace_id = b.workspace_id and other.ended_at is null and other.leased_until > ${now})`;
+      where other.workspace_id = b.workspace_id and other.ended_at is null and other.leased_until > ${notLater(sql, now)})`;
 }
 
 export interface Lease {
@@ -248,7 +248,7 @@ export async function claimJudgeBatch(
     const [row] = await tx<JudgeBatchRow[]>`
       update judge_batches b set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
         leased_until = ${boundedLeaseEnd(tx, { now, leaseMs })}
-      where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now}) and ${isFree(tx, now)}
+      where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${notLater(tx, now)}) and ${isFree(tx, now)}
       returning *`;
     return row ?? null;
   });

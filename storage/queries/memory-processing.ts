@@ -19,10 +19,11 @@ export async function dueMemories(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<{ id: string; attempts: number; nextAttemptAt: Date }[]> {
+  const at = notLater(sql, now);
   return await sql<{ id: string; attempts: number; nextAttemptAt: Date }[]>`
     select id, attempts, next_attempt_at from memories
-    where next_attempt_at is not null and (next_attempt_at <= ${now} or status = 'pending')
-      and (leased_until is null or leased_until <= ${now})
+    where next_attempt_at is not null and (next_attempt_at <= ${at} or status = 'pending')
+      and (leased_until is null or leased_until <= ${at})
     order by next_attempt_at, id limit ${limit}`;
 }
 
@@ -34,11 +35,12 @@ export async function claimMemory(
   sql: SqlOrTx,
   { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
 ): Promise<MemoryRow | null> {
+  const at = notLater(sql, now);
   const [row] = await sql<MemoryRow[]>`
     update memories set status = 'processing', stage = null, attempts = attempts + 1,
       leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}, updated_at = ${now}
-    where id = ${id} and (next_attempt_at <= ${now} or status = 'pending')
-      and (leased_until is null or leased_until <= ${now}) returning *`;
+    where id = ${id} and (next_attempt_at <= ${at} or status = 'pending')
+      and (leased_until is null or leased_until <= ${at}) returning *`;
   return row ?? null;
 }
 

@@ -107,6 +107,23 @@ test('an enqueued delivery arrives signed, and its row becomes delivered', async
   expect(webhook.verify(body, request?.headers as Record<string, string>)).toEqual(JSON.parse(body));
 });
 
+test("an attempt is signed with the database's time, even if the clock of the node is wrong", async () => {
+  const receiver = await openReceiver(({ response }) => response.end());
+  const claimedAt = new Date(clock.now() - 3_600_000);
+  const claim: MemoryStore['claim'] = async (request) => {
+    const claimed = await store.claim(request);
+    return claimed && { ...claimed, claimedAt };
+  };
+  const deliverer = openDeliverer({ store: { ...store, claim } });
+  insert('d1', receiver.url);
+  await deliverer.sweep();
+  const [request] = receiver.requests;
+  expect(request?.headers['webhook-timestamp']).toBe(String(Math.floor(claimedAt.getTime() / 1000)));
+  const header = request?.headers['x-qcall-signature'] as string;
+  const nowS = claimedAt.getTime() / 1000;
+  expect(verifyCallbackSignature({ secret: SECRET, rawBody: request!.body, header, nowS })).toEqual({ ok: true });
+});
+
 test('a retry repeats body and id byte for byte with a new timestamp, exactly when due', async () => {
   const receiver = await openReceiver(({ response }, count) => response.writeHead(count < 3 ? 500 : 200).end());
   const deliverer = openDeliverer();

@@ -65,7 +65,7 @@ export function createMemoryStore(): MemoryStore {
       if (!row || !isFree(row, now)) return null;
       // A first attempt is always due.
       if (row.attempts > 0 && !isDue(row, now)) return null;
-      return update(id, { leasedUntil: new Date(now.getTime() + leaseMs) });
+      return { ...update(id, { leasedUntil: new Date(now.getTime() + leaseMs) }), claimedAt: now };
     },
     async record(attempt) {
       const row = rows.get(attempt.deliveryId);
