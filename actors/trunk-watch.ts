@@ -133,9 +133,12 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     }
   }
 
-  /** Returns whether a gateway known to answer OPTIONS did not answer. */
+  /** Returns whether a gateway known to answer OPTIONS did not answer. Only waits for a probe in progress: false. */
   async function probe(row: TrunkRow, trunk: WatchedTrunk, line: WatchedLine): Promise<boolean> {
-    if (line.probing !== null) return false;
+    if (line.probing !== null) {
+      await line.probing;
+      return false;
+    }
     const outcome = await probeLine(row, trunk, line);
     return outcome !== null && outcome.silence !== null && line.health.current.answersOptions === true;
   }

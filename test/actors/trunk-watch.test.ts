@@ -165,6 +165,24 @@ describe('trunk watch', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
+  it('finishes a round only after the probe that another round began', async () => {
+    const gate = Promise.withResolvers<boolean>();
+    const { watch, sip } = startWatch();
+    sip.onProbe = () => gate.promise;
+    await eventually(() => expect(sip.probed).toHaveLength(1));
+    let isDone = false;
+    const round = watch.probeAll().then(() => {
+      isDone = true;
+    });
+    // Enough for the round to read the trunks.
+    for (let reads = 0; reads < 10; reads += 1) await trunk();
+    expect(isDone).toBe(false);
+    gate.resolve(true);
+    await round;
+    expect(sip.probed).toHaveLength(1);
+    expect(await trunk()).toMatchObject({ reachability: 'up' });
+  });
+
   it('keeps a carrier up that ignores OPTIONS and answers calls', async () => {
     const { watch, sip } = startWatch();
     sip.onProbe = () => false;
