@@ -116,7 +116,7 @@ export async function claimDelivery(
     update deliveries set leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}
     where id = ${id} and status = 'pending' and (next_attempt_at <= ${at} or attempts = 0)
       and (leased_until is null or leased_until <= ${at})
-    returning *, clock_timestamp() as claimed_at`;
+    returning *, statement_timestamp() as claimed_at`;
   return row ?? null;
 }
 
