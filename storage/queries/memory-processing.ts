@@ -39,7 +39,7 @@ export async function claimMemory(
   const [row] = await sql<MemoryRow[]>`
     update memories set status = 'processing', stage = null, attempts = attempts + 1,
       leased_until = ${boundedLeaseEnd(sql, { now, leaseMs })}, updated_at = ${now}
-    where id = ${id} and (next_attempt_at <= ${at} or status = 'pending')
+    where id = ${id} and next_attempt_at is not null and (next_attempt_at <= ${at} or status = 'pending')
       and (leased_until is null or leased_until <= ${at}) returning *`;
   return row ?? null;
 }

@@ -184,6 +184,7 @@ onEveryServer('memories', (database) => {
     expect(await deleteMemory(sql, viewer, { id: memory.id, now: NOW })).toEqual({ revived: [] });
     expect(await deleteMemory(sql, viewer, { id: memory.id, now: NOW })).toBeNull();
     expect(await getMemory(sql, memory.id)).toBeNull();
+    expect(await claimMemory(sql, { id: memory.id, now: NOW, leaseMs: LEASE_MS })).toBeNull();
     const [row] = await sql`
       select title, content, encode(content_hash, 'hex') as hash, metadata, source, next_attempt_at
       from memories where id = ${memory.id}`;
