@@ -104,7 +104,9 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
       return await limits.consumeWorkspace(arrival.principal.workspaceId, arrival.principal.plan);
     }
     const address = addressOf(request);
-    return await (unlimited ? limits.peekAddress(address) : limits.consumeAddress(address));
+    // Credentials that could not be checked say nothing about the client.
+    const isOurFault = arrival instanceof TandemError && arrival.status >= 500;
+    return await (unlimited || isOurFault ? limits.peekAddress(address) : limits.consumeAddress(address));
   }
 }
 

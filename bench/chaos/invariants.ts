@@ -61,7 +61,9 @@ async function brokenRecordings({ sql, nodes }: Town, since: Date): Promise<stri
       const answer = await post(node.url, `/dialer/click2call/${callId}/recording`);
       if (!answer.ok) throw new Error(`${answer.status} ${(await answer.text()).slice(0, 200)}`);
       const { data } = (await answer.json()) as { data: { recording: { playback_url: string } } };
-      const wav = parseWav(Buffer.from(await (await fetch(data.recording.playback_url)).arrayBuffer()));
+      const playback = await fetch(data.recording.playback_url);
+      if (!playback.ok) throw new Error(`${playback.status} ${(await playback.text()).slice(0, 200)}`);
+      const wav = parseWav(Buffer.from(await playback.arrayBuffer()));
       if (Math.abs(wav.durationMs - Number(durationMs)) > 1) {
         broken.push(`recording ${id} has ${wav.durationMs} ms, and its row says ${durationMs}`);
       }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { walletOf } from '../../storage/ledger.ts';
-import { untilTruthy } from '../eventually.ts';
+import { eventually, untilTruthy } from '../eventually.ts';
 import { AGENT, CUSTOMER, SECRET, startPlatform } from './platform.ts';
 
 const PLACEMENT = { agent_number: AGENT, customer_number: CUSTOMER };
@@ -65,7 +65,9 @@ describe('reference of a placement', () => {
     await untilTruthy(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
     await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
-    expect(await platform.place({ reference_id: 'order-4' })).toMatchObject({ state: 'initiated' });
+    // The ports are free once the media worker has closed the session.
+    const again = await eventually(() => platform.place({ reference_id: 'order-4' }));
+    expect(again).toMatchObject({ state: 'initiated' });
     expect((await walletOf(platform.sql, platform.tandem.workspaceId)).heldNano).toBeGreaterThan(0n);
   });
 });

@@ -36,6 +36,20 @@ describe('workspace beyond its rate limit', () => {
   });
 });
 
+describe('limit of an address', () => {
+  it('counts wrong credentials, but not credentials that an outage kept from being checked', async () => {
+    await using fixture = await createHttpFixture({ rateLimits: { anonymousPerMinute: 2 } });
+    await fixture.sql.end({ timeout: 5 });
+    for (let request = 0; request < 3; request += 1) {
+      expect(await fixture.call('GET', '/dialer/pool')).toMatchObject({ status: 503 });
+    }
+    const ask = async (headers: Record<string, string>) =>
+      (await fixture.app.inject({ url: '/dialer/pool', headers })).statusCode;
+    const wrong = { authorization: 'Bearer neither-a-key-nor-a-token' };
+    expect([await ask(wrong), await ask(wrong), await ask(wrong)]).toEqual([401, 401, 429]);
+  });
+});
+
 describe('clients behind a reverse proxy', () => {
   it.each([
     ['proxy on this host', undefined, '127.0.0.1', true],
