@@ -12,12 +12,16 @@ import type {
 } from './listening-plane.ts';
 import { type Place, SessionThreads } from './session-threads.ts';
 
+const IDLE_MS = 15 * 60_000;
+
 export interface ListeningPlaneOptions {
   /** Number of threads, at least 1. */
   workers: number;
   logger?: ListeningLogger;
   /** Thread entry, replaced in tests that need a failing one. Default `worker.ts`. */
   workerFile?: URL;
+  /** Time without a session after which the threads end. Default 15 minutes. */
+  idleMs?: number;
 }
 
 /** Subset of a pino logger. */
@@ -26,7 +30,8 @@ interface ListeningLogger {
 }
 
 /**
- * Creates the plane. Its threads start on first use or by `warmUp`, because loading their models takes a while.
+ * Creates the plane. Its threads start on first use or by `warmUp`, because loading their models takes a while, and end
+ * when idle, because each takes some 40 MB.
  * @throws RangeError for an invalid number of workers
  */
 export function createListeningPlane(options: ListeningPlaneOptions): WarmableListeningPlane {
@@ -42,6 +47,11 @@ export interface WarmableListeningPlane extends ListeningPlane {
 class ListeningPool implements WarmableListeningPlane {
   readonly #options: ListeningPlaneOptions;
   #threads: SessionThreads<ListeningThread> | null = null;
+  /** Places taken on the threads. */
+  #places = 0;
+  #idleTimer: NodeJS.Timeout | null = null;
+  /** Ends of threads that were idle. */
+  #ending: Promise<void> | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(options: ListeningPlaneOptions) {
@@ -49,7 +59,9 @@ class ListeningPool implements WarmableListeningPlane {
   }
 
   warmUp(): void {
-    if (this.#closing === null) this.#threads ??= this.#start();
+    if (this.#closing !== null) return;
+    this.#threads ??= this.#start();
+    this.#endWhenIdle();
   }
 
   async open(options: ListenOptions): Promise<ListeningSession> {
@@ -102,7 +114,8 @@ class ListeningPool implements WarmableListeningPlane {
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.resolve(this.#threads?.close());
+    this.#stopIdleTimer();
+    this.#closing ??= Promise.all([this.#threads?.close(), this.#ending]).then(() => {});
     return this.#closing;
   }
 
@@ -122,7 +135,33 @@ class ListeningPool implements WarmableListeningPlane {
     this.#threads ??= this.#start();
     const place = this.#threads.take();
     if (place === null) throw new TandemError('INTERNAL', 'No listening worker is running.');
-    return place;
+    this.#places += 1;
+    this.#stopIdleTimer();
+    let isTaken = true;
+    return {
+      ...place,
+      leave: () => {
+        place.leave();
+        if (!isTaken) return;
+        isTaken = false;
+        this.#places -= 1;
+        this.#endWhenIdle();
+      },
+    };
+  }
+
+  #endWhenIdle(): void {
+    this.#stopIdleTimer();
+    if (this.#places > 0 || this.#closing !== null) return;
+    const end = () => {
+      this.#ending = Promise.all([this.#threads?.close(), this.#ending]).then(() => {});
+      this.#threads = null;
+    };
+    this.#idleTimer = setTimeout(end, this.#options.idleMs ?? IDLE_MS).unref();
+  }
+
+  #stopIdleTimer(): void {
+    if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
   }
 
   /** A listener that throws must not stop the events of other sessions. */

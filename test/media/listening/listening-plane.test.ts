@@ -388,6 +388,19 @@ describe('listening workers', () => {
     expect(needed.capacity().workers).toBe(0);
   });
 
+  it('end when idle, never under a session, and start again when needed', async () => {
+    await using idle = disposable(createListeningPlane({ workers: 1, idleMs: 1 }));
+    idle.plane.warmUp();
+    for (let round = 0; round < 2; round += 1) {
+      await eventually(() => expect(idle.plane.capacity().workers).toBe(0));
+      const { session } = await listenLive(idle.plane);
+      writeInFrames(session, asMulaw8k(silence(1000)));
+      expect(idle.plane.capacity()).toEqual({ sessions: 1, workers: 1 });
+      expect(await session.finish()).toMatchObject({ durationMs: 1000 });
+    }
+    await eventually(() => expect(idle.plane.capacity().workers).toBe(0));
+  });
+
   it('close with their sessions and accept no more', async () => {
     const closing = createListeningPlane({ workers: 1 });
     const { recogniser } = await listenLive(closing);
@@ -402,6 +415,6 @@ describe('listening workers', () => {
   });
 });
 
-function disposable(opened: ListeningPlane): AsyncDisposable & { plane: ListeningPlane } {
+function disposable<Plane extends ListeningPlane>(opened: Plane): AsyncDisposable & { plane: Plane } {
   return { plane: opened, [Symbol.asyncDispose]: () => opened.close() };
 }
