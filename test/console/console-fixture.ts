@@ -4,6 +4,7 @@ import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { CHROMIUM, FRUGAL_FLAGS } from '../browser/chromium.ts';
+import { eventually } from '../eventually.ts';
 import { clean } from '../process/ready-server.ts';
 import { type ConsoleServer, startConsoleServer } from './console-server.ts';
 
@@ -107,15 +108,26 @@ export async function expectAccessible(page: Page): Promise<void> {
 /** The narrowest window that the console supports, a tablet and a wide screen, in pixels. */
 const WIDTHS = [360, 768, 2560];
 
-/** Checks that the page never scrolls sideways. */
+/** The innermost elements that make the page scroll sideways. */
+const OVERFLOWING = `(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth <= clientWidth) return [];
+  const isOutside = (element) => element.getBoundingClientRect().right > clientWidth;
+  return [...document.body.querySelectorAll('*')]
+    .filter((element) => isOutside(element) && ![...element.children].some(isOutside))
+    .map((element) => element.outerHTML.slice(0, 300))
+    .concat(scrollWidth + ' of ' + clientWidth + ' pixels');
+})()`;
+
+/** Checks that the page does not scroll sideways at any width. */
 export async function expectFits(page: Page, widths = WIDTHS): Promise<void> {
   const size = page.viewportSize();
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 });
-    const overflows = await page.evaluate<boolean>(
-      'document.documentElement.scrollWidth > document.documentElement.clientWidth',
+    // The layout follows a change of the width with a transition.
+    await eventually(async () =>
+      expect(await page.evaluate<string[]>(OVERFLOWING), `${page.url()} at ${width} pixels`).toEqual([]),
     );
-    expect(overflows, `${page.url()} at ${width} pixels`).toBe(false);
   }
   if (size) await page.setViewportSize(size);
 }
