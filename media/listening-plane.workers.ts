@@ -47,8 +47,6 @@ export interface WarmableListeningPlane extends ListeningPlane {
 class ListeningPool implements WarmableListeningPlane {
   readonly #options: ListeningPlaneOptions;
   #threads: SessionThreads<ListeningThread> | null = null;
-  /** Places taken on the threads. */
-  #places = 0;
   #idleTimer: NodeJS.Timeout | null = null;
   /** Ends of threads that were idle. */
   #ending: Promise<void> | null = null;
@@ -135,16 +133,11 @@ class ListeningPool implements WarmableListeningPlane {
     this.#threads ??= this.#start();
     const place = this.#threads.take();
     if (place === null) throw new TandemError('INTERNAL', 'No listening worker is running.');
-    this.#places += 1;
     this.#stopIdleTimer();
-    let isTaken = true;
     return {
       ...place,
       leave: () => {
         place.leave();
-        if (!isTaken) return;
-        isTaken = false;
-        this.#places -= 1;
         this.#endWhenIdle();
       },
     };
@@ -152,7 +145,7 @@ class ListeningPool implements WarmableListeningPlane {
 
   #endWhenIdle(): void {
     this.#stopIdleTimer();
-    if (this.#places > 0 || this.#closing !== null) return;
+    if (this.#threads?.isIdle !== true || this.#closing !== null) return;
     const end = () => {
       this.#ending = Promise.all([this.#threads?.close(), this.#ending]).then(() => {});
       this.#threads = null;

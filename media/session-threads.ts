@@ -71,6 +71,11 @@ export class SessionThreads<P extends SessionProtocol> {
     return this.#slots.reduce((sum, slot) => sum + slot.sessions.size, 0);
   }
 
+  /** Whether there is no session, not even one that is opening. */
+  get isIdle(): boolean {
+    return this.#slots.every(({ sessions, opening }) => sessions.size + opening === 0);
+  }
+
   get alive(): number {
     return this.#slots.filter(({ standing }) => standing.current !== null).length;
   }

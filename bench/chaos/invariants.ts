@@ -46,6 +46,10 @@ export async function brokenInvariants(town: Town, { since }: { since: Date }): 
   return broken;
 }
 
+async function requireOk(answer: Response): Promise<void> {
+  if (!answer.ok) throw new Error(`${answer.status} ${(await answer.text()).slice(0, 200)}`);
+}
+
 async function brokenRecordings({ sql, nodes }: Town, since: Date): Promise<string[]> {
   const broken: string[] = [];
   const rows = await sql<
@@ -59,10 +63,10 @@ async function brokenRecordings({ sql, nodes }: Town, since: Date): Promise<stri
     const node = nodes.find(({ isUp }) => isUp)!;
     try {
       const answer = await post(node.url, `/dialer/click2call/${callId}/recording`);
-      if (!answer.ok) throw new Error(`${answer.status} ${(await answer.text()).slice(0, 200)}`);
+      await requireOk(answer);
       const { data } = (await answer.json()) as { data: { recording: { playback_url: string } } };
       const playback = await fetch(data.recording.playback_url);
-      if (!playback.ok) throw new Error(`${playback.status} ${(await playback.text()).slice(0, 200)}`);
+      await requireOk(playback);
       const wav = parseWav(Buffer.from(await playback.arrayBuffer()));
       if (Math.abs(wav.durationMs - Number(durationMs)) > 1) {
         broken.push(`recording ${id} has ${wav.durationMs} ms, and its row says ${durationMs}`);

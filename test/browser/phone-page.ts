@@ -1,11 +1,37 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
+import { findWorker } from '../../media/webrtc/worker-binary.ts';
+import { CHROMIUM, Chromium } from './chromium.ts';
 
-export async function servePhonePage(): Promise<{ url: string; close: () => void }> {
+/** A phone in a browser requires Debian's chromium, and mediasoup's worker from `npm ci`. */
+export const hasPhoneBrowser = findWorker().path !== null && CHROMIUM !== null;
+
+export interface PhoneBrowser extends AsyncDisposable {
+  readonly chromium: Chromium;
+  /** Address of the phone's page. */
+  readonly pageUrl: string;
+}
+
+/** Starts Chromium with a tone as its microphone, and serves it the page of the phone. */
+export async function openPhoneBrowser(frequencyHz: number): Promise<PhoneBrowser> {
+  await using opening = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-browser-'));
+  opening.defer(() => rm(folder, { recursive: true }));
+  const microphone = join(folder, 'microphone.wav');
+  await writeTone(microphone, frequencyHz);
+  const page = await servePhonePage();
+  opening.defer(page.close);
+  const chromium = opening.use(await Chromium.start({ microphone }));
+  const opened = opening.move();
+  return { chromium, pageUrl: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+async function servePhonePage(): Promise<{ url: string; close: () => void }> {
   const bundle = await rolldown({ input: join(import.meta.dirname, 'page/phone.js'), platform: 'browser' });
   const { output } = await bundle.generate({ format: 'esm' });
   await bundle.close();

@@ -1,11 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findWorker } from '../../media/webrtc/worker-binary.ts';
-import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
+import type { Page } from '../browser/chromium.ts';
 import { untilNotPlayed, untilPlayed } from '../browser/page-tones.ts';
-import { servePhonePage, writeTone } from '../browser/phone-page.ts';
+import { hasPhoneBrowser, openPhoneBrowser, type PhoneBrowser } from '../browser/phone-page.ts';
 import { untilTruthy } from '../eventually.ts';
 import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
@@ -13,35 +9,18 @@ import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from '.
 const WHISPERER = '+919844444444';
 const WHISPERER_HZ = 1250;
 
-const isPossible = findWorker().path !== null && CHROMIUM !== null;
-
-/** Requires Debian's chromium, and mediasoup's worker from `npm ci`. */
-describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
+describe.skipIf(!hasPhoneBrowser)('call with an agent in a real browser', () => {
   let platform: Platform;
-  let chromium: Chromium;
+  let browser: PhoneBrowser;
   let page: Page;
-  let folder: string;
-  let closePage: () => void;
-  let pageUrl: string;
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'tandem-browser-'));
-    const microphone = join(folder, 'agent.wav');
-    await writeTone(microphone, AGENT_HZ);
-    const served = await servePhonePage();
-    closePage = served.close;
-    pageUrl = served.url;
-    [platform, chromium] = await Promise.all([
-      startPlatform({ env: { WEBRTC_PORT: '0' } }),
-      Chromium.start({ microphone }),
-    ]);
-    page = await chromium.open(pageUrl);
+    [platform, browser] = await Promise.all([startPlatform({ env: { WEBRTC_PORT: '0' } }), openPhoneBrowser(AGENT_HZ)]);
+    page = await browser.chromium.open(browser.pageUrl);
   });
   afterAll(async () => {
-    await chromium[Symbol.asyncDispose]();
+    await browser[Symbol.asyncDispose]();
     await platform[Symbol.asyncDispose]();
-    closePage();
-    await rm(folder, { recursive: true });
   });
 
   const run = <T>(expression: string, on = page) => on.evaluate<T>(`tests.${expression}`);
@@ -152,7 +131,7 @@ describe.skipIf(!isPossible)('call with an agent in a real browser', () => {
 
   it('lets one supervisor listen in another page, and one whisper by phone', async () => {
     const { customer, callId, control } = await talk();
-    const other = await chromium.open(pageUrl);
+    const other = await browser.chromium.open(browser.pageUrl);
     await connect('supervise', other);
     const listen = { mode: 'listen', endpoint: { type: 'webrtc' } };
     const { status, body } = await control<{ supervision: { id: string } }>('POST', 'supervise', listen);

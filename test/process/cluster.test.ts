@@ -1,16 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
 import { ApiError } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { parseWav } from '../../media/wav.ts';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { walletOf } from '../../storage/ledger.ts';
-import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
 import { untilPlayed } from '../browser/page-tones.ts';
-import { servePhonePage, writeTone } from '../browser/phone-page.ts';
+import { hasPhoneBrowser, openPhoneBrowser } from '../browser/phone-page.ts';
 import { untilLevel } from '../calls/next-level.ts';
 import { untilTruthy } from '../eventually.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
@@ -32,9 +28,7 @@ const CALLBACK_SECRET = 'the-secret-of-the-cluster-test';
 const RTP_PORTS_EACH = 200;
 const AGENT_HZ = 440;
 const CUSTOMER_HZ = 660;
-/** A browser's phone requires Debian's chromium, and mediasoup's worker from `npm ci`. */
 const mediaWorker = findWorker().path;
-const hasBrowserPhone = mediaWorker !== null && CHROMIUM !== null;
 
 describe('three servers on one database', () => {
   let database: TestDatabase;
@@ -103,9 +97,10 @@ describe('three servers on one database', () => {
     expect(new Set(streamed).size).toBe(streamed.length);
   });
 
-  it.skipIf(!hasBrowserPhone)('connect a browser by any of them to a call on another one', async () => {
+  it.skipIf(!hasPhoneBrowser)('connect a browser by any of them to a call on another one', async () => {
     const [home, relay, other] = servers as [Ready, Ready, Ready];
-    const page = await browserWithTone(AGENT_HZ);
+    await using browser = await openPhoneBrowser(AGENT_HZ);
+    const page = await browser.chromium.open(browser.pageUrl);
     const run = <T>(expression: string) => page.evaluate<T>(`tests.${expression}`);
     const connectBy = ({ url }: Ready, phoneUrl: string) =>
       run(`connect(${JSON.stringify(phoneUrl.replace(/(?<=:\/\/)[^/]+/, new URL(url).host))})`);
@@ -191,19 +186,6 @@ describe('three servers on one database', () => {
     return placed;
   }
 });
-
-/** A page of the phone in Chromium, whose microphone has a tone. */
-async function browserWithTone(frequencyHz: number): Promise<Page> {
-  const folder = await mkdtemp(join(tmpdir(), 'tandem-cluster-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const microphone = join(folder, 'microphone.wav');
-  await writeTone(microphone, frequencyHz);
-  const served = await servePhonePage();
-  onTestFinished(served.close);
-  const chromium = await Chromium.start({ microphone });
-  onTestFinished(() => chromium[Symbol.asyncDispose]());
-  return await chromium.open(served.url);
-}
 
 async function eventsOf({ api }: Ready, callId: string): Promise<string[]> {
   const { events } = await api.get<{ events: PublicCallEvent[] }>(`/dialer/click2call/${callId}/events`);
