@@ -1,18 +1,34 @@
-import { vi } from 'vitest';
-
 /** Long enough for a busy machine, but below the test timeout, so that the failure names the condition. */
-const PATIENCE = { timeout: 60_000, interval: 25 };
+const PATIENCE_MS = 60_000;
+const INTERVAL_MS = 25;
+
+/**
+ * The real ones, even while a test simulates them: `vi.waitFor` moves a simulated clock on at each check, so that a
+ * busy machine changes what the test says about time.
+ */
+const { setTimeout: setRealTimeout, performance: realPerformance } = globalThis;
+const realNow = realPerformance.now.bind(realPerformance);
 
 /** Waits until the check no longer throws, and returns its result. Default: 60 s. */
-export function eventually<T>(check: () => T | Promise<T>, withinMs = PATIENCE.timeout): Promise<T> {
-  return vi.waitFor(check, { ...PATIENCE, timeout: withinMs });
+export async function eventually<T>(check: () => T | Promise<T>, withinMs = PATIENCE_MS): Promise<T> {
+  const deadline = realNow() + withinMs;
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (realNow() >= deadline) throw error;
+    }
+    await new Promise<void>((resolve) => setRealTimeout(resolve, INTERVAL_MS));
+  }
 }
 
+type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>;
+
 /** Waits until the check returns a truthy value, and returns it. A failure names the condition. */
-export async function untilTruthy<T>(check: () => T | Promise<T>, condition = 'the condition') {
-  try {
-    return await vi.waitUntil(check, PATIENCE);
-  } catch (error) {
-    throw new Error(`never true within a minute: ${condition}`, { cause: error });
-  }
+export async function untilTruthy<T>(check: () => T | Promise<T>, condition = 'the condition'): Promise<Truthy<T>> {
+  return await eventually(async () => {
+    const value = await check();
+    if (value) return value as Truthy<T>;
+    throw new Error(`never true within a minute: ${condition}`);
+  });
 }

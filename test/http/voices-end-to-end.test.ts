@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { switchedVoices } from '../../actors/tts/switched-voices.ts';
 import { createVoiceDesk } from '../../actors/voices/voice-desk.actor.ts';
 import type { VoiceDesk } from '../../actors/voices/voice-desk.ts';
@@ -13,6 +13,7 @@ import { createVoiceCatalogue } from '../../speech/voices/built-in-voices.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { createFakeDeliverer, createTestLogger } from '../actors/fakes.ts';
 import { FakeRecognition } from '../actors/stt-fakes.ts';
+import { eventually } from '../eventually.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
 import { spokenUtterances } from '../speech/spoken.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
@@ -67,10 +68,7 @@ it('a voice from human speech can be played, used for synthesis and deleted', as
   const { voice_id: id } = made.body.data;
 
   const get = async () => (await fixture.call('GET', `/voices/${id}`)).body.data;
-  await vi.waitFor(async () => expect(await get()).toMatchObject({ status: 'ready', error: null }), {
-    timeout: 60_000,
-    interval: 100,
-  });
+  await eventually(async () => expect(await get()).toMatchObject({ status: 'ready', error: null }));
   const voice = await get();
   expect(voice).toMatchObject({ id, name: 'Reader', is_custom: true, approximate: true, language: 'en' });
 
@@ -97,14 +95,11 @@ it('a voice from human speech can be played, used for synthesis and deleted', as
   await expect(switched(stranger)).rejects.toMatchObject({ code: 'VOICE_NOT_FOUND', status: 404 });
   await expect(switched(stranger)).rejects.toThrow('SSML at line 1, column 12');
 
-  const sampleUrl = await vi.waitFor(
-    async () => {
-      const { sample_url: url } = await get();
-      expect(url, JSON.stringify(logger.lines.map(({ message }) => message))).not.toBeNull();
-      return url as string;
-    },
-    { timeout: 60_000, interval: 100 },
-  );
+  const sampleUrl = await eventually(async () => {
+    const { sample_url: url } = await get();
+    expect(url, JSON.stringify(logger.lines.map(({ message }) => message))).not.toBeNull();
+    return url as string;
+  });
   const sample = await fixture.call('GET', sampleUrl.replace('http://voice.test', ''), { as: null });
   expect([sample.status, sample.headers['content-type']]).toEqual([200, 'audio/mpeg']);
   expect(sample.raw.length).toBeGreaterThan(4_000);

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { walletOf } from '../../storage/ledger.ts';
-import { untilTruthy } from '../eventually.ts';
+import { eventually, untilTruthy } from '../eventually.ts';
 import { clean, cleanUp, dataFolder, fund, type Ready, startReady, withDatabase } from './ready-server.ts';
 
 const TEXT = 'The violet lantern hangs at the harbour gate. Asha Rao lights it at seven.';
@@ -34,9 +34,8 @@ describe('kill -9 while a memory is processed', () => {
     expect(found.results.map((hit) => hit.id)).toEqual([id]);
     const searched = BigInt('violet lanterns'.length) * 100n;
     // The lease of the dead process must expire first.
-    await vi.waitFor(
-      async () => expect(await second.api.get(`/memory/${id}/status`)).toMatchObject({ status: 'ready' }),
-      { timeout: 60_000, interval: 200 },
+    await eventually(async () =>
+      expect(await second.api.get(`/memory/${id}/status`)).toMatchObject({ status: 'ready' }),
     );
     expect(await second.api.get(`/memory/${id}`)).toMatchObject({ attempts: 2, text: TEXT, stored_as: 'chunks' });
     const units = await withDatabase(

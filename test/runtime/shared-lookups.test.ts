@@ -1,6 +1,7 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SimulatedClock } from 'xstate';
 import { SharedLookups } from '../../runtime/shared-lookups.ts';
+import { eventually } from '../eventually.ts';
 
 /** A lookup that answers on demand. */
 function opened() {
@@ -22,7 +23,7 @@ describe('shared lookups', () => {
     const later = [get(), get(), get()];
     begun[0]!.answer('before');
     expect(await first).toBe('before');
-    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    await eventually(() => expect(begun).toHaveLength(2));
     begun[1]!.answer('after');
     expect(await Promise.all(later)).toEqual(['after', 'after', 'after']);
     expect(begun).toHaveLength(2);
@@ -55,7 +56,7 @@ describe('shared lookups', () => {
     await Promise.resolve();
     expect(begun).toHaveLength(1);
     clock.increment(1);
-    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    await eventually(() => expect(begun).toHaveLength(2));
     begun[1]!.answer('found');
     expect(await second).toBe('found');
     const third = get();
@@ -72,7 +73,7 @@ describe('shared lookups', () => {
     const failed = expect(first).rejects.toThrow('lost');
     begun[0]!.fail(new Error('lost'));
     await failed;
-    await vi.waitFor(() => expect(begun).toHaveLength(2));
+    await eventually(() => expect(begun).toHaveLength(2));
     begun[1]!.answer('found');
     expect(await second).toBe('found');
   });

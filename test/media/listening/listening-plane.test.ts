@@ -143,7 +143,7 @@ describe('listening to a live stream', () => {
     port2.postMessage(ring.memory);
     const samples = joined(silence(500), command, silence(1500));
     ring.write(samples);
-    await vi.waitFor(() => expect(ring.waiting).toBe(0));
+    await eventually(() => expect(ring.waiting).toBe(0));
     const { durationMs } = await session.finish();
     await recogniser.closed;
     expect(durationMs).toBeCloseTo(samples.length / 16, 0);
