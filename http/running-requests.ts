@@ -13,20 +13,23 @@ export interface RunningRequests {
 }
 
 export function createRunningRequests(): RunningRequests {
-  const running = new Set<ServerResponse>();
+  // Not a set: V8 keeps the old tables of a set that changes often, and all responses in them, until the next full
+  // garbage collection.
+  const running: ServerResponse[] = [];
   let whenIdle: () => void = () => undefined;
 
   return {
     track(response) {
-      running.add(response);
+      running.push(response);
       response.once('close', () => {
-        running.delete(response);
-        if (running.size === 0) whenIdle();
+        const last = running.pop()!;
+        if (last !== response) running[running.indexOf(response)] = last;
+        if (running.length === 0) whenIdle();
       });
     },
-    isAnswering: (socket) => [...running].some((response) => response.socket === socket && response.headersSent),
+    isAnswering: (socket) => running.some((response) => response.socket === socket && response.headersSent),
     async finish() {
-      if (running.size === 0) return;
+      if (running.length === 0) return;
       const { promise: idle, resolve } = Promise.withResolvers<void>();
       whenIdle = resolve;
       await within(idle, { ms: FINISH_MS });

@@ -74,6 +74,7 @@ export function connect(options: OpenDatabaseOptions): Sql {
   const name = `tandem-${randomBytes(4).toString('hex')}`;
   const open = () => openPool(options, { name, onLost: retire });
   let current = open();
+  speedUpQueries(current);
   let ended = false;
 
   function retire(pool: Sql): void {
@@ -101,6 +102,19 @@ export function connect(options: OpenDatabaseOptions): Sql {
     apply: (_, self, args) => Reflect.apply(current, self, args),
     get: (_, key) => Reflect.get(own, key) ?? Reflect.get(current, key),
   });
+}
+
+/**
+ * Makes the library's class of queries (postgres 3.4.9) fast. V8 (13.6) keeps a class with a computed static getter as a
+ * dictionary until it is a superclass. Creating a query then took 11 times as long, and each query, with its rows, stayed
+ * in memory until the next full garbage collection.
+ */
+function speedUpQueries(sql: Sql): void {
+  // Never runs, because nothing awaits it.
+  const query = sql`select`;
+  class Subclass extends (query.constructor as typeof Promise<unknown>) {}
+  // V8 does it when a property is looked up through the subclass.
+  Subclass.resolve;
 }
 
 /** Type json keeps a document as written (metadata). jsonb does not, and is read as usual. */

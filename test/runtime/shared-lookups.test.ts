@@ -66,6 +66,23 @@ describe('shared lookups', () => {
     expect(await stuck).toBe('late');
   });
 
+  it('forget keys without a lookup, and no others', async () => {
+    const { begun, get } = opened();
+    const first = get('a');
+    for (let index = 1; index <= 2_500; index++) {
+      const other = get(`other ${index}`);
+      begun[index]!.answer('found');
+      await other;
+    }
+    const second = get('a');
+    expect(begun).toHaveLength(2_501);
+    begun[0]!.answer('before');
+    expect(await first).toBe('before');
+    await eventually(() => expect(begun).toHaveLength(2_502));
+    begun[2_501]!.answer('after');
+    expect(await second).toBe('after');
+  });
+
   it('report an error to its callers only', async () => {
     const { begun, get } = opened();
     const first = get();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
 import { afterEach, expect, it } from 'vitest';
 import { ARRAY_TYPES } from '../../storage/array-types.ts';
 import { connect, inTransaction, openDatabase, type Sql, type Tx } from '../../storage/database.ts';
@@ -152,6 +153,13 @@ onEveryServer('database', (database) => {
     const known = Object.values(ARRAY_TYPES).map(({ to }) => to);
     expect(columns.length).toBeGreaterThan(0);
     expect(columns.filter(({ type }) => !known.includes(type))).toEqual([]);
+  });
+
+  it('makes queries of a class that V8 does not keep as a dictionary', () => {
+    setFlagsFromString('--allow-natives-syntax');
+    const hasFastProperties = new Function('value', 'return %HasFastProperties(value)') as (value: unknown) => boolean;
+    setFlagsFromString('--no-allow-natives-syntax');
+    expect(hasFastProperties(database().sql`select`.constructor)).toBe(true);
   });
 
   it('reads bigint as bigint and times to the millisecond', async () => {
