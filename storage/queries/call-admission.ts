@@ -6,7 +6,7 @@ import { newHold } from '../ledger.ts';
 import { lockAccounts } from '../ledger-entries.ts';
 import { priceBookOf } from '../price-book.ts';
 import { type CallPermission, readPermission, requireCallPermission, requirePermissionBy } from './call-permission.ts';
-import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
+import { appendEvents, type CallRow, callIsLive, isFinalState } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
@@ -390,7 +390,7 @@ async function channelsInUseOf(sql: SqlOrTx, trunkId: Fragment): Promise<number>
     select (count(*) + coalesce(sum(jsonb_array_length(jsonb_path_query_array(legs,
       '$[*] ? ((@.role == "party" || @.role == "supervisor") && @.state != "ended" && !exists(@.userId))'))), 0))::int as live
     from calls
-    where trunk_id = ${trunkId} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
+    where trunk_id = ${trunkId} and ${callIsLive(sql)}`;
   return row?.live ?? 0;
 }
 

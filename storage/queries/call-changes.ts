@@ -1,5 +1,6 @@
 import type { SqlOrTx } from '../database.ts';
 import type { CallEventRow, CallRow, EventSegment } from './call-row.ts';
+import { callIsLive } from './call-row.ts';
 
 /**
  * A database snapshot (`pg_snapshot`, such as `750:753:751`): the transactions that had committed. Sequence numbers do
@@ -24,7 +25,7 @@ export async function liveCallsNow(
   const rows = await sql<(CallRow & { cursor: string })[]>`
     select now.cursor, c.* from (select pg_current_snapshot()::text as cursor) now left join lateral (
       select * from calls
-      where workspace_id = ${workspaceId} and state in ('pending', 'initiated', 'bridged', 'unknown')
+      where workspace_id = ${workspaceId} and ${callIsLive(sql)}
       order by created_at desc, call_id limit ${limit + 1}
     ) c on true
     order by c.created_at desc, c.call_id`;

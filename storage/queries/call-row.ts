@@ -13,6 +13,16 @@ export function isFinalState(state: CallState): boolean {
   return !LIVE_STATES.includes(state);
 }
 
+/** Condition on `calls`, written as in its partial indexes, so that Postgres uses them. */
+export function callIsLive(sql: SqlOrTx) {
+  return sql`calls.state in ('pending', 'initiated', 'bridged', 'unknown')`;
+}
+
+/** Condition on `calls`, written as in its partial indexes, so that Postgres uses them. */
+export function callIsFinal(sql: SqlOrTx) {
+  return sql`calls.state in ('completed', 'failed', 'rejected')`;
+}
+
 /** A row of `calls`. Money in nano-USD, times as Date. */
 export interface CallRow {
   callId: string;

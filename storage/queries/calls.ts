@@ -5,6 +5,8 @@ import {
   type CallEventRow,
   type CallEventWithDelivery,
   type CallRow,
+  callIsFinal,
+  callIsLive,
   type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
@@ -130,7 +132,7 @@ export async function deleteForgottenLegs(sql: SqlOrTx, lost: LostOwner): Promis
 }
 
 function isForgotten(sql: SqlOrTx, lost: LostOwner) {
-  return sql`${isOwnedBy(sql, lost)} and leg_handles is not null and state in ('completed', 'failed', 'rejected')`;
+  return sql`${isOwnedBy(sql, lost)} and leg_handles is not null and ${callIsFinal(sql)}`;
 }
 
 /**
@@ -148,7 +150,7 @@ export async function markOrphansUnknown(
     // A boot's own running calls are never `unknown`.
     const found = await tx<CallRow[]>`
       select * from calls
-      where (${isOwnedBy(tx, lost)} and state in ('pending', 'initiated', 'bridged', 'unknown'))
+      where (${isOwnedBy(tx, lost)} and ${callIsLive(tx)})
         or (owner_node = ${owner.node} and owner_boot = ${owner.boot} and state = 'unknown')
       order by created_at, call_id for no key update`;
     for (const orphan of found) {

@@ -1,4 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import { callIsFinal } from './call-row.ts';
 import { boundedLeaseEnd, notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { exactJson } from './json-columns.ts';
@@ -90,7 +91,7 @@ export async function judgeableCalls(
   const rows = await sql<{ callId: string }[]>`
     select call_id from calls
     where workspace_id = ${workspaceId} and created_by_user_id = ${userId}
-      and state in ('completed', 'failed', 'rejected')
+      and ${callIsFinal(sql)}
       and exists (select from call_transcripts t where t.call_id = calls.call_id and t.status <> 'in_progress')
       and exists (select from call_transcript_segments s where s.call_id = calls.call_id)
       ${state === undefined ? sql`` : sql`and state = ${state}`}

@@ -2,6 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { Charge } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
+import { callIsLive } from './call-row.ts';
 import type { InboundRule } from './inbound-rules.ts';
 import { jsonb } from './json-columns.ts';
 import { chargeMonth, monthlyPrice, type RentedNumber } from './number-rent.ts';
@@ -138,7 +139,7 @@ export async function releaseNumber(
       select * from numbers where e164 = ${e164} and workspace_id = ${workspaceId} for update`;
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
     const live = await tx`
-      select 1 from calls where did = ${e164} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
+      select 1 from calls where did = ${e164} and ${callIsLive(tx)} limit 1`;
     if (live.length > 0)
       throw new TandemError('NUMBER_IN_USE', 'A live call uses this number. Release it when the call has ended.');
     await tx`

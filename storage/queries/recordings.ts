@@ -1,5 +1,6 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { RecordingStatus } from './call-row.ts';
+import { callIsFinal } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 
 export interface RecordingRow {
@@ -84,9 +85,9 @@ export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingR
 /** Returns a node's recordings that a crash may have left unfinished, except those of live calls, which still grow. */
 export async function unfinishedRecordings(sql: SqlOrTx, { node }: { node: string }): Promise<RecordingRow[]> {
   const rows = await sql<StoredRecording[]>`
-    select r.* from recordings r join calls c on c.call_id = r.call_id
-    where r.status in ('recording', 'processing') and coalesce(r.node, c.owner_node) = ${node}
-      and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
+    select r.* from recordings r join calls on calls.call_id = r.call_id
+    where r.status in ('recording', 'processing') and coalesce(r.node, calls.owner_node) = ${node}
+      and ${callIsFinal(sql)}
     order by r.created_at, r.id`;
   return rows.map(fromStored);
 }

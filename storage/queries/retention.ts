@@ -1,4 +1,5 @@
 import { inTransaction, type Sql, type Tx } from '../database.ts';
+import { callIsFinal } from './call-row.ts';
 
 /** Rows deleted some days after their end. Ledger entries, live calls and pending deliveries are never deleted. */
 export const RETAINED_KINDS = ['deliveries', 'call_events', 'transcripts', 'sip_messages', 'quality'] as const;
@@ -47,17 +48,17 @@ const DELETE: Record<RetainedKind, (tx: Tx, before: Date, limit: number) => Prom
   async call_events(tx, before, limit) {
     const { count } = await tx`
       delete from call_events where (call_id, sequence) in (
-        select e.call_id, e.sequence from call_events e join calls c on c.call_id = e.call_id
-        where e.at < ${before} and c.state in ('completed', 'failed', 'rejected')
-          and coalesce(c.end_time, c.created_at) < ${before}
+        select e.call_id, e.sequence from call_events e join calls on calls.call_id = e.call_id
+        where e.at < ${before} and ${callIsFinal(tx)}
+          and coalesce(calls.end_time, calls.created_at) < ${before}
         limit ${limit})`;
     return count;
   },
 
   async transcripts(tx, before, limit) {
     const old = await tx<{ callId: string }[]>`
-      select t.call_id from call_transcripts t join calls c on c.call_id = t.call_id
-      where t.updated_at < ${before} and t.status <> 'in_progress' and c.state in ('completed', 'failed', 'rejected')
+      select t.call_id from call_transcripts t join calls on calls.call_id = t.call_id
+      where t.updated_at < ${before} and t.status <> 'in_progress' and ${callIsFinal(tx)}
       limit ${limit} for update of t`;
     const callIds = old.map(({ callId }) => callId);
     await tx`delete from call_transcript_segments where call_id = any(${callIds})`;

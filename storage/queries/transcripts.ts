@@ -4,6 +4,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge } from '../ledger.ts';
 import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
+import { callIsFinal } from './call-row.ts';
 import { jsonb } from './json-columns.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
@@ -109,10 +110,10 @@ export async function failAbandonedTranscripts(
 ): Promise<number> {
   const rows = await sql`
     update call_transcripts t set status = 'failed', error = 'INTERRUPTED', updated_at = ${now}
-    from calls c
-    where c.call_id = t.call_id and t.status = 'in_progress'
-      and (c.call_id = any(${callIds as string[]}) or (${isOwnedBy(sql, lost)}))
-      and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
+    from calls
+    where calls.call_id = t.call_id and t.status = 'in_progress'
+      and (calls.call_id = any(${callIds as string[]}) or (${isOwnedBy(sql, lost)}))
+      and ${callIsFinal(sql)}
     returning t.call_id`;
   return rows.length;
 }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { TandemError } from '../../machines/errors.ts';
 import type { MediaEncryption } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { callIsLive } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
 import { claimNumbers } from './number-claims.ts';
@@ -232,7 +233,7 @@ export async function deleteTrunk(
   await inTransaction(sql, async (tx) => {
     await lockOwnTrunk(tx, { id, workspaceId });
     const live = await tx`
-      select 1 from calls where trunk_id = ${id} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
+      select 1 from calls where trunk_id = ${id} and ${callIsLive(tx)} limit 1`;
     if (live.length > 0)
       throw new TandemError('TRUNK_IN_USE', 'The trunk has live calls. Delete it when they have ended.');
     await tx`update trunks set deleted_at = ${now}, updated_at = ${now}, status = 'disabled' where id = ${id}`;
