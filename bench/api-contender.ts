@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { createHttpServer } from '../http/server.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 import { createLogger } from '../logging.ts';
+import { openDatabase, POOL_SIZE } from '../storage/database.ts';
 import { createApiKey } from '../storage/queries/api-keys.ts';
 import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
@@ -23,7 +24,8 @@ export type ApiContenderAnswer =
   | { type: 'measured'; cpuMs: number };
 
 const contender = process.argv[2] as ApiContender;
-await using database = await createTestDatabase();
+await using testDatabase = await createTestDatabase();
+const database = await openDatabase({ url: testDatabase.url, max: POOL_SIZE });
 const { app, path, authorization } = await openTandem();
 const server = contender === 'tandem' ? app : await openConstant();
 await server.listen({ host: '127.0.0.1', port: 0 });
@@ -43,6 +45,7 @@ reply({ type: 'listening', port, path, authorization });
 await stopped.promise;
 await server.close();
 if (server !== app) await app.close();
+await database.close();
 process.disconnect();
 
 function reply(answer: ApiContenderAnswer): void {

@@ -155,11 +155,14 @@ onEveryServer('database', (database) => {
     expect(columns.filter(({ type }) => !known.includes(type))).toEqual([]);
   });
 
-  it('makes queries of a class that V8 does not keep as a dictionary', () => {
+  it('makes queries and results of classes that V8 does not keep as a dictionary', async () => {
+    const { sql, url } = database();
+    opened.push(await openDatabase({ url }));
     setFlagsFromString('--allow-natives-syntax');
     const hasFastProperties = new Function('value', 'return %HasFastProperties(value)') as (value: unknown) => boolean;
     setFlagsFromString('--no-allow-natives-syntax');
-    expect(hasFastProperties(database().sql`select`.constructor)).toBe(true);
+    expect(hasFastProperties(sql`select`.constructor)).toBe(true);
+    expect(hasFastProperties((await sql`select 1`).constructor)).toBe(true);
   });
 
   it('reads bigint as bigint and times to the millisecond', async () => {
