@@ -375,13 +375,14 @@ function checkTranscript(
   screen: Screen,
   { conversation, transcript }: { conversation: Conversation; transcript: PublicTranscript },
 ): void {
+  const failure = transcript.error === null ? '' : ` (it failed: ${transcript.error})`;
   for (const leg of ['agent', 'customer'] as const) {
     const said = conversation.sentences.filter(({ speaker }) => speaker === leg).map(({ text }) => text);
     const segments = transcript.segments.filter((segment) => segment.leg === leg).map(({ text }) => text);
     const { words, understood } = wordsUnderstood(said.join(' '), segments.join(' '));
     screen.check(
       understood >= words * LEAST_UNDERSTOOD,
-      `transcript of the ${leg}: ${understood} of ${words} words understood of ${spoken(said.join(' / '))}`,
+      `transcript of the ${leg}: ${understood} of ${words} words understood of ${spoken(said.join(' / '))}${failure}`,
     );
   }
 }
