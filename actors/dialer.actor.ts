@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { LegId } from '../machines/events.ts';
+import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import { canonicalJson } from '../runtime/canonical-json.ts';
 import { type Clock, momentOf } from '../runtime/clock.ts';
@@ -48,6 +49,7 @@ export interface DialerOptions {
   sip: SipGateway;
   mediaPlane: MediaPlane;
   recognition: Pick<SpeechRecognition, 'liveLoad'>;
+  listening: Pick<ListeningPlane, 'warmUp'>;
   secrets: SecretBox;
   registry: CallRegistry;
   feed: CallFeed;
@@ -147,6 +149,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
   /** Stores the call and starts its actor, or finds the call of a repeated reference. */
   async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
+    // Meanwhile the phones ring. On a busy machine the threads may start later than the talk can wait for them.
+    if (request.transcribe) options.listening.warmUp();
     const at = momentOf(clock);
     const admission = placements.run(request.workspaceId, (turn) =>
       admitCall(sql, {

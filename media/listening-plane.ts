@@ -6,6 +6,8 @@ import type { AudioFormat, ListeningEvent } from '../machines/utterances.ts';
  * (`UtteranceMessage`). Implemented in `listening-plane.workers.ts`.
  */
 export interface ListeningPlane {
+  /** Starts the threads now, so that the next session need not wait for them. Idempotent. */
+  warmUp(): void;
   /** @throws TandemError `SHUTTING_DOWN`, `INTERNAL` if no worker is available */
   open(options: ListenOptions): Promise<ListeningSession>;
   /**

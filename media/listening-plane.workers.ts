@@ -34,17 +34,12 @@ interface ListeningLogger {
  * when idle, because each takes some 40 MB.
  * @throws RangeError for an invalid number of workers
  */
-export function createListeningPlane(options: ListeningPlaneOptions): WarmableListeningPlane {
+export function createListeningPlane(options: ListeningPlaneOptions): ListeningPlane {
   if (!Number.isInteger(options.workers) || options.workers < 1) throw new RangeError('at least one listening worker');
   return new ListeningPool(options);
 }
 
-export interface WarmableListeningPlane extends ListeningPlane {
-  /** Starts the threads now, so that the first session need not wait. Idempotent. */
-  warmUp(): void;
-}
-
-class ListeningPool implements WarmableListeningPlane {
+class ListeningPool implements ListeningPlane {
   readonly #options: ListeningPlaneOptions;
   #threads: SessionThreads<ListeningThread> | null = null;
   #idleTimer: NodeJS.Timeout | null = null;

@@ -1,6 +1,7 @@
 import { isOwnAddress } from '../runtime/network-address.ts';
 import type { DatagramIo } from './datagrams/open-datagrams.ts';
-import { createListeningPlane, type WarmableListeningPlane } from './listening-plane.workers.ts';
+import type { ListeningPlane } from './listening-plane.ts';
+import { createListeningPlane } from './listening-plane.workers.ts';
 import type { MediaPlane } from './media-plane.ts';
 import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.ts';
 import { createWebRtcPlane, type WebRtcSettings } from './webrtc/webrtc-plane.mediasoup.ts';
@@ -16,7 +17,7 @@ export interface Media extends AsyncDisposable {
   /** RTP sockets, relay and recording, in worker threads. */
   readonly mediaPlane: MediaPlane;
   /** Decoding, voice detection and utterances, in separate worker threads. */
-  readonly listening: WarmableListeningPlane;
+  readonly listening: ListeningPlane;
   /** Browsers as parties of media sessions, in a separate process. */
   readonly webRtc: WebRtcPlane;
 }

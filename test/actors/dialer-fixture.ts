@@ -98,6 +98,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const dialer = createDialer({
     ...parts,
     recognition,
+    listening,
     sql: dialerSql,
     actors: createCallActors({
       ...parts,

@@ -174,6 +174,14 @@ describe('placement of a call', () => {
     expect(await dialer.place(request({ referenceId: 'order-9' }))).toMatchObject({ placed: true });
   });
 
+  it('starts the listening threads for a transcribed call, while its phones ring', async () => {
+    const { dialer, request, listening } = await open();
+    await dialer.place(request());
+    expect(listening.isWarm).toBe(false);
+    await dialer.place(request({ transcribe: true, referenceId: 'order-9' }));
+    expect(listening.isWarm).toBe(true);
+  });
+
   it('forwards a refused admission and starts nothing', async () => {
     const { dialer, request, registry } = await open();
     await expect(dialer.place(request({ did: '+911199999999' }))).rejects.toMatchObject({

@@ -116,6 +116,8 @@ export class FakeListening implements ListeningPlane {
   /** Runs when all audio is processed. */
   onFinish: (session: FakeListeningSession) => void = () => undefined;
 
+  warmUp(): void {}
+
   async open(options: ListenOptions): Promise<FakeListeningSession> {
     await this.onOpen();
     options.signal.throwIfAborted();

@@ -6,8 +6,13 @@ import type { OpenRecognitionOptions, RecognitionStream, SpeechRecognition } fro
 /** Listening without audio: records its input and whether it was finished. */
 export class FakeListening implements ListeningPlane {
   readonly sessions: { options: ListenOptions; finished: number }[] = [];
+  isWarm = false;
   /** Runs before a session opens; may throw. */
   onOpen: () => void = () => undefined;
+
+  warmUp(): void {
+    this.isWarm = true;
+  }
 
   async open(options: ListenOptions): Promise<ListeningSession> {
     this.onOpen();
