@@ -149,8 +149,6 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
   /** Stores the call and starts its actor, or finds the call of a repeated reference. */
   async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
-    // Meanwhile the phones ring. On a busy machine the threads may start later than the talk can wait for them.
-    if (request.transcribe) options.listening.warmUp();
     const at = momentOf(clock);
     const admission = placements.run(request.workspaceId, (turn) =>
       admitCall(sql, {
@@ -173,6 +171,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
     const admitted = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     const { outcome, call: row } = admitted;
     if (outcome === 'replayed') return { row, live: null };
+    // While the phones ring: on a busy machine the threads may start later than the talk can wait for them.
+    if (request.transcribe) options.listening.warmUp();
     const heldNano = admitted.heldNano ?? (await heldFor(row, options));
     return { row, live: options.actors.start(row, { at, heldNano, scripts, inbound }) };
   }

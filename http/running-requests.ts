@@ -22,8 +22,7 @@ export function createRunningRequests(): RunningRequests {
     track(response) {
       running.push(response);
       response.once('close', () => {
-        const last = running.pop()!;
-        if (last !== response) running[running.indexOf(response)] = last;
+        running.splice(running.indexOf(response), 1);
         if (running.length === 0) whenIdle();
       });
     },

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { eventually } from './eventually.ts';
+import { eventually, untilTruthy } from './eventually.ts';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -25,4 +25,15 @@ it('fails with the last error once its time is over', async () => {
   }, 60);
   await expect(waited).rejects.toThrow(/^check \d+ failed$/);
   expect(checks).toBeGreaterThan(1);
+});
+
+it('ends the wait for a truthy value at once if the check throws', async () => {
+  const check = vi.fn(() => {
+    throw new Error('broken');
+  });
+  await expect(untilTruthy(check, 'a value')).rejects.toMatchObject({
+    message: 'never true within a minute: a value',
+    cause: { message: 'broken' },
+  });
+  expect(check).toHaveBeenCalledTimes(1);
 });

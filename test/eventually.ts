@@ -18,17 +18,30 @@ export async function eventually<T>(check: () => T | Promise<T>, withinMs = PATI
     } catch (error) {
       if (realNow() >= deadline) throw error;
     }
-    await new Promise<void>((resolve) => setRealTimeout(resolve, INTERVAL_MS));
+    await nextCheck();
   }
 }
 
-type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>;
+type Truthy<T> = Exclude<T, false | null | undefined | 0 | 0n | ''>;
 
-/** Waits until the check returns a truthy value, and returns it. A failure names the condition. */
+/**
+ * Waits until the check returns a truthy value, and returns it. A failure names the condition. A check that throws ends
+ * the wait.
+ */
 export async function untilTruthy<T>(check: () => T | Promise<T>, condition = 'the condition'): Promise<Truthy<T>> {
-  return await eventually(async () => {
-    const value = await check();
-    if (value) return value as Truthy<T>;
-    throw new Error(`never true within a minute: ${condition}`);
-  });
+  const deadline = realNow() + PATIENCE_MS;
+  try {
+    for (;;) {
+      const value = await check();
+      if (value) return value as Truthy<T>;
+      if (realNow() >= deadline) throw new Error('timed out');
+      await nextCheck();
+    }
+  } catch (error) {
+    throw new Error(`never true within a minute: ${condition}`, { cause: error });
+  }
+}
+
+function nextCheck(): Promise<void> {
+  return new Promise((resolve) => setRealTimeout(resolve, INTERVAL_MS));
 }

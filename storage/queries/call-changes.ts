@@ -1,6 +1,5 @@
 import type { SqlOrTx } from '../database.ts';
-import type { CallEventRow, CallRow, EventSegment } from './call-row.ts';
-import { callIsLive } from './call-row.ts';
+import { type CallEventRow, type CallRow, callIsLive, type EventSegment } from './call-row.ts';
 
 /**
  * A database snapshot (`pg_snapshot`, such as `750:753:751`): the transactions that had committed. Sequence numbers do

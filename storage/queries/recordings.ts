@@ -1,6 +1,5 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
-import type { RecordingStatus } from './call-row.ts';
-import { callIsFinal } from './call-row.ts';
+import { callIsFinal, type RecordingStatus } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 
 export interface RecordingRow {

@@ -3,8 +3,7 @@ import type { CallSegment, LegId } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge } from '../ledger.ts';
 import { costOf, priceBookOf } from '../price-book.ts';
-import type { CallRow } from './call-row.ts';
-import { callIsFinal } from './call-row.ts';
+import { type CallRow, callIsFinal } from './call-row.ts';
 import { jsonb } from './json-columns.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
