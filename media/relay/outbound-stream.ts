@@ -66,6 +66,10 @@ export class OutboundStream {
   #hasSent = false;
   /** The last packet was an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
+  /** The last relayed event: its source, its timestamp there, and ours. */
+  #eventSource = NO_SOURCE;
+  #eventSourceTimestamp = 0;
+  #eventTimestamp = 0;
 
   constructor(seed: OutboundStreamSeed) {
     this.ssrc = seed.ssrc;
@@ -79,6 +83,7 @@ export class OutboundStream {
   setClock(clockHz: number): void {
     if (clockHz === 1000 * this.#clockPerMs) return;
     this.#clockPerMs = clockHz / 1000;
+    this.#eventSource = NO_SOURCE;
     this.switchSource();
   }
 
@@ -98,9 +103,22 @@ export class OutboundStream {
     if (ahead < 0 && sequenceDelta(header.sequence, this.#floorSequence) < 0) return false;
     this.sequence = (header.sequence + this.#sequenceOffset) & 0xffff;
     this.timestamp = (header.timestamp + this.#timestampOffset) >>> 0;
+    if (isEvent) this.#keepTimestampOf(header);
     if (ahead >= 0) this.#advance(header, nowMs, isEvent);
     this.#count(header.payloadBytes, nowMs);
     return true;
+  }
+
+  /** All packets of an event have one timestamp (RFC 4733 §2.5.1.2), also if other audio was sent between them. */
+  #keepTimestampOf(header: RtpHeader): void {
+    if (header.ssrc === this.#eventSource && header.timestamp === this.#eventSourceTimestamp) {
+      this.timestamp = this.#eventTimestamp;
+      this.marker = false;
+      return;
+    }
+    this.#eventSource = header.ssrc;
+    this.#eventSourceTimestamp = header.timestamp;
+    this.#eventTimestamp = this.timestamp;
   }
 
   /** Whether a packet is the newest of the source, with an 8 kHz clock, so that the next ones may be `addInOrder`. */

@@ -85,6 +85,26 @@ describe('call with two codecs', () => {
     expect(bench.events).toContainEqual(expect.objectContaining({ type: 'dtmf.pressed', leg: 'agent', digit: '5' }));
   });
 
+  it('forwards a key press as one, although audio fills a gap between its packets', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    await agentSays(bench, 'G722', toneIn('G722').slice(0, 5));
+    const { timestamp } = bench.agent;
+    bench.agent.press(bench.ports.agent, 5, 101, { losesEnd: true });
+    await bench.settled('agent');
+    bench.pace(10);
+    bench.agent.timestamp = timestamp;
+    bench.agent.press(bench.ports.agent, 5);
+    await bench.settled('agent');
+    await bench.customer.until(() => pressed().length === 7);
+    function pressed() {
+      return bench.customer.received.map(({ header }) => header).filter(({ payloadType }) => payloadType === 101);
+    }
+    const sequences = pressed().map(({ sequence }) => sequence);
+    expect((sequences[2]! - sequences[1]!) & 0xffff, 'no audio was sent in between').toBeGreaterThan(1);
+    expect(new Set(pressed().map((header) => header.timestamp)).size).toBe(1);
+    expect(pressed().map(({ marker }) => marker)).toEqual([true, ...Array(6).fill(false)]);
+  });
+
   it('reorders packets and drops duplicates', async () => {
     await using bench = await bridged('G722', 'PCMU');
     const frames = toneIn('G722');
