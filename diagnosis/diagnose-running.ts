@@ -11,6 +11,7 @@ import { checkDatagrams } from './datagrams.ts';
 import { type Finding, fail, reasonOf } from './finding.ts';
 import { checkRunningLanguage } from './language.ts';
 import { checkMediaEncryption } from './media-encryption.ts';
+import { checkMediaPriority } from './media-priority.ts';
 import { checkMemoryIndex } from './memory-index.ts';
 import { checkNumberPlan } from './number-plan.ts';
 import { checkObjects } from './objects.ts';
@@ -46,6 +47,7 @@ export async function diagnoseRunning(config: Config, parts: RunningParts): Prom
     ['clock', () => compareClock(sql)],
     ['SIP over TLS', () => checkSipTls(config)],
     ['media sockets', () => checkDatagrams(config)],
+    ['media priority', checkMediaPriority],
     ['WebRTC', checkWebRtc],
     ['addresses', () => checkAddresses(config, sql)],
     ['trunks', () => checkTrunks(sql, { isRunning: true })],

@@ -1,4 +1,5 @@
 import type { MediaEvent } from '../machines/events.ts';
+import { raisePriority } from '../runtime/priority.ts';
 import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import { type OpenedDatagrams, openDatagrams } from './datagrams/open-datagrams.ts';
@@ -132,6 +133,8 @@ function failureOf(error: unknown, call: string): ThreadFailure {
   if (call === 'recording.start' && !(error instanceof RangeError)) return storageFailure(error);
   return { code: null, message };
 }
+
+raisePriority();
 
 // Must be last, because classes are not hoisted.
 await serveThread<MediaThread>(async ({ data, report }) => {

@@ -4,6 +4,7 @@ import type { types } from 'mediasoup';
 import { TandemError } from '../../machines/errors.ts';
 import type { RemoteMedia } from '../../machines/events.ts';
 import { isOwnAddress } from '../../runtime/network-address.ts';
+import { raisePriority } from '../../runtime/priority.ts';
 import { MediasoupBrowser, PCMU } from './browser-media.ts';
 import type { BrowserMedia, OpenBrowserOptions, WebRtcPlane } from './webrtc-plane.ts';
 import { findWorker, HOW_TO_INSTALL } from './worker-binary.ts';
@@ -134,6 +135,7 @@ class MediasoupPlane implements WebRtcPlane {
   async #startWorker(): Promise<Running> {
     const { createWorker } = await import('mediasoup');
     const worker = await withoutSignalHandlers(() => createWorker({ logLevel: 'error', workerBin: START_WORKER }));
+    raisePriority(worker.pid);
     try {
       const { rtpHost, webrtcPort } = this.#settings;
       const address = isOwnAddress(rtpHost)

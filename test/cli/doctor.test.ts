@@ -42,6 +42,7 @@ describe('tandem doctor', () => {
       'clock',
       'RTP ports',
       'media sockets',
+      'media priority',
       'WebRTC',
       'SIP_HOST',
       'transcription',

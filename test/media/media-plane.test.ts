@@ -13,6 +13,7 @@ import { createMediaPlane, type MediaPlaneOptions } from '../../media/media-plan
 import { PortPairs } from '../../media/port-pairs.ts';
 import { readWav } from '../../media/wav.ts';
 import { eventually } from '../eventually.ts';
+import { nicenessOfThreads, raisedNiceness } from '../niceness.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
@@ -245,6 +246,12 @@ describe('media plane', () => {
     await expect(opening).rejects.toThrow('gone');
     expect(bench.plane.capacity().sessions).toBe(0);
     await bench.session('next');
+  });
+
+  it.runIf(process.platform === 'linux')('runs its workers before other programs, if the system permits', async () => {
+    await using plane = await Plane.open(2);
+    await plane.session('s');
+    expect(new Set(nicenessOfThreads('media worker'))).toEqual(new Set([raisedNiceness()]));
   });
 
   it('reports a dead worker to its sessions, and restarts it on the same ports', async () => {

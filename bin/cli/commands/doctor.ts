@@ -7,6 +7,7 @@ import { checkDatagrams } from '../../../diagnosis/datagrams.ts';
 import { type Finding, fail, ok } from '../../../diagnosis/finding.ts';
 import { checkLanguage } from '../../../diagnosis/language.ts';
 import { checkMediaEncryption } from '../../../diagnosis/media-encryption.ts';
+import { checkMediaPriority } from '../../../diagnosis/media-priority.ts';
 import { checkMemoryIndex } from '../../../diagnosis/memory-index.ts';
 import { checkNumberPlan } from '../../../diagnosis/number-plan.ts';
 import { checkObjects } from '../../../diagnosis/objects.ts';
@@ -71,6 +72,7 @@ async function* examine({ host, terminal }: { host: CommandHost; terminal: Termi
     yield* await checkPorts(config, server);
     yield* present(await checkSipTls(config));
     yield await checkDatagrams(config);
+    yield* present(await checkMediaPriority());
     yield checkWebRtc();
     yield* await checkAddresses(config, sql);
     if (sql !== null) {

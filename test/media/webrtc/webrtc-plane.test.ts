@@ -4,6 +4,7 @@ import { createWebRtcPlane } from '../../../media/webrtc/webrtc-plane.mediasoup.
 import type { WebRtcPlane } from '../../../media/webrtc/webrtc-plane.ts';
 import { findWorker } from '../../../media/webrtc/worker-binary.ts';
 import { untilTruthy } from '../../eventually.ts';
+import { nicenessOf, raisedNiceness } from '../../niceness.ts';
 
 const SETTINGS = { rtpHost: '127.0.0.1', rtpPortMin: 20_000, rtpPortMax: 29_999, webrtcPort: 0 };
 const LOCAL = { host: '127.0.0.1', rtpPort: 29_990 };
@@ -51,6 +52,11 @@ describe.skipIf(findWorker().path === null)('WebRTC worker', () => {
     expect(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ')[1]?.split(' ')[3]).toBe(String(id));
     await plane.close();
     expect(() => process.kill(id, 0)).toThrow('ESRCH');
+  });
+
+  it.runIf(process.platform === 'linux')('runs before other programs, if the system permits', async () => {
+    await openBrowser();
+    expect(nicenessOf(await pid())).toBe(raisedNiceness());
   });
 
   it('restarts for the next browser after a crash, which ends current media', async () => {
