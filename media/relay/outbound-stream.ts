@@ -63,6 +63,9 @@ export class OutboundStream {
   #sentSequence: number;
   #sentTimestamp: number;
   #sentAtMs = 0;
+  /** The same before the last generated frame. */
+  #earlierTimestamp = 0;
+  #earlierAtMs = 0;
   #hasSent = false;
   /** The last packet was an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
@@ -162,16 +165,23 @@ export class OutboundStream {
       this.timestamp = (this.#sentTimestamp + FRAME_MS * this.#clockPerMs) >>> 0;
     }
     this.#isAfterPause = false;
+    this.#earlierTimestamp = this.#sentTimestamp;
+    this.#earlierAtMs = this.#sentAtMs;
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
     this.#count(payloadBytes, nowMs);
   }
 
-  /** Withdraws the generated frame that was just admitted, because a pause sends nothing. Time advances. */
+  /**
+   * Withdraws the generated frame that was just admitted, because a pause sends nothing. The next one is measured from
+   * the last that was sent: measured from each other, frames of a late thread would add up to more than the time.
+   */
   suppress(payloadBytes: number = FRAME_SAMPLES): void {
     this.#isAfterPause = true;
     this.#sentSequence = (this.#sentSequence - 1) & 0xffff;
+    this.#sentTimestamp = this.#earlierTimestamp;
+    this.#sentAtMs = this.#earlierAtMs;
     this.packetsSent -= 1;
     this.octetsSent -= payloadBytes;
   }

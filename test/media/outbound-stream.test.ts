@@ -23,6 +23,18 @@ describe('timestamps of generated frames', () => {
     expect(frameAt(stream, 5_020) - first).toBe(5_020 * 8);
   });
 
+  it('follow time through a pause that sends nothing, regardless of thread delays', () => {
+    const stream = opened();
+    const first = frameAt(stream, 0);
+    for (let frame = 1; frame < 500; frame++) {
+      stream.admitGenerated(20 * frame + (frame % 2 === 0 ? 0 : 4));
+      stream.suppress();
+    }
+    expect(frameAt(stream, 10_000) - first).toBe(10_000 * 8);
+    expect(stream.marker).toBe(true);
+    expect(stream.sequence).toBe(1);
+  });
+
   it('include the duration of a preceding telephone event', () => {
     const stream = opened();
     const first = frameAt(stream, 0);
