@@ -5,7 +5,7 @@ import { FRAME_MS } from '../dsp/tones.ts';
  * A longer stall is skipped rather than sent as a burst. Runs only with clients.
  */
 
-const MOST_FRAMES_MADE_UP = 5;
+export const MOST_FRAMES_MADE_UP = 5;
 
 interface PacerClock {
   /** Monotonic. */

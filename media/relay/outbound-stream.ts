@@ -1,6 +1,7 @@
 import { FRAME_MS, FRAME_SAMPLES } from '../dsp/tones.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
 import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
+import { MOST_FRAMES_MADE_UP } from './frame-pacer.ts';
 
 /**
  * Our one RTP stream to a leg, whatever its source: ringing tone, early media, or the other party before and after a
@@ -16,8 +17,8 @@ export const MAX_TIMESTAMP_LEAP_MS = 2000;
 
 const NO_SOURCE = -1;
 const GENERATOR = -2;
-/** Generated frames after a longer gap start a new run; after a shorter one this thread was late. */
-const LONGEST_STALL_MS = 1_000;
+/** Generated frames after a longer gap start a new run; after a shorter one the pacer makes up for a late thread. */
+const LONGEST_STALL_MS = (1 + MOST_FRAMES_MADE_UP) * FRAME_MS;
 
 interface OutboundStreamSeed {
   /** 32 bits. */
@@ -158,7 +159,8 @@ export class OutboundStream {
   /** As `admit`, for a generated 20 ms frame. */
   admitGenerated(nowMs: number, payloadBytes: number = FRAME_SAMPLES): void {
     const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
-    if (this.#source !== GENERATOR || this.#isAfterPause || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
+    const isNewRun = this.#source !== GENERATOR || this.#isAfterPause || isLongAgo;
+    if (isNewRun) this.#rebase(GENERATOR, 0, 0, nowMs);
     else {
       this.marker = false;
       this.sequence = (this.#sentSequence + 1) & 0xffff;
@@ -169,7 +171,8 @@ export class OutboundStream {
     this.#earlierAtMs = this.#sentAtMs;
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
-    this.#sentAtMs = nowMs;
+    // When it was due, so that short gaps add up to a long one.
+    this.#sentAtMs = isNewRun ? nowMs : this.#sentAtMs + FRAME_MS;
     this.#count(payloadBytes, nowMs);
   }
 

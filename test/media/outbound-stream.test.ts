@@ -15,6 +15,14 @@ describe('timestamps of generated frames', () => {
     expect([20, 95, 96, 97].map((nowMs) => frameAt(stream, nowMs) - first)).toEqual([160, 320, 480, 640]);
   });
 
+  it('include frames that were not made up for after a stall', () => {
+    const stream = opened();
+    const first = frameAt(stream, 0);
+    expect([400, 420].map((nowMs) => frameAt(stream, nowMs) - first)).toEqual([400 * 8, 420 * 8]);
+    // Several short stalls.
+    expect([500, 520, 600].map((nowMs) => frameAt(stream, nowMs) - first)).toEqual([440 * 8, 460 * 8, 600 * 8]);
+  });
+
   it('keep the distance of two sounds', () => {
     const stream = opened();
     const first = frameAt(stream, 0);

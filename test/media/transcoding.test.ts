@@ -154,6 +154,19 @@ describe('call with two codecs', () => {
     expect(bench.customer.received.length).toBeLessThan(10 + 11 + 10);
   });
 
+  it('includes a short pause of the other party in the timestamps', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
+    bench.pace(25);
+    bench.agent.timestamp = (bench.agent.timestamp + 25 * FRAME_SAMPLES) >>> 0;
+    await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
+    await bench.settled('customer');
+    const headers = bench.customer.received.map(({ header }) => header);
+    expect(headers.length).toBeLessThan(40);
+    expect((headers.at(-1)!.timestamp - headers[0]!.timestamp) >>> 0).toBeGreaterThan(42 * FRAME_SAMPLES);
+    expect(headers.filter(({ marker }) => marker)).toHaveLength(2);
+  });
+
   it('forwards packets unchanged once the codecs agree', async () => {
     await using bench = await bridged('G722', 'PCMU');
     await agentSays(bench, 'G722', toneIn('G722').slice(0, 10));
