@@ -60,6 +60,8 @@ export class OutboundStream {
   #floorSequence = 0;
   #sourceTimestamp = 0;
   #sourceAtMs = 0;
+  /** The first packet of this source was an event. Its timestamp lies in the past and does not place other audio. */
+  #beganWithEvent = false;
   /** Highest sequence number and newest timestamp sent, and the time. */
   #sentSequence: number;
   #sentTimestamp: number;
@@ -101,8 +103,10 @@ export class OutboundStream {
    * switch, so its number is taken.
    */
   admit(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
-    if (this.#isNewSource(header, nowMs)) this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
-    else this.marker = header.marker;
+    if (this.#isNewSource(header, nowMs, isEvent)) {
+      this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
+      this.#beganWithEvent = isEvent;
+    } else this.marker = header.marker;
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
     if (ahead < 0 && sequenceDelta(header.sequence, this.#floorSequence) < 0) return false;
     this.sequence = (header.sequence + this.#sequenceOffset) & 0xffff;
@@ -225,10 +229,11 @@ export class OutboundStream {
     return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * this.#clockPerMs)) >>> 0;
   }
 
-  #isNewSource(header: RtpHeader, nowMs: number): boolean {
+  #isNewSource(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
     if (header.ssrc !== this.#source) return true;
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
     if (ahead > MAX_DROPOUT || ahead < -MAX_MISORDER) return true;
+    if (this.#beganWithEvent && !isEvent && ahead > 0) return true;
     const leap = timestampDelta(header.timestamp, this.#sourceTimestamp);
     const elapsed = Math.round((nowMs - this.#sourceAtMs) * this.#clockPerMs);
     const largestLeap = MAX_TIMESTAMP_LEAP_MS * this.#clockPerMs;

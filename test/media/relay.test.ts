@@ -13,6 +13,7 @@ import { SendRing } from '../../media/relay/send-ring.ts';
 import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
 import { buildRtpPacket, type RtpHeader } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
+import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import * as fc from '../properties.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
@@ -174,6 +175,35 @@ describe('relayed key presses', () => {
     const { received } = bench.customer;
     expect(received.every(({ header, payload }) => header.payloadType === 110 && payload.length === 4)).toBe(true);
     expect(new Set(received.map(({ header }) => header.timestamp)).size).toBe(3);
+  });
+
+  it('do not delay the audio after them if the listener missed their start', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    const say = async (): Promise<void> => {
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      await bench.settled('agent');
+      bench.nowMs += 20;
+    };
+    const { agent } = bench;
+    await say();
+    await say();
+    bench.setPath('idle');
+    // A key is held for 800 ms. The listener receives the second half.
+    for (let ms = 20; ms <= 800; ms += 20) {
+      if (ms === 420) bench.setPath('bridged');
+      const event = { event: 5, isEnd: ms === 800, volume: 10, durationUnits: 8 * ms };
+      agent.sendRtp(bench.ports.agent, { payloadType: 101 }, telephoneEventPayload(event));
+      await bench.settled('agent');
+      bench.nowMs += 20;
+    }
+    agent.timestamp = (agent.timestamp + 800 * 8) >>> 0;
+    await say();
+    await bench.settled('customer');
+    const audio = bench.customer.received.map(({ header }) => header).filter(({ payloadType }) => payloadType === 0);
+    expect(audio).toHaveLength(3);
+    expect(audio[2]!.timestamp - audio[1]!.timestamp).toBe(820 * 8);
   });
 
   it('do not need their End packets', async () => {
