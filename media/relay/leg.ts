@@ -179,6 +179,12 @@ export class RelayLeg {
     return codec !== undefined && CODECS[codec].sampleRateHz === 16_000;
   }
 
+  /** Clock of its timestamps, according to its audio or SDP. */
+  get clockHz(): number | undefined {
+    const codec = this.receivedCodec ?? this.remote?.codec;
+    return codec && CODECS[codec].clockHz;
+  }
+
   /** Time of the last sign of life. A pausing peer sends RTCP but no audio (RFC 3389 §4). */
   get lastSeenAtMs(): number {
     return this.isPausing ? Math.max(this.lastReceivedAtMs, this.lastReportAtMs) : this.lastReceivedAtMs;
@@ -276,7 +282,7 @@ export class RelayLeg {
       this.counters.heldBack += 1;
       return;
     }
-    if (!this.outbound.admit(header, nowMs, isEvent)) {
+    if (!this.outbound.admit(header, nowMs, isEvent, speaker.clockHz)) {
       this.counters.heldBack += 1;
       return;
     }

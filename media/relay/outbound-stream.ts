@@ -101,8 +101,9 @@ export class OutboundStream {
   /**
    * Admits a packet of the source and sets `sequence`, `timestamp` and `marker` for it. False if it is older than a
    * switch, so its number is taken.
+   * @param sourceClockHz of its timestamps; only events of a source may have another clock than ours
    */
-  admit(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
+  admit(header: RtpHeader, nowMs: number, isEvent: boolean, sourceClockHz = 1000 * this.#clockPerMs): boolean {
     if (this.#isNewSource(header, nowMs, isEvent)) {
       this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
       this.#beganWithEvent = isEvent;
@@ -111,10 +112,20 @@ export class OutboundStream {
     if (ahead < 0 && sequenceDelta(header.sequence, this.#floorSequence) < 0) return false;
     this.sequence = (header.sequence + this.#sequenceOffset) & 0xffff;
     this.timestamp = (header.timestamp + this.#timestampOffset) >>> 0;
-    if (isEvent) this.#keepTimestampOf(header);
+    if (isEvent) {
+      if (this.#beganWithEvent) this.#convertTimestampOf(header, sourceClockHz);
+      this.#keepTimestampOf(header);
+    }
     if (ahead >= 0) this.#advance(header, nowMs, isEvent);
     this.#count(header.payloadBytes, nowMs);
     return true;
+  }
+
+  /** Measures an event from the one with which this source began. */
+  #convertTimestampOf(header: RtpHeader, sourceClockHz: number): void {
+    const later = timestampDelta(header.timestamp, this.#sourceTimestamp);
+    const converted = Math.round((later * 1000 * this.#clockPerMs) / sourceClockHz);
+    this.timestamp = (this.#sourceTimestamp + this.#timestampOffset + converted) >>> 0;
   }
 
   /** All packets of an event have one timestamp (RFC 4733 §2.5.1.2), also if other audio was sent between them. */

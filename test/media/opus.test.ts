@@ -236,6 +236,31 @@ describe('call with Opus', () => {
     expect(bench.events).toContainEqual(expect.objectContaining({ type: 'dtmf.pressed', digit: '5', durationMs: 10 }));
   });
 
+  it('keeps the order of quick key presses in the clock of the listener', async () => {
+    await using bench = await Bench.open();
+    const agent = bench.agent.remote('OPUS', { telephoneEventClockHz: 48_000 });
+    await bench.connect({ agent, customer: bench.customer.remote('PCMU') });
+    bench.setPath('bridged');
+    const packets = await opusTone();
+    await agentSays(bench, 'OPUS', packets.slice(0, 5));
+    for (const [digit, gapFrames] of [
+      [1, 3],
+      [2, 3],
+      [3, 10],
+      [4, 0],
+    ] as const) {
+      bench.agent.press(bench.ports.agent, digit);
+      await bench.settled('agent');
+      bench.agent.timestamp = (bench.agent.timestamp - 480) >>> 0;
+      await agentSays(bench, 'OPUS', packets.slice(0, gapFrames));
+    }
+    await bench.settled('customer');
+    const events = bench.customer.received.filter(({ header }) => header.payloadType === 101);
+    const first = events[0]!.header.timestamp;
+    const times = new Set(events.map(({ header }) => (header.timestamp - first) | 0));
+    expect([...times]).toEqual([0, 480, 960, 2560]);
+  });
+
   it('survives any packets', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('G722') });
