@@ -108,6 +108,8 @@ export class RelayLeg {
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #eventAtMs = Number.NEGATIVE_INFINITY;
+  /** The party that sent the last event. */
+  #presser: RelayLeg | null = null;
   #isClosed = false;
   /** Created when audio must first be transcoded, mixed or decoded. */
   #decoder: PacketDecoder | null = null;
@@ -277,7 +279,10 @@ export class RelayLeg {
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     const isEvent = kind === 'telephone-event';
     const payloadType = payloadTypeOf(kind, remote);
-    if (payloadType === null || kind === 'unknown' || (kind === 'comfort-noise' && playback !== null)) {
+    // Packets of two events in turn would be taken for many presses.
+    const isSecondKey = isEvent && this.#presser !== speaker && nowMs - this.#eventAtMs < EVENT_PAUSE_MS;
+    const isNoise = kind === 'comfort-noise' && playback !== null;
+    if (payloadType === null || kind === 'unknown' || isSecondKey || isNoise) {
       this.outbound.skip(header);
       this.counters.heldBack += 1;
       return;
@@ -287,7 +292,10 @@ export class RelayLeg {
       return;
     }
     this.#forwardedAtMs = nowMs;
-    if (isEvent) this.#eventAtMs = nowMs;
+    if (isEvent) {
+      this.#eventAtMs = nowMs;
+      this.#presser = speaker;
+    }
     if (playback !== null && !isEvent && kind !== 'comfort-noise') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
       if (!isG711(remote.codec) || !isG711(kind)) {
@@ -387,13 +395,13 @@ export class RelayLeg {
 
   /**
    * Sends 20 ms of a mix or playout, with the playback mixed in. Sends nothing while a playback replaces it, or during
-   * a telephone event, whose timestamp must stay.
+   * a telephone event of the only other party.
    */
   sendMixed(samples: Int16Array, nowMs: number, isWide: boolean): void {
     const remote = this.remote;
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
-    if (nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
+    if (this.feed !== 'mix' && nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
     this.#forwardedAtMs = nowMs;
     if (playback === null && this.takesComfortNoise && this.#isPause(samples, nowMs)) return;
     this.outbound.admitGenerated(nowMs);

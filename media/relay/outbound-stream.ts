@@ -62,6 +62,8 @@ export class OutboundStream {
   #sourceAtMs = 0;
   /** The first packet of this source was an event. Its timestamp lies in the past and does not place other audio. */
   #beganWithEvent = false;
+  /** It did so between generated frames, which go on as if it were not there. */
+  #isBetweenFrames = false;
   /** Highest sequence number and newest timestamp sent, and the time. */
   #sentSequence: number;
   #sentTimestamp: number;
@@ -96,6 +98,7 @@ export class OutboundStream {
   /** The next packet has another source, or the same one after we sent something else. */
   switchSource(): void {
     this.#source = NO_SOURCE;
+    this.#isBetweenFrames = false;
   }
 
   /**
@@ -105,6 +108,7 @@ export class OutboundStream {
    */
   admit(header: RtpHeader, nowMs: number, isEvent: boolean, sourceClockHz = 1000 * this.#clockPerMs): boolean {
     if (this.#isNewSource(header, nowMs, isEvent)) {
+      this.#isBetweenFrames = isEvent && (this.#source === GENERATOR || this.#isBetweenFrames);
       this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
       this.#beganWithEvent = isEvent;
     } else this.marker = header.marker;
@@ -174,9 +178,12 @@ export class OutboundStream {
   /** As `admit`, for a generated 20 ms frame. */
   admitGenerated(nowMs: number, payloadBytes: number = FRAME_SAMPLES): void {
     const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
-    const isNewRun = this.#source !== GENERATOR || this.#isAfterPause || isLongAgo;
+    const isOtherSource = this.#source !== GENERATOR && !this.#isBetweenFrames;
+    const isNewRun = isOtherSource || this.#isAfterPause || isLongAgo;
+    this.#isBetweenFrames = false;
     if (isNewRun) this.#rebase(GENERATOR, 0, 0, nowMs);
     else {
+      this.#source = GENERATOR;
       this.marker = false;
       this.sequence = (this.#sentSequence + 1) & 0xffff;
       this.timestamp = (this.#sentTimestamp + FRAME_MS * this.#clockPerMs) >>> 0;

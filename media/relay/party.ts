@@ -25,6 +25,8 @@ export class Party {
   readonly leg: RelayLeg;
   readonly keyPresses: KeyPressDetector;
   forwardsTo: readonly Party[] = [];
+  /** Parties that receive it in a mix, and its key presses beside the mix. */
+  mixedFor: readonly Party[] = [];
   /** Playout of this party; null unless it is mixed or transcoded. */
   playout: Playout | null = null;
   /** The party that this one receives transcoded; null otherwise. */

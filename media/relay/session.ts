@@ -181,6 +181,7 @@ export class RelaySession {
     this.#recorder?.endVoice(id);
     for (const other of this.#parties.values()) {
       other.forwardsTo = other.forwardsTo.filter((listener) => listener !== party);
+      other.mixedFor = other.mixedFor.filter((listener) => listener !== party);
       if (other.transcodes === party) other.transcodes = null;
       if (!other.mixOf.some((source) => source.party === id)) continue;
       other.mixOf = other.mixOf.filter((source) => source.party !== id);
@@ -237,6 +238,7 @@ export class RelaySession {
     const nowMs = this.#clock.nowMs();
     for (const party of this.#parties.values()) {
       party.forwardsTo = [];
+      party.mixedFor = [];
       const isWatched = watched.includes(party.id);
       if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
       party.isWatched = isWatched;
@@ -272,6 +274,10 @@ export class RelaySession {
     const [only] = sources;
     if (sources.length > 1 || (only!.gain ?? 1) !== 1) {
       listener.mixOf = sources;
+      for (const { party, gain } of sources) {
+        const speaker = this.#party(party);
+        if (gain !== 0) speaker.mixedFor = [...speaker.mixedFor, listener];
+      }
       listener.leg.setFeed('mix');
       return;
     }
@@ -608,6 +614,10 @@ export class RelaySession {
       }
       packet.isLast = i === last;
       listener.leg.forward(leg, packet);
+    }
+    if (kind === 'telephone-event') {
+      packet.isLast = false;
+      for (const listener of party.mixedFor) listener.leg.forward(leg, packet);
     }
     this.#account(party, datagram, kind, nowMs);
     fastPath.enter(party, header, kind);

@@ -5,6 +5,7 @@ import { FastPath } from '../../media/relay/fast-path.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
+import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { toneLevelDbov } from '../tone-level.ts';
 import { expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
@@ -79,6 +80,18 @@ class Conference {
       this.nowMs += 20;
       this.#tick?.();
     }
+  }
+
+  /** Sends one packet of a key that a party has held for some time. */
+  async holdKey(id: string, event: number, { ms, isEnd }: { ms: number; isEnd: boolean }): Promise<void> {
+    const payload = telephoneEventPayload({ event, isEnd, volume: 10, durationUnits: 8 * ms });
+    this.phone(id).sendRtp(this.#ports.get(id)!, { payloadType: 101 }, payload);
+    await this.#taken(id);
+  }
+
+  async press(id: string, event: number): Promise<void> {
+    this.phone(id).press(this.#ports.get(id)!, event);
+    await this.#taken(id);
   }
 
   /** Waits for a malformed packet to be rejected, sent after the others. */
@@ -168,6 +181,50 @@ describe('session of three parties', () => {
     }
     const ssrcs = [...conference.phones.values()].flatMap(({ received }) => received.map(({ header }) => header.ssrc));
     expect(new Set(ssrcs).size).toBe(2);
+  });
+
+  it('passes the key presses of each party on to all who hear it', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      receives: {
+        agent: [{ party: 'customer' }, { party: 'supervisor' }],
+        customer: [{ party: 'agent' }, { party: 'supervisor' }],
+        supervisor: [{ party: 'agent' }, { party: 'customer' }],
+      },
+      watched: [],
+    });
+    await conference.talk(5);
+    await conference.press('agent', 5);
+    await conference.talk(10);
+    for (const listener of ['customer', 'supervisor'] as const) {
+      const { received } = conference.phone(listener);
+      const events = received.filter(({ header }) => header.payloadType === 101);
+      expect(events.map(({ payload }) => payload[0])).toEqual(Array(5).fill(5));
+      expect(new Set(events.map(({ header }) => header.timestamp)).size).toBe(1);
+    }
+    expect(conference.phone('agent').received.every(({ header }) => header.payloadType === 0)).toBe(true);
+  });
+
+  it('hears the others while a party presses a key, and one key at a time', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      receives: { supervisor: [{ party: 'agent' }, { party: 'customer' }] },
+      watched: [],
+    });
+    await conference.talk(5);
+    const { received } = conference.phone('supervisor');
+    for (let ms = 20; ms <= 200; ms += 20) {
+      await conference.holdKey('agent', 1, { ms, isEnd: ms === 200 });
+      await conference.holdKey('customer', 2, { ms, isEnd: ms === 200 });
+      await conference.talk(1, []);
+    }
+    await conference.phone('supervisor').untilReceived(5 + 20);
+    const events = received.filter(({ header }) => header.payloadType === 101);
+    expect(events.map(({ payload }) => payload[0])).toEqual(Array(10).fill(1));
+    expect(new Set(events.map(({ header }) => header.timestamp)).size).toBe(1);
+    const audio = received.map(({ header }) => header).filter(({ payloadType }) => payloadType === 0);
+    expect(audio.map(({ timestamp }) => (timestamp - audio[0]!.timestamp) >>> 0)).toEqual(audio.map((_, i) => 160 * i));
+    expect(audio.filter(({ marker }) => marker)).toHaveLength(1);
   });
 
   it('applies the gain of a party, even to a single one', async () => {
