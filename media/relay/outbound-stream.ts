@@ -74,8 +74,9 @@ export class OutboundStream {
   #hasSent = false;
   /** The last packet was an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
-  /** The last relayed event: its source, its timestamp there, and ours. */
+  /** The last relayed event: its source, its last sequence number and timestamp there, and our timestamp. */
   #eventSource = NO_SOURCE;
+  #eventSequence = 0;
   #eventSourceTimestamp = 0;
   #eventTimestamp = 0;
 
@@ -107,6 +108,7 @@ export class OutboundStream {
    * @param sourceClockHz of its timestamps; only events of a source may have another clock than ours
    */
   admit(header: RtpHeader, nowMs: number, isEvent: boolean, sourceClockHz = 1000 * this.#clockPerMs): boolean {
+    if (isEvent && this.#isOfEarlierEvent(header)) return false;
     if (this.#isNewSource(header, nowMs, isEvent)) {
       this.#isBetweenFrames = isEvent && (this.#source === GENERATOR || this.#isBetweenFrames);
       this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
@@ -134,7 +136,9 @@ export class OutboundStream {
 
   /** All packets of an event have one timestamp (RFC 4733 §2.5.1.2), also if other audio was sent between them. */
   #keepTimestampOf(header: RtpHeader): void {
-    if (header.ssrc === this.#eventSource && header.timestamp === this.#eventSourceTimestamp) {
+    const isSameSource = header.ssrc === this.#eventSource;
+    if (!isSameSource || sequenceDelta(header.sequence, this.#eventSequence) > 0) this.#eventSequence = header.sequence;
+    if (isSameSource && header.timestamp === this.#eventSourceTimestamp) {
       this.timestamp = this.#eventTimestamp;
       this.marker = false;
       return;
@@ -142,6 +146,13 @@ export class OutboundStream {
     this.#eventSource = header.ssrc;
     this.#eventSourceTimestamp = header.timestamp;
     this.#eventTimestamp = this.timestamp;
+  }
+
+  /** A late packet of an event before the last one, which would count as a further press. */
+  #isOfEarlierEvent(header: RtpHeader): boolean {
+    if (header.ssrc !== this.#eventSource || header.timestamp === this.#eventSourceTimestamp) return false;
+    const ahead = sequenceDelta(header.sequence, this.#eventSequence);
+    return ahead < 0 && ahead >= -MAX_MISORDER;
   }
 
   /** Whether a packet is the newest of the source, with an 8 kHz clock, so that the next ones may be `addInOrder`. */

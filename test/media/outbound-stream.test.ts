@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OutboundStream } from '../../media/relay/outbound-stream.ts';
+import { emptyRtpHeader } from '../../media/rtp/packet.ts';
 
 const opened = () => new OutboundStream({ ssrc: 1, timestamp: 0, sequence: 0 });
 
@@ -50,5 +51,27 @@ describe('timestamps of generated frames', () => {
     expect(stream.timestamp - first).toBe(160);
     expect(frameAt(stream, 80) - first).toBe(80 * 8);
     expect(frameAt(stream, 100) - first).toBe(100 * 8);
+  });
+});
+
+describe('relayed telephone events', () => {
+  const eventAt = (stream: OutboundStream, nowMs: number, sequence: number, timestamp: number): number | null => {
+    const header = { ...emptyRtpHeader(), ssrc: 7, sequence, timestamp, payloadBytes: 4 };
+    return stream.admit(header, nowMs, true) ? stream.timestamp : null;
+  };
+
+  it('do not come back after a later one, whatever is sent between them', () => {
+    const stream = opened();
+    frameAt(stream, 0);
+    const first = eventAt(stream, 20, 65_530, 1000);
+    frameAt(stream, 40);
+    const second = eventAt(stream, 60, 65_535, 2000);
+    expect(second).not.toBe(first);
+    frameAt(stream, 80);
+    expect(eventAt(stream, 90, 65_532, 1000)).toBe(null);
+    expect(eventAt(stream, 100, 65_534, 2000)).toBe(second);
+    expect(eventAt(stream, 110, 0, 2000)).toBe(second);
+    // A peer that restarts its numbering.
+    expect(eventAt(stream, 500, 40_000, 500)).not.toBe(null);
   });
 });
