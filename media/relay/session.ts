@@ -652,6 +652,8 @@ export class RelaySession {
     }
     if (!isAudio(kind) || header.payloadBytes === 0) return;
     leg.receivedCodec = kind;
+    // After a change to a wideband codec. The other way round, a wide playout stays, in case the codecs alternate.
+    if (party.playout?.isWide === false && leg.isWideband) this.#keepPlayouts(nowMs);
     party.addAudio(kind, datagram, header, nowMs);
   }
 

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getPacketInfo } from 'libopus-wasm';
 import { describe, expect, it } from 'vitest';
+import type { Codec } from '../../machines/events.ts';
 import { OpusDecoder, OpusEncoder, opusTicks } from '../../media/codecs/opus.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
+import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { TickClock } from '../../media/rtp/tick-clock.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
@@ -28,7 +30,7 @@ async function opusTone(frequencyHz = HZ): Promise<Uint8Array[]> {
   return packets;
 }
 
-async function agentSays(bench: Bench, codec: 'OPUS' | 'PCMU', packets: readonly Uint8Array[]): Promise<void> {
+async function agentSays(bench: Bench, codec: Codec, packets: readonly Uint8Array[]): Promise<void> {
   for (const packet of packets) {
     bench.agent.say(bench.ports.agent, codec, packet);
     await bench.settled('agent');
@@ -259,6 +261,25 @@ describe('call with Opus', () => {
     const first = events[0]!.header.timestamp;
     const times = new Set(events.map(({ header }) => (header.timestamp - first) | 0));
     expect([...times]).toEqual([0, 480, 960, 2560]);
+  });
+
+  it('hears 16 kHz of a party that changes to G.722', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('PCMU'), customer: bench.customer.remote('OPUS') });
+    bench.setPath('bridged');
+    await agentSays(bench, 'PCMU', toneFrames('PCMU', { frequenciesHz: [HZ], durationMs: 400 }));
+    await bench.session.connectParty('agent', bench.agent.remote('G722'));
+    const encoder = new PacketEncoder(FRAME_SAMPLES);
+    const samples = tone({ frequenciesHz: [WIDEBAND_HZ], durationMs: 1000, sampleRateHz: 16_000 });
+    const frames = Array.from({ length: FRAMES }, (_, frame) => {
+      const octets = new Uint8Array(FRAME_SAMPLES);
+      encoder.encodeWide('G722', samples.subarray(320 * frame, 320 * (frame + 1)), 320, octets, 0);
+      return octets;
+    });
+    await agentSays(bench, 'G722', frames);
+    await bench.settled('customer');
+    const received = (await receivedOpus(bench)).subarray(-30 * 2 * FRAME_SAMPLES);
+    expect(toneLevelDbov(received, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 6);
   });
 
   it('survives any packets', async () => {
