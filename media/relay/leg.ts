@@ -207,7 +207,7 @@ export class RelayLeg {
     this.outbound.setClock(CODECS[remote.codec].clockHz);
     if (this.opus !== null) this.opus.encoder.dtx = remote.usesDtx === true;
     if (remote.expectedSsrc !== undefined) this.outbound.ssrc = remote.expectedSsrc;
-    if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
+    if (!signalled.equals(this.#signalled) || this.#rtcpTarget.port === 0) {
       this.#rtcpTarget.port = remote.rtcpPort;
     }
     this.#signalled.copy(signalled);

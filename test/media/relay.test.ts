@@ -522,6 +522,19 @@ describe('RTCP of a leg', () => {
     expect(parseRtcp(bench.customer.receivedRtcp[1]!)!.at(-1)).toMatchObject({ type: 'goodbye' });
   });
 
+  it('goes to the new port when the peer moves to another one of its host', async () => {
+    await using bench = await Bench.open();
+    await using moved = await RtpPhone.open();
+    await bench.connect();
+    await bench.session.connectParty('agent', moved.remote());
+    bench.nowMs += 8000;
+    bench.session.tick();
+    await bench.customer.until(() => bench.customer.receivedRtcp.length > 0);
+    await bench.settled('customer');
+    expect(bench.agent.receivedRtcp).toHaveLength(0);
+    expect(moved.receivedRtcp).toHaveLength(1);
+  });
+
   it('derives the round trip from the report of the peer and ignores others', async () => {
     await using bench = await Bench.open();
     await bench.connect();
