@@ -21,6 +21,8 @@ interface OutgoingInvite {
   readonly forks: Map<string, Dialog>;
   /** The dialog of a re-INVITE; null for a new call. */
   readonly reinvited: Dialog | null;
+  /** Delivered reliable responses without a PRACK, oldest first. */
+  readonly reliable: { dialog: Dialog; sequence: number }[];
   /** The fork with the first 2xx, which belongs to the application. */
   winner: Dialog | null;
   /** The CANCEL, sent or held; null if not cancelled. */
@@ -67,7 +69,7 @@ export class Invites {
       onTerminated: () => this.#forget(invite),
     });
     const forks = new Map(reinvited ? [[reinvited.remoteTag, reinvited]] : []);
-    const invite: OutgoingInvite = { ...options, transaction, forks, winner: null, cancel: null };
+    const invite: OutgoingInvite = { ...options, transaction, forks, reliable: [], winner: null, cancel: null };
     if (reinvited) reinvited.isInviting = true;
     else this.#context.dialogs.reserve(invite.dialogId);
     this.#invites.set(id, invite);
@@ -103,6 +105,17 @@ export class Invites {
     }
   }
 
+  /** The fork that a PRACK belongs to. The application knows only the id that all forks share. Null if unknown. */
+  takePracked(prack: SipRequest, id: string): Dialog | null {
+    const sequence = Number.parseInt(header(prack, 'rack') ?? '', 10);
+    for (const { dialogId, reliable } of this.#invites.values()) {
+      const at = dialogId === id ? reliable.findIndex((each) => each.sequence === sequence) : -1;
+      const [taken] = at < 0 ? [] : reliable.splice(at, 1);
+      if (taken !== undefined) return taken.dialog.state === 'ended' ? null : taken.dialog;
+    }
+    return null;
+  }
+
   #receive(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
     // A re-INVITE needs no user, so a 1xx does not extend the timeout.
     if (invite.reinvited && response.statusCode < 200) invite.transaction.expectEnd();
@@ -112,7 +125,7 @@ export class Invites {
     else {
       const tag = tagOf(header(response, 'to'));
       const dialog = tag === null || invite.reinvited ? null : this.#progress(invite, tag, { response, source });
-      if (dialog === null || acceptInOrder(dialog, response)) this.#deliver(invite, response, source);
+      if (dialog === null || acceptInOrder(invite, dialog, response)) this.#deliver(invite, response, source);
     }
   }
 
@@ -241,11 +254,12 @@ function reasonToEnd(invite: OutgoingInvite, answer: SipResponse): EndReason | n
  * Accepts reliable responses in order (RFC 3262 §4) and records their RSeq. Returns false for a retransmission, and for
  * a response ahead of a lost one, which the peer will send again. Other responses are always accepted.
  */
-function acceptInOrder(dialog: Dialog, response: SipResponse): boolean {
+function acceptInOrder({ reliable }: OutgoingInvite, dialog: Dialog, response: SipResponse): boolean {
   const sequence = Number.parseInt(header(response, 'rseq') ?? '', 10);
   if (Number.isNaN(sequence)) return true;
   if (dialog.reliableSequence !== 0 && sequence !== dialog.reliableSequence + 1) return false;
   dialog.reliableSequence = sequence;
+  reliable.push({ dialog, sequence });
   return true;
 }
 

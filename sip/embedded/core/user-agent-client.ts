@@ -79,7 +79,8 @@ export class UserAgentClient {
 
   /** Sends ACK, BYE, re-INVITE, INFO, PRACK and the like. */
   sendInDialog(application: Application, draft: SipRequest, id: string, done: Done): void {
-    const known = this.#context.dialogs.withId(id);
+    const fork = draft.method === 'PRACK' ? this.#invites.takePracked(draft, id) : null;
+    const known = fork ?? this.#context.dialogs.withId(id);
     const dialog = known?.application === application ? known : null;
     if (draft.method === 'ACK') {
       // drachtio-srf also acknowledges rejections, which have no dialog.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRequest, header } from '../../../sip/message/index.ts';
+import { createRequest, header, tagOf } from '../../../sip/message/index.ts';
 import { CoreBench } from './core-bench.ts';
 
 /** Session timers (RFC 4028). */
@@ -244,5 +244,22 @@ describe('reliable provisional response', () => {
     }
     const delivered = bench.delivered.map(({ message }) => header(message, 'rseq'));
     expect(delivered).toEqual(['7', '8', '9']);
+  });
+
+  it('gets its PRACK at the fork that sent it', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    const reliable = [
+      ['Require', '100rel'],
+      ['RSeq', '7'],
+    ] as const;
+    bench.answer(request, 183, 'first', { headers: reliable });
+    bench.answer(request, 183, 'second', { headers: reliable });
+    for (let count = 0; count < 2; count++) {
+      const headers = [['RAck', `7 ${header(request, 'cseq')}`]] as const;
+      const message = createRequest({ method: 'PRACK', uri: 'sip:placeholder', headers });
+      bench.execute({ type: 'in-dialog', dialogId, message });
+    }
+    expect(bench.requests('PRACK').map((prack) => tagOf(header(prack, 'to')))).toEqual(['first', 'second']);
   });
 });
