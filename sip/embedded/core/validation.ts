@@ -90,5 +90,5 @@ function badRequest(why: string): Refusal {
 
 const SDP = 'application/sdp';
 const TAKES_SDP: ReadonlySet<string> = new Set([SDP, 'application/*', '*/*']);
-/** Extensions that only concern the application. */
-const SUPPORTED: ReadonlySet<string> = new Set(['replaces', 'norefersub', 'tdialog', 'histinfo', 'eventlist']);
+/** Session timers, and extensions that only concern the application. */
+const SUPPORTED: ReadonlySet<string> = new Set(['timer', 'replaces', 'norefersub', 'tdialog', 'histinfo', 'eventlist']);

@@ -122,7 +122,16 @@ export class CoreBench {
     this.core.onMessage(request, PEER);
   }
 
-  fromStranger(method: string, id: string, { body = '', callId = id, sequence = 1 } = {}): void {
+  fromStranger(
+    method: string,
+    id: string,
+    {
+      body = '',
+      callId = id,
+      sequence = 1,
+      headers = [],
+    }: { body?: string; callId?: string; sequence?: number; headers?: Headers } = {},
+  ): void {
     const request = createRequest({
       method,
       uri: 'sip:192.0.2.1:5060',
@@ -133,6 +142,7 @@ export class CoreBench {
         ['Call-ID', callId],
         ['CSeq', `${sequence} ${method}`],
         ['Contact', '<sip:stranger@192.0.2.9>'],
+        ...headers,
       ],
       body,
     });

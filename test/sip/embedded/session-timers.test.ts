@@ -207,6 +207,15 @@ describe('own re-INVITE', () => {
   });
 });
 
+describe('INVITE of the peer', () => {
+  it('may require session timers (RFC 4028 section 7.1)', () => {
+    const bench = new CoreBench();
+    bench.fromStranger('INVITE', 'one', { headers: [['Require', 'timer']] });
+    expect(bench.responses(420, 'INVITE')).toEqual([]);
+    expect(bench.delivered).toHaveLength(1);
+  });
+});
+
 describe('answer to an INVITE', () => {
   it('without a timer never expires', () => {
     const { bench, passMinutes } = agreed(null);
