@@ -121,7 +121,8 @@ export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: Crypt
       codecs: [media.codec],
       direction,
       accepted: media,
-      protocol: crypto === null ? 'RTP/AVP' : offered.protocol!,
+      // RFC 3264 §6: the same as in the offer.
+      protocol: offered.protocol!,
       crypto: crypto === null ? [] : [crypto],
     });
   });

@@ -345,6 +345,11 @@ describe('answering an SDP offer', () => {
     expect(answer).toContain('a=rtpmap:100 telephone-event/8000\r\n');
   });
 
+  test.each(['RTP/AVP', 'RTP/AVPF'])('answers %s with the same profile', (profile) => {
+    const answer = buildAnswer(LOCAL, offerOf(`m=audio 5004 ${profile} 0`));
+    expect(answer).toContain(`m=audio 40000 ${profile} 0\r\n`);
+  });
+
   test('rejects other streams with port 0, in order', () => {
     const answer = buildAnswer(
       LOCAL,
