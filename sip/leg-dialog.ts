@@ -120,8 +120,7 @@ export class SipLeg implements LegDialog {
     this.#dialogId = dialogIdOf(request);
     this.#parts.onDialog(this.#dialogId);
     this.#negotiation.peerHost = request.source_address;
-    const wanted = parseSessionExpires(request.get('Session-Expires'));
-    const session = sessionAgreed(wanted);
+    const session = sessionAgreed(request);
     const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: allowedBy(this.#parts.request) });
     if (media !== null || !request.body) return;
     const detail = 'the offer has no usable SDP';
@@ -510,8 +509,7 @@ export class SipLeg implements LegDialog {
       return;
     }
     if (rejectsShortSession(request, reply)) return;
-    const wanted = parseSessionExpires(request.get('Session-Expires'));
-    this.#changedMedia(this.#negotiation.takeRequest(request, reply, sessionAgreed(wanted)));
+    this.#changedMedia(this.#negotiation.takeRequest(request, reply, sessionAgreed(request)));
   }
 
   /** Each INFO arrives once, because the server answers retransmissions (RFC 3261 §17.2.2). */
@@ -598,10 +596,16 @@ export class SipLeg implements LegDialog {
   }
 }
 
-/** Headers of a 2xx that agrees to a session timer. The peer refreshes it unless it leaves that to us (RFC 4028 §9). */
-function sessionAgreed(wanted: ReturnType<typeof parseSessionExpires>): Record<string, string> {
+/**
+ * Headers of a 2xx that agrees to a session timer. The peer refreshes it unless it leaves that to us, or a proxy
+ * requested the timer for a peer that has none (RFC 4028 §9).
+ */
+function sessionAgreed(request: Pick<SrfReceivedRequest, 'get'>): Record<string, string> {
+  const wanted = parseSessionExpires(request.get('Session-Expires'));
   if (wanted === null) return {};
-  const refresher = wanted.refresher ?? 'uac';
+  const options = `${request.get('Supported') ?? ''},${request.get('Require') ?? ''}`.split(',');
+  const hasTimers = options.some((option) => option.trim().toLowerCase() === 'timer');
+  const refresher = wanted.refresher ?? (hasTimers ? 'uac' : 'uas');
   return {
     'Session-Expires': `${wanted.seconds};refresher=${refresher}`,
     ...(refresher === 'uac' && { Require: 'timer' }),

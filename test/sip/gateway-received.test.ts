@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import type { LegEvent } from '../../machines/events.ts';
+import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
+import { EventLog } from '../softphone/event-log.ts';
+import { trunkOf } from './dialing.ts';
+import { type ScriptedMessage, ScriptedServer } from './scripted-server.ts';
+
+const cleanUps: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+const OFFER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
+
+/** An inbound call that is answered at once, at a server that does not confirm the 200. */
+async function answered(headers: readonly string[] = []) {
+  const ok = Promise.withResolvers<ScriptedMessage>();
+  const onMessage = (message: ScriptedMessage) => {
+    if (message.sip.startsWith('SIP/2.0 200')) ok.resolve(message);
+  };
+  const server = await ScriptedServer.start({ onMessage });
+  cleanUps.push(() => server.stop());
+  const gateway = await createDrachtioGateway({ host: '127.0.0.1', port: server.port, secret: 's' });
+  cleanUps.push(() => gateway.close());
+  const log = new EventLog<LegEvent>();
+  const controller = new AbortController();
+  cleanUps.push(async () => controller.abort());
+  gateway.onCall((call) => {
+    call.answer({
+      trunk: trunkOf('sip:127.0.0.1:9'),
+      localMedia: { host: '127.0.0.1', rtpPort: 40_000 },
+      callId: 'call-1',
+      leg: 'customer',
+      signal: controller.signal,
+      onEvent: (event) => log.add(event),
+    });
+  });
+  const send = (method: string, { dialogId = '', tag = '', lines = [] as readonly string[], body = '' } = {}) =>
+    server.send(
+      [
+        `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t1|${dialogId}|127.0.0.1|5060|`,
+        `${method} sip:+918000000001@127.0.0.1 SIP/2.0`,
+        'From: <sip:+919876543210@127.0.0.1>;tag=theirs',
+        `To: <sip:+918000000001@127.0.0.1>${tag}`,
+        'Call-ID: one',
+        `CSeq: 1 ${method}`,
+        'Contact: <sip:peer@127.0.0.1>',
+        ...lines,
+        ...(body === '' ? [] : ['Content-Type: application/sdp']),
+        `Content-Length: ${body.length}`,
+        '',
+        body,
+      ].join('\r\n'),
+    );
+  send('INVITE', { lines: headers, body: OFFER });
+  return { answer: await ok.promise, server, send, log, controller };
+}
+
+describe('session timer of a caller', () => {
+  test.each([
+    { what: 'that refreshes', lines: ['Supported: 100rel, timer'], agreed: '1800;refresher=uac', require: 'timer' },
+    { what: 'without session timers', lines: [], agreed: '1800;refresher=uas', require: undefined },
+  ])('$what is refreshed by the right side (RFC 4028 section 9)', async ({ lines, agreed, require }) => {
+    const { answer } = await answered(['Session-Expires: 1800', ...lines]);
+    expect(/^session-expires: (.*)$/im.exec(answer.sip)?.[1]).toBe(agreed);
+    expect(/^require: (.*)$/im.exec(answer.sip)?.[1]).toBe(require);
+  });
+});
