@@ -121,10 +121,21 @@ export class SipLeg implements LegDialog {
     this.#parts.onDialog(this.#dialogId);
     this.#negotiation.peerHost = request.source_address;
     const session = sessionAgreed(request);
-    const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: allowedBy(this.#parts.request) });
+    const headers = { ...session, Allow: allowedBy(this.#parts.request) };
+    const onSent = (error: unknown) => {
+      if (error) setImmediate(() => this.#abandoned());
+    };
+    const accept: SrfReply = { send: (status, options) => reply.send(status, options, onSent) };
+    const media = this.#negotiation.takeRequest(request, accept, headers);
     if (media !== null || !request.body) return;
     const detail = 'the offer has no usable SDP';
     setImmediate(() => this.#refuse({ sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION', detail }));
+  }
+
+  /** The caller's CANCEL crossed our 2xx, which the server has dropped. No ACK will follow. */
+  #abandoned(): void {
+    if (this.#phase !== 'accepting') return;
+    this.#finish({ type: 'leg.ended', by: 'peer', hangupCause: 'ORIGINATOR_CANCEL' });
   }
 
   /** Handles the ACK of our 2xx. It carries the SDP answer if the INVITE had no offer. */

@@ -66,7 +66,12 @@ export interface SrfReceivedRequest extends SrfMessage {
 }
 
 export interface SrfReply {
-  send(status: number, options: { headers?: Record<string, string>; body?: string }): void;
+  /** Calls `onSent` with an error if the server rejects the response, because the request has ended. */
+  send(
+    status: number,
+    options: { headers?: Record<string, string>; body?: string },
+    onSent?: (error: unknown) => void,
+  ): void;
 }
 
 export interface SrfWire extends EventEmitter {

@@ -67,3 +67,10 @@ describe('session timer of a caller', () => {
     expect(/^require: (.*)$/im.exec(answer.sip)?.[1]).toBe(require);
   });
 });
+
+test('an answer that crosses the CANCEL of the caller ends the leg at once', async () => {
+  const { answer, log } = await answered();
+  // The server has already rejected the INVITE with 487.
+  answer.send(`x|response|${answer.id}|NOK|unable to find transaction for transaction id provided`);
+  expect(await log.until('leg.ended')).toMatchObject({ by: 'peer', hangupCause: 'ORIGINATOR_CANCEL' });
+});
