@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
+import { reasonHeaderOf } from './failure-cause.ts';
 import { type LegParts, SipLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS, rejectsShortSession } from './leg-invite.ts';
 import { endLostLeg } from './lost-leg.ts';
@@ -330,7 +331,10 @@ export class DrachtioGateway implements SipGateway {
 
   /** Answers requests outside calls. OPTIONS probes of carriers get 200. */
   #refuseInbound(request: SrfReceivedRequest, reply: SrfReply): void {
-    if (request.method === 'ACK') return;
+    if (request.method === 'ACK') {
+      this.#endForgotten(request);
+      return;
+    }
     if (isInDialog(request)) {
       reply.send(481, {});
       return;
@@ -338,6 +342,13 @@ export class DrachtioGateway implements SipGateway {
     if (request.method === 'INVITE') this.#counters.inboundRefused++;
     const status = request.method === 'OPTIONS' ? 200 : request.method === 'INVITE' ? 480 : 405;
     reply.send(status, { headers: { Allow: ALLOWED_METHODS } });
+  }
+
+  /** Ends a call whose leg was given up before this ACK: a BYE may not precede it (RFC 3261 §15). */
+  #endForgotten({ stackDialogId }: SrfReceivedRequest): void {
+    if (!stackDialogId) return;
+    const headers = { Reason: reasonHeaderOf('NORMAL_CLEARING') };
+    this.#connection?.request('sip:placeholder', { method: 'BYE', stackDialogId, headers }, () => {});
   }
 
   #sendOptions(

@@ -12,6 +12,7 @@ afterEach(async () => {
 });
 
 const OFFER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
+const DIALOG = 'one;from-tag=theirs';
 
 /** An inbound call that is answered at once, at a server that does not confirm the 200. */
 async function answered(headers: readonly string[] = []) {
@@ -73,4 +74,12 @@ test('an answer that crosses the CANCEL of the caller ends the leg at once', asy
   // The server has already rejected the INVITE with 487.
   answer.send(`x|response|${answer.id}|NOK|unable to find transaction for transaction id provided`);
   expect(await log.until('leg.ended')).toMatchObject({ by: 'peer', hangupCause: 'ORIGINATOR_CANCEL' });
+});
+
+test('a caller whose ACK arrives after the leg was given up receives BYE', async () => {
+  const { server, send, log, controller } = await answered();
+  controller.abort();
+  await log.until('leg.ended');
+  send('ACK', { dialogId: DIALOG, tag: ';tag=ours' });
+  await server.until(({ words, sip }) => words[2] === DIALOG && sip.startsWith('BYE '));
 });
