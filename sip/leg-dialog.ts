@@ -575,7 +575,10 @@ export class SipLeg implements LegDialog {
   }
 
   #changedMedia(media: RemoteMedia | null): void {
-    if (media !== null && this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
+    if (media === null) return;
+    if (this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
+    // An UPDATE moves early media to another address, as a further 183 may (RFC 3311 §5.2).
+    if (this.#phase === 'inviting') this.#emitRinging({ type: 'leg.ringing', sipStatus: 183, earlyMedia: media });
   }
 
   #setHandle(handle: LegHandle | null): void {

@@ -522,6 +522,24 @@ test('a reliable provisional answer is acknowledged with PRACK', async () => {
   await dialed.over();
 });
 
+test('early media that the peer moves by UPDATE is reported', async () => {
+  const moved = ANSWER.replace('5004', '5008');
+  const server = await scripted({
+    onMessage: (message) => {
+      if (methodOf(message) !== 'INVITE') return;
+      confirm(message, 'INVITE');
+      respond(message, 'INVITE', '183 Session Progress', { body: ANSWER });
+      message.send(
+        `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t2|${DIALOG}|\r\nUPDATE sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 1 UPDATE\r\nContent-Type: application/sdp\r\nContent-Length: ${moved.length}\r\n\r\n${moved}`,
+      );
+    },
+  });
+  const dialed = dialLeg(await gatewayTo(server.port), { trunk: TRUNK });
+  await dialed.log.until('leg.ringing', ({ earlyMedia }) => earlyMedia?.rtpPort === 5008, 5_000);
+  dialed.controller.abort();
+  await dialed.over();
+});
+
 test('an owner that throws does not affect the gateway', async () => {
   const server = await scripted({ onMessage: ({ id, send }) => send(`x|response|${id}|NOK|no`) });
   const fault = Promise.withResolvers<void>();
