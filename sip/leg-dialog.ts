@@ -514,8 +514,8 @@ export class SipLeg implements LegDialog {
       reply.send(481, {});
       return;
     }
-    if (this.#isOffering && request.method === 'INVITE') {
-      // Glare (RFC 3261 §14.2).
+    if (this.#isOffering && (request.method === 'INVITE' || request.body)) {
+      // Glare (RFC 3261 §14.2, RFC 3311 §5.2).
       reply.send(491, {});
       return;
     }

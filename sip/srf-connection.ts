@@ -110,8 +110,12 @@ export class SrfConnection {
     try {
       // Use the callback form: the promise form loses responses that arrive before it is awaited (43 of 50 seen).
       this.#srf.request(uri, options, (error, request) => {
-        if (request !== undefined) settle({ kind: 'sent', request });
-        else fail(error instanceof Error ? error.message : String(error));
+        if (request !== undefined) {
+          // While it is pending, drachtio-srf delivers an UPDATE of the peer only here.
+          const { onRequest } = this.#options;
+          if (options.stackDialogId) request.on('update', (update, reply) => onRequest(update, reply, () => {}));
+          settle({ kind: 'sent', request });
+        } else fail(error instanceof Error ? error.message : String(error));
       });
     } catch (error) {
       // It throws assertion errors, e.g. without a socket.

@@ -481,6 +481,29 @@ describe('dialog', () => {
     });
   });
 
+  test.each([
+    { what: 'refreshes the session', lines: '', body: '', status: '200 OK' },
+    { what: 'offers', lines: 'Content-Type: application/sdp\r\n', body: ANSWER, status: '491 Request Pending' },
+  ])('answers an UPDATE that $what during our re-INVITE', async ({ lines, body, status }) => {
+    const server = await scripted({
+      onMessage: (message) => {
+        if (methodOf(message) === 'ACK' || methodOf(message) === 'SIP/2.0') return;
+        const isFirst = message.words[2] === '';
+        confirm(message, isFirst ? 't1' : 't2');
+        if (isFirst) respond(message, 't1', '200 OK', { body: ANSWER });
+        else
+          message.send(
+            `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t3|${DIALOG}|\r\nUPDATE sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 2 UPDATE\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`,
+          );
+      },
+    });
+    const gateway = await gatewayTo(server.port);
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await dialed.log.until('leg.answered');
+    dialed.leg.hold(true);
+    await server.until(({ sip }) => sip.startsWith(`SIP/2.0 ${status}`));
+  });
+
   test('ends with the right BYE even if the server omitted its id', async () => {
     const { dialed, bye } = await answered('');
     dialed.leg.hangup('NORMAL_CLEARING');
