@@ -93,6 +93,7 @@ export class LegNegotiation {
       this.#local.sessionVersion++;
       const crypto = offer.keys && this.#keys.answerTo(offer.keys);
       reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto), headers));
+      this.#local.streams = { media: offer.session.media, audioIndex: offer.audioIndex };
       this.#agree(offer);
       return offer.media;
     } catch {

@@ -48,6 +48,8 @@ export interface LocalSession {
   sessionVersion: number;
   /** We hold the peer: it may receive but must not send (RFC 3264 §8.4). Default false. */
   isHolding?: boolean;
+  /** Streams of the peer's last offer, all listed in every later one (RFC 3264 §8). Default: only the audio. */
+  streams?: { media: readonly MediaDescription[]; audioIndex: number };
 }
 
 /** Context for reading a description. */
@@ -72,7 +74,10 @@ interface OfferedEncryption {
 export function buildOffer(local: LocalSession, { encryption, crypto }: OfferedEncryption = PLAIN): string {
   const protocol = encryption === 'required' ? 'RTP/SAVP' : 'RTP/AVP';
   const direction = local.isHolding ? 'sendonly' : 'sendrecv';
-  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction, protocol, crypto })]));
+  const audio = audioOf(local, { codecs: local.codecs, direction, protocol, crypto });
+  const { media, audioIndex } = local.streams ?? { media: [audio], audioIndex: 0 };
+  const streams = media.map((each, index) => (index === audioIndex ? audio : refused(each)));
+  return write(sessionOf(local, streams));
 }
 
 const PLAIN: OfferedEncryption = { encryption: 'none', crypto: [] };
