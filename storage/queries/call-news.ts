@@ -9,6 +9,7 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
   'call.initiated': 'call.initiated',
   'agent.ringing': 'call.ringing',
   'customer.ringing': 'call.ringing',
+  'customer.early_media': 'call.ringing',
   'agent.answered': 'call.answered',
   'customer.answered': 'call.answered',
   'call.bridged': 'call.bridged',
@@ -18,7 +19,7 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
   'call.temporaryfailed': 'call.temporaryfailed',
 };
 
-type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata'>;
+type Subject = Pick<CallRow, 'callId' | 'workspaceId' | 'referenceId' | 'direction' | 'metadata' | 'legs'>;
 
 /** Webhooks that subscribe to these moves, for `emitCallNews`. */
 export async function newsSubscribers(
@@ -30,7 +31,7 @@ export async function newsSubscribers(
   return await subscribersOf(tx, { workspaceId, events });
 }
 
-/** Reports stored events to the call's webhooks, as `emitWebhookEvent` does. */
+/** Reports stored events to the call's webhooks, as `emitWebhookEvent` does. `call.legs` are those before them. */
 export async function emitCallNews(
   tx: Tx,
   call: Subject,
@@ -39,9 +40,13 @@ export async function emitCallNews(
   if (subscribers.length === 0) return [];
   const { callId, workspaceId } = call;
   const ids: string[] = [];
+  let hasCustomerRung = call.legs.some(({ legId, state }) => legId === 'customer' && state !== 'dialing');
   for (const { event, eventId, sequence, state, leg, sipStatus, hangupCause, at } of events) {
     const news = NEWS[event];
     if (news === undefined) continue;
+    // Many carriers send early media without ringing, others both.
+    if (event === 'customer.early_media' && hasCustomerRung) continue;
+    hasCustomerRung ||= event === 'customer.ringing';
     const data = {
       call_id: callId,
       reference_id: call.referenceId,

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { inTransaction } from '../../storage/database.ts';
-import { admitCall, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
+import { legsAfter } from '../../storage/queries/call-legs.ts';
+import { admitCall, type CallMove, type SettleCallInput, settleCall } from '../../storage/queries/calls.ts';
 import type { WebhookEvent } from '../../storage/queries/webhook-events.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { recordMoves } from '../storage/record-moves.ts';
@@ -95,6 +96,26 @@ it('progress events of a call reach the webhooks that list them, with their sequ
   expect([...moved.webhookDeliveries, ...settled.webhookDeliveries].toSorted()).toEqual(
     deliveries.map(({ id }) => id).toSorted(),
   );
+});
+
+it.each([
+  [['customer.ringing']],
+  [['customer.early_media']],
+  [['customer.ringing', 'customer.early_media']],
+  [['customer.ringing'], ['customer.early_media']],
+])('a customer with %j rings once', async (...batches) => {
+  await using seeded = await seedCall([['call.ringing']]);
+  const { sql, call } = seeded;
+  let { legs } = call;
+  for (const events of [['customer.dialing'], ...batches]) {
+    const moves = events.map(
+      (event): CallMove => ({ ...NOTHING, event, state: 'initiated', leg: 'customer', at: later(5) }),
+    );
+    legs = moves.reduce((before, move) => legsAfter(before, move, () => null), legs);
+    await recordMoves(sql, call.callId, moves, { legs });
+  }
+  const sent = (await seeded.deliveries()).map(({ body }) => [body.event, body.data.leg]);
+  expect(sent).toEqual([['call.ringing', 'customer']]);
 });
 
 it('a rolled-back move emits no event', async () => {
