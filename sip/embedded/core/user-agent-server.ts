@@ -7,6 +7,7 @@ import {
   type SipResponse,
   tagOf,
 } from '../../message/index.ts';
+import { cancelOf } from '../transactions/hop-requests.ts';
 import { InviteServerTransaction } from '../transactions/invite-server.ts';
 import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
@@ -170,7 +171,16 @@ export class UserAgentServer {
       }
       dialog.incomingInvite = incoming;
     }
-    if (request.method === 'BYE') this.#endByPeer(dialog);
+    if (request.method === 'BYE') {
+      const unanswered = dialog.state === 'early' ? this.#pendingInvite(dialog) : undefined;
+      if (unanswered !== undefined) {
+        // drachtio-srf reports the end of an unanswered call only for a CANCEL.
+        this.#cancelPending(unanswered, cancelOf(unanswered.incoming.request), incoming.source);
+        incoming.server.respond(responseTo(request, 200, 'OK', null));
+        return;
+      }
+      this.#endByPeer(dialog);
+    }
     this.#hand(incoming, dialog.application, dialog);
   }
 
@@ -185,8 +195,18 @@ export class UserAgentServer {
     const pending = this.#pending.get(invite.id);
     incoming.server.respond(responseTo(request, 200, 'OK', pending?.toTag ?? newTag()));
     if (!pending) return;
-    pending.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: null });
+    this.#cancelPending(pending, request, source);
+  }
+
+  #cancelPending(pending: Pending, cancel: SipRequest, source: Remote): void {
+    const { application, incoming } = pending;
+    application.deliverRequest({ request: cancel, source, transactionId: incoming.id, dialogId: null });
     this.#refusePending(pending, { statusCode: 487, reasonPhrase: 'Request Terminated' });
+  }
+
+  /** The peer's INVITE in a dialog, while it waits for the application. */
+  #pendingInvite({ incomingInvite }: Dialog): Pending | undefined {
+    return incomingInvite === null ? undefined : this.#pending.get(incomingInvite.id);
   }
 
   #hand(incoming: IncomingTransaction, application: Application, dialog: Dialog | null): void {
@@ -199,7 +219,7 @@ export class UserAgentServer {
 
   /** Ends a dialog, and rejects the peer's pending requests in it (RFC 3261 §15.1.2). */
   #endByPeer(dialog: Dialog): void {
-    const pending = dialog.incomingInvite ? this.#pending.get(dialog.incomingInvite.id) : null;
+    const pending = this.#pendingInvite(dialog);
     if (pending) this.#refusePending(pending, { statusCode: 487, reasonPhrase: 'Request Terminated' });
     this.#context.dialogs.remove(dialog);
   }

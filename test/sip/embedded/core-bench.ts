@@ -129,8 +129,9 @@ export class CoreBench {
       body = '',
       callId = id,
       sequence = 1,
+      to = '<sip:tandem@192.0.2.1>',
       headers = [],
-    }: { body?: string; callId?: string; sequence?: number; headers?: Headers } = {},
+    }: { body?: string; callId?: string; sequence?: number; to?: string; headers?: Headers } = {},
   ): void {
     const request = createRequest({
       method,
@@ -138,7 +139,7 @@ export class CoreBench {
       headers: [
         ['Via', `SIP/2.0/UDP 192.0.2.9:5060;branch=z9hG4bK-${id}`],
         ['From', `<sip:stranger@192.0.2.9>;tag=${callId}`],
-        ['To', '<sip:tandem@192.0.2.1>'],
+        ['To', to],
         ['Call-ID', callId],
         ['CSeq', `${sequence} ${method}`],
         ['Contact', '<sip:stranger@192.0.2.9>'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SipMessage } from '../../../sip/message/index.ts';
+import { header, type SipMessage } from '../../../sip/message/index.ts';
 import * as fc from '../../properties.ts';
 import { CoreBench } from './core-bench.ts';
 
@@ -132,6 +132,18 @@ describe('in-dialog transactions', () => {
     expect(bench.sent.map(kindOf)).toEqual(['INVITE', 'ACK', 'BYE']);
     expect(bench.counts.dialogs).toBe(0);
   });
+});
+
+it('a caller that sends BYE before the answer cancels its call (RFC 3261 section 15)', () => {
+  const bench = new CoreBench();
+  bench.fromStranger('INVITE', 'call');
+  const invited = bench.transactionOf('INVITE');
+  bench.respond(invited, 180);
+  const [ringing] = bench.responses(180, 'INVITE');
+  bench.fromStranger('BYE', 'bye', { callId: 'call', sequence: 2, to: header(ringing!, 'to') ?? '' });
+  expect(bench.delivered.at(-1)).toMatchObject({ transactionId: invited, message: { method: 'CANCEL' } });
+  expect(bench.sent.slice(-2).map(kindOf)).toEqual(['487', '200']);
+  expect(bench.counts.dialogs).toBe(0);
 });
 
 function kindOf(message: SipMessage): string {
