@@ -16,6 +16,7 @@ import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-ou
 import { dialogHandle } from './lost-leg.ts';
 import { parseSessionExpires } from './message/index.ts';
 import { ReceivedReferral, readReferTo } from './referral.ts';
+import { sdpOf } from './sdp-body.ts';
 import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
 import type {
@@ -127,7 +128,7 @@ export class SipLeg implements LegDialog {
     };
     const accept: SrfReply = { send: (status, options) => reply.send(status, options, onSent) };
     const media = this.#negotiation.takeRequest(request, accept, headers);
-    if (media !== null || !request.body) return;
+    if (media !== null || sdpOf(request) === undefined) return;
     const detail = 'the offer has no usable SDP';
     setImmediate(() => this.#refuse({ sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION', detail }));
   }
@@ -314,7 +315,8 @@ export class SipLeg implements LegDialog {
   #takeProvisional(response: SrfResponse, acknowledge: SrfAcknowledge): void {
     if (response.has('RSeq')) tryTo(acknowledge);
     if (this.#phase !== 'inviting' || response.status === 100) return;
-    if (response.body) this.#negotiation.takeEarlyAnswer(response.body);
+    const sdp = sdpOf(response);
+    if (sdp !== undefined) this.#negotiation.takeEarlyAnswer(sdp);
     this.#emitRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
   }
 
@@ -334,7 +336,7 @@ export class SipLeg implements LegDialog {
       this.#clear();
       return;
     }
-    const media = this.#negotiation.takeAnswer(response.body);
+    const media = this.#negotiation.takeAnswer(sdpOf(response));
     if (media === null) {
       this.#report({
         type: 'leg.refused',
@@ -449,7 +451,7 @@ export class SipLeg implements LegDialog {
         if (response.status < 200) return;
         if (response.status < 300) {
           tryTo(acknowledge);
-          this.#changedMedia(this.#negotiation.takeLaterAnswer(response.body));
+          this.#changedMedia(this.#negotiation.takeLaterAnswer(sdpOf(response)));
           this.#endOffer();
           return;
         }
@@ -514,7 +516,7 @@ export class SipLeg implements LegDialog {
       reply.send(481, {});
       return;
     }
-    if (this.#isOffering && (request.method === 'INVITE' || request.body)) {
+    if (this.#isOffering && (request.method === 'INVITE' || sdpOf(request) !== undefined)) {
       // Glare (RFC 3261 §14.2, RFC 3311 §5.2).
       reply.send(491, {});
       return;

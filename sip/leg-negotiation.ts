@@ -10,6 +10,7 @@ import {
   readAnswer,
   readOffer,
 } from './sdp.ts';
+import { sdpOf } from './sdp-body.ts';
 import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
@@ -77,7 +78,8 @@ export class LegNegotiation {
 
   /** Answers a re-INVITE or UPDATE, adding `headers` to a 200. Null if the peer's media is unchanged. */
   takeRequest(request: SrfReceivedRequest, reply: SrfReply, headers: Record<string, string>): RemoteMedia | null {
-    if (!request.body) {
+    const sdp = sdpOf(request);
+    if (sdp === undefined) {
       // Without an offer, a 200 to INVITE must contain one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
       this.#isAnswerDue = request.method === 'INVITE';
       if (this.#isAnswerDue) this.#local.sessionVersion++;
@@ -86,7 +88,7 @@ export class LegNegotiation {
     }
     try {
       const offer = readOffer(
-        request.body,
+        sdp,
         this.#reader((values) => this.#keys.readOffer(values)),
       );
       this.#refuseOwn(offer.media);
@@ -105,9 +107,10 @@ export class LegNegotiation {
 
   /** Applies the ACK of a 200 with our offer. Null without an answer. */
   takeAcknowledgement(ack: SrfReceivedRequest): RemoteMedia | null {
-    if (!this.#isAnswerDue || !ack.body) return null;
+    const sdp = sdpOf(ack);
+    if (!this.#isAnswerDue || sdp === undefined) return null;
     this.#isAnswerDue = false;
-    return this.#takeOver(ack.body);
+    return this.#takeOver(sdp);
   }
 
   /** Null, without a change, for an invalid answer. */

@@ -26,7 +26,7 @@ export interface SrfRequestOptions {
   stackTxnId?: string;
 }
 
-interface SrfMessage {
+export interface SrfMessage {
   body?: string;
   /** Undefined if absent. Repeated headers are joined with commas. */
   get(header: string): string | undefined;

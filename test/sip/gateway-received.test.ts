@@ -14,11 +14,17 @@ afterEach(async () => {
 const OFFER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
 const DIALOG = 'one;from-tag=theirs';
 
+interface Invitation {
+  headers?: readonly string[];
+  type?: string;
+  body?: string;
+}
+
 /** An inbound call that is answered at once, at a server that does not confirm the 200. */
-async function answered(headers: readonly string[] = []) {
+async function answered({ headers = [], type = 'application/sdp', body: offer = OFFER }: Invitation = {}) {
   const ok = Promise.withResolvers<ScriptedMessage>();
   const onMessage = (message: ScriptedMessage) => {
-    if (message.sip.startsWith('SIP/2.0 200')) ok.resolve(message);
+    if (/^SIP\/2.0 [2-6]/.test(message.sip)) ok.resolve(message);
   };
   const server = await ScriptedServer.start({ onMessage });
   cleanUps.push(() => server.stop());
@@ -48,13 +54,13 @@ async function answered(headers: readonly string[] = []) {
         `CSeq: 1 ${method}`,
         'Contact: <sip:peer@127.0.0.1>',
         ...lines,
-        ...(body === '' ? [] : ['Content-Type: application/sdp']),
+        ...(body === '' ? [] : [`Content-Type: ${type}`]),
         `Content-Length: ${body.length}`,
         '',
         body,
       ].join('\r\n'),
     );
-  send('INVITE', { lines: headers, body: OFFER });
+  send('INVITE', { lines: headers, body: offer });
   return { answer: await ok.promise, server, send, log, controller };
 }
 
@@ -63,10 +69,17 @@ describe('session timer of a caller', () => {
     { what: 'that refreshes', lines: ['Supported: 100rel, timer'], agreed: '1800;refresher=uac', require: 'timer' },
     { what: 'without session timers', lines: [], agreed: '1800;refresher=uas', require: undefined },
   ])('$what is refreshed by the right side (RFC 4028 section 9)', async ({ lines, agreed, require }) => {
-    const { answer } = await answered(['Session-Expires: 1800', ...lines]);
+    const { answer } = await answered({ headers: ['Session-Expires: 1800', ...lines] });
     expect(/^session-expires: (.*)$/im.exec(answer.sip)?.[1]).toBe(agreed);
     expect(/^require: (.*)$/im.exec(answer.sip)?.[1]).toBe(require);
   });
+});
+
+test('an offer beside ISUP in a multipart body is answered (RFC 5621)', async () => {
+  const isup = ['--b', 'Content-Type: application/isup', '', 'x'];
+  const body = [...isup, '--b', 'Content-Type: application/sdp', '', `${OFFER}--b--`, ''].join('\r\n');
+  const { answer } = await answered({ type: 'multipart/mixed; boundary=b', body });
+  expect(answer.sip).toMatch(/^SIP\/2.0 200 /);
 });
 
 test('an answer that crosses the CANCEL of the caller ends the leg at once', async () => {

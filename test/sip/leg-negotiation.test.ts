@@ -18,7 +18,7 @@ const WITH_VIDEO = [
 test('a later offer lists all streams of the peer in their order (RFC 3264 section 8)', () => {
   const localMedia = { host: '192.0.2.1', rtpPort: 40_000 };
   const negotiation = new LegNegotiation({ localMedia, trunk: trunkOf('sip:192.0.2.7') }, () => false);
-  const request = partial<SrfReceivedRequest>({ method: 'INVITE', body: WITH_VIDEO });
+  const request = partial<SrfReceivedRequest>({ method: 'INVITE', body: WITH_VIDEO, get: () => undefined });
   expect(negotiation.takeRequest(request, { send() {} }, {})).toMatchObject({ rtpPort: 5004 });
   const streams = negotiation.offerAgain().match(/^m=.*$/gm);
   expect(streams).toEqual(['m=video 0 RTP/AVP 96', 'm=audio 40000 RTP/AVP 0 8 101']);
