@@ -3108,7 +3108,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * A leg has answered
+         * The agent has answered
          * @description Sent to subscribed webhooks and signed as specified by Standard Webhooks, so its libraries can verify it. Any response other than 2XX within 15 s, including redirects, is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later if Retry-After says so. A 410 response disables the webhook, and so do five days without success.
          */
         post: operations["callAnswered"];
@@ -3128,7 +3128,7 @@ export interface webhooks {
         get?: never;
         put?: never;
         /**
-         * The agent and the customer talk
+         * The customer has answered, and both talk
          * @description Sent to subscribed webhooks and signed as specified by Standard Webhooks, so its libraries can verify it. Any response other than 2XX within 15 s, including redirects, is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later if Retry-After says so. A 410 response disables the webhook, and so do five days without success.
          */
         post: operations["callBridged"];

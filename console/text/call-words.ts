@@ -88,7 +88,6 @@ export const EVENT_TEXT: Record<string, string> = {
   'customer.dialing': 'Customer is being dialed',
   'customer.ringing': 'Customer’s phone rings',
   'customer.early_media': 'Customer’s network plays audio',
-  'customer.answered': 'Customer answered',
   'leg.dialing': 'Another party is being dialed',
   'leg.ringing': 'Another party’s phone rings',
   'leg.joined': 'Another party joined',

@@ -152,7 +152,6 @@ export const testCallText = {
     'agent.answered': 'The first phone has answered',
     'customer.dialing': 'Dialing the second phone',
     'customer.ringing': 'The second phone rings',
-    'customer.answered': 'The second phone has answered',
     'call.bridged': 'The two phones are connected',
     'call.completed': 'Completed',
     'call.not_answered': 'Not answered',

@@ -11,7 +11,6 @@ const NEWS: Readonly<Record<string, CallWebhookEvent>> = {
   'customer.ringing': 'call.ringing',
   'customer.early_media': 'call.ringing',
   'agent.answered': 'call.answered',
-  'customer.answered': 'call.answered',
   'call.bridged': 'call.bridged',
   'call.completed': 'call.completed',
   'call.not_answered': 'call.not_answered',

@@ -59,7 +59,6 @@ const STATE_AFTER: Record<string, LaneState | null> = {
   'customer.early_media': 'ringing',
   'leg.ringing': 'ringing',
   'agent.answered': 'connected',
-  'customer.answered': 'connected',
   'leg.joined': 'connected',
   'call.resumed': 'connected',
   'call.held': 'held',
