@@ -44,6 +44,8 @@ import type { SendRing } from './send-ring.ts';
  */
 
 export const SESSION_TICK_MS = 250;
+/** A longer stall of this thread may fill the recorder, which then writes up to now. */
+const LONGEST_WITHOUT_TICK_MS = 4 * SESSION_TICK_MS;
 const TICKS_PER_LEVEL = 2;
 const TICKS_PER_QUALITY = 12;
 const MOST_KEY_PRESSES_PER_TICK = 10;
@@ -117,10 +119,12 @@ export class RelaySession {
   #closing: Promise<RecordingSummary | null> | null = null;
   /** Null while measurements are off. */
   #ticksMeasured: number | null = null;
+  #tickedAtMs: number;
 
   private constructor(options: RelaySessionOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemRelayClock;
+    this.#tickedAtMs = this.#clock.nowMs();
   }
 
   /** @throws PortTakenError with the port; no socket stays open. */
@@ -509,6 +513,7 @@ export class RelaySession {
     if (this.#closing !== null) return;
     this.#absorbFastPath();
     const nowMs = this.#clock.nowMs();
+    this.#tickedAtMs = nowMs;
     this.#recorder?.flush(nowMs);
     const unixMs = this.#clock.unixMs();
     for (const party of this.#parties.values()) {
@@ -576,7 +581,10 @@ export class RelaySession {
     const { leg } = party;
     const header = this.#header;
     const { fastPath } = this.#options;
-    fastPath.absorb(party);
+    const nowMs = this.#clock.nowMs();
+    // After a stall, kept audio of the other parties is older than what the recorder can still place.
+    if (nowMs - this.#tickedAtMs > LONGEST_WITHOUT_TICK_MS) this.#absorbFastPath();
+    else fastPath.absorb(party);
     const bytes = leg.openRtp(datagram, source);
     if (bytes < 0) return;
     if (!parseRtp(datagram, header, bytes)) {
@@ -588,7 +596,6 @@ export class RelaySession {
       leg.counters.refusedPayload += 1;
       return;
     }
-    const nowMs = this.#clock.nowMs();
     const verdict = leg.latch.judge(source, header, nowMs);
     if (verdict === 'refused') {
       leg.counters.refusedSource += 1;

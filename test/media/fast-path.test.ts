@@ -379,6 +379,23 @@ describe('fast path', () => {
     expect(call.sockets.forwarded).toBe(before);
   });
 
+  it('keeps all audio of a recording, also if the thread stalls longer than the recorder can hold', async () => {
+    const stall = async (isFast: boolean) => {
+      const call = await Call.open(isFast);
+      await call.record();
+      call.talk(3);
+      for (let frame = 0; frame < 10; frame++) {
+        call.speak('customer');
+        call.pass(20);
+      }
+      call.pass(4500);
+      call.speak('agent', { isMarked: true });
+      call.session.tick();
+      return await call.recorded();
+    };
+    expect(await stall(true)).toEqual(await stall(false));
+  });
+
   it('reports keys that are pressed as tones', async () => {
     const key = toneFrames('PCMU', { frequenciesHz: [770, 1336], durationMs: 100 });
     const pause = Array.from({ length: 10 }, () => new Uint8Array(160).fill(0xff));
