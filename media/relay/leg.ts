@@ -163,10 +163,14 @@ export class RelayLeg {
     return this.#activeSrtp !== null;
   }
 
+  /** Whether we send a sound or digits. */
+  get isSending(): boolean {
+    return this.#playback !== null || this.#digits !== null;
+  }
+
   /** Whether the peer receives packets of the codec unchanged but for their header, and nothing else. */
   receivesPlain(codec: PayloadKind): boolean {
-    const isSending = this.#playback !== null || this.#digits !== null;
-    return this.isListening && !isSending && !this.isEncrypted && !this.#isClosed && this.remote?.codec === codec;
+    return this.isListening && !this.isSending && !this.isEncrypted && !this.#isClosed && this.remote?.codec === codec;
   }
 
   /** Counts packets that were sent without `forward`. */

@@ -49,6 +49,9 @@ const LONGEST_WITHOUT_TICK_MS = 4 * SESSION_TICK_MS;
 const TICKS_PER_LEVEL = 2;
 const TICKS_PER_QUALITY = 12;
 const MOST_KEY_PRESSES_PER_TICK = 10;
+const MOST_KEY_TONES_WAITING = 20;
+/** Within what all receivers of tones accept (ITU-T Q.24), however long the key was held. */
+const KEY_TONE_MS = 100;
 /** After this gap a party counts as silent, and its playout is no longer sent. */
 const PLAYED_OUT_MS = 200;
 /** The same for Opus, which sends a packet every 400 ms in a pause. */
@@ -673,6 +676,26 @@ export class RelaySession {
   #postKeyPress(party: Party, digit: string, durationMs: number, by?: 'tone'): void {
     if (party.keyPressesThisTick++ >= MOST_KEY_PRESSES_PER_TICK) return;
     this.#options.post({ type: 'dtmf.pressed', leg: party.id, digit, durationMs, ...(by !== undefined && { by }) });
+    // Tones pass as audio.
+    if (by === undefined)
+      for (const listener of [...party.forwardsTo, ...party.mixedFor]) this.#playKeyPress(listener, digit);
+  }
+
+  /** Plays a key press of another party to a peer without telephone events, after earlier ones. */
+  #playKeyPress({ id, leg, keyTones }: Party, digit: string): void {
+    const isNeeded = () => leg.remote?.telephoneEventPayloadType === null && leg.isListening && !leg.isSending;
+    if (!isNeeded() && keyTones.waiting === 0) return;
+    if (keyTones.waiting === MOST_KEY_TONES_WAITING) return;
+    keyTones.waiting += 1;
+    keyTones.last = keyTones.last
+      .then(async () => {
+        if (this.#closing !== null || !isNeeded()) return;
+        await this.#play(id, { samples: dtmfTones(digit, KEY_TONE_MS), over: false }, () => {});
+      })
+      .catch((error) => this.#noteFault(error))
+      .finally(() => {
+        keyTones.waiting -= 1;
+      });
   }
 
   #checkSilence(party: Party, nowMs: number): void {

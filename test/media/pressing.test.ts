@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DTMF_GAP_MS } from '../../media/dsp/dtmf-tones.ts';
+import { levelDbov } from '../../media/dsp/level.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../../media/rtp/telephone-event.ts';
 import * as fc from '../properties.ts';
@@ -105,6 +106,28 @@ describe('sending key presses', () => {
     for (const frequencyHz of [697, 852, 1209, 1477]) expect(toneLevelDbov(samples, frequencyHz)).toBeLessThan(-35);
     // Not reported as an announcement or a whisper.
     expect(bench.events).toEqual([]);
+  });
+
+  it('passes the keys of another party on as tones to a peer without telephone events', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMU', { telephoneEventPayloadType: null }) });
+    bench.setPath('bridged');
+    bench.agent.press(bench.ports.agent, 5);
+    bench.agent.press(bench.ports.agent, 9);
+    await bench.settled('agent');
+    for (let frame = 0; frame < 20; frame++) {
+      await bench.settled('agent');
+      bench.pace(1);
+    }
+    await bench.customer.untilReceived(18);
+    expect(new Set(bench.customer.received.map(({ header }) => header.payloadType))).toEqual(new Set([0]));
+    const samples = bench.customer.receivedSamples('PCMU');
+    const level = (frequencyHz: number, fromMs: number) =>
+      toneLevelDbov(samples.subarray(8 * fromMs, 8 * (fromMs + 100)), frequencyHz);
+    for (const frequencyHz of [770, 1336]) expect(level(frequencyHz, 0)).toBeGreaterThan(-20);
+    for (const frequencyHz of [852, 1477]) expect(level(frequencyHz, 180)).toBeGreaterThan(-20);
+    expect(levelDbov(samples.subarray(8 * 110, 8 * 170))).toBeLessThan(-60);
+    expect(bench.events.map((event) => event.type)).toEqual(['rtp.started', 'dtmf.pressed', 'dtmf.pressed']);
   });
 
   it('fails while the party has the call on hold, and stops when it does so or the session closes', async () => {
