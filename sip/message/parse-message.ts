@@ -62,7 +62,7 @@ function parseStartLine(line: string): StartLine {
     if (status[2]?.length !== 3 || statusCode < 100 || statusCode > 699) {
       return { error: new SipParseError('BAD_STATUS_CODE', 'The status code is not 100 to 699'), method: null };
     }
-    return { kind: 'response', statusCode, reasonPhrase: (status[3] ?? '').trim() };
+    return { kind: 'response', statusCode, reasonPhrase: (status[3] ?? '').replace(STRAY_CONTROLS, ' ').trim() };
   }
 
   const match = /^(\S{1,64})[ \t](.*?)[ \t]SIP\/(\d{1,3}\.\d{1,3})([ \t]*)$/is.exec(line);
