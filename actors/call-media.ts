@@ -5,6 +5,7 @@ import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machin
 import { TandemError } from '../machines/errors.ts';
 import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
 import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
+import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallQualityLog, QualityWatch } from './call-quality.ts';
@@ -42,7 +43,7 @@ export function mediaPort({
     /** Resolves when the recording tone, if any, has ended. Whispers and sounds wait for it. */
     let beeping: Promise<void> = Promise.resolve();
     const playbacks = new CallPlaybacks();
-    const pressing = new Map<LegId, { last: Promise<unknown>; waiting: number }>();
+    const pressing = new Gate({ inAll: Infinity, perLane: 1, waitingPerLane: MOST_WAITING_PRESSES - 1 });
 
     async function open(): Promise<void> {
       try {
@@ -154,15 +155,8 @@ export function mediaPort({
       media: MediaSession,
       { leg, digits, durationMs }: Extract<TalkControl, { type: 'dtmf' }>,
     ): Promise<ControlRefusal | null> {
-      const line = pressing.get(leg) ?? { last: Promise.resolve(), waiting: 0 };
-      pressing.set(leg, line);
-      if (line.waiting >= MOST_WAITING_PRESSES) return 'CONTROL_BUSY';
-      line.waiting += 1;
-      const sending = line.last.then(() => media.sendDigits(leg, { digits, durationMs }));
-      line.last = sending.catch(() => {});
-      const end = await sending.finally(() => {
-        line.waiting -= 1;
-      });
+      if (pressing.outlook(leg) === 'full') return 'CONTROL_BUSY';
+      const end = await pressing.run(() => media.sendDigits(leg, { digits, durationMs }), { lane: leg });
       if (end === 'not-listening') return 'LEG_NOT_LISTENING';
       return end === 'played' ? null : 'INTERNAL';
     }
@@ -230,7 +224,6 @@ export function mediaPort({
         case 'add-party':
           return void addParty(session, command.leg);
         case 'remove-party':
-          pressing.delete(command.leg);
           return await removeParty(session, command.leg);
         case 'route':
           return await session.setRouting(talkRouting(command.talk));

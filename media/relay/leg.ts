@@ -181,14 +181,18 @@ export class RelayLeg {
 
   /** Whether the peer uses a 16 kHz codec, according to its audio or SDP. */
   get isWideband(): boolean {
-    const codec = this.receivedCodec ?? this.remote?.codec;
+    const codec = this.#usedCodec;
     return codec !== undefined && CODECS[codec].sampleRateHz === 16_000;
   }
 
   /** Clock of its timestamps, according to its audio or SDP. */
   get clockHz(): number | undefined {
-    const codec = this.receivedCodec ?? this.remote?.codec;
+    const codec = this.#usedCodec;
     return codec && CODECS[codec].clockHz;
+  }
+
+  get #usedCodec(): Codec | undefined {
+    return this.receivedCodec ?? this.remote?.codec;
   }
 
   /** Time of the last sign of life. A pausing peer sends RTCP but no audio (RFC 3389 §4). */
@@ -558,8 +562,8 @@ export class RelayLeg {
 
   quality(): LegQuality | null {
     const { reception } = this;
-    const codec = this.receivedCodec ?? this.remote?.codec ?? null;
-    if (codec === null) return null;
+    const codec = this.#usedCodec;
+    if (codec === undefined) return null;
     const snrDb = this.snr.estimateDb();
     return {
       codec,

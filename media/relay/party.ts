@@ -55,8 +55,6 @@ export class Party {
   isTimedOut = false;
   readonly allowance = new PacketAllowance();
   keyPressesThisTick = 0;
-  /** Key presses of others that are played to it as tones. */
-  readonly keyTones = { waiting: 0, last: Promise.resolve() };
 
   readonly #onFault: PartyEvents['onFault'];
 

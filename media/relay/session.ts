@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import { CODECS, type Codec, type LegQuality, type MediaEvent, type RemoteMedia } from '../../machines/events.ts';
+import { Gate } from '../../runtime/gate.ts';
 import { isOpusPause } from '../codecs/opus.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
@@ -49,7 +50,8 @@ const LONGEST_WITHOUT_TICK_MS = 4 * SESSION_TICK_MS;
 const TICKS_PER_LEVEL = 2;
 const TICKS_PER_QUALITY = 12;
 const MOST_KEY_PRESSES_PER_TICK = 10;
-const MOST_KEY_TONES_WAITING = 20;
+/** With the one that sounds. */
+const MOST_KEY_TONES = 20;
 /** Within what all receivers of tones accept (ITU-T Q.24), however long the key was held. */
 const KEY_TONE_MS = 100;
 /** After this gap a party counts as silent, and its playout is no longer sent. */
@@ -123,6 +125,8 @@ export class RelaySession {
   /** Null while measurements are off. */
   #ticksMeasured: number | null = null;
   #tickedAtMs: number;
+  /** Key presses that are played as tones, a lane for each listener. */
+  readonly #keyTones = new Gate({ inAll: Infinity, perLane: 1, waitingPerLane: MOST_KEY_TONES - 1 });
 
   private constructor(options: RelaySessionOptions) {
     this.#options = options;
@@ -682,20 +686,13 @@ export class RelaySession {
   }
 
   /** Plays a key press of another party to a peer without telephone events, after earlier ones. */
-  #playKeyPress({ id, leg, keyTones }: Party, digit: string): void {
-    const isNeeded = () => leg.remote?.telephoneEventPayloadType === null && leg.isListening && !leg.isSending;
-    if (!isNeeded() && keyTones.waiting === 0) return;
-    if (keyTones.waiting === MOST_KEY_TONES_WAITING) return;
-    keyTones.waiting += 1;
-    keyTones.last = keyTones.last
-      .then(async () => {
-        if (this.#closing !== null || !isNeeded()) return;
-        await this.#play(id, { samples: dtmfTones(digit, KEY_TONE_MS), over: false }, () => {});
-      })
-      .catch((error) => this.#noteFault(error))
-      .finally(() => {
-        keyTones.waiting -= 1;
-      });
+  #playKeyPress({ id, leg }: Party, digit: string): void {
+    const play = async (): Promise<void> => {
+      if (this.#closing !== null || leg.remote?.telephoneEventPayloadType !== null || leg.isSending) return;
+      await this.sendDigits(id, { digits: digit, durationMs: KEY_TONE_MS });
+    };
+    if (this.#keyTones.outlook(id) === 'full') return;
+    this.#keyTones.run(play, { lane: id }).catch((error) => this.#noteFault(error));
   }
 
   #checkSilence(party: Party, nowMs: number): void {

@@ -118,20 +118,21 @@ class Conference {
 }
 
 const HZ = { agent: 400, customer: 700, supervisor: 1100 };
+const ALL_HEAR_ALL = {
+  receives: {
+    agent: [{ party: 'customer' }, { party: 'supervisor' }],
+    customer: [{ party: 'agent' }, { party: 'supervisor' }],
+    supervisor: [{ party: 'agent' }, { party: 'customer' }],
+  },
+  watched: [],
+};
 const LOUD = -20;
 const SILENT = -45;
 
 describe('session of three parties', () => {
   it('mixes the two others for each party', async () => {
     await using conference = await Conference.open(HZ);
-    conference.session.setRouting({
-      receives: {
-        agent: [{ party: 'customer' }, { party: 'supervisor' }],
-        customer: [{ party: 'agent' }, { party: 'supervisor' }],
-        supervisor: [{ party: 'agent' }, { party: 'customer' }],
-      },
-      watched: [],
-    });
+    conference.session.setRouting(ALL_HEAR_ALL);
     await conference.talk(50);
     for (const listener of ['agent', 'customer', 'supervisor'] as const) {
       await conference.phone(listener).untilReceived(50);
@@ -185,14 +186,7 @@ describe('session of three parties', () => {
 
   it('passes the key presses of each party on to all who hear it', async () => {
     await using conference = await Conference.open(HZ);
-    conference.session.setRouting({
-      receives: {
-        agent: [{ party: 'customer' }, { party: 'supervisor' }],
-        customer: [{ party: 'agent' }, { party: 'supervisor' }],
-        supervisor: [{ party: 'agent' }, { party: 'customer' }],
-      },
-      watched: [],
-    });
+    conference.session.setRouting(ALL_HEAR_ALL);
     await conference.talk(5);
     await conference.press('agent', 5);
     await conference.talk(10);

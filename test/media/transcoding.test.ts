@@ -95,10 +95,9 @@ describe('call with two codecs', () => {
     bench.agent.timestamp = timestamp;
     bench.agent.press(bench.ports.agent, 5);
     await bench.settled('agent');
+    const pressed = () =>
+      bench.customer.received.map(({ header }) => header).filter(({ payloadType }) => payloadType === 101);
     await bench.customer.until(() => pressed().length === 7);
-    function pressed() {
-      return bench.customer.received.map(({ header }) => header).filter(({ payloadType }) => payloadType === 101);
-    }
     const sequences = pressed().map(({ sequence }) => sequence);
     expect((sequences[2]! - sequences[1]!) & 0xffff, 'no audio was sent in between').toBeGreaterThan(1);
     expect(new Set(pressed().map((header) => header.timestamp)).size).toBe(1);
