@@ -3,6 +3,16 @@ import { getPriority, setPriority } from 'node:os';
 /** Ten steps mean nine times the CPU time of other programs under contention (Linux, sched(7)). */
 const STEPS = 10;
 const HIGHEST = -20;
+const LOWEST = 19;
+
+/**
+ * Adds to the nice value: a higher one means less CPU time.
+ * @param id of the process; default: the calling process, or on Linux the calling thread
+ * @throws the system's error if a lower value is not permitted
+ */
+export function addNiceness(steps: number, id = 0): void {
+  setPriority(id, Math.min(LOWEST, Math.max(HIGHEST, getPriority(id) + steps)));
+}
 
 /**
  * Raises the priority of the calling thread, or of a process with one thread, so that it runs on time beside busy ones.
@@ -13,7 +23,7 @@ const HIGHEST = -20;
 export function raisePriority(id = 0): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(id, Math.max(HIGHEST, getPriority(id) - STEPS));
+    addNiceness(-STEPS, id);
   } catch {
     // Not permitted, or the process has ended.
   }

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { getPriority, setPriority } from 'node:os';
 import { encodeMessage, type FrameLimits, type JsonValue, type Message, readMessages } from './frames.ts';
+import { addNiceness } from './priority.ts';
 
 interface OwnerPipe {
   /** Ends when the owner is gone. */
@@ -19,7 +19,6 @@ interface ServeOptions {
 const PIPE_FD = 3;
 /** Gives it a third of the owner's CPU time under contention. With 10, engines starve beside a busy program. */
 const NICENESS = 5;
-const LOWEST_PRIORITY = 19;
 
 /**
  * The child's end of a `SupervisedProcess`. Exits when `serve` is done or the owner is gone. Runs at a lower priority,
@@ -30,7 +29,7 @@ export function serveProcess(
   { limits, leave = (code) => process.exit(code) }: ServeOptions = {},
 ): void {
   // Before a library starts threads, which inherit it.
-  setPriority(Math.min(LOWEST_PRIORITY, getPriority() + NICENESS));
+  addNiceness(NICENESS);
   // Ignore signals, which are the owner's business: calls that are being drained still need this process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   const pipe = new Socket({ fd: PIPE_FD, readable: true, writable: true });

@@ -1,4 +1,4 @@
-import { setPriority } from 'node:os';
+import { addNiceness } from '../../runtime/priority.ts';
 import { serveThread } from '../../runtime/serve-thread.ts';
 import { type ExportRequest, exportAudio } from './export-audio.ts';
 
@@ -14,6 +14,6 @@ export interface ExportThread {
 }
 
 // Linux priorities are per thread: encoding yields to the threads that relay calls.
-if (process.platform === 'linux') setPriority(0, 10);
+if (process.platform === 'linux') addNiceness(10);
 
 await serveThread<ExportThread>(() => ({ ready: null, calls: { export: (request) => exportAudio(request) } }));
