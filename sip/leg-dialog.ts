@@ -14,11 +14,11 @@ import {
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
 import { dialogHandle } from './lost-leg.ts';
-import { parseSessionExpires } from './message/index.ts';
+import { parseSessionExpires, splitList } from './message/index.ts';
 import { ReceivedReferral, readReferTo } from './referral.ts';
 import { sdpOf } from './sdp-body.ts';
 import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
-import type { SrfConnection, SrfSent } from './srf-connection.ts';
+import { PLACEHOLDER, type SrfConnection, type SrfSent } from './srf-connection.ts';
 import type {
   SrfAcknowledge,
   SrfReceivedRequest,
@@ -417,7 +417,7 @@ export class SipLeg implements LegDialog {
   #sendBye(authorization: Record<string, string>): void {
     const headers = { Reason: reasonHeaderOf(this.#localCause), ...authorization };
     const stackDialogId = this.#dialogId ?? '';
-    this.#parts.connection.request('sip:placeholder', { method: 'BYE', stackDialogId, headers }, (outcome) => {
+    this.#parts.connection.request(PLACEHOLDER, { method: 'BYE', stackDialogId, headers }, (outcome) => {
       if (outcome.kind !== 'sent') {
         // The server already ended the dialog, as after a 200 that crosses a CANCEL.
         this.#endedByUs();
@@ -440,7 +440,7 @@ export class SipLeg implements LegDialog {
     const headers = { 'Content-Type': 'application/sdp', ...session, ...authorization };
     const body = this.#negotiation.offerAgain();
     const options = { method: 'INVITE', stackDialogId: this.#dialogId ?? '', headers, body };
-    this.#parts.connection.request('sip:placeholder', options, (outcome) => {
+    this.#parts.connection.request(PLACEHOLDER, options, (outcome) => {
       if (outcome.kind !== 'sent') {
         // The server rejects it while an INVITE of the peer is pending.
         this.#offerRefused(491);
@@ -573,7 +573,7 @@ export class SipLeg implements LegDialog {
   #notify(options: Pick<SrfRequestOptions, 'method' | 'headers' | 'body'>): void {
     if (this.#phase !== 'answered') return;
     const request = { ...options, stackDialogId: this.#dialogId ?? '' };
-    this.#parts.connection.request('sip:placeholder', request, () => {});
+    this.#parts.connection.request(PLACEHOLDER, request, () => {});
   }
 
   #changedMedia(media: RemoteMedia | null): void {
@@ -619,8 +619,8 @@ export class SipLeg implements LegDialog {
 function sessionAgreed(request: Pick<SrfReceivedRequest, 'get'>): Record<string, string> {
   const wanted = parseSessionExpires(request.get('Session-Expires'));
   if (wanted === null) return {};
-  const options = `${request.get('Supported') ?? ''},${request.get('Require') ?? ''}`.split(',');
-  const hasTimers = options.some((option) => option.trim().toLowerCase() === 'timer');
+  const options = splitList(`${request.get('Supported') ?? ''},${request.get('Require') ?? ''}`);
+  const hasTimers = options.some((option) => option.toLowerCase() === 'timer');
   const refresher = wanted.refresher ?? (hasTimers ? 'uac' : 'uas');
   return {
     'Session-Expires': `${wanted.seconds};refresher=${refresher}`,

@@ -1,7 +1,7 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf } from './failure-cause.ts';
 import type { DialogHandle, LegHandle } from './sip-gateway.ts';
-import type { SrfConnection } from './srf-connection.ts';
+import { PLACEHOLDER, type SrfConnection } from './srf-connection.ts';
 import type { SrfSentRequest } from './srf-types.ts';
 
 /** A message of the dialog, the source of a handle. */
@@ -66,9 +66,6 @@ export function endLostLeg(connection: SrfConnection, handle: LegHandle): void {
     connection.request(target, { ...options, ...proxyOf(routes) }, () => undefined);
   });
 }
-
-/** The SIP server sets the URI of in-transaction and in-dialog requests. */
-const PLACEHOLDER = 'sip:placeholder';
 
 function proxyOf([first]: readonly string[]): { proxy?: string } {
   const uri = /<([^>]+)>/.exec(first ?? '')?.[1];

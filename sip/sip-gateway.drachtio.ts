@@ -20,7 +20,7 @@ import type {
   TrunkRegistration,
   TrunkSign,
 } from './sip-gateway.ts';
-import { openSrfConnection, type SrfConnection } from './srf-connection.ts';
+import { openSrfConnection, PLACEHOLDER, type SrfConnection } from './srf-connection.ts';
 import type { SrfReceivedRequest, SrfReply, SrfResponse } from './srf-types.ts';
 import type { CallTracer } from './trace/call-tracer.ts';
 import { nextHopOf, trunkUri } from './trunk.ts';
@@ -348,7 +348,7 @@ export class DrachtioGateway implements SipGateway {
   #endForgotten({ stackDialogId }: SrfReceivedRequest): void {
     if (!stackDialogId) return;
     const headers = { Reason: reasonHeaderOf('NORMAL_CLEARING') };
-    this.#connection?.request('sip:placeholder', { method: 'BYE', stackDialogId, headers }, () => {});
+    this.#connection?.request(PLACEHOLDER, { method: 'BYE', stackDialogId, headers }, () => {});
   }
 
   #sendOptions(

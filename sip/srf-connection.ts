@@ -33,6 +33,8 @@ export function openSrfConnection(options: SrfConnectionOptions): Promise<SrfCon
   return SrfConnection.open(options);
 }
 
+/** URI of in-transaction and in-dialog requests, which the SIP server sets. */
+export const PLACEHOLDER = 'sip:placeholder';
 /** Longest wait for a silent server to confirm a buffered INVITE. */
 const MOST_LINGERING_MS = 600_000;
 /** Time to cancel late-confirmed INVITEs: 64 * T1 (RFC 3261 §9.1), and some time for a BYE. */

@@ -52,17 +52,42 @@ function confirm(message: ScriptedMessage, transactionId: string): void {
 
 const DIALOG = 'one;from-tag=ours';
 
-function respond(
+interface PeerMessage {
+  transactionId: string;
+  dialogId?: string;
+  startLine: string;
+  sequence: string;
+  body?: string;
+}
+
+/** A message of the peer in the dialog. */
+function deliver(
   message: ScriptedMessage,
-  transactionId: string,
-  statusLine: string,
-  { body = '', dialogId = DIALOG }: { body?: string; dialogId?: string } = {},
+  { transactionId, dialogId = DIALOG, startLine, sequence, body = '' }: PeerMessage,
 ): void {
   const leader = `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|${dialogId}|`;
   const type = body === '' ? '' : 'Content-Type: application/sdp\r\n';
   message.send(
-    `${leader}\r\nSIP/2.0 ${statusLine}\r\n${DIALOG_HEADERS}\r\nCSeq: 1 INVITE\r\n${type}Content-Length: ${body.length}\r\n\r\n${body}`,
+    `${leader}\r\n${startLine}\r\n${DIALOG_HEADERS}\r\nCSeq: ${sequence}\r\n${type}Content-Length: ${body.length}\r\n\r\n${body}`,
   );
+}
+
+function respond(
+  message: ScriptedMessage,
+  transactionId: string,
+  statusLine: string,
+  { body, dialogId }: { body?: string; dialogId?: string } = {},
+): void {
+  deliver(message, { transactionId, dialogId, startLine: `SIP/2.0 ${statusLine}`, sequence: '1 INVITE', body });
+}
+
+function request(
+  message: ScriptedMessage,
+  transactionId: string,
+  method: string,
+  { number = 1, body }: { number?: number; body?: string } = {},
+): void {
+  deliver(message, { transactionId, startLine: `${method} sip:a@b SIP/2.0`, sequence: `${number} ${method}`, body });
 }
 
 function methodOf(message: ScriptedMessage): string {
@@ -482,19 +507,16 @@ describe('dialog', () => {
   });
 
   test.each([
-    { what: 'refreshes the session', lines: '', body: '', status: '200 OK' },
-    { what: 'offers', lines: 'Content-Type: application/sdp\r\n', body: ANSWER, status: '491 Request Pending' },
-  ])('answers an UPDATE that $what during our re-INVITE', async ({ lines, body, status }) => {
+    { what: 'refreshes the session', body: '', status: '200 OK' },
+    { what: 'offers', body: ANSWER, status: '491 Request Pending' },
+  ])('answers an UPDATE that $what during our re-INVITE', async ({ body, status }) => {
     const server = await scripted({
       onMessage: (message) => {
         if (methodOf(message) === 'ACK' || methodOf(message) === 'SIP/2.0') return;
         const isFirst = message.words[2] === '';
         confirm(message, isFirst ? 't1' : 't2');
         if (isFirst) respond(message, 't1', '200 OK', { body: ANSWER });
-        else
-          message.send(
-            `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t3|${DIALOG}|\r\nUPDATE sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 2 UPDATE\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`,
-          );
+        else request(message, 't3', 'UPDATE', { number: 2, body });
       },
     });
     const gateway = await gatewayTo(server.port);
@@ -552,9 +574,7 @@ test('early media that the peer moves by UPDATE is reported', async () => {
       if (methodOf(message) !== 'INVITE') return;
       confirm(message, 'INVITE');
       respond(message, 'INVITE', '183 Session Progress', { body: ANSWER });
-      message.send(
-        `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t2|${DIALOG}|\r\nUPDATE sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 1 UPDATE\r\nContent-Type: application/sdp\r\nContent-Length: ${moved.length}\r\n\r\n${moved}`,
-      );
+      request(message, 't2', 'UPDATE', { body: moved });
     },
   });
   const dialed = dialLeg(await gatewayTo(server.port), { trunk: TRUNK });
@@ -584,9 +604,7 @@ test('a repeated answer does not end the call', async () => {
       if (methodOf(message) !== 'INVITE') return;
       respond(message, 'INVITE', '200 OK', { body: ANSWER });
       respond(message, 'INVITE', '200 OK', { body: ANSWER });
-      message.send(
-        `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t2|${DIALOG}|\r\nINFO sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 9 INFO\r\nContent-Length: 0\r\n\r\n`,
-      );
+      request(message, 't2', 'INFO', { number: 9 });
     },
   });
   const gateway = await gatewayTo(server.port);
