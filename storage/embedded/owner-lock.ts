@@ -1,102 +1,58 @@
-import { randomUUID } from 'node:crypto';
-import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { access, constants, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { TandemError } from '../../machines/errors.ts';
 
-/**
- * Gives a data directory one live owner. A file names the owning process exactly (process id, start time, boot of the
- * machine), so a reused process id is not mistaken for it. No clean-up is needed after a kill.
- */
+/** Gives a data directory one live owner. */
 export interface OwnerLock {
   release(): Promise<void>;
 }
 
-interface Owner {
-  pid: number;
-  startedAt: string;
-  token: string;
-}
+/** SQLite's code for a database that another connection has locked. */
+const SQLITE_BUSY = 5;
 
-/** @throws TandemError `STORAGE_UNAVAILABLE` while another process, or another part of this one, owns it */
-export async function takeOwnership({ file, what }: { file: string; what: string }): Promise<OwnerLock> {
-  const text = JSON.stringify({
-    pid: process.pid,
-    startedAt: (await startOf(process.pid)) ?? '',
-    token: randomUUID(),
-  } satisfies Owner);
-  for (;;) {
-    if (await createExclusively(file, text)) return { release: () => removeIfStill(file, text) };
-    const found = await readIfThere(file);
-    if (found === null) continue;
-    const owner = parse(found);
-    if (owner !== null && (await startOf(owner.pid)) === owner.startedAt) {
-      throw new TandemError('STORAGE_UNAVAILABLE', `${what} is in use by the running process ${owner.pid}.`);
-    }
-    await discard(file, found);
-  }
-}
-
-/** Creates the file atomically, so that partial content is never read. */
-async function createExclusively(file: string, text: string): Promise<boolean> {
-  const draft = `${file}.${randomUUID()}`;
-  await writeFile(draft, text, { mode: 0o600 });
-  try {
-    await link(draft, file);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  } finally {
-    await rm(draft, { force: true });
-  }
-}
-
-/** Removes a dead owner's file. If another process has replaced it meanwhile, restores that file. */
-async function discard(file: string, dead: string): Promise<void> {
-  const aside = `${file}.${randomUUID()}`;
-  try {
-    await rename(file, aside);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
-    throw error;
-  }
-  if ((await readIfThere(aside)) !== dead) await link(aside, file).catch(() => undefined);
-  await rm(aside, { force: true });
-}
-
-async function removeIfStill(file: string, text: string): Promise<void> {
-  if ((await readIfThere(file)) === text) await rm(file, { force: true });
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  return await readFile(file, 'utf8').catch(() => null);
-}
-
-function parse(text: string): Owner | null {
-  try {
-    const owner = JSON.parse(text) as Owner;
-    return Number.isInteger(owner.pid) && owner.pid > 0 ? owner : null;
-  } catch {
-    return null;
-  }
-}
+/** Keeps locks from the garbage collector, which would release them. */
+const held = new Set<DatabaseSync>();
 
 /**
- * Start time of a process, as boot and clock ticks (proc(5), field 22 of stat); null if it does not exist. Without
- * /proc it only checks whether the process is alive.
+ * Locks `<file>-lock` and writes our process id to `file`. The lock is the one that SQLite takes on its databases,
+ * because Node has none of its own: the kernel releases it when its process ends, and keeps it from processes in other
+ * containers, which see other process ids.
+ * @throws TandemError `STORAGE_UNAVAILABLE` while another process, or another part of this one, owns the directory, and
+ * on a file system without locks
  */
-async function startOf(pid: number): Promise<string | null> {
+export async function takeOwnership({ file, what }: { file: string; what: string }): Promise<OwnerLock> {
+  // Names the folder if it is not writable, which SQLite does not.
+  await access(path.dirname(file), constants.W_OK);
+  const lock = new DatabaseSync(`${file}-lock`, { timeout: 0 });
   try {
-    const [stat, boot] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
-    ]);
-    // The second field, the command in brackets, may contain anything: count from its end.
-    const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return state === 'Z' ? null : `${boot.trim()}/${fields[18]}`;
-  } catch {
-    if (process.platform === 'linux') return null;
-    return isAlive(pid) ? 'alive' : null;
+    // Nothing is written, so no journal file that a killed process would leave.
+    lock.exec('pragma journal_mode = memory; begin exclusive');
+  } catch (error) {
+    lock.close();
+    throw new TandemError('STORAGE_UNAVAILABLE', await refusal(error as { errcode?: number }, { file, what }), {
+      cause: error,
+    });
   }
+  held.add(lock);
+  await writeFile(file, `${process.pid}\n`, { mode: 0o600 });
+  return {
+    async release() {
+      if (!held.delete(lock)) return;
+      await rm(file, { force: true });
+      lock.close();
+    },
+  };
+}
+
+async function refusal(error: { errcode?: number }, { file, what }: { file: string; what: string }): Promise<string> {
+  if (error.errcode !== SQLITE_BUSY) {
+    return `${what} cannot be locked: ${(error as Error).message}. Move it to a file system with locks.`;
+  }
+  const pid = Number.parseInt(await readFile(file, 'utf8').catch(() => ''), 10);
+  return pid > 0 && isAlive(pid)
+    ? `${what} is in use by the running process ${pid}.`
+    : `${what} is in use by a process of another container or machine. Stop it, or use another folder.`;
 }
 
 export function isAlive(pid: number): boolean {

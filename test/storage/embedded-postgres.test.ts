@@ -87,6 +87,12 @@ describe('embedded Postgres', () => {
     expect((await startOwner()).error).toMatch(refusal);
   });
 
+  it('rejects a second owner that does not see the process of the first, as from another container', async () => {
+    await startOwner();
+    await rm(path.join(dataDir, 'postgres.owner'));
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/is in use by a process of another container/);
+  });
+
   it('lets one of several concurrent starts have the directory', async () => {
     const attempts = await Promise.allSettled(Array.from({ length: 4 }, () => start()));
     expect(attempts.filter((attempt) => attempt.status === 'fulfilled')).toHaveLength(1);
