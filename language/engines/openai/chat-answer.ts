@@ -19,8 +19,9 @@ export class ChatAnswer {
   readonly produced: string[] = [];
   producedCharacters = 0;
   readonly #splitter = new ThinkSplitter();
-  /** Maps the server's call indices to dense ones. */
-  readonly #calls = new Map<string, number>();
+  /** Calls by the server's index, with dense indices and the id that the server gave. */
+  readonly #calls = new Map<string, { index: number; id: string | null }>();
+  #callCount = 0;
   readonly #wantsLogprobs: boolean;
   #hasBegun = false;
 
@@ -54,7 +55,7 @@ export class ChatAnswer {
   /** Servers may report `stop` in spite of tool calls. */
   get reason(): FinishReason {
     const reason = this.finishReason ?? 'stop';
-    return reason === 'stop' && this.#calls.size > 0 ? 'tool_calls' : reason;
+    return reason === 'stop' && this.#callCount > 0 ? 'tool_calls' : reason;
   }
 
   #reasoning({ reasoning_content, reasoning }: Record<string, unknown>): CompletionPart[] {
@@ -83,13 +84,16 @@ export class ChatAnswer {
     const key = Number.isSafeInteger(call.index) ? `#${call.index}` : (id ?? `at ${position}`);
     const known = this.#calls.get(key);
     const text = typeof written === 'string' ? written : written == null ? '' : JSON.stringify(written);
-    if (known !== undefined) {
-      return text === '' ? [] : [{ type: 'toolCall', index: known, id: null, name: null, arguments: text }];
+    const isNamed = typeof name === 'string' && name !== '';
+    // Some servers, such as Gemini's, send every call with index 0.
+    const isAnother = isNamed && id !== null && known !== undefined && id !== known.id;
+    if (known !== undefined && !isAnother) {
+      return text === '' ? [] : [{ type: 'toolCall', index: known.index, id: null, name: null, arguments: text }];
     }
-    if (typeof name !== 'string' || name === '') return [];
-    if (this.#calls.size >= MOST_CALLS) throw new LanguageEngineError('unavailable', 'the model calls too many tools');
-    const index = this.#calls.size;
-    this.#calls.set(key, index);
+    if (!isNamed) return [];
+    if (this.#callCount >= MOST_CALLS) throw new LanguageEngineError('unavailable', 'the model calls too many tools');
+    const index = this.#callCount++;
+    this.#calls.set(key, { index, id });
     const first = { id: id ?? `call_${randomUUID()}`, name: name.slice(0, MOST_NAME) };
     return [{ type: 'toolCall', index, ...first, arguments: text }];
   }

@@ -131,6 +131,30 @@ describe('OpenAI-compatible engine', () => {
     ]);
   });
 
+  it('keeps tool calls apart that the server sends with one index', async () => {
+    const piece = (id: string, name: string | null, args: string) => {
+      const call = { index: 0, id, type: 'function', function: { name, arguments: args } };
+      return chunk({ choices: [{ delta: { tool_calls: [call] } }] });
+    };
+    server.chat({
+      raw: [
+        piece('call_1', 'weather', '{"city":'),
+        // Some servers repeat the name, or give each piece another id.
+        piece('call_1', 'weather', '"Pune"'),
+        piece('piece_3', null, '}'),
+        piece('call_2', 'weather', '{"city":"Delhi"}'),
+        chunk({ choices: [{ delta: {}, finish_reason: 'stop' }] }),
+        DONE,
+      ],
+    });
+    const { toolCalls, finishReason } = await complete();
+    expect(toolCalls).toEqual([
+      { id: 'call_1', name: 'weather', arguments: '{"city":"Pune"}' },
+      { id: 'call_2', name: 'weather', arguments: '{"city":"Delhi"}' },
+    ]);
+    expect(finishReason).toBe('tool_calls');
+  });
+
   it('requests JSON by schema, strict where OpenAI can', async () => {
     await complete({ responseSchema: { name: 'my answer', schema: SCHEMA } });
     expect(sent().response_format).toEqual({
