@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
+import { numberOfRawJson } from '../exact-json.ts';
 
 /** Makes a text storable in Postgres: removes NUL and lone surrogates, and normalises to NFC. */
 export function storableText(text: string): string {
@@ -17,12 +18,15 @@ export function fitsMetadata(metadata: unknown): boolean {
 const DEEPEST = 64;
 
 /**
- * Applies `storableText` to every text and key of a JSON value.
+ * Applies `storableText` to every text and key of a JSON value. Raw JSON numbers become ordinary ones, because filters
+ * compare with those.
  * @throws TandemError `VALIDATION_FAILED` if it is nested too deeply
  */
 export function storableJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return storableText(value);
   if (typeof value !== 'object' || value === null) return value;
+  const number = numberOfRawJson(value);
+  if (number !== null) return number;
   if (depth === DEEPEST) {
     throw new TandemError('VALIDATION_FAILED', `Metadata is nested deeper than ${DEEPEST} levels.`);
   }

@@ -88,6 +88,22 @@ describe('POST /memory/ingest', () => {
     expect((await post('/memory/ingest', { ...body, metadata: { a: 2 } })).body.data.total_queued).toBe(1);
   });
 
+  it('stores the numbers of metadata as numbers, however they are written', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const send = (method: 'POST' | 'PATCH', url: string, body: string) =>
+      fixture.call(method, url, { as: owner, body, headers });
+    const written = '{"price":5.0,"parts":[1.50],"size":{"kg":1e2}}';
+    const { body } = await send('POST', '/memory/ingest', `{"text":"A brass lantern.","metadata":${written}}`);
+    const { id } = body.data.results[0];
+    const numbers = { price: 5, parts: [1.5], size: { kg: 100 } };
+    expect((await get(`/memory/${id}`)).body.data.metadata).toEqual(numbers);
+    const filters = { price: { $lte: 5 }, parts: 1.5, 'size.kg': 100 };
+    const found = await post('/memory/search', { query: 'lantern', filters });
+    expect(found.body.data.results).toMatchObject([{ id, metadata: numbers }]);
+    const changed = await send('PATCH', `/memory/${id}`, '{"metadata":{"price":7.0}}');
+    expect(changed.body.data.metadata).toEqual({ ...numbers, price: 7 });
+  });
+
   it('stores and charges simultaneous repetitions once', async () => {
     const before = await balance();
     const text = 'Seven lanterns.';
