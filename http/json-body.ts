@@ -70,8 +70,11 @@ export function parseJsonBody(body: Buffer): unknown {
   }
 }
 
-function hasMetadata(value: unknown): value is { metadata: unknown } {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'metadata');
+function hasMetadata(value: unknown): value is { metadata: object } {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'metadata')) return false;
+  const { metadata } = value as { metadata: unknown };
+  // A raw JSON number alone would look like an object.
+  return typeof metadata === 'object' && metadata !== null;
 }
 
 function exceedsDepth(body: Buffer): boolean {

@@ -265,6 +265,15 @@ describe('invalid placement', () => {
     expect(fixture.dialer.placed).toEqual([]);
   });
 
+  it('fails with a number as metadata, however it is written', async () => {
+    for (const number of ['5', '5.0', '1e2', '12345678901234567890']) {
+      const text = `{"agent_number":"${AGENT}","customer_number":"${CUSTOMER}","metadata":${number}}`;
+      const headers = { 'content-type': 'application/json' };
+      const { status, body } = await fixture.call('POST', '/dialer/click2call', { body: text, headers });
+      expect([status, body.code]).toEqual([400, 'INVALID_METADATA']);
+    }
+  });
+
   it('fails with a metadata number that JSON cannot represent', async () => {
     const text = `{"agent_number":"${AGENT}","customer_number":"${CUSTOMER}","metadata":{"n":1e999}}`;
     const { body } = await fixture.call('POST', '/dialer/click2call', {
