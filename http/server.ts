@@ -341,8 +341,8 @@ function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   return isSane ? given : randomUUID();
 }
 
-/** One of our keys, invitations, login links or secrets, a Stripe secret, or a JSON Web Token. */
-const CREDENTIAL = /sk_|inv_|link_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
+/** One of our keys, invitations, login links or secrets, a Stripe secret, or a JSON Web Token. Not an id like `task_7`. */
+const CREDENTIAL = /(?<![a-z0-9])(?:sk_|inv_|link_|whsec_)|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));

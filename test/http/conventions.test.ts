@@ -166,15 +166,18 @@ describe('error envelope', () => {
 });
 
 describe('x-request-id', () => {
-  it('keeps a valid id of the client', async () => {
-    const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': 'trace:abc-1.2' } });
-    expect(answer.headers['x-request-id']).toBe('trace:abc-1.2');
+  it.each(['trace:abc-1.2', 'task_17', 'desk_4:risk_9', 'uplink_3'])('keeps %j of the client', async (given) => {
+    const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': given } });
+    expect(answer.headers['x-request-id']).toBe(given);
   });
 
-  it.each(['', 'a b', 'x'.repeat(129), '<script>', 'sk_live_pasted'])('replaces %j', async (given) => {
-    const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': given } });
-    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
-  });
+  it.each(['', 'a b', 'x'.repeat(129), '<script>', 'sk_live_pasted', 'job-sk_live', 'key_sk_live', 'Whsec_a'])(
+    'replaces %j',
+    async (given) => {
+      const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': given } });
+      expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    },
+  );
 });
 
 describe('credentials', () => {
