@@ -77,7 +77,9 @@ export function createTranscriptionUploads(
     if (body === undefined) throw new TandemError('UNSUPPORTED_MEDIA_TYPE', AUDIO_EXPECTED);
     const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
     if (!isObject) throw validationFailed([{ path: 'body', message: 'must be a JSON object' }]);
-    const { url, ...options } = toFormFields(body, { ...fields, url: 'once' });
+    // The url stays among the options, because repetitions of a request are recognised by its body.
+    const options = toFormFields(body, { ...fields, url: 'once' });
+    const { url } = options;
     if (typeof url !== 'string' || url === '') throw validationFailed([{ path: 'url', message: 'is required' }]);
     const { fileName: name, mediaType } = await pending.download(url, { maxBytes: MAX_FILE_BYTES });
     return { file: { name, mediaType }, options };

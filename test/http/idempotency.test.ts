@@ -368,6 +368,18 @@ describe('upload with an Idempotency-Key', () => {
     expect((await upload(key, Buffer.from('RIFF one'), { language: 'hi' })).body.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
+  it('matches by the URL of its audio', async () => {
+    const key = randomUUID();
+    const transcribe = (name: string) => {
+      const body = { url: `https://files.example.com/${name}`, language: 'en' };
+      return fixture.call('POST', '/stt', keyed(key, { body }));
+    };
+    expect((await transcribe('a.wav')).status).toBe(200);
+    expect((await transcribe('a.wav')).headers['idempotency-replayed']).toBe('true');
+    const other = await transcribe('b.wav');
+    expect([other.status, other.body.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+  });
+
   it('matches by its bytes when the body is the audio', async () => {
     const key = randomUUID();
     const send = (body: string) =>
