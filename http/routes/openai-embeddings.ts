@@ -48,7 +48,8 @@ export function openaiEmbeddingRoutes(app: HttpApp, { memory, limits, closing }:
         clientSignal(reply, closing),
       );
       reply.headers(billingHeaders(embedded.charge, principal));
-      return presentEmbeddings(embedded, { model, format });
+      const json = await presentEmbeddings(embedded, { model, format });
+      return reply.type('application/json; charset=utf-8').send(json);
     },
   );
 }

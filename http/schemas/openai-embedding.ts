@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { EmbeddedTexts } from '../../actors/memory/text-embedding.ts';
 import type { TandemError } from '../../machines/errors.ts';
+import { Slice } from '../../runtime/slices.ts';
 import { compileCheck, type InvalidField, validationFailed } from '../validation.ts';
 import { responseOf } from './envelope.ts';
 
@@ -83,14 +84,20 @@ function hasTokens(input: unknown): boolean {
   return input.some((item) => typeof item === 'number' || (Array.isArray(item) && typeof item[0] === 'number'));
 }
 
-export function presentEmbeddings(
-  { embeddings, tokens }: EmbeddedTexts,
+/** Returns JSON, written in slices: ten megabytes at once would block the thread for half a second. */
+export async function presentEmbeddings(
+  { embeddings, tokens }: Pick<EmbeddedTexts, 'embeddings' | 'tokens'>,
   { model, format }: { model: string; format: NonNullable<Static<typeof EmbeddingsBody>['encoding_format']> },
-): object {
-  const data = embeddings.map((vector, index) => {
-    return { object: 'embedding', index, embedding: format === 'base64' ? base64Of(vector) : [...vector] };
-  });
-  return { object: 'list', data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+): Promise<string> {
+  const slice = new Slice();
+  const data: string[] = [];
+  for (const [index, vector] of embeddings.entries()) {
+    if (slice.isOver) await slice.rest();
+    const embedding = format === 'base64' ? base64Of(vector) : [...vector];
+    data.push(JSON.stringify({ object: 'embedding', index, embedding }));
+  }
+  const rest = JSON.stringify({ model, usage: { prompt_tokens: tokens, total_tokens: tokens } });
+  return `{"object":"list","data":[${data.join(',')}],${rest.slice(1)}`;
 }
 
 function base64Of(vector: Float32Array): string {

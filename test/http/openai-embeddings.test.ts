@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { presentEmbeddings } from '../../http/schemas/openai-embedding.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
@@ -64,6 +65,24 @@ describe('OpenAI embeddings client', () => {
     const input = Array.from({ length: 2048 }, (_, at) => `Memory number ${at}.`);
     const { data } = await client.embeddings.create({ model, input });
     expect(data).toHaveLength(2048);
+  });
+
+  it.each(['float', 'base64'] as const)('lets other work run while a long answer in %s is written', async (format) => {
+    const embeddings = Array.from({ length: 2048 }, (_, at) => new Float32Array(768).fill(1 / (at + 3)));
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns++;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    const json = await presentEmbeddings({ embeddings, tokens: 7 }, { model, format });
+    isDone = true;
+    expect(turns).toBeGreaterThan(5);
+    const { data, ...rest } = JSON.parse(json);
+    expect(rest).toEqual({ object: 'list', model, usage: { prompt_tokens: 7, total_tokens: 7 } });
+    expect(data).toHaveLength(2048);
+    expect(data[2047]).toMatchObject({ object: 'embedding', index: 2047 });
   });
 
   it('throws the matching error for each rejection, and pays nothing', async () => {
