@@ -15,7 +15,7 @@ export interface Conversation {
 /**
  * Combines a chat's messages with new ones. System messages come first, without duplicates. If not everything fits, the
  * oldest turns are dropped. A turn is a user message and all that follows it, so tool calls stay with their results.
- * The turn whose tool results are in the new messages is never dropped.
+ * Never dropped are new messages, also if they repeat a stored one, and the turn whose tool results are among them.
  */
 export function conversationOf({
   stored,
@@ -27,14 +27,15 @@ export function conversationOf({
   budgetTokens: number;
 }): Conversation {
   if (stored.length === 0) return { messages: [...fresh], unsaved: [...fresh] };
-  const known = new Set(stored.filter(isSystem).map(({ message }) => message.content));
-  const unsaved = fresh.filter((one) => !isSystem(one) || !known.has(one.message.content));
+  const saved = new Set(stored.filter(isSystem).map(({ message }) => message.content));
+  const unsaved = fresh.filter((one) => !isSystem(one) || !saved.has(one.message.content));
   const newMessages = unsaved.filter((one) => !isSystem(one));
   const room = budgetTokens - tokensOf(unsaved);
   const remembered = rememberedOf(stored.filter(isSystem), { budgetTokens: room / 2 });
-  const system = [...remembered, ...unsaved.filter(isSystem)];
+  const known = new Set(remembered.map(({ message }) => message.content));
+  const system = [...remembered, ...fresh.filter((one) => isSystem(one) && !known.has(one.message.content))];
   const goesOn = newMessages[0]?.message.role === 'tool';
-  let left = room - tokensOf(remembered);
+  let left = budgetTokens - tokensOf(newMessages) - tokensOf(system);
   const kept: CountedMessage[] = [];
   const turns = turnsOf(stored.filter((one) => !isSystem(one)));
   for (const [index, turn] of turns.toReversed().entries()) {

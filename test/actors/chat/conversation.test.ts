@@ -105,6 +105,14 @@ describe('conversationOf', () => {
     expect(unsaved).toEqual(fresh);
   });
 
+  it('keeps a repeated system message that is neither the first nor fits beside it', () => {
+    const stored = [system('Be formal.', 60), user('a'), assistant('b'), system('Be casual.', 60), user('c')];
+    const fresh = [system('Be casual.', 60), user('d')];
+    const { messages, unsaved } = conversationOf({ stored, fresh, budgetTokens: 150 });
+    expect(messages).toEqual([stored[0], system('Be casual.', 60), user('c'), user('d')]);
+    expect(unsaved).toEqual([user('d')]);
+  });
+
   it('moves repeated system messages to the front and keeps them once', () => {
     const stored = [system('Be brief.'), user('a'), assistant('b')];
     const { messages, unsaved } = conversationOf({
