@@ -5,7 +5,7 @@ import { checkPassword, hashPassword } from '../../storage/passwords.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
 import { acceptInvitation, requireInvitation } from '../../storage/queries/invitations.ts';
 import { revokeSession } from '../../storage/queries/sessions.ts';
-import { registerUser, replacePasswordHash } from '../../storage/queries/users.ts';
+import { getUser, registerUser, replacePasswordHash } from '../../storage/queries/users.ts';
 import { findUserByEmail, getWorkspace, openWorkspace } from '../../storage/queries/workspaces.ts';
 import { callerOf } from '../auth.ts';
 import { addressOf } from '../client-address.ts';
@@ -116,14 +116,18 @@ export function authRoutes(app: HttpApp, context: HttpContext): void {
       await logins.attempt(attempt);
       const user = await findUserByEmail(sql, email);
       const { matches, isOutdated } = await checkPassword(password, user?.passwordHash ?? null);
-      if (user === null || !matches) {
-        throw new TandemError('UNAUTHORIZED', 'The e-mail address or the password is wrong.');
-      }
+      if (user === null || !matches) throw wrongLogin();
       await logins.forgive(attempt);
       if (isOutdated) {
         await replacePasswordHash(sql, { userId: user.id, from: user.passwordHash!, to: await hashPassword(password) });
       }
       const minted = await sessionTokens.mint({ userId: user.id, now: now(), client: sessionClientOf(request) });
+      // A new password ends all sessions, but this one may have been opened only then.
+      const { passwordHash } = await getUser(sql, user.id);
+      if (passwordHash !== user.passwordHash && !(await checkPassword(password, passwordHash)).matches) {
+        await revokeSession(sql, { id: minted.sessionId, now: now() });
+        throw wrongLogin();
+      }
       return success({
         ...handOverSession(minted, { asCookie, reply, context }),
         user: { id: user.id, email: user.email, name: user.name },
@@ -214,6 +218,10 @@ const RegisteredSchema = Type.Object(
     ],
   },
 );
+
+function wrongLogin(): TandemError {
+  return new TandemError('UNAUTHORIZED', 'The e-mail address or the password is wrong.');
+}
 
 /** @throws TandemError REGISTRATION_CLOSED */
 function requireRegistration(registration: Registration, invitation: string | undefined): void {

@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
+import { hashPassword } from '../../storage/passwords.ts';
+import { changePassword } from '../../storage/queries/password-changes.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
+import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, PASSWORD, register } from './identity-fixture.ts';
 
@@ -44,6 +48,31 @@ it('a password reset ends all sessions of the user, and goes to the audit log of
     { workspaceId, actorUserId: userId, targetType: 'user', targetId: String(userId), details: {} },
   ]);
   for (const secret of [token, NEW_PASSWORD, PASSWORD]) expect(fixture.logLines.join('')).not.toContain(secret);
+});
+
+it('a login with the old password opens no session if it crosses the reset', async () => {
+  const { email, userId } = await register(fixture);
+  const [before] = await fixture.sql<{ passwordHash: string }[]>`select password_hash from users where id = ${userId}`;
+  const passwordHash = await hashPassword(NEW_PASSWORD);
+  let crossing: ReturnType<typeof login> | undefined;
+  await inTransaction(fixture.sql, async (tx) => {
+    // The login has checked the password, and waits to store its session.
+    await tx`lock table sessions in share row exclusive mode`;
+    crossing = login(email, PASSWORD);
+    await eventually(async () => {
+      const waiting = await fixture.sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(waiting.length).toBeGreaterThan(0);
+    });
+    await changePassword(tx, {
+      ...{ user: { id: userId, ...before! }, passwordHash, action: 'user.password_reset', requestId: 'reset-1' },
+      ...{ endSessions: { except: null }, now: fixture.now.current },
+    });
+  });
+  const { status, body } = (await crossing)!;
+  expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
+  expect(await fixture.sql`select 1 from sessions where user_id = ${userId} and revoked_at is null`).toHaveLength(0);
+  expect((await login(email, NEW_PASSWORD)).status).toBe(200);
 });
 
 it('a reset token works once, even for simultaneous requests, and invalidates earlier ones', async () => {
