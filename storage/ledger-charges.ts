@@ -15,6 +15,8 @@ export interface ChargeInput extends Usage {
   workspaceId: string;
   /** Price from `costOf`. */
   amountNano: bigint;
+  /** Price if only a part of it, `amountNano`, is charged. Default: `amountNano`. */
+  owedNano?: bigint;
   operationKey: string;
   description?: string;
   at?: Date;
@@ -33,18 +35,18 @@ export interface Charge {
  * @throws TandemError `INSUFFICIENT_CREDITS` with `details` of `required`, `available` and `shortfall` in USD
  */
 export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> {
-  const { amountNano } = input;
+  const { amountNano, owedNano = amountNano } = input;
   if (amountNano < 0n) throw new RangeError('a charge is not negative');
   return await inTransaction(sql, async (tx) => {
     const accounts = await lockAccounts(tx, input.workspaceId);
-    const earlier = await earlierEntry(tx, input, 'charge', amountNano);
+    const earlier = await earlierEntry(tx, input, 'charge', owedNano);
     if (earlier) return chargeFrom(earlier);
     const { availableNano } = walletFrom(accounts);
     if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
     const posted = await post(tx, accounts, {
       ...input,
       kind: 'charge',
-      requestedNano: amountNano,
+      requestedNano: owedNano,
       resultNano: amountNano,
       postings: { wallet: -amountNano, revenue: amountNano },
     });

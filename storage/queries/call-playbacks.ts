@@ -4,8 +4,8 @@ import { costOf, priceBookOf } from '../price-book.ts';
 import type { CallRow } from './call-row.ts';
 
 /**
- * Charges for a text that a call plays, up to the wallet's balance, and adds it to the call's cost. Files are free. Run
- * it in the transaction of `playback.started`.
+ * Charges for a text that a call plays, or nothing if the wallet does not cover it, and adds it to the call's cost. Files
+ * are free. Run it in the transaction of `playback.started`.
  */
 export async function chargePlayback(
   tx: Tx,
@@ -20,6 +20,7 @@ export async function chargePlayback(
   const { chargedNano } = await charge(tx, {
     ...cost,
     amountNano,
+    owedNano: cost.amountNano,
     workspaceId: call.workspaceId,
     operation: 'call_play',
     operationKey: `call:${call.callId}:${playbackId}`,

@@ -214,6 +214,7 @@ async function chargeBeside(
   await charge(tx, {
     ...cost,
     amountNano: chargedNano,
+    owedNano: cost.amountNano,
     workspaceId: call.workspaceId,
     operation,
     resourceId: call.callId,

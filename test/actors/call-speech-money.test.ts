@@ -60,6 +60,19 @@ describe('empty wallet in a call with announcement and whisper', () => {
     expect(await wallet(row)).toMatchObject({ availableNano: 0n, heldNano: 0n });
   });
 
+  it('shows legs and speech that the wallet covered in part or not at all in the usage log', async () => {
+    const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO + 10n * SECOND_NANO });
+    const row = await callWithSpeech(caller);
+    await settle(row, 10, 2);
+    const { rows } = await listUsage(database.sql, { workspaceId: row.workspaceId }, { page: 1, limit: 10 });
+    expect(rows.map(({ operation, amountNano, status }) => [operation, amountNano, status])).toEqual([
+      ['whisper', 0n, 'failed'],
+      ['announce', SPEECH_NANO - 2n * SECOND_NANO, 'partial'],
+      ['call_legs', 2n * SECOND_NANO, 'succeeded'],
+      ['click2call', 10n * SECOND_NANO, 'succeeded'],
+    ]);
+  });
+
   it('pays only for speech that was played', async () => {
     const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO });
     const row = await callWithSpeech(caller, { announced: true });

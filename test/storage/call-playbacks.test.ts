@@ -51,6 +51,17 @@ onEveryServer('text playback in a call', (database) => {
     expect(await spent()).toEqual([['call_play', 2_000_000_000]]);
   });
 
+  it('shows a text that the wallet does not cover as failed in the usage log', async () => {
+    const { sql, row, play } = await setUp(1_000_000_000n);
+    await play('play_1', 20);
+    await play('play_2', 2_000_000_000);
+    const { rows } = await listUsage(sql, { workspaceId: row.workspaceId }, { page: 1, limit: 100 });
+    expect(rows.map(({ amountNano, status }) => [amountNano, status])).toEqual([
+      [0n, 'failed'],
+      [20n * CHARACTER_NANO, 'succeeded'],
+    ]);
+  });
+
   it('costs nothing for a file', async () => {
     const { play, spent, cost } = await setUp(1_000_000_000n);
     await play('play_1', null);
