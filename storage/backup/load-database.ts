@@ -118,8 +118,10 @@ async function dropForeignKeys(tx: Tx): Promise<{ statement: string }[]> {
 async function adoptNode(tx: Tx, { manifest, node }: LoadOptions): Promise<void> {
   if (manifest.node === null || manifest.node === node) return;
   for (const { name, columns } of await ownTables(tx)) {
-    if (!columns.includes('owner_node')) continue;
-    await tx`update ${tx(name)} set owner_node = ${node} where owner_node = ${manifest.node}`;
+    // A recording's file can be on another node than the one that owns its call.
+    const column = name === 'recordings' ? 'node' : 'owner_node';
+    if (!columns.includes(column)) continue;
+    await tx`update ${tx(name)} set ${tx(column)} = ${node} where ${tx(column)} = ${manifest.node}`;
   }
 }
 

@@ -11,6 +11,7 @@ import { decodeHeader, encodeHeader } from '../../../storage/backup/tar-header.t
 import type { Sql } from '../../../storage/database.ts';
 import { topUp, walletOf } from '../../../storage/ledger.ts';
 import { admitCall, getCallById } from '../../../storage/queries/calls.ts';
+import { recordingsToPurge } from '../../../storage/queries/recording-retention.ts';
 import { createRecording, updateRecording } from '../../../storage/queries/recordings.ts';
 import type { S3Config } from '../../../storage/s3/bucket-settings.ts';
 import { eventually } from '../../eventually.ts';
@@ -137,6 +138,21 @@ onEveryServer('backup', (database) => {
       await expect(target`delete from entries`).rejects.toThrow('append-only');
       await expect(target`delete from calls where call_id = ${callId}`).rejects.toThrow('foreign key');
       await seedWorkspace(target, { name: 'Next' });
+    });
+  });
+
+  it('gives the recordings to the node of the target folder, which deletes them after their retention', async () => {
+    const { sql } = database();
+    const { callId, key } = await seedCall(sql, randomBytes(10));
+    await back(sql);
+    await writeFile(join(targetDir, 'node-id'), 'node-2\n');
+    await emptyDatabase(database(), async (target) => {
+      await restoreInto(target);
+      expect(await getCallById(target, callId)).toMatchObject({ ownerNode: 'node-2' });
+      await target`update recordings set status = 'deleted', deleted_at = ${NOW}`;
+      const purged = (node: string) => recordingsToPurge(target, { node, afterId: null, limit: 10 });
+      expect(await purged('node-2')).toMatchObject([{ objectKey: key }]);
+      expect(await purged('node-1')).toEqual([]);
     });
   });
 
