@@ -114,19 +114,25 @@ async function requireClaim(tx: Tx, { e164, trunkId, workspaceId }: StartVerific
 
 async function requireRoom(tx: Tx, { e164, workspaceId, now }: StartVerificationInput): Promise<void> {
   const since = new Date(now.getTime() - DAY_MS);
-  const [counts] = await tx<{ ofNumber: number; ofWorkspace: number; oldest: Date }[]>`
+  const [counts] = await tx<{ ofNumber: number; ofWorkspace: number; oldestOfNumber: Date; oldestOfWorkspace: Date }[]>`
     select count(*) filter (where e164 = ${e164})::int as of_number,
-      count(*) filter (where workspace_id = ${workspaceId})::int as of_workspace, min(created_at) as oldest
+      count(*) filter (where workspace_id = ${workspaceId})::int as of_workspace,
+      min(created_at) filter (where e164 = ${e164}) as oldest_of_number,
+      min(created_at) filter (where workspace_id = ${workspaceId}) as oldest_of_workspace
     from number_verifications
     where created_at > ${since} and (e164 = ${e164} or workspace_id = ${workspaceId})`;
-  const { ofNumber, ofWorkspace, oldest } = counts!;
-  if (ofNumber < MOST_OF_NUMBER && ofWorkspace < MOST_OF_WORKSPACE) return;
-  const limit =
-    ofNumber < MOST_OF_NUMBER
-      ? `${MOST_OF_WORKSPACE} verifications of a workspace`
-      : `${MOST_OF_NUMBER} verifications of a number`;
+  const { ofNumber, ofWorkspace, oldestOfNumber, oldestOfWorkspace } = counts!;
+  if (ofNumber >= MOST_OF_NUMBER)
+    throw limitReached(`${MOST_OF_NUMBER} verifications of a number`, { oldest: oldestOfNumber, now });
+  if (ofWorkspace >= MOST_OF_WORKSPACE) {
+    throw limitReached(`${MOST_OF_WORKSPACE} verifications of a workspace`, { oldest: oldestOfWorkspace, now });
+  }
+}
+
+/** Once the oldest verification is a day old, there is room for another one. */
+function limitReached(limit: string, { oldest, now }: { oldest: Date; now: Date }): TandemError {
   const retryAfterS = Math.max(1, Math.ceil((oldest.getTime() + DAY_MS - now.getTime()) / 1000));
-  throw new TandemError('RATE_LIMITED', `The limit of ${limit} in 24 hours is reached.`, { retryAfterS });
+  return new TandemError('RATE_LIMITED', `The limit of ${limit} in 24 hours is reached.`, { retryAfterS });
 }
 
 interface OperatorLine {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { verifyNumber } from '../../storage/queries/number-claims.ts';
@@ -36,6 +37,16 @@ async function trunkOf(member: Member, e164: string): Promise<string> {
   const trunk = await fixture.call('POST', '/dialer/trunks', { as: member, body });
   expect(trunk.status, JSON.stringify(trunk.body)).toBe(201);
   return trunk.body.data.id;
+}
+
+/** Stores verifications of the workspace that have failed. */
+async function past(
+  { workspaceId }: Member,
+  { count, at = fixture.now.current, ...claim }: { e164: string; trunkId: string; count: number; at?: Date },
+): Promise<void> {
+  const ended = { status: 'failed', failure: 'busy', createdAt: at, endedAt: at };
+  const rows = Array.from({ length: count }, () => ({ id: randomUUID(), workspaceId, ...claim, ...ended }));
+  await fixture.sql`insert into number_verifications ${fixture.sql(rows)}`;
 }
 
 const verify = (member: Member, e164: string, trunkId: string) =>
@@ -112,6 +123,16 @@ describe('verification of a number', () => {
     const refused = await verify(other.member, e164, othersTrunk);
     expect([refused.status, refused.body.code]).toEqual([429, 'RATE_LIMITED']);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000);
+  });
+
+  it('reports when the limit that was reached has room again', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const yesterday = new Date(fixture.now.current.getTime() - 86_390_000);
+    await past(member, { e164: '+912249199999', trunkId, count: 1, at: yesterday });
+    await past(member, { e164, trunkId, count: 3 });
+    const refused = await verify(member, e164, trunkId);
+    expect([refused.status, refused.body.code]).toEqual([429, 'RATE_LIMITED']);
+    expect(Number(refused.headers['retry-after'])).toBe(86_400);
   });
 
   it('fails while the number is being verified for another trunk', async () => {
