@@ -7,7 +7,7 @@ import type { CallingLimits } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import type { CalledNumber } from './inbound-rules.ts';
 import { verifyNumber } from './number-claims.ts';
-import { operatorWorkspaceId } from './workspaces.ts';
+import { lockWorkspace, operatorWorkspaceId } from './workspaces.ts';
 
 /**
  * Reason of a failed verification. `code_not_heard`: the call was answered, but no call over the claim's trunk brought
@@ -113,6 +113,7 @@ async function requireClaim(tx: Tx, { e164, trunkId, workspaceId }: StartVerific
 }
 
 async function requireRoom(tx: Tx, { e164, workspaceId, now }: StartVerificationInput): Promise<void> {
+  await lockWorkspace(tx, workspaceId);
   const since = new Date(now.getTime() - DAY_MS);
   const [counts] = await tx<{ ofNumber: number; ofWorkspace: number; oldestOfNumber: Date; oldestOfWorkspace: Date }[]>`
     select count(*) filter (where e164 = ${e164})::int as of_number,

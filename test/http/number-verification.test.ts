@@ -135,6 +135,16 @@ describe('verification of a number', () => {
     expect(Number(refused.headers['retry-after'])).toBe(86_400);
   });
 
+  it('allows twenty calls a day per workspace despite concurrent requests', async () => {
+    const { member, e164, trunkId } = await claimant();
+    await past(member, { e164: '+912249199998', trunkId, count: 19 });
+    const others = ['+912249199990', '+912249199991', '+912249199992'];
+    const trunk = { as: member, body: { numbers: [e164, ...others] } };
+    expect((await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, trunk)).status).toBe(200);
+    const answers = await Promise.all([e164, ...others].map((number) => verify(member, number, trunkId)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 429, 429, 429]);
+  });
+
   it('fails while the number is being verified for another trunk', async () => {
     const { member, e164, trunkId } = await claimant();
     const other = await claimant();
