@@ -186,7 +186,8 @@ export function trunkRoutes(app: HttpApp, context: HttpContext): void {
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
         if (patch.numbers !== undefined) {
-          await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 0, newNumbers: patch.numbers });
+          const newNumbers = patch.numbers;
+          await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 0, newNumbers, replacedOnTrunk: id });
         }
         const updated = await updateTrunk(tx, { id, workspaceId, patch, now: at });
         // Log only the names, because the audit log must not contain the password.

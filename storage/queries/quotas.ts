@@ -1,5 +1,6 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { Tx } from '../database.ts';
+import { isUuid } from './identifiers.ts';
 import { operatorWorkspaceId } from './workspaces.ts';
 
 /** Upper limits of what users and workspaces can create. */
@@ -37,14 +38,21 @@ interface TrunkQuota {
   newTrunks: number;
   /** Numbers already on its trunks count once. */
   newNumbers: readonly string[];
+  /** Trunk whose numbers the new ones replace. Default: none. */
+  replacedOnTrunk?: string;
 }
 
 /** Locks the workspace until the transaction ends. @throws TandemError QUOTA_EXCEEDED */
-export async function requireTrunkQuota(tx: Tx, { workspaceId, quotas, newTrunks, newNumbers }: TrunkQuota) {
+export async function requireTrunkQuota(
+  tx: Tx,
+  { workspaceId, quotas, newTrunks, newNumbers, replacedOnTrunk }: TrunkQuota,
+): Promise<void> {
   await tx`select id from workspaces where id = ${workspaceId} for no key update`;
   if ((await operatorWorkspaceId(tx)) === workspaceId) return;
+  const replaced = replacedOnTrunk !== undefined && isUuid(replacedOnTrunk) ? replacedOnTrunk : null;
   const [row] = await tx<{ trunks: number; numbers: number }[]>`
-    select count(distinct t.id)::int as trunks, count(n.e164) filter (where not n.e164 = any(${[...newNumbers]}))::int as numbers
+    select count(distinct t.id)::int as trunks, count(n.e164) filter (
+      where not n.e164 = any(${[...newNumbers]}) and t.id is distinct from ${replaced}::uuid)::int as numbers
     from trunks t left join numbers n on n.trunk_id = t.id
     where t.owner_workspace_id = ${workspaceId} and t.deleted_at is null`;
   const { trunks, numbers } = row ?? { trunks: 0, numbers: 0 };

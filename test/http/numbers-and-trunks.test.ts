@@ -423,6 +423,22 @@ describe('trunks', () => {
     expect([another.status, another.body.code]).toEqual([409, 'QUOTA_EXCEEDED']);
   });
 
+  it('exchange their numbers for as many others at the quota', async () => {
+    await using limited = await createHttpFixture({
+      quotas: { workspacesPerUser: 1, trunksPerWorkspace: 2, numbersPerWorkspace: 3 },
+    });
+    const as = await limited.addWorkspace();
+    const create = (numbers: string[]) => limited.call('POST', '/dialer/trunks', { as, body: { ...NEW, numbers } });
+    const trunk = await create(['+912241000001', '+912241000002']);
+    expect((await create(['+912241000003'])).status).toBe(201);
+    const url = `/dialer/trunks/${trunk.body.data.id}`;
+    const change = (numbers: string[]) => limited.call('PATCH', url, { as, body: { numbers } });
+    const exchanged = await change(['+912241000002', '+912241000004']);
+    expect([exchanged.status, exchanged.body.data?.numbers]).toEqual([200, ['+912241000002', '+912241000004']]);
+    const tooMany = await change(['+912241000004', '+912241000005', '+912241000006']);
+    expect(tooMany.body.code).toBe('QUOTA_EXCEEDED');
+  });
+
   it('accept one of their own numbers as default caller ID, or none', async () => {
     const { member, trunkId, numbers } = await provisioned();
     const change = (body: object) => fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
