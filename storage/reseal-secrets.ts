@@ -1,4 +1,4 @@
-import { inTransaction, type Sql, type StorageLogger } from './database.ts';
+import { inTransaction, type Sql, type SqlOrTx, type StorageLogger } from './database.ts';
 import {
   callbackSecretContext,
   idempotentRequestContext,
@@ -28,7 +28,7 @@ export interface Resealed {
  */
 export async function resealSecrets(sql: Sql, secrets: SecretBox, options: ResealOptions): Promise<Resealed> {
   const total: Resealed = { resealed: 0, unopened: 0 };
-  for (const column of SEALED_COLUMNS) {
+  for (const column of [...SEALED_COLUMNS, ...SEALED_FIELDS]) {
     const { resealed, unopened } = await resealColumn(sql, secrets, { ...options, ...column });
     total.resealed += resealed;
     total.unopened += unopened;
@@ -41,6 +41,8 @@ interface SealedColumn {
   table: string;
   id: string;
   column: string;
+  /** Top-level field of a `jsonb` column, in base64. Default: the column itself. */
+  field?: string;
   /** Column that names the secret's owner, for the context. */
   owner: string;
   context: (owner: string) => string;
@@ -87,6 +89,12 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   },
 ];
 
+/** Secrets inside documents: rules for inbound calls. */
+const SEALED_FIELDS: readonly SealedColumn[] = ['secretSealed', 'callbackSecretSealed'].map((field) => ({
+  ...{ table: 'numbers', id: 'e164', column: 'inbound', field },
+  ...{ owner: 'workspace_id', context: callbackSecretContext },
+}));
+
 interface SealedRow {
   id: string | bigint;
   owner: string;
@@ -96,15 +104,17 @@ interface SealedRow {
 async function resealColumn(
   sql: Sql,
   secrets: SecretBox,
-  { table, id, column, owner, context, batchSize = 500, logger }: SealedColumn & ResealOptions,
+  { table, id, column, field, owner, context, batchSize = 500, logger }: SealedColumn & ResealOptions,
 ): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unopened: 0 };
+  const sealedIn = (within: SqlOrTx) =>
+    field === undefined ? within`${within(column)}` : within`decode(${within(column)} ->> ${field}, 'base64')`;
   let after: SealedRow['id'] | null = null;
   for (;;) {
     const rows: SealedRow[] = await sql<SealedRow[]>`
-      select ${sql(id)} as id, ${sql(owner)} as owner, ${sql(column)} as sealed from ${sql(table)}
-      where ${sql(column)} is not null
-        and substring(${sql(column)} from 1 for ${secrets.currentPrefix.length}) <> ${secrets.currentPrefix}
+      select ${sql(id)} as id, ${sql(owner)} as owner, ${sealedIn(sql)} as sealed from ${sql(table)}
+      where ${sealedIn(sql)} is not null
+        and substring(${sealedIn(sql)} from 1 for ${secrets.currentPrefix.length}) <> ${secrets.currentPrefix}
         ${after === null ? sql`` : sql`and ${sql(id)} > ${after}`}
       order by ${sql(id)} limit ${batchSize}`;
     const last = rows.at(-1);
@@ -115,10 +125,14 @@ async function resealColumn(
       return text === null ? [] : [{ ...row, resealed: secrets.seal(text, context(row.owner)) }];
     });
     await inTransaction(sql, async (tx) => {
-      for (const change of changes) {
+      for (const { id: rowId, sealed, resealed } of changes) {
+        const changed =
+          field === undefined
+            ? tx`${resealed}`
+            : tx`jsonb_set(${tx(column)}, array[${field}], to_jsonb(${resealed.toString('base64')}::text))`;
         await tx`
-          update ${tx(table)} set ${tx(column)} = ${change.resealed}
-          where ${tx(id)} = ${change.id} and ${tx(column)} = ${change.sealed}`;
+          update ${tx(table)} set ${tx(column)} = ${changed}
+          where ${tx(id)} = ${rowId} and ${sealedIn(tx)} = ${sealed}`;
       }
     });
     done.resealed += changes.length;

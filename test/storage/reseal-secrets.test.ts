@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { inTransaction } from '../../storage/database.ts';
 import { admitCall } from '../../storage/queries/calls.ts';
+import { type ForwardRule, findCalledNumbers, type InboundRule } from '../../storage/queries/inbound-rules.ts';
+import { rentNumber, setInboundRule } from '../../storage/queries/numbers.ts';
 import { resealSecrets, SEALED_COLUMNS } from '../../storage/reseal-secrets.ts';
 import {
   callbackSecretContext,
@@ -121,6 +123,45 @@ onEveryServer('master key rotation', (database) => {
       { fields: { resealed: 7 } },
     ]);
     expect(JSON.stringify(logged)).not.toMatch(/secret \d|trunk password/);
+  });
+
+  it('re-encrypts the secrets in rules for inbound calls', async () => {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql);
+    const { id: workspaceId } = workspace;
+    const e164s = ['+911140000001', '+911140000002', '+911140000003'];
+    // Rents the first.
+    await seedTrunk(sql, { workspaceId, numbers: e164s });
+    for (const e164 of e164s.slice(1)) await rentNumber(sql, { workspaceId, e164, now: NOW });
+    const context = callbackSecretContext(workspaceId);
+    const sealed = (secret: string) => old.seal(secret, context).toString('base64');
+    const forward: ForwardRule = {
+      action: 'forward',
+      ...{ endpoint: { type: 'phone', number: '+911140000009' }, ringTimeoutS: 30, maxDurationS: 60 },
+      ...{ record: false, transcribe: false, announce: null, voiceId: null },
+    };
+    const rules: InboundRule[] = [
+      {
+        action: 'ask',
+        ...{ url: 'https://crm.example/calls', secretSealed: sealed('question'), secretLast4: 'tion' },
+        fallback: { ...forward, callbackUrl: null, callbackSecretSealed: null },
+      },
+      { ...forward, callbackUrl: 'https://crm.example/hook', callbackSecretSealed: sealed('callback') },
+      { action: 'reject' },
+    ];
+    for (const [index, rule] of rules.entries()) {
+      await setInboundRule(sql, { workspaceId, e164: e164s[index]!, rule });
+    }
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 2, unopened: 0 });
+    const [ask, hook, reject] = (await findCalledNumbers(sql, e164s))
+      .sort((a, b) => (a.e164 < b.e164 ? -1 : 1))
+      .map(({ inbound }) => inbound as unknown as Record<string, string>);
+    const opened = (text = '') => afterwards.open(Buffer.from(text, 'base64'), context);
+    expect([opened(ask?.secretSealed), opened(hook?.callbackSecretSealed)]).toEqual(['question', 'callback']);
+    expect(ask).toEqual({ ...rules[0], secretSealed: expect.any(String) });
+    expect(hook).toEqual({ ...rules[1], callbackSecretSealed: expect.any(String) });
+    expect(reject).toEqual(rules[2]);
+    expect(await resealSecrets(sql, current, options)).toEqual({ resealed: 0, unopened: 0 });
   });
 
   it('changes nothing when repeated or without secrets', async () => {
