@@ -172,7 +172,8 @@ export function trunkRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const { id } = request.params;
       const { workspaceId } = principalOf(request);
-      const patch = readTrunkPatch(request.body, { trunkId: id, secrets });
+      // Passwords are sealed for the row's spelling of the id; the request's may be in capitals.
+      const patch = readTrunkPatch(request.body, { trunkId: id.toLowerCase(), secrets });
       if (patch.transport !== undefined && patch.sipUri === undefined) {
         const trunk = await getTrunk(sql, { id, workspaceId });
         if (trunk !== null && isSips(trunk.sipUri)) requireTls(patch.transport);

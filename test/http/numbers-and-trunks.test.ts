@@ -233,6 +233,21 @@ describe('trunks', () => {
     await fixture.call('DELETE', `/dialer/trunks/${id}`);
   });
 
+  it('get passwords that decrypt when the request has their id in capitals', async () => {
+    const { id } = (await fixture.call('POST', '/dialer/trunks', { body: NEW })).body.data;
+    const body = { password: 'hunter2-hunter2', inbound_auth: { username: 'pbx', password: 'correct horse battery' } };
+    const changed = await fixture.call('PATCH', `/dialer/trunks/${id.toUpperCase()}`, { body });
+    expect([changed.status, changed.body.data.id]).toEqual([200, id]);
+    const [row] = await fixture.sql<{ passwordEncrypted: Buffer; inboundPasswordEncrypted: Buffer }[]>`
+      select password_encrypted, inbound_password_encrypted from trunks where id = ${id}`;
+    const opened = [
+      fixture.secrets.open(row!.passwordEncrypted, trunkPasswordContext(id)),
+      fixture.secrets.open(row!.inboundPasswordEncrypted, trunkInboundPasswordContext(id)),
+    ];
+    expect(opened).toEqual([body.password, body.inbound_auth.password]);
+    await fixture.call('DELETE', `/dialer/trunks/${id}`);
+  });
+
   it('get defaults, and never return their password', async () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });
