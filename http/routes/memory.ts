@@ -291,8 +291,9 @@ export function memoryCallerOf(request: FastifyRequest): MemoryCaller {
   return { workspaceId, userId, apiKeyId, role, requestId: request.id, operationId: request.idempotentId };
 }
 
+/** Charges and refunds are found by the row's spelling of the id; the request's may be in capitals. */
 function keyOf(request: FastifyRequest): { memoryId: string; by: MemoryCaller } {
-  return { memoryId: (request.params as { id: string }).id, by: memoryCallerOf(request) };
+  return { memoryId: (request.params as { id: string }).id.toLowerCase(), by: memoryCallerOf(request) };
 }
 
 const INGEST_DESCRIPTION = [

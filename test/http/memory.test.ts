@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { lastMemoryCharge } from '../../storage/queries/memory-charges.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { type MemoryRequests, memoryRequests } from './memory-requests.ts';
 
@@ -70,6 +71,26 @@ describe('single memory', () => {
     expect([retried.status, retried.body.data.id]).toEqual([202, id]);
     expect(retried.headers['x-credit-charged']).toBe('0.000001');
     await ready(id);
+  });
+
+  it('charges so that a failure is refunded when the request has its id in capitals', async () => {
+    const { body } = await post('/memory/ingest', { text: 'A lantern.' });
+    const { id } = body.data.results[0];
+    await ready(id);
+    await fixture.sql`update memories set status = 'failed', error_code = 'INTERNAL', error = 'x' where id = ${id}`;
+    const path = `/memory/${id.toUpperCase()}`;
+    const attempts = async () => (await get(`/memory/${id}/status`)).body.data.attempts;
+    const charged = async () => (await lastMemoryCharge(fixture.sql, { memoryId: id, attempts: 99 }))?.attempts;
+    const before = await attempts();
+    expect((await post(`${path}/retry`, undefined)).status).toBe(202);
+    expect(await charged()).toBe(before);
+    await ready(id);
+    const update = await fixture.call('PATCH', path, { as: owner, body: { text: 'A crimson kettle.' } });
+    expect(update.status).toBe(200);
+    expect(await charged()).toBe(before + 2);
+    await ready(id);
+    const { entries } = (await get('/billing/usage-logs?service=memory')).body.data;
+    expect(new Set(entries.map((entry: { resource_id: string }) => entry.resource_id))).toEqual(new Set([id]));
   });
 
   it('charges and indexes a new text, and changes title and metadata free of charge', async () => {
