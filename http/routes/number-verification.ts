@@ -38,7 +38,8 @@ export function numberVerificationRoutes(app: HttpApp, context: HttpContext): vo
     async (request, reply) => {
       const { workspaceId, apiKeyId, userId } = principalOf(request);
       const e164 = requireVerifiable('e164', request.body.e164, numberPlan);
-      const trunkId = request.body.trunk_id;
+      // Compared with stored ids, which have no capitals.
+      const trunkId = request.body.trunk_id.toLowerCase();
       const verification = await numberVerifier.start({ workspaceId, apiKeyId, userId, e164, trunkId }, async (tx) => {
         const target = { type: 'number', id: e164 } as const;
         const details = { trunk_id: trunkId };

@@ -87,6 +87,14 @@ describe('verification of a number', () => {
     await endedBusy(e164, `${VERIFICATIONS}/${verification.id}`, member);
   });
 
+  it('accepts the id of the trunk in capitals', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const first = await verify(member, e164, trunkId.toUpperCase());
+    expect([first.status, first.body.data?.outbound_trunk_id]).toEqual([202, trunkId]);
+    const again = await verify(member, e164, trunkId.toUpperCase());
+    expect([again.status, again.body.data?.id]).toEqual([202, first.body.data.id]);
+  });
+
   it('continues when requested again', async () => {
     const { member, e164, trunkId } = await claimant();
     const first = await verify(member, e164, trunkId);
