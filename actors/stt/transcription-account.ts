@@ -2,7 +2,8 @@ import { TandemError } from '../../machines/errors.ts';
 import type { DecodedAudio, RecognisedFile, RefinedFile, Settlement } from '../../machines/transcription.machine.ts';
 import { seconds } from '../../machines/utterances.ts';
 import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
-import { charge, walletOf } from '../../storage/ledger.ts';
+import { type Charge, charge, chargeOf, walletOf } from '../../storage/ledger.ts';
+import { lockAccounts } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
@@ -50,7 +51,7 @@ export async function requireFunds(
 
 /**
  * Charges once for the file's duration, silence included, unless noise covered all speech. Stores the webhook event in
- * the same transaction.
+ * the same transaction. If the response to its commit is lost, looks for the charge: with it, everything is stored.
  * @throws TandemError `INSUFFICIENT_CREDITS` if other work has spent the money
  */
 export async function settleTranscription(
@@ -59,6 +60,7 @@ export async function settleTranscription(
   { sql, deliverer, now }: AccountOptions,
 ): Promise<Settlement> {
   const { workspaceId, userId, apiKeyId, diarize } = request;
+  const operationKey = `transcription:${transcriptionId}`;
   const { deliveries, charged } = await inTransaction(sql, async (tx) => {
     const { durationMs } = audio;
     const charged =
@@ -71,7 +73,7 @@ export async function settleTranscription(
             apiKeyId,
             operation: 'transcription',
             resourceId: requestId,
-            operationKey: `transcription:${transcriptionId}`,
+            operationKey,
             at: now,
           });
     const data = {
@@ -84,11 +86,28 @@ export async function settleTranscription(
       source: 'rest' as const,
     };
     return { charged, deliveries: await emitWebhookEvent(tx, { workspaceId, event: 'stt.completed', data, now }) };
+  }).catch(async (error: unknown) => {
+    if (error instanceof TandemError) throw error;
+    const earlier = await storedCharge(sql, { workspaceId, operationKey }).catch(() => null);
+    if (earlier === null) throw error;
+    // The sweeper sends webhook deliveries.
+    return { charged: earlier, deliveries: [] };
   });
   for (const id of deliveries) void deliverer.enqueue(id);
   if (charged === null) return { charge: null };
   const { entryId, chargedNano, balanceAfterNano } = charged;
   return { charge: { entryId, chargedNano, balanceAfterNano } };
+}
+
+/** Waits for a transaction that may still be running; it locks the accounts until its end. */
+async function storedCharge(
+  sql: Sql,
+  { workspaceId, operationKey }: { workspaceId: string; operationKey: string },
+): Promise<Charge | null> {
+  return await inTransaction(sql, async (tx) => {
+    await lockAccounts(tx, workspaceId);
+    return await chargeOf(tx, operationKey);
+  });
 }
 
 export async function reportFailure(

@@ -9,6 +9,7 @@ import type { TranscribeRequest } from '../../actors/stt/transcriber.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { RecognisedWord, RecognitionEvent } from '../../machines/utterances.ts';
 import type { FileAnalysis, ListenToFileOptions } from '../../media/listening-plane.ts';
+import type { Tx } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { setPrice } from '../../storage/price-book.ts';
@@ -273,6 +274,19 @@ describe('charge of a transcription', () => {
     expect(listenedFiles).toEqual([]);
   });
 
+  it('stands, with the transcript and one event, when the response to its commit is lost', async () => {
+    const afterCommit = vi.fn(() => {
+      if (afterCommit.mock.calls.length === 1) throw new Error('connection lost');
+    });
+    const { transcribe, onListen, wallet, webhooks } = await setUp({ webhook: true, afterCommit });
+    onListen(({ emit }) => emit(recognised('ten')));
+    const { transcript, charge } = await transcribe();
+    expect(afterCommit).toHaveBeenCalled();
+    expect([transcript.text, charge?.chargedNano]).toEqual(['ten', 150_000n]);
+    expect(await wallet()).toBe(10n * USD - 150_000n);
+    expect(await webhooks()).toMatchObject([{ event: 'stt.completed' }]);
+  });
+
   it('fails without a transcript when the wallet was emptied meanwhile', async () => {
     const { transcribe, onListen, workspaceId, webhooks } = await setUp({ webhook: true });
     onListen(async ({ emit }) => {
@@ -410,7 +424,15 @@ it('the language list contains the 39 languages of the catalogue, and auto for f
 
 type Hear = (file: { emit: (event: RecognitionEvent) => void }) => void | Promise<void>;
 
-async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?: TranscriberOptions['refine'] } = {}) {
+interface SetUpOptions {
+  balanceNano?: bigint;
+  webhook?: boolean;
+  refine?: TranscriberOptions['refine'];
+  /** Called after each commit of the transcriber; the response is lost if it throws. */
+  afterCommit?: () => void;
+}
+
+async function setUp(options: SetUpOptions = {}) {
   const { sql } = database;
   const { workspace, user } = await seedWorkspace(sql, { balanceNano: options.balanceNano ?? 10n * USD });
   const workspaceId = workspace.id;
@@ -438,8 +460,13 @@ async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?
   };
   const clock = createTestClock();
   const deliverer = createFakeDeliverer();
+  const begin = async (work: (tx: Tx) => Promise<unknown>) => {
+    const result = await sql.begin(work);
+    options.afterCommit?.();
+    return result;
+  };
   const transcriber = createTranscriber({
-    sql,
+    sql: new Proxy(sql, { get: (target, key) => (key === 'begin' ? begin : Reflect.get(target, key)) }),
     limits: createLimitsInProcess(),
     listening,
     recognition,
