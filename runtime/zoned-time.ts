@@ -15,9 +15,11 @@ export function dayAround(at: Date, timeZone: string): { start: Date; end: Date 
 
   function midnight(y: number, m: number, d: number): Date {
     const asUtc = Date.UTC(y, m - 1, d);
-    const guess = asUtc - offsetMs(new Date(asUtc), timeZone);
+    const guess = new Date(asUtc - offsetMs(new Date(asUtc), timeZone));
     // The offset may differ between the two, around daylight saving changes.
-    return new Date(asUtc - offsetMs(new Date(guess), timeZone));
+    const start = new Date(asUtc - offsetMs(guess, timeZone));
+    // Some zones skip midnight. Then the day starts when the clock changes, which may be an hour later.
+    return wallClock(start, timeZone).day === new Date(asUtc).getUTCDate() ? start : guess;
   }
 }
 

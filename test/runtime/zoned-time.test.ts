@@ -39,6 +39,17 @@ describe('zoned time', () => {
     ]);
   });
 
+  it.each([
+    ['Africa/Cairo', '2026-04-24', '2026-04-23T22:00:00.000Z', '2026-04-24T21:00:00.000Z'],
+    ['America/Santiago', '2026-09-06', '2026-09-06T04:00:00.000Z', '2026-09-07T03:00:00.000Z'],
+    ['America/Havana', '2026-03-08', '2026-03-08T05:00:00.000Z', '2026-03-09T04:00:00.000Z'],
+  ])('starts a day without midnight when the clock skips it (%s)', (zone, day, start, end) => {
+    const before = new Date(Date.parse(start) - 1).toISOString();
+    expect([timeOfDay(at(before), zone), timeOfDay(at(start), zone)]).toEqual(['23:59', '01:00']);
+    expect(dayOf(`${day}T12:00:00Z`, zone)).toEqual([start, end]);
+    expect(dayOf(before, zone)[1]).toBe(start);
+  });
+
   it('lies within its day of 23 to 25 hours', () => {
     const zones = fc.constantFrom('UTC', 'Asia/Kolkata', 'Europe/London', 'America/New_York', 'Pacific/Chatham');
     const times = fc.integer({ min: Date.UTC(2020, 0), max: Date.UTC(2035, 0) });
