@@ -12,7 +12,8 @@ export interface AudioExpiry {
 
 export interface AudioExpiryOptions {
   sql: Sql;
-  objects: Pick<ObjectStore, 'delete'>;
+  objects: Pick<ObjectStore, 'delete' | 'isShared'>;
+  /** A store that is not shared contains only audio of this node. */
   node: string;
   clock: Clock;
   logger: Logger;
@@ -35,10 +36,11 @@ export function expireAudio({
 
   async function deleteExpired(): Promise<void> {
     const now = new Date(clock.now());
+    const ofNode = objects.isShared ? null : node;
     let couldDeleteAll = true;
     let due: Awaited<ReturnType<typeof ttsStreamsWithExpiredAudio>>;
     do {
-      due = await ttsStreamsWithExpiredAudio(sql, { node, now, limit: AT_A_TIME });
+      due = await ttsStreamsWithExpiredAudio(sql, { node: ofNode, now, limit: AT_A_TIME });
       for (const { id, audioKey } of due) {
         if (isClosed) return;
         try {

@@ -69,14 +69,15 @@ export async function lostTtsStreams(sql: SqlOrTx, lost: LostOwner): Promise<Tts
     order by created_at, id`;
 }
 
-/** Returns a node's requests with expired audio, longest overdue first. */
+/** Returns requests with expired audio, longest overdue first. `node`: only those with audio on its disk. */
 export async function ttsStreamsWithExpiredAudio(
   sql: SqlOrTx,
-  { node, now, limit }: { node: string; now: Date; limit: number },
+  { node, now, limit }: { node: string | null; now: Date; limit: number },
 ): Promise<{ id: string; audioKey: string }[]> {
   return await sql<{ id: string; audioKey: string }[]>`
     select id, audio_key from tts_streams
-    where audio_key is not null and audio_expires_at <= ${now} and owner_node = ${node}
+    where audio_key is not null and audio_expires_at <= ${now}
+      ${node === null ? sql`` : sql`and owner_node = ${node}`}
     order by audio_expires_at, id limit ${limit}`;
 }
 

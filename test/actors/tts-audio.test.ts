@@ -159,6 +159,14 @@ describe('expired synthesis audio', () => {
     expect(await fixture.rows()).toMatchObject([{ audioKey: key }]);
   });
 
+  it('disappears from a store of all nodes, even if its node is gone', async () => {
+    const key = await speak({ node: 'node-2' });
+    const { clock } = start(later(DAY_MS), { ...fixture.objects, isShared: true });
+    await eventually(() => expect(clock.waiting()).toEqual([600_000]));
+    expect(await isThere(key)).toBe(false);
+    expect(await fixture.rows()).toMatchObject([{ audioKey: null }]);
+  });
+
   it('disappears in batches of a hundred', async () => {
     const { sql } = fixture.database;
     const key = await speak();
