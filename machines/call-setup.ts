@@ -167,7 +167,7 @@ export const callSetup = setup({
       if (control.type === 'transfer.cancel') {
         return (context.guests[transfer?.target ?? '']?.state ?? 'opening') === 'opening';
       }
-      return control.type === 'transfer.complete' && transfer?.mode !== 'attended';
+      return control.type === 'transfer.complete' && (transfer?.mode !== 'attended' || isCancelling(context));
     },
     isTooEarly: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'transfer.complete' && !hasTargetAnswered(context),
@@ -334,11 +334,11 @@ export const callSetup = setup({
       if (context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg });
     }),
     /** The target is gone: the two parties talk as before. */
-    endTransfer: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
+    endTransfer: enqueueActions(({ enqueue, context }, { ending }: GuestParams & { ending: LegEnding }) => {
       const { transfer } = context.talk;
       if (transfer === null) return;
       const talk = { ...context.talk, transfer: null };
-      const isCancelled = (context.guests[legId]?.drops.length ?? 0) > 0;
+      const isCancelled = isCancelling(context);
       const { sipStatus, hangupCause, detail } = ending;
       const failure = isCancelled ? {} : { sipStatus, hangupCause, detail };
       const event = isCancelled ? 'transfer.cancelled' : 'transfer.failed';
@@ -460,8 +460,14 @@ export const callSetup = setup({
   },
 });
 
-function hasTargetAnswered({ talk: { transfer }, guests }: CallContext): boolean {
-  return transfer !== null && guests[transfer.target]?.state === 'talking';
+/** Not once the target is being hung up, or it would take its place and end the call. */
+function hasTargetAnswered(context: CallContext): boolean {
+  const { talk, guests } = context;
+  return guests[talk.transfer?.target ?? '']?.state === 'talking' && !isCancelling(context);
+}
+
+function isCancelling({ talk: { transfer }, guests }: CallContext): boolean {
+  return (guests[transfer?.target ?? '']?.drops.length ?? 0) > 0;
 }
 
 function transferData({ target, place, mode, requestedBy }: Transfer) {

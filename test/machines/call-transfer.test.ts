@@ -167,6 +167,30 @@ describe('attended transfer', () => {
     }
   });
 
+  it('cannot be completed once it is being cancelled', () => {
+    const call = talking();
+    call.transfer('attended');
+    call.answer();
+    call.ask({ type: 'transfer.cancel' });
+    call.ask({ type: 'transfer.complete' });
+    expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND']);
+    call.end(TARGET);
+    expect([call.isUp(), call.sources()]).toEqual([true, { agent: 'customer', customer: 'agent' }]);
+    expect(call.events().at(-1)).toBe('transfer.cancelled');
+    expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND', null]);
+  });
+
+  it('ends the call when the transferring leg hangs up while it is being cancelled', () => {
+    const call = talking();
+    call.transfer('attended');
+    call.answer();
+    call.ask({ type: 'transfer.cancel' });
+    call.end('agent');
+    call.end(TARGET);
+    expect(call.isUp()).toBe(false);
+    expect(call.events()).not.toContain('transfer.completed');
+  });
+
   it('keeps third parties with the waiting party, and lets supervisors hear both sides', () => {
     const call = talking();
     for (const [leg, mode] of [
