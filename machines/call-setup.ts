@@ -18,6 +18,7 @@ import {
   isTalking,
   legFields,
   legsOf,
+  moveOfControl,
   moveOfPlaybackEnd,
   oppositeOf,
   type TalkControl,
@@ -304,11 +305,15 @@ export const callSetup = setup({
     completeTransfer: enqueueActions(({ enqueue, context }) => {
       const { transfer } = context.talk;
       if (transfer === null) return;
-      const { leaving, mode } = transfer;
+      const { leaving, staying, mode } = transfer;
       const talk = talkAfterTransfer(context.talk);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event: 'transfer.completed', data: transferData(transfer) }));
+      if ((context.talk.held[staying] ?? null) !== null) {
+        enqueue(sendTo(staying, { type: 'hold', isHeld: false }));
+        enqueue.emit(movedAt(moveOfControl({ type: 'resume', leg: staying })));
+      }
       const isThere = isLegName(leaving) ? context.legs[leaving] === 'up' : context.guests[leaving] !== undefined;
       const cause = mode === 'blind' ? 'BLIND_TRANSFER' : 'ATTENDED_TRANSFER';
       if (isThere) enqueue(sendTo(leaving, { type: 'hangup', cause }));

@@ -37,12 +37,16 @@ export function withoutLeaving(talk: Talk, leg: LegId): Talk {
   return isLegName(leg) ? { ...talk, left: [...talk.left, leg] } : talkWithout(talk, leg);
 }
 
-/** The talk once the target has taken its place, without the transfer and the leaving leg. */
+/**
+ * The talk once the target has taken its place, without the transfer and the leaving leg. The staying leg is off hold,
+ * because the leg that put it on hold may be the one that left.
+ */
 export function talkAfterTransfer(talk: Talk): Talk {
   const { transfer } = talk;
   if (transfer === null) return talk;
-  const { leaving, target, place } = transfer;
+  const { leaving, staying, target, place } = transfer;
   const { [leaving]: _, ...standIns } = talk.standIns;
   const rest = isTalking(talk, leaving) ? withoutLeaving(talk, leaving) : talk;
-  return { ...rest, transfer: null, standIns: { ...standIns, [target]: place } };
+  const held = { ...rest.held, [staying]: null };
+  return { ...rest, held, transfer: null, standIns: { ...standIns, [target]: place } };
 }

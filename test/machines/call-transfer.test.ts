@@ -42,6 +42,12 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
   };
 }
 
+function hold({ ask, actor }: Pick<ReturnType<typeof talking>, 'ask' | 'actor'>, leg: 'agent' | 'customer') {
+  const control = { type: 'hold', leg, music: true } as const;
+  ask(control);
+  actor.send({ type: 'control.done', controlId: 'c', control });
+}
+
 describe('blind transfer', () => {
   it('plays hold music to the other party until the target answers, then hangs up the replaced leg', () => {
     const call = talking();
@@ -189,6 +195,30 @@ describe('attended transfer', () => {
     call.end(TARGET);
     expect(call.isUp()).toBe(false);
     expect(call.events()).not.toContain('transfer.completed');
+  });
+
+  it('takes the waiting party off hold when completed', () => {
+    for (const mode of ['blind', 'attended'] as const) {
+      const call = talking();
+      hold(call, 'customer');
+      call.transfer(mode);
+      call.answer();
+      if (mode === 'attended') call.ask({ type: 'transfer.complete' });
+      expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+      expect(call.holds).toEqual(['customer true', 'customer false']);
+      const resumed = call.moves.findIndex(({ event }) => event === 'call.resumed');
+      expect(call.moves[resumed]).toMatchObject({ leg: 'customer' });
+      expect(resumed).toBeGreaterThan(call.moves.findIndex(({ event }) => event === 'transfer.completed'));
+    }
+  });
+
+  it('leaves the waiting party on hold when cancelled', () => {
+    const call = talking();
+    hold(call, 'customer');
+    call.transfer('attended');
+    call.refuse();
+    expect(call.sources()).toEqual({ agent: 'silence', customer: 'hold-music' });
+    expect(call.holds).toEqual(['customer true']);
   });
 
   it('keeps third parties with the waiting party, and lets supervisors hear both sides', () => {
