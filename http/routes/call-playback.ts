@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { SoundSource } from '../../actors/dialer.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { LegId } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -65,8 +66,10 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
     async (request, reply) => {
       const principal = principalOf(request);
       const { leg, loop = false } = request.body;
-      const sound = { source: sourceOf(request.body), legs: leg === 'both' ? BOTH : [legOf(leg)], isLooped: loop };
+      const source = sourceOf(request.body);
+      const named = leg === 'both' ? null : [legOf(leg)];
       const call = await findCall(request.params.id, principal);
+      const sound = { source, legs: named ?? bothOf(call), isLooped: loop };
       requireControlOf(call, { legs: sound.legs, principal });
       const target = { workspaceId: principal.workspaceId, callId: call.callId };
       const { playbackId } = await dialer.play(target, sound);
@@ -97,7 +100,12 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
   );
 }
 
-const BOTH = ['agent', 'customer'];
+/** Agent and customer, or the legs that a transfer put in their place. */
+function bothOf({ legs }: CallRow): LegId[] {
+  return (['agent', 'customer'] as const).map((place) => {
+    return legs.findLast(({ role, state }) => role === place && state !== 'ended')?.legId ?? place;
+  });
+}
 
 /** @throws TandemError VALIDATION_FAILED unless exactly one is given */
 function sourceOf({ text, url, voice_id: voiceId }: { text?: string; url?: string; voice_id?: string }): SoundSource {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { CallLeg } from '../../machines/events.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { FakeDialer } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
@@ -26,6 +27,7 @@ beforeEach(() => {
   dialer.controlled.length = 0;
 });
 
+const TARGET = 'leg_00000000-0000-4000-8000-000000000001';
 const SAY = { leg: 'both', text: 'This call is recorded.' };
 
 describe('playback into a live call', () => {
@@ -40,6 +42,20 @@ describe('playback into a live call', () => {
       data: { playback_id: expect.stringMatching(/^play_/) },
     });
     expect(dialer.played).toMatchObject([{ source, legs, isLooped }]);
+  });
+
+  it('plays to the target of a transfer as one of both parties', async () => {
+    const transferred = await seedCall(fixture, { by: writer });
+    const leg = { number: null, mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
+    const legs = [
+      { ...leg, legId: 'agent', role: 'agent', state: 'ended' },
+      { ...leg, legId: 'customer', role: 'customer', state: 'answered' },
+      { ...leg, legId: TARGET, role: 'agent', state: 'answered' },
+    ] satisfies CallLeg[];
+    await fixture.sql`update calls set legs = ${fixture.sql.json(legs)} where call_id = ${transferred.callId}`;
+    const path = `/dialer/click2call/${transferred.callId}/play`;
+    expect((await fixture.call('POST', path, { as: writer, body: SAY })).status).toBe(201);
+    expect(dialer.played).toMatchObject([{ legs: [TARGET, 'customer'] }]);
   });
 
   it.each([
