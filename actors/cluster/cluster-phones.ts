@@ -39,6 +39,8 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
   const remote = new Map<string, { phone: ConnectedPhone; boot: string }>();
   /** Sockets of this node with phones on another one, by connection. */
   const sockets = new Map<string, { outlet: PhoneOutlet; boot: string }>();
+  /** Reports of the end of a connection that its other node did not acknowledge. Each renewal repeats them. */
+  const unreported = new Map<string, { boot: string; report: () => Promise<unknown> }>();
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
     (await cluster.send(boot, command, args)) as Commands[K]['result'];
@@ -69,7 +71,10 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       return null;
     },
     async 'phones.notice'({ connection, notice }) {
-      sockets.get(connection)?.outlet.send(notice);
+      const outlet = sockets.get(connection)?.outlet;
+      // The phone's node has not learned of it. It must not ring a phone without a socket.
+      if (outlet === undefined) throw new TandemError('CALL_NOT_LIVE', 'The phone has no socket here any more.');
+      outlet.send(notice);
       return null;
     },
     async 'phones.end'({ connection, code, reason }) {
@@ -90,22 +95,34 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       sockets.delete(connection);
       outlet.close(1012, 'SHUTTING_DOWN');
     }
+    for (const [connection, { boot, report }] of unreported) {
+      if (!isPeer(boot)) unreported.delete(connection);
+      else {
+        report().then(
+          () => unreported.delete(connection),
+          () => {},
+        );
+      }
+    }
   });
 
   /** Sends a phone's notices to its socket on another node. */
   function outletAt({ connection, boot }: { connection: string; boot: string }): PhoneOutlet {
     const inOrder = oneAfterTheOther();
-    const deliver = (work: () => Promise<unknown>) =>
+    const end = (code: number, reason: string) => () => send(boot, 'phones.end', { connection, code, reason });
+    const deliver = (work: () => Promise<unknown>, endIfLost: () => Promise<unknown>) =>
       void inOrder(work).catch((error) => {
         logger.warn({ err: error }, 'a phone on another node was lost');
         remote.get(connection)?.phone.detach();
         remote.delete(connection);
+        unreported.set(connection, { boot, report: endIfLost });
       });
     return {
-      send: (notice) => deliver(() => send(boot, 'phones.notice', { connection, notice })),
+      // A socket that missed a notice closes, so that its page resumes.
+      send: (notice) => deliver(() => send(boot, 'phones.notice', { connection, notice }), end(1012, 'SHUTTING_DOWN')),
       close(code, reason) {
         remote.delete(connection);
-        deliver(() => send(boot, 'phones.end', { connection, code, reason }));
+        deliver(end(code, reason), end(code, reason));
       },
     };
   }
@@ -131,8 +148,10 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
     const inOrder = oneAfterTheOther();
     const close = (isLeaving: boolean) => {
       if (!sockets.delete(connection)) return;
-      inOrder(() => send(boot, 'phones.close', { connection, isLeaving })).catch((error) => {
+      const report = () => send(boot, 'phones.close', { connection, isLeaving });
+      inOrder(report).catch((error) => {
         logger.warn({ err: error }, 'a phone of another node could not be told that its socket is closed');
+        unreported.set(connection, { boot, report });
       });
     };
     return {

@@ -48,12 +48,17 @@ function openNodes() {
     const phones = createClusterPhones({ local, cluster, nodes: directory, sql: database.sql, logger });
     const lose = () => {
       peers = [];
+      renew();
+    };
+    const renew = () => {
       for (const listener of listeners) listener(peers);
     };
-    return { boot, local, phones, clock, webRtc, lose };
+    return { boot, local, phones, clock, webRtc, lose, renew };
   });
   return { hub, here: nodes[0]!, there: nodes[1]! };
 }
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 type Node = ReturnType<typeof openNodes>['here'];
 
@@ -156,6 +161,50 @@ describe('phone whose socket reached another node', () => {
     expect(here.local.reaches(AGENT)).toBe(true);
     here.clock.advance(10_000);
     expect(here.local.reaches(AGENT)).toBe(false);
+  });
+
+  it('ends once its node learns that its socket is gone', async () => {
+    const { hub, here, there } = openNodes();
+    const { phone, types } = await connect(there, (await here.phones.mint(HOLDER)).token);
+    await eventually(() => expect(types()).toEqual(['welcome']));
+    // By its response, the notice has been acknowledged.
+    await expect(phone.request({ type: 'hangup', callId: 'call_9' })).rejects.toThrow();
+    hub.disconnect(here.boot);
+    phone.detach();
+    await nextTurn();
+    hub.reconnect(here.boot);
+    const events = dial(here);
+    await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
+    await eventually(() => {
+      here.clock.advance(10_000);
+      expect(events.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.refused']);
+    });
+    expect(here.local.reaches(AGENT)).toBe(false);
+  });
+
+  it('ends when its node learns late that its socket is closed', async () => {
+    const { hub, here, there } = openNodes();
+    const { phone } = await connect(there, (await here.phones.mint(HOLDER)).token);
+    hub.disconnect(here.boot);
+    phone.leave();
+    await nextTurn();
+    hub.reconnect(here.boot);
+    expect(here.local.reaches(AGENT)).toBe(true);
+    there.renew();
+    await eventually(() => expect(here.local.reaches(AGENT)).toBe(false));
+  });
+
+  it('reconnects after a notice that did not reach its socket', async () => {
+    const { hub, here, there } = openNodes();
+    const { types, closed } = await connect(there, (await here.phones.mint(HOLDER)).token);
+    await eventually(() => expect(types()).toEqual(['welcome']));
+    hub.disconnect(there.boot);
+    const events = dial(here);
+    await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
+    await nextTurn();
+    hub.reconnect(there.boot);
+    here.renew();
+    await eventually(() => expect(closed).toEqual([1012]));
   });
 
   it('cannot connect while the node of its token is silent', async () => {

@@ -32,4 +32,8 @@ export class RelayHub {
   disconnect(boot: string): void {
     this.#disconnected.add(boot);
   }
+
+  reconnect(boot: string): void {
+    this.#disconnected.delete(boot);
+  }
 }
