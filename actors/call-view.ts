@@ -192,12 +192,16 @@ function presentLeg(row: CallRow, leg: CallLeg): PublicLeg {
   };
 }
 
-/** Only admins may see who supervises; they find it in the audit log. */
+/**
+ * Only admins may see who supervises; they find it in the audit log. An added leg has its own endpoint, also in the
+ * role of the agent.
+ */
 function endpointOf({ agentNumber, agentUserId, customerNumber }: CallRow, leg: CallLeg): PublicLeg['endpoint'] {
   const isSupervisor = leg.role === 'supervisor';
-  const userId = leg.userId ?? (leg.role === 'agent' ? agentUserId : null);
+  const isFirstAgent = leg.legId === 'agent';
+  const userId = leg.userId ?? (isFirstAgent ? agentUserId : null);
   if (userId !== null) return { type: 'webrtc', user_id: isSupervisor ? null : userId };
-  const own = leg.role === 'agent' ? agentNumber : customerNumber;
+  const own = isFirstAgent ? agentNumber : customerNumber;
   return { type: 'phone', number: isSupervisor ? null : (leg.number ?? own) };
 }
 

@@ -138,6 +138,21 @@ describe('presentCall', () => {
     });
   }
 
+  it('returns the phone of a leg that took the place of an agent in a browser', () => {
+    const leg = { number: null, mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
+    const legs = [
+      { ...leg, legId: 'agent', role: 'agent', state: 'ended' },
+      { ...leg, legId: 'customer', role: 'customer', state: 'answered' },
+      { ...leg, legId: 'leg_1', role: 'agent', state: 'answered', number: '+919812345678' },
+    ] satisfies CallRow['legs'];
+    const call = presentCall({ ...FINISHED, agentNumber: null, agentUserId: 42, legs });
+    expect(call.legs.map(({ endpoint }) => endpoint)).toEqual([
+      { type: 'webrtc', user_id: 42 },
+      { type: 'phone', number: FINISHED.customerNumber },
+      { type: 'phone', number: '+919812345678' },
+    ]);
+  });
+
   it('offers a recording only after its upload', () => {
     for (const recordingStatus of ['recording', 'processing', 'failed', null] as const) {
       expect(presentCall({ ...FINISHED, recordingStatus }).recording_available, String(recordingStatus)).toBe(false);
