@@ -33,7 +33,7 @@ import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { CallSoundDesk } from './call-sound.ts';
-import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
+import { type CallScripts, type CallSpeechDesk, NOTHING_TO_SAY, type SpeechRequest } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
@@ -272,7 +272,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       requireReady();
       const { workspaceId, agentUserId = null } = request;
       if (agentUserId !== null) await requireBrowserOf({ workspaceId, userId: agentUserId }, options);
-      const scripts = await options.speeches.read(request);
+      const scripts = await scriptsOfRule(request, options);
       requireReady();
       if (call.abandoned.aborted) return;
       const callId = `call_${randomUUID()}`;
@@ -435,6 +435,16 @@ async function requireBrowserOf(
   if (phones.unavailable !== null) throw new TandemError('WEBRTC_NOT_AVAILABLE', phones.unavailable);
   if ((await findMembership(sql, { workspaceId, userId })) !== null) return;
   throw new TandemError('MEMBER_NOT_FOUND', 'The user of the endpoint is not a member of this workspace.');
+}
+
+/** A caller must not be refused because the rule names a voice that was deleted, or an invalid text. */
+async function scriptsOfRule(request: SpeechRequest, { speeches, logger }: DialerOptions): Promise<CallScripts> {
+  return await speeches.read(request).catch((error) => {
+    if (!(error instanceof TandemError)) throw error;
+    const { workspaceId } = request;
+    logger.warn({ workspaceId, code: error.code }, 'inbound call is connected without its announcement');
+    return NOTHING_TO_SAY;
+  });
 }
 
 /**

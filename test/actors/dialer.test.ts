@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Fragment } from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import type { InboundCall } from '../../sip/sip-gateway.ts';
 import { getCallById } from '../../storage/queries/calls.ts';
 import { createRecording, type RecordingPatch, updateRecording } from '../../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
@@ -35,27 +37,48 @@ async function activity(condition: Fragment): Promise<number> {
 
 const open = (options: Partial<DialerOptions> = {}) => openDialer({ sql: database.sql, ...options });
 
+function inboundCall({ traceAs }: Pick<InboundCall, 'traceAs'>): InboundCall {
+  return {
+    ...{ called: '+912240000001', caller: '+919822222222', source: { host: '192.0.2.7', port: 5060 } },
+    ...{ authorization: undefined, abandoned: new AbortController().signal },
+    ring() {},
+    refuse() {},
+    challenge() {},
+    answer: () => {
+      throw new Error('not answered here');
+    },
+    traceAs,
+  };
+}
+
 describe('inbound call', () => {
+  it.each([
+    ['whose text is invalid SSML', { announce: '<speak><p>Call for sales.' }],
+    ['whose voice was deleted', { announce: 'Call for sales.', voiceId: 'vce_deleted' }],
+  ])('rings the endpoint without an announcement %s', async (_, wanted) => {
+    const { dialer, request, caller, sip, speech, rows } = await open();
+    speech.onResolve = ({ voiceId }) => {
+      if (voiceId !== null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice.');
+    };
+    const { apiKeyId, apiKeyName, userId, referenceId, metadata, placedVia, ...asked } = request(wanted);
+    const decidedBy = { decided_by: 'rule', fault: null, after_ms: null } as const;
+    await dialer.receive({ ...asked, did: caller.did, decidedBy }, inboundCall({ traceAs() {} }));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    expect(await rows()).toMatchObject([{ direction: 'inbound', announceCharacters: null }]);
+  });
+
   it('gets traced only after it is stored, because the trace drops unknown calls', async () => {
     const { dialer, request, caller, clock } = await open();
     const { promise: traced, resolve } = Promise.withResolvers<{ callId: string; wasStored: Promise<boolean> }>();
     const { apiKeyId, apiKeyName, userId, referenceId, metadata, placedVia, ...asked } = request();
     const receiving = dialer.receive(
       { ...asked, did: caller.did, decidedBy: { decided_by: 'rule', fault: null, after_ms: null } },
-      {
-        ...{ called: caller.did, caller: asked.customerNumber!, source: { host: '192.0.2.7', port: 5060 } },
-        ...{ authorization: undefined, abandoned: new AbortController().signal },
-        ring() {},
-        refuse() {},
-        challenge() {},
-        answer: () => {
-          throw new Error('not answered here');
-        },
+      inboundCall({
         traceAs({ callId, leg }) {
           expect(leg).toBe('customer');
           resolve({ callId, wasStored: getCallById(database.sql, callId).then((row) => row !== null) });
         },
-      },
+      }),
     );
     const { wasStored } = await traced;
     expect(await wasStored).toBe(true);
