@@ -35,6 +35,7 @@ export class MediasoupBrowser implements BrowserMedia {
   readonly #connect: () => void;
   #hasProducer = false;
   #isConsuming = false;
+  #isClosed = false;
 
   constructor(options: MediasoupBrowserOptions) {
     const { promise, resolve } = Promise.withResolvers<RemoteMedia>();
@@ -48,6 +49,11 @@ export class MediasoupBrowser implements BrowserMedia {
   async createTransport(direction: Direction): Promise<BrowserTransport> {
     const { router, webRtcServer } = this.#options;
     const transport = await router.createWebRtcTransport({ webRtcServer, enableUdp: true, enableTcp: false });
+    // The router lives on for other calls, and nothing else would close it.
+    if (this.#isClosed) {
+      transport.close();
+      throw new UnknownTransport('the call has ended');
+    }
     transport.on('dtlsstatechange', () => this.#checkConnected());
     this.#transports.get(direction)?.close();
     this.#transports.set(direction, transport);
@@ -113,6 +119,7 @@ export class MediasoupBrowser implements BrowserMedia {
   }
 
   close(): void {
+    this.#isClosed = true;
     for (const transport of this.#transports.values()) transport.close();
     this.#options.plainTransport.close();
     this.#options.onClosed();

@@ -85,6 +85,14 @@ describe.skipIf(findWorker().path === null)('WebRTC worker', () => {
     expect(((await plane.dump()) as { browsers: unknown[] }).browsers).toEqual([]);
     await expect(openBrowser()).rejects.toThrow('aborted');
   });
+
+  it('leaves no transport open that was created as its call ended', async () => {
+    const browser = await openBrowser();
+    const creating = browser.createTransport('send');
+    abort.abort();
+    await expect(creating).rejects.toThrow('the call has ended');
+    await expect(browser.createTransport('recv')).rejects.toThrow('the call has ended');
+  });
 });
 
 describe('WebRTC without the worker', () => {
