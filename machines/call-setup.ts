@@ -156,6 +156,12 @@ export const callSetup = setup({
       if (control.type === 'supervise') return (context.talk.guests[control.leg] ?? null) === null;
       return !legsOf(control).every((leg) => isTalking(context.talk, leg));
     },
+    /** A sound goes on as long as one of its legs hears it, so it must stay known. */
+    hasLostItsLegs: ({ context }, { control }: { control: TalkControl }) => {
+      if (control.type === 'supervise') return (context.talk.guests[control.leg] ?? null) === null;
+      const legs = legsOf(control);
+      return legs.length > 0 && !legs.some((leg) => isTalking(context.talk, leg));
+    },
     isForMissingPlayback: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'play.stop' && !context.playbacks.includes(control.playbackId),
     isPlaying: ({ context }, { playbackId }: PlaybackParams) => context.playbacks.includes(playbackId),

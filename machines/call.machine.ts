@@ -643,7 +643,7 @@ export const callMachine = callSetup.createMachine({
                 ],
                 'control.done': [
                   {
-                    guard: { type: 'isForMissingLeg', params: ({ event }) => event },
+                    guard: { type: 'hasLostItsLegs', params: ({ event }) => event },
                     actions: {
                       type: 'refuseControl',
                       params: ({ event }) => ({ controlId: event.controlId, refusal: 'LEG_NOT_FOUND' }),

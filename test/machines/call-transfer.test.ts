@@ -256,6 +256,20 @@ describe('request about a transfer', () => {
     expect(call.refusals.splice(0)).toEqual([null, 'TRANSFER_IN_PROGRESS', 'TRANSFER_NOT_ANSWERED']);
   });
 
+  it('keeps a sound for both parties that began as one of them left', () => {
+    const call = talking();
+    const playing = { playbackId: 'play_1', isLooped: true, characters: null } as const;
+    const play: CallControl = { type: 'play', legs: ['agent', 'customer'], ...playing };
+    call.transfer('blind');
+    call.ask(play);
+    call.end('agent');
+    call.actor.send({ type: 'control.done', controlId: 'c', control: play });
+    expect(call.refusals).toEqual([null, null]);
+    expect(call.moves.at(-1)).toMatchObject({ event: 'playback.started', data: { playback_id: 'play_1' } });
+    call.ask({ type: 'play.stop', playbackId: 'play_1' });
+    expect(call.mediaCommands.at(-1)).toMatchObject({ control: { type: 'play.stop' } });
+  });
+
   it('ends without a transfer when its target gets no port', () => {
     const call = talking();
     call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
