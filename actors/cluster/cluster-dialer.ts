@@ -43,7 +43,6 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
 
   /** Returns the other node that runs a live call; null if no other node does. */
   async function ownerOf(target: Target): Promise<{ boot: string; row: CallRow } | null> {
-    if (nodes.peers().length === 0) return null;
     const row = await getCall(sql, { workspaceId: target.workspaceId, idOrReference: target.callId });
     if (row === null || isFinalState(row.state) || row.ownerBoot === nodes.boot) return null;
     // The call's boot is lost, and no node has taken over yet.

@@ -158,6 +158,18 @@ describe('command for a call in a cluster', () => {
     await expect(nodes[0]!.dialer.hangup(lost.target)).rejects.toMatchObject(refused);
   });
 
+  it('fails until the calls of a lost node are taken over, also on the only node left', async () => {
+    const { nodes } = openNodes([{}, {}]);
+    const { call, target } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    nodes[0]!.lose(nodes[1]!.boot);
+    const { dialer, local, boot } = nodes[0]!;
+    await expect(dialer.hangup(target)).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
+    expect(local.hangups).toEqual([]);
+    await database.sql`update calls set state = 'unknown', owner_boot = ${boot} where call_id = ${call.callId}`;
+    await dialer.hangup(target);
+    expect(local.hangups).toEqual([target]);
+  });
+
   it('completes before its node closes', async () => {
     const { nodes } = openNodes([{}, {}]);
     const { target } = await liveCall({ ownerBoot: nodes[1]!.boot });
