@@ -44,11 +44,14 @@ export async function servePhoneConnection(socket: WebSocket, options: PhoneConn
     left.resolve();
   });
   keepAlive(socket, {}, gone.signal);
+  // Messages wait until the phone is found, which may be on another node.
+  socket.pause();
   try {
     const phone = await connect(outlet, options);
     if (gone.signal.aborted) phone.detach();
     gone.signal.addEventListener('abort', () => phone.detach(), { once: true });
     socket.on('message', messageHandler(phone, { context, outlet, socket }));
+    socket.resume();
     await endWithCredentials(phone, { context, outlet, gone: gone.signal });
     const shutDown = () => outlet.close(1012, 'SHUTTING_DOWN');
     closing.addEventListener('abort', shutDown, { once: true, signal: gone.signal });
@@ -59,6 +62,7 @@ export async function servePhoneConnection(socket: WebSocket, options: PhoneConn
     const message = errorMessageOf(refusal);
     outlet.send(message);
     outlet.close(refusal.status < 500 ? 1008 : 1011, message.code);
+    socket.resume();
   }
   // The ws library terminates a client that does not answer the close.
   await left.promise;

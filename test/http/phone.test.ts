@@ -1,6 +1,11 @@
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
+import { createLogger } from '../../logging.ts';
+import { systemClock } from '../../runtime/clock.ts';
+import { FakeWebRtc } from '../actors/phones/fake-webrtc.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 let fixture: HttpFixture;
@@ -118,6 +123,29 @@ describe('phone socket', () => {
     ];
     for (const [message, id, code] of hostile) expect(await ask(message)).toMatchObject({ id, type: 'error', code });
     expect(await ask({ id: 'b', type: 'ping' })).toEqual({ id: 'b', type: 'reply' });
+  });
+
+  it('answers a request that arrives before the phone is found on its node', async () => {
+    const { webRtc, logger } = { webRtc: new FakeWebRtc(), logger: createLogger({ level: 'silent' }) };
+    const desk = createPhoneDesk({ boot: 'boot-1', webRtc, clock: systemClock, logger });
+    const found = Promise.withResolvers<void>();
+    const phones = {
+      ...desk,
+      connect: (...parts: Parameters<typeof desk.connect>) => found.promise.then(() => desk.connect(...parts)),
+    };
+    await fixture[Symbol.asyncDispose]();
+    fixture = await createHttpFixture({ phones });
+    await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+    const { body } = await mint({ purpose: 'agent' });
+    const { socket, next } = connect(`token=${body.data.token}`);
+    await once(socket, 'open');
+    await new Promise<void>((resolve) => socket.send(JSON.stringify({ id: 'a', type: 'ping' }), () => resolve()));
+    // The server reads what has arrived before it answers this request.
+    const { port } = fixture.app.server.address() as AddressInfo;
+    await fetch(`http://127.0.0.1:${port}/healthz`);
+    found.resolve();
+    expect(await next()).toMatchObject({ type: 'welcome' });
+    expect(await next()).toEqual({ id: 'a', type: 'reply' });
   });
 
   it('closes after too many messages, and after a too large one', async () => {
