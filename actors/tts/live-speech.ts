@@ -165,9 +165,9 @@ class SentenceSpeech implements LiveSpeech {
     await this.#pause(signal);
     const startMs = this.#positionMs;
     for await (const { audio, words, durationMs } of spoken.parts) {
+      this.#positionMs = startMs + durationMs;
       if (audio.byteLength > 0) await listener.onAudio(audio);
       signal.throwIfAborted();
-      this.#positionMs = startMs + durationMs;
       const timed = words.map(({ word, startMs: from, endMs: to }) => ({
         ...{ word, start: seconds(startMs + from), end: seconds(startMs + to) },
       }));
