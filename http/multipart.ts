@@ -43,7 +43,8 @@ export interface ReceivedForm {
 
 const FORM_EXPECTED = 'Send the body as multipart/form-data.';
 const MAX_FIELDS = 60;
-const MAX_FIELD_BYTES = 16 * 1024;
+/** The longest field: 200 keywords of 100 characters with their weights, of three bytes a character. */
+const MAX_FIELD_BYTES = 64 * 1024;
 /** For fields, boundaries and part headers. */
 const MAX_REST_BYTES = 256 * 1024;
 /** Time for a client to read a rejection while the rest of its body is discarded. */

@@ -164,6 +164,15 @@ describe('POST /stt', () => {
     expect(fixture.transcriber.requests[0]?.languages).toEqual(languages);
   });
 
+  it('accepts the longest context and keywords in scripts of three bytes a character', async () => {
+    const keywords = Array.from({ length: 200 }, () => `${'क'.repeat(100)}:10`).join(',');
+    const { status } = await post([AUDIO, field('context', 'क'.repeat(8_000)), field('keywords', keywords)]);
+    expect(status).toBe(200);
+    const [request] = fixture.transcriber.requests;
+    expect(request?.context).toBe('क'.repeat(8_000));
+    expect(request?.keywords).toEqual(Array.from({ length: 200 }, () => ({ term: 'क'.repeat(100), weight: 10 })));
+  });
+
   it('treats a zero or negative min_speakers as unset', async () => {
     await post([AUDIO, field('min_speakers', '0')]);
     await post([AUDIO, field('min_speakers', '-3')]);
@@ -194,6 +203,7 @@ describe('POST /stt with an invalid form', () => {
     ['a language beside the list', [AUDIO, field('language', 'en'), field('languages', 'hi')], ['language']],
     ['a long context', [AUDIO, field('context', 'x'.repeat(8_001))], ['context']],
     ['a far too long field', [AUDIO, field('context', 'x'.repeat(20_000))], ['context']],
+    ['a field that is cut', [AUDIO, field('context', 'x'.repeat(70_000))], ['context']],
     ['a field of the prototype', [AUDIO, field('__proto__', 'x')], ['body']],
     ['too many parts', [AUDIO, ...Array.from({ length: 80 }, () => field('languages', 'en'))], ['body']],
   ])('reports every error: %s', async (_what, parts, paths) => {
