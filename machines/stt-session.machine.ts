@@ -87,8 +87,7 @@ export const sttSessionMachine = setup({
     isShutdown: ({ event }) => event.type === 'end.requested' && event.ending.kind === 'shutdown',
     isShuttingDown: ({ context }) => context.ending?.kind === 'shutdown',
     isRecognitionOver: ({ context }) => context.isRecognitionOver,
-    /** The client wanted one utterance, and it was reported. */
-    isSingleUtteranceDone: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
+    isContinuous: ({ context }) => context.settings!.isContinuous,
     isCovered: (_, { outcome }: Bill) => outcome === 'billed',
     canRetryBill: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
   },
@@ -454,10 +453,14 @@ export const sttSessionMachine = setup({
                   },
                 },
                 telling: {
-                  entry: ['emitCanonicalFinal', 'dequeueFinal'],
+                  entry: 'emitCanonicalFinal',
                   always: [
-                    { guard: 'isSingleUtteranceDone', target: '#sttSession.concluding', actions: 'setUsualEnding' },
-                    { target: 'waiting' },
+                    {
+                      guard: and([not('isContinuous'), 'isUsable']),
+                      target: '#sttSession.concluding',
+                      actions: ['dequeueFinal', 'setUsualEnding'],
+                    },
+                    { target: 'waiting', actions: 'dequeueFinal' },
                   ],
                 },
               },

@@ -456,6 +456,18 @@ describe('live session', () => {
     expect(session.closed).toEqual({ type: 'closed', code: 1000, reason: 'session stopped' });
   });
 
+  it('waits for a final with text when continuous mode is switched off during the session', async () => {
+    const session = startedSession();
+    session.receive('recognised');
+    await session.billed();
+    session.send({ type: 'pipeline.configured', settings: { ...SETTINGS, isContinuous: false }, ignoresTerms: false });
+    session.receive('short');
+    expect(session.state()).toBe('listening');
+    session.send(recognised(2, 'hello'));
+    await session.billed();
+    expect(session.concludes).toMatchObject([{ ending: { kind: 'stopped' }, transcript: 'go forward hello' }]);
+  });
+
   it('emits everything before the stop, then the summary', async () => {
     const session = startedSession();
     for (const step of ['speech', 'stop', 'recognised', 'analysed', 'recognition.ended']) session.receive(step);
