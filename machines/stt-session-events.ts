@@ -73,8 +73,8 @@ export interface FinalUtterance {
   /** Null if nothing was recognised. */
   language: string | null;
   lagMs: number;
-  /** Settings at the end of the utterance. */
   diarized: boolean;
+  /** Setting at the end of the utterance. */
   removeFillers: boolean;
 }
 

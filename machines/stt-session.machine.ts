@@ -498,7 +498,9 @@ type OutcomeEvent = Extract<SttSessionEvent, { type: 'utterance.recognised' | 'u
 /** An utterance rejected as a hallucination keeps its last interim as a tentative text. */
 function finalOf(event: OutcomeEvent, { settings, interim }: SttSessionContext): FinalUtterance {
   const { utteranceId, summary, lagMs } = event;
-  const { diarize: diarized, removeFillers } = settings!;
+  const { diarize, removeFillers } = settings!;
+  // The settings may have changed while it was spoken.
+  const diarized = event.type === 'utterance.recognised' ? event.isDiarized : diarize;
   const about = { utteranceId, summary, lagMs, diarized, removeFillers };
   if (event.type === 'utterance.recognised') {
     const { text, words, language } = event.recognition;

@@ -118,6 +118,8 @@ export type RecognitionEvent =
       utteranceId: number;
       summary: UtteranceSummary;
       recognition: Recognition;
+      /** Whether speakers were to be labelled when it began. */
+      isDiarized: boolean;
       /** Wall time from the end of speech to this event, including the pause that showed the end. */
       lagMs: number;
     }

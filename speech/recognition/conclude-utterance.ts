@@ -60,6 +60,7 @@ export class UtteranceConcluder {
         text: boosted.text,
         words: await this.#speakers.label(utterance, placed, settings.diarization),
       },
+      isDiarized: settings.diarization !== null,
       lagMs: performance.now() - end.atMs,
     };
   }

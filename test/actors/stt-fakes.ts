@@ -104,6 +104,7 @@ class FakeRecognitionStream {
         confidence: 0.9,
         model: this.model,
       },
+      isDiarized: this.options.diarization !== null,
       lagMs: 100,
     });
   }

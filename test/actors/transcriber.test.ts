@@ -554,6 +554,7 @@ function recognised(
       confidence: 0.9,
       model: 'fake/en',
     },
+    isDiarized: false,
     lagMs: 10,
   };
 }

@@ -102,6 +102,7 @@ export function recognised(utteranceId: number, text: string): RecognitionEvent 
     utteranceId,
     summary: { channel: 0, startMs, endMs: startMs + 1_000, speechMs: 900, snrDb: 20 },
     recognition: { text, words, language: 'en', languageProbability: null, confidence: 0.9, model: 'fake/en' },
+    isDiarized: false,
     lagMs: 100,
   };
 }

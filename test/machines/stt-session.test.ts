@@ -344,6 +344,27 @@ describe('live session', () => {
     });
   });
 
+  it('charges no speaker labels of an utterance that began before they were switched on', async () => {
+    const session = startedSession();
+    session.receive('speech');
+    session.send({ type: 'pipeline.configured', settings: { ...SETTINGS, diarize: true }, ignoresTerms: false });
+    session.receive('recognised');
+    expect(session.bills).toMatchObject([{ diarized: false }]);
+    await session.billed();
+    expect(session.transcriptions()[0]).not.toHaveProperty('speakers');
+  });
+
+  it('charges the speaker labels of an utterance during which they were switched off', async () => {
+    const session = startSession();
+    session.send({ type: 'start.requested', settings: { ...SETTINGS, diarize: true }, talk: null });
+    for (const step of ['opened', 'speech']) session.receive(step);
+    session.send({ type: 'pipeline.configured', settings: SETTINGS, ignoresTerms: false });
+    session.send(recognised(1, 'go', [{ ...word('go', 500), speaker: 'speaker_1' }]));
+    expect(session.bills).toMatchObject([{ diarized: true }]);
+    await session.billed();
+    expect(session.transcriptions()[0]).toMatchObject({ speakers: ['speaker_1'] });
+  });
+
   it('emits two finals per sentence with context, the second refined and charged', async () => {
     const session = startedSession('start.context');
     session.receive('recognised');
@@ -799,6 +820,7 @@ function recognised(utteranceId: number, text: string, words = [word(text, 500)]
     utteranceId,
     summary: SUMMARY,
     recognition: { text, words, language: 'en', languageProbability: null, confidence: 0.9, model: 'fake/en' },
+    isDiarized: words.some(({ speaker }) => speaker !== null),
     lagMs: 120.2,
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RecognisedWord } from '../../../machines/utterances.ts';
+import type { RecognisedWord, RecognitionEvent } from '../../../machines/utterances.ts';
 import { SpeakerLabels } from '../../../speech/recognition/speaker-labels.ts';
 import { Utterance } from '../../../speech/recognition/utterance.ts';
 import { createFakeEngine } from '../fake-engine.ts';
@@ -23,6 +23,23 @@ describe('diarised streams', () => {
     speaker.say([1, 2]);
     const event = await speaker.events.first(({ type }) => type === 'utterance.recognised');
     expect(event).toMatchObject({ recognition: { words: [{ speaker: 'speaker_1' }, { speaker: 'speaker_1' }] } });
+  });
+
+  it('report whether speakers were labelled when the utterance began', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live', { hypothesisEveryMs: 1 });
+    const utteranceId = speaker.begin();
+    speaker.go(utteranceId, [1]);
+    await speaker.events.first(({ type }) => type === 'utterance.hypothesis');
+    await fixture.desk.configure(speaker.key, { diarization: BY_VOICE });
+    speaker.end(utteranceId);
+    speaker.say([2]);
+    const isSecond = (event: RecognitionEvent) => event.type === 'utterance.recognised' && event.utteranceId === 1;
+    await speaker.events.first(isSecond);
+    expect(speaker.events.all.filter(({ type }) => type === 'utterance.recognised')).toMatchObject([
+      { isDiarized: false, recognition: { words: [{ speaker: null }] } },
+      { isDiarized: true, recognition: { words: [{ speaker: 'speaker_1' }] } },
+    ]);
   });
 
   it('label words at the end of a batch', async () => {
