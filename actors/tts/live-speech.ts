@@ -14,12 +14,13 @@ export interface LiveSpeechOptions extends LiveSpeechRequest {
 
 export interface TextReader {
   voiceId: string;
-  /** Returns clauses to synthesise one by one, in order. Joined with spaces they are the text. */
+  /** Returns clauses to synthesise one by one, in order. */
   clausesOf(text: string): ReadClause[];
 }
 
 export interface ReadClause {
-  text: string;
+  /** Position in the text after its last character, in code units. White space after it belongs to the next clause. */
+  end: number;
   /** False: it has no letter or digit. */
   isSayable: boolean;
   /** The clause ends a sentence, so later text does not belong to it. */
@@ -137,14 +138,16 @@ class SentenceSpeech implements LiveSpeech {
     const isWordOpen = !/\s$/.test(this.#open);
     const isComplete = last.endsSentence && !isWordOpen;
     const complete = isComplete ? clauses : clauses.slice(0, -1);
-    this.#open = isComplete ? '' : `${last.text}${isWordOpen ? '' : ' '}`;
-    await this.#speak(complete, signal);
+    const end = complete.at(-1)?.end ?? 0;
+    const finished = this.#open.slice(0, end);
+    this.#open = isComplete ? '' : this.#open.slice(end);
+    await this.#speak(finished, complete, signal);
   }
 
   async #flush(sequenceId: number, signal: AbortSignal): Promise<void> {
     const text = this.#open;
     this.#open = '';
-    if (text.trim() !== '') await this.#speak((await this.#readerOf(text)).clausesOf(text), signal);
+    if (text.trim() !== '') await this.#speak(text, (await this.#readerOf(text)).clausesOf(text), signal);
     if (!signal.aborted) this.#options.listener.onFlushed(sequenceId);
   }
 
@@ -155,10 +158,10 @@ class SentenceSpeech implements LiveSpeech {
     return this.#reader;
   }
 
-  async #speak(clauses: ReturnType<TextReader['clausesOf']>, signal: AbortSignal): Promise<void> {
+  async #speak(read: string, clauses: readonly ReadClause[], signal: AbortSignal): Promise<void> {
     if (!clauses.some(({ isSayable }) => isSayable)) return;
     const { speak, listener, workspaceId, userId, apiKeyId, style, format } = this.#options;
-    const text = clauses.map((clause) => clause.text).join(' ');
+    const text = read.trim();
     const request = { workspaceId, userId, apiKeyId, text, voiceId: this.#reader!.voiceId, style, format };
     const spoken = await speak(request, signal);
     listener.onCharge(spoken);

@@ -20,7 +20,7 @@ import type { Logger } from '../logger.ts';
 import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
 import { DeliveredText } from './delivered-text.ts';
 import { fileExtensionOf, KeptAudio } from './kept-audio.ts';
-import { openLiveSpeech } from './live-speech.ts';
+import { openLiveSpeech, type ReadClause, type TextReader } from './live-speech.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
 import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
 import { type SwitchedVoices, switchedVoices } from './switched-voices.ts';
@@ -150,16 +150,24 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     return await begun(stream);
   }
 
-  async function readerFor({ workspaceId, voiceId, text }: Pick<SpeakTextRequest, 'workspaceId' | 'voiceId' | 'text'>) {
+  async function readerFor({
+    workspaceId,
+    voiceId,
+    text,
+  }: Pick<SpeakTextRequest, 'workspaceId' | 'voiceId' | 'text'>): Promise<TextReader> {
     const { id, recipe } = await voices.resolve({ workspaceId, voiceId, text });
-    const readClause = (clause: ScriptClause) => ({
-      text: clause.words.map(({ written }) => written).join(' '),
-      isSayable: clause.words.some(({ spoken, phonemes }) => spoken !== '' || phonemes !== null),
-      endsSentence: endsSentence(clause),
-      pauseAfterMs: pauseAfterMs(clause),
-    });
     const { language } = recipe;
-    return { voiceId: id, clausesOf: (read: string) => readScript(read, { language }).clauses.map(readClause) };
+    return {
+      voiceId: id,
+      clausesOf(read: string) {
+        const wellFormed = read.toWellFormed();
+        let end = 0;
+        return readScript(wellFormed, { language }).clauses.map((clause) => {
+          for (const { written } of clause.words) end = wellFormed.indexOf(written, end) + written.length;
+          return { ...readClause(clause), end };
+        });
+      },
+    };
   }
 
   function requireOpen(): void {
@@ -277,6 +285,14 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     };
     return { outcome: 'completed', durationMs, webhookData, audioExpiresAt };
   }
+}
+
+function readClause(clause: ScriptClause): Omit<ReadClause, 'end'> {
+  return {
+    isSayable: clause.words.some(({ spoken, phonemes }) => spoken !== '' || phonemes !== null),
+    endsSentence: endsSentence(clause),
+    pauseAfterMs: pauseAfterMs(clause),
+  };
 }
 
 /**

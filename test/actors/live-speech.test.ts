@@ -1,22 +1,68 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LiveSpeech, LiveSpeechListener } from '../../actors/tts/tts-desk.ts';
+import { readScript } from '../../speech/text/read-script.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { FakeTtsDesk } from '../http/fake-tts-desk.ts';
+import { createTtsDeskFixture, HINDI, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
-/** Says texts of two chunks: 250 ms, then 125 ms. */
-async function open(listener: Partial<LiveSpeechListener>): Promise<LiveSpeech> {
-  return await new FakeTtsDesk().openLive({
-    ...{ workspaceId: 'workspace', userId: 1, apiKeyId: null, voiceId: 'hi', style: USUAL_STYLE },
-    format: { encoding: 'LINEAR16', sampleRateHz: 8000 },
-    listener: { onAudio: async () => {}, onWords() {}, onCharge() {}, onFlushed() {}, onCleared() {}, ...listener },
-  });
+let fixture: TtsDeskFixture;
+beforeAll(async () => {
+  fixture = await createTtsDeskFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+const STYLE = { voiceId: 'hi', style: USUAL_STYLE };
+const FORMAT = { encoding: 'LINEAR16', sampleRateHz: 8000 } as const;
+
+function listenerOf(listener: Partial<LiveSpeechListener>): LiveSpeechListener {
+  return { onAudio: async () => {}, onWords() {}, onCharge() {}, onFlushed() {}, onCleared() {}, ...listener };
 }
+
+/** Returns the clauses of each synthesis request, and their charged characters. */
+async function spoken(...pieces: string[]): Promise<{ said: string[][]; characters: number[] }> {
+  const said: string[][] = [];
+  const characters: number[] = [];
+  const { desk } = fixture.deskOf(
+    async function* (_, { script }) {
+      said.push(script.clauses.map(({ words }) => words.map(({ written }) => written).join(' ')));
+      yield part('x');
+    },
+    { readScript, voices: { resolve: async () => ({ id: 'hi', recipe: HINDI }) } },
+  );
+  const { workspaceId, userId, apiKeyId } = fixture.request;
+  const listener = listenerOf({ onCharge: (charged) => characters.push(charged.characters) });
+  const speech = await desk.openLive({ workspaceId, userId, apiKeyId, ...STYLE, format: FORMAT, listener });
+  for (const piece of pieces) speech.say(piece);
+  speech.finish();
+  await speech.ended;
+  await desk.close();
+  return { said, characters };
+}
+
+describe('text that comes in pieces', () => {
+  it('costs as many characters as it has in a script without spaces', async () => {
+    const { said, characters } = await spoken('今天天', '气很好。明天下', '雨。今晚冷。', '再见');
+    expect(said.flat().map((clause) => clause.replaceAll(' ', ''))).toEqual([
+      ...['今天天气很好。', '明天下雨。', '今晚冷。', '再见'],
+    ]);
+    expect(characters.reduce((sum, count) => sum + count, 0)).toBe('今天天气很好。明天下雨。今晚冷。再见'.length);
+  });
+
+  it.each([
+    ['within a piece', ['Shopping list\n\nMilk and bread. ']],
+    ['between two pieces', ['Shopping list\n\n', 'Milk and bread. ']],
+    ['cut in two', ['Shopping list\n', '\nMilk and', ' bread. ']],
+  ])('ends a sentence at an empty line, %s', async (_, pieces) => {
+    const { said } = await spoken(...pieces);
+    expect(said.flat()).toEqual(['Shopping list', 'Milk and bread.']);
+  });
+});
 
 it('counts audio that was sent before the text was cleared in the times of later words', async () => {
   const starts: number[] = [];
   let speech: LiveSpeech | null = null;
   let hasCleared = false;
-  speech = await open({
+  const listener = listenerOf({
     async onAudio() {
       if (hasCleared) return;
       hasCleared = true;
@@ -27,6 +73,8 @@ it('counts audio that was sent before the text was cleared in the times of later
     },
     onWords: (words) => starts.push(...words.map(({ start }) => start)),
   });
+  const owner = { workspaceId: 'workspace', userId: 1, apiKeyId: null };
+  speech = await new FakeTtsDesk().openLive({ ...owner, ...STYLE, format: FORMAT, listener });
   speech.say('One. ');
   await speech.ended;
   expect(starts).toEqual([0.25, 0.505]);

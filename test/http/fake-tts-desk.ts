@@ -56,12 +56,11 @@ export class FakeTtsDesk implements TtsDesk {
 /** Splits sentences at periods. */
 async function readerFor({ voiceId }: { voiceId: string | null }): Promise<TextReader> {
   if (voiceId === 'nobody') throw new TandemError('VOICE_NOT_FOUND', 'No such voice.');
-  const clauseOf = (text: string) => ({
-    text,
+  const clauseOf = ({ 0: text, index }: RegExpExecArray) => ({
+    end: index + text.length,
     isSayable: /\w/.test(text),
     endsSentence: text.endsWith('.'),
     pauseAfterMs: 250,
   });
-  const clausesOf = (text: string) => (text.match(/[^.]+\.?|\./g) ?? []).map((each) => clauseOf(each.trim()));
-  return { voiceId: voiceId ?? 'c0ffee', clausesOf };
+  return { voiceId: voiceId ?? 'c0ffee', clausesOf: (text) => [...text.matchAll(/[^.]+\.?|\./g)].map(clauseOf) };
 }
