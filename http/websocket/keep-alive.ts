@@ -7,11 +7,15 @@ export interface KeepAliveTimes {
   pongWithinMs?: number;
 }
 
-/** Terminates a connection that neither answers a ping nor sends anything else. */
+/**
+ * Terminates a connection that neither answers a ping nor sends anything else.
+ * @param readsWithinMs additional time, because a ping waits behind messages that the client has not read yet
+ */
 export function keepAlive(
   socket: WebSocket,
   { pingEveryMs = 30_000, pongWithinMs = 10_000 }: KeepAliveTimes,
   signal: AbortSignal,
+  readsWithinMs: () => number = () => 0,
 ): void {
   let overdue: NodeJS.Timeout | null = null;
   const onActivity = () => {
@@ -22,7 +26,7 @@ export function keepAlive(
   socket.on('message', onActivity);
   const pinging = setInterval(() => {
     if (socket.readyState !== socket.OPEN) return;
-    overdue ??= setTimeout(() => socket.terminate(), pongWithinMs);
+    overdue ??= setTimeout(() => socket.terminate(), pongWithinMs + readsWithinMs());
     socket.ping();
   }, pingEveryMs);
   signal.addEventListener(

@@ -55,12 +55,18 @@ export async function serveTtsConnection(socket: WebSocket, options: TtsConnecti
     gone.abort();
     left.resolve();
   });
-  keepAlive(socket, times, gone.signal);
+  let audioAtMs = Number.NEGATIVE_INFINITY;
+  // The client may play the audio before it reads on.
+  const mayPlay = () => performance.now() - audioAtMs < context.stallTimeoutMs;
+  keepAlive(socket, times, gone.signal, () => (mayPlay() ? context.stallTimeoutMs : 0));
+  const onAudioSent = () => {
+    audioAtMs = performance.now();
+  };
   try {
     const query = readTtsQuery(options.query);
     const admitted = await admitToSocket(options.credentials, { ...options, scope: 'tts:write' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'tts' });
-    const speech = await openSpeech(socket, { context, outlet, query, admitted });
+    const speech = await openSpeech(socket, { context, outlet, query, admitted, onAudioSent });
     if (gone.signal.aborted) return;
     if (closing.aborted) throw shuttingDown();
     outlet.send(metadataOf(query, admitted));
@@ -95,14 +101,18 @@ interface Opening extends Pick<TtsConnectionOptions, 'context'> {
   outlet: Outlet;
   query: TtsQuery;
   admitted: Admitted;
+  onAudioSent: () => void;
 }
 
-async function openSpeech(socket: WebSocket, { context, outlet, query, admitted }: Opening): Promise<LiveSpeech> {
+async function openSpeech(
+  socket: WebSocket,
+  { context, outlet, query, admitted, onAudioSent }: Opening,
+): Promise<LiveSpeech> {
   const { workspaceId, userId, apiKeyId } = admitted.principal;
   const { voiceId, format, speed } = query;
   return await context.speech.openLive({
     ...{ workspaceId, userId, apiKeyId, voiceId, format, style: { ...USUAL_STYLE, speed } },
-    listener: listenerOf(socket, { outlet, stallTimeoutMs: context.stallTimeoutMs }),
+    listener: listenerOf(socket, { outlet, stallTimeoutMs: context.stallTimeoutMs, onAudioSent }),
   });
 }
 
@@ -150,7 +160,7 @@ async function converse(speech: LiveSpeech, conversation: Conversation): Promise
 
 function listenerOf(
   socket: WebSocket,
-  { outlet, stallTimeoutMs }: { outlet: Outlet; stallTimeoutMs: number },
+  { outlet, stallTimeoutMs, onAudioSent }: { outlet: Outlet; stallTimeoutMs: number; onAudioSent: () => void },
 ): LiveSpeechListener {
   return {
     onAudio(audio) {
@@ -160,6 +170,7 @@ function listenerOf(
       return new Promise((resolve) => {
         socket.send(audio, () => {
           clearTimeout(stalled);
+          onAudioSent();
           resolve();
         });
       });

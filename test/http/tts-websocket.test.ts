@@ -34,10 +34,10 @@ afterEach(() => {
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
 type Message = any;
 
-function connect(query: Record<string, string> = {}, { key = member.key, app = fixture.app } = {}) {
+function connect(query: Record<string, string> = {}, { key = member.key, app = fixture.app, autoPong = true } = {}) {
   const { port } = app.server.address() as AddressInfo;
   const url = `ws://127.0.0.1:${port}/ws/tts?${new URLSearchParams(query)}`;
-  const socket = new WebSocket(url, ['token', key]);
+  const socket = new WebSocket(url, ['token', key], { autoPong });
   sockets.push(socket);
   const messages: Message[] = [];
   const audio: Buffer[] = [];
@@ -256,6 +256,22 @@ describe('connection to /ws/tts', () => {
     await topUp(own.sql, { workspaceId, amountNano: USD, paymentType: 'admin_bonus', operationKey: 'fund' });
     const client = await connected({}, { key, app: own.app });
     expect(await client.closed).toBe(1000);
+  });
+
+  it('stays open while the client plays audio before it reads on, and ends when the client is gone', async () => {
+    await using own = await createHttpFixture({ ttsTimes: { pingEveryMs: 100, pongWithinMs: 300 } });
+    await own.app.listen({ host: '127.0.0.1', port: 0 });
+    const { workspaceId, key } = own.owner;
+    await topUp(own.sql, { workspaceId, amountNano: USD, paymentType: 'admin_bonus', operationKey: 'fund' });
+    const playing = await connected({}, { key, app: own.app });
+    playing.send(speak('Hello.'), FLUSH);
+    await playing.until('Flushed');
+    playing.socket.pause();
+    const gone = await connected({}, { key, app: own.app, autoPong: false });
+    expect(await gone.closed).toBe(1006);
+    playing.socket.resume();
+    playing.send(FLUSH);
+    await playing.until('Flushed', 2);
   });
 
   it('receives its last audio during a shutdown, and closes with 1012', async () => {
