@@ -196,6 +196,7 @@ describe('POST /stt with an invalid form', () => {
     ['other timestamps', [AUDIO, field('return_timestamps', 'sentence')], ['return_timestamps']],
     ['chunks without length', [AUDIO, field('min_split_sec', '0')], ['min_split_sec']],
     ['a heavy keyword', [AUDIO, field('keywords', 'a:11')], ['keywords']],
+    ['a keyword of negative weight', [AUDIO, field('keywords', 'Tandem:-5')], ['keywords']],
     ['too many keywords', [AUDIO, field('keywords', 'a,'.repeat(201))], ['keywords']],
     ['an invalid list', [AUDIO, field('languages', '[1]')], ['languages']],
     ['two single languages', [AUDIO, field('language', 'en,hi')], ['language']],
