@@ -129,6 +129,8 @@ class SentenceSpeech implements LiveSpeech {
   /** Synthesises the complete sentences. */
   async #take(text: string, signal: AbortSignal): Promise<void> {
     this.#open += text;
+    // White space, signs and digits belong to no language.
+    if (this.#reader === null && !LETTER.test(this.#open)) return;
     const reader = await this.#readerOf(this.#open);
     if (signal.aborted) return;
     const clauses = reader.clausesOf(this.#open);
@@ -141,28 +143,35 @@ class SentenceSpeech implements LiveSpeech {
     const end = complete.at(-1)?.end ?? 0;
     const finished = this.#open.slice(0, end);
     this.#open = isComplete ? '' : this.#open.slice(end);
-    await this.#speak(finished, complete, signal);
+    await this.#speak(finished, { reader, clauses: complete, signal });
   }
 
   async #flush(sequenceId: number, signal: AbortSignal): Promise<void> {
     const text = this.#open;
     this.#open = '';
-    if (text.trim() !== '') await this.#speak(text, (await this.#readerOf(text)).clausesOf(text), signal);
+    if (text.trim() !== '') {
+      const reader = await this.#readerOf(text);
+      await this.#speak(text, { reader, clauses: reader.clausesOf(text), signal });
+    }
     if (!signal.aborted) this.#options.listener.onFlushed(sequenceId);
   }
 
   async #readerOf(text: string): Promise<TextReader> {
     const { readerFor, workspaceId, voiceId } = this.#options;
     if (isSsml(text)) throw new TandemError('INVALID_SSML', 'SSML cannot be streamed. Send plain text.');
-    this.#reader ??= await readerFor({ workspaceId, voiceId, text });
-    return this.#reader;
+    const reader = this.#reader ?? (await readerFor({ workspaceId, voiceId, text }));
+    if (LETTER.test(text)) this.#reader = reader;
+    return reader;
   }
 
-  async #speak(read: string, clauses: readonly ReadClause[], signal: AbortSignal): Promise<void> {
+  async #speak(
+    read: string,
+    { reader, clauses, signal }: { reader: TextReader; clauses: readonly ReadClause[]; signal: AbortSignal },
+  ): Promise<void> {
     if (!clauses.some(({ isSayable }) => isSayable)) return;
     const { speak, listener, workspaceId, userId, apiKeyId, style, format } = this.#options;
     const text = read.trim();
-    const request = { workspaceId, userId, apiKeyId, text, voiceId: this.#reader!.voiceId, style, format };
+    const request = { workspaceId, userId, apiKeyId, text, voiceId: reader.voiceId, style, format };
     const spoken = await speak(request, signal);
     listener.onCharge(spoken);
     await this.#pause(signal);
@@ -189,6 +198,8 @@ class SentenceSpeech implements LiveSpeech {
     signal.throwIfAborted();
   }
 }
+
+const LETTER = /\p{L}/u;
 
 /** Encoded zero sample (ITU-T G.711). */
 const ENCODINGS = {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LiveSpeech, LiveSpeechListener } from '../../actors/tts/tts-desk.ts';
+import type { VoiceDesk } from '../../actors/voices/voice-desk.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { FakeTtsDesk } from '../http/fake-tts-desk.ts';
@@ -56,6 +57,31 @@ describe('text that comes in pieces', () => {
     const { said } = await spoken(...pieces);
     expect(said.flat()).toEqual(['Shopping list', 'Milk and bread.']);
   });
+});
+
+it('chooses a voice for the first letters, not for white space and signs before them', async () => {
+  const voices: Pick<VoiceDesk, 'resolve'> = {
+    async resolve({ voiceId, text = '' }) {
+      const language = voiceId ?? (/\p{Script=Devanagari}/u.test(text) ? 'hi' : 'en-us');
+      return { id: language, recipe: { ...HINDI, language } };
+    },
+  };
+  const spokenBy: string[] = [];
+  const { desk } = fixture.deskOf(
+    async function* (_, { recipe }) {
+      spokenBy.push(recipe.language);
+      yield part('x');
+    },
+    { readScript, voices },
+  );
+  const { workspaceId, userId, apiKeyId } = fixture.request;
+  const request = { workspaceId, userId, apiKeyId, voiceId: null, style: USUAL_STYLE, format: FORMAT };
+  const speech = await desk.openLive({ ...request, listener: listenerOf({}) });
+  for (const piece of ['\n', '**', 'नमस्ते** दुनिया। ', 'Hello. ']) speech.say(piece);
+  speech.finish();
+  await speech.ended;
+  await desk.close();
+  expect(spokenBy).toEqual(['hi', 'hi']);
 });
 
 it('counts audio that was sent before the text was cleared in the times of later words', async () => {
