@@ -161,10 +161,14 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       voiceId: id,
       clausesOf(read: string) {
         const wellFormed = read.toWellFormed();
+        const { clauses } = readScript(wellFormed, { language });
+        // At the end of a text, "Dr." ends a sentence; before a name it does not.
+        const mayGoOn = () => (readScript(`${wellFormed} Rao`, { language }).clauses.at(-1)?.words.length ?? 0) > 1;
         let end = 0;
-        return readScript(wellFormed, { language }).clauses.map((clause) => {
+        return clauses.map((clause, index) => {
           for (const { written } of clause.words) end = wellFormed.indexOf(written, end) + written.length;
-          return { ...readClause(clause), end };
+          const isOver = endsSentence(clause) && (index < clauses.length - 1 || !mayGoOn());
+          return { ...readClause(clause), end, endsSentence: isOver };
         });
       },
     };
@@ -287,10 +291,9 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   }
 }
 
-function readClause(clause: ScriptClause): Omit<ReadClause, 'end'> {
+function readClause(clause: ScriptClause): Pick<ReadClause, 'isSayable' | 'pauseAfterMs'> {
   return {
     isSayable: clause.words.some(({ spoken, phonemes }) => spoken !== '' || phonemes !== null),
-    endsSentence: endsSentence(clause),
     pauseAfterMs: pauseAfterMs(clause),
   };
 }

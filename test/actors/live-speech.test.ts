@@ -28,7 +28,7 @@ async function spoken(...pieces: string[]): Promise<{ said: string[][]; characte
       said.push(script.clauses.map(({ words }) => words.map(({ written }) => written).join(' ')));
       yield part('x');
     },
-    { readScript, voices: { resolve: async () => ({ id: 'hi', recipe: HINDI }) } },
+    { readScript, voices: { resolve: async () => ({ id: 'hi', recipe: { ...HINDI, language: 'en-us' } }) } },
   );
   const { workspaceId, userId, apiKeyId } = fixture.request;
   const listener = listenerOf({ onCharge: (charged) => characters.push(charged.characters) });
@@ -47,6 +47,11 @@ describe('text that comes in pieces', () => {
       ...['今天天气很好。', '明天下雨。', '今晚冷。', '再见'],
     ]);
     expect(characters.reduce((sum, count) => sum + count, 0)).toBe('今天天气很好。明天下雨。今晚冷。再见'.length);
+  });
+
+  it('goes on after an abbreviation', async () => {
+    const { said } = await spoken('Ask ', 'Dr. ', 'Rao. ', 'It is ', '5 ', 'p.m. ', 'Go now.');
+    expect(said.flat()).toEqual(['Ask Dr. Rao.', 'It is 5 p.m.', 'Go now.']);
   });
 
   it.each([
