@@ -44,12 +44,16 @@ export interface TtsQuery {
   speed: number;
 }
 
-const ENCODINGS: Readonly<Record<string, LiveSpeechEncoding>> = { linear16: 'LINEAR16', mulaw: 'MULAW', alaw: 'ALAW' };
+const ENCODINGS = new Map<string, LiveSpeechEncoding>([
+  ['linear16', 'LINEAR16'],
+  ['mulaw', 'MULAW'],
+  ['alaw', 'ALAW'],
+]);
 
 /** @throws TandemError `VALIDATION_FAILED` */
 export function readTtsQuery(query: URLSearchParams): TtsQuery {
   const voiceId = query.get('voice_id');
-  const encoding = ENCODINGS[(query.get('encoding') ?? 'linear16').toLowerCase()];
+  const encoding = ENCODINGS.get((query.get('encoding') ?? 'linear16').toLowerCase());
   const sampleRateHz = Number(query.get('sample_rate') ?? 24_000);
   const speed = Number(query.get('speed') ?? 1);
   const problems: InvalidField[] = [];

@@ -226,6 +226,7 @@ describe('client of /ws/tts', () => {
 describe('connection to /ws/tts', () => {
   it.each<[Record<string, string>, string, RegExp]>([
     [{ encoding: 'mp3' }, 'VALIDATION_FAILED', /encoding must be linear16, mulaw or alaw/],
+    [{ encoding: 'constructor' }, 'VALIDATION_FAILED', /encoding must be linear16, mulaw or alaw/],
     [{ sample_rate: '12345' }, 'VALIDATION_FAILED', /sample_rate must be one of 8000/],
     [{ speed: 'fast' }, 'VALIDATION_FAILED', /speed must be a number from 0.5 to 2/],
     [{ voice_id: '' }, 'VALIDATION_FAILED', /voice_id must have 1 to 64 characters/],
