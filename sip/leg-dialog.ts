@@ -373,7 +373,8 @@ export class SipLeg implements LegDialog {
     if (isChallenge(response.status)) {
       return this.#inviteCredentials.answer(response, uri);
     }
-    return response.status === 422 ? this.#longerSession(response) : null;
+    const longer = response.status === 422 ? this.#longerSession(response) : null;
+    return longer && { ...longer, ...this.#inviteCredentials.again(uri) };
   }
 
   /** Handles 422 Session Interval Too Small (RFC 4028 §7.3). */
@@ -457,7 +458,7 @@ export class SipLeg implements LegDialog {
         }
         const answer = isChallenge(response.status) ? credentials.answer(response, request.uri) : null;
         const isTooShort = response.status === 422 && this.#longerSession(response) !== null;
-        if (isTooShort && this.#phase === 'answered') this.#sendOffer(authorization, credentials);
+        if (isTooShort && this.#phase === 'answered') this.#sendOffer(credentials.again(request.uri), credentials);
         else if (answer === null) this.#offerRefused(response.status);
         else if (this.#phase === 'answered') this.#sendOffer(answer, credentials);
       });

@@ -551,6 +551,27 @@ test('a session timer too short for the peer is raised and retried a bounded num
   expect(asked).toEqual([1800, 3600, 7200, 10_800].map((seconds) => `${seconds};refresher=uas`));
 });
 
+test('a longer session timer is requested with a new count of the nonce', async () => {
+  const counts: (string | undefined)[] = [];
+  const server = await scripted({
+    onMessage: (message) => {
+      if (methodOf(message) !== 'INVITE') return;
+      counts.push(/^proxy-authorization: .*\bnc=(\w+)/im.exec(message.sip)?.[1]);
+      const transactionId = `INVITE-${counts.length}`;
+      confirm(message, transactionId);
+      const refusals = [
+        '407 Proxy Authentication Required\r\nProxy-Authenticate: Digest realm="r", nonce="n", qop="auth"',
+        '422 Session Interval Too Small\r\nMin-SE: 3600',
+      ];
+      respond(message, transactionId, refusals[counts.length - 1] ?? '486 Busy Here');
+    },
+  });
+  const trunk = { ...TRUNK, username: 'tandem', password: 's3cret' };
+  const dialed = dialLeg(await gatewayTo(server.port), { trunk });
+  expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 486 });
+  expect(counts).toEqual([undefined, '00000001', '00000002']);
+});
+
 test('a reliable provisional answer is acknowledged with PRACK', async () => {
   const prack = Promise.withResolvers<ScriptedMessage>();
   const server = await scripted({
