@@ -5,23 +5,22 @@ import type { SrfResponse } from './srf-types.ts';
 /** Allows a stale nonce and a proxy in front of the carrier. */
 const MOST_ANSWERS = 5;
 
-/** The last challenge that one header answers. */
+/** The last challenge of one server. */
 interface Answered {
   status: number;
   challenge: string;
-  realm: string;
   uses: number;
 }
 
 /**
- * Answers the challenges to requests of one method, without repeating a rejected password. A proxy (407) and the server
- * behind it (401) may both challenge one exchange; then each request carries both answers.
+ * Answers the challenges to requests of one method, without repeating a rejected password. Several proxies (407) and the
+ * server behind them (401) may challenge one exchange; then each request carries all answers.
  */
 export class LegCredentials {
   readonly #trunk: Pick<TrunkEndpoint, 'username' | 'password'>;
   readonly #method: string;
-  /** By status. */
-  readonly #answered = new Map<number, Answered>();
+  /** By status, and for proxies also realm. */
+  readonly #answered = new Map<string, Answered>();
   /** Number of answers in this exchange, and the answered challenges. */
   #answers = 0;
   readonly #tried = new Set<string>();
@@ -44,7 +43,11 @@ export class LegCredentials {
     if (this.#tried.has(key) && !isStale(challenge)) return null;
     this.#tried.add(key);
     this.#answers++;
-    this.#answered.set(status, { status, challenge, realm, uses: 0 });
+    const server = status === 407 ? key : '401';
+    this.#answered.delete(server);
+    this.#answered.set(server, { status, challenge, uses: 0 });
+    const [oldest = ''] = this.#answered.keys();
+    if (this.#answered.size > MOST_ANSWERS) this.#answered.delete(oldest);
     const headers = this.#headers(uri);
     return Object.keys(headers).length === 0 ? null : headers;
   }
@@ -65,7 +68,10 @@ export class LegCredentials {
       answered.uses++;
       const account = { method: this.#method, uri, username, password };
       const answer = answerChallenge({ status, challenge, nonceCount: answered.uses, ...account });
-      if (answer !== null) headers[answer.name] = answer.value;
+      if (answer === null) continue;
+      const { name, value } = answer;
+      // Several proxies need a header each (RFC 3261 §22.3); drachtio-srf writes the text of one as it is.
+      headers[name] = headers[name] === undefined ? value : `${headers[name]}\r\n${name}: ${value}`;
     }
     return headers;
   }

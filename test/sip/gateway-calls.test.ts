@@ -293,6 +293,18 @@ describe('trunk authentication', () => {
     expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
   });
 
+  test('answers two proxies with different realms', async () => {
+    const account = { username: 'tandem', password: 's3cret', challenge: 407 } as const;
+    const auth = ['edge', 'core'].map((realm) => ({ ...account, realm }));
+    const phone = await network.phone();
+    const carrier = await network.carrier({ auth, routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' }),
+    });
+    await dialed.log.until('leg.answered');
+    expect(carrier.transactions('INVITE')).toBe(3);
+  });
+
   test('ends the call after one wrong password', async () => {
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 401 } as const;
     const carrier = await network.carrier({ auth });

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { header, type SipRequest, tagOf } from '../../sip/message/index.ts';
+import { header, headers, type SipRequest, tagOf } from '../../sip/message/index.ts';
 
 export interface CarrierAuth {
   username: string;
@@ -33,7 +33,8 @@ export class DigestChallenger {
 
   refusalOf(request: SipRequest): { status: number; headers: [string, string][] } | null {
     const { challenge, realm, algorithm = 'MD5', nonceUses = Number.POSITIVE_INFINITY } = this.#auth;
-    const credentials = header(request, challenge === 401 ? 'Authorization' : 'Proxy-Authorization');
+    const all = headers(request, challenge === 401 ? 'Authorization' : 'Proxy-Authorization');
+    const credentials = all.find((each) => parametersOf(each).get('realm') === realm) ?? all[0];
     if (credentials !== undefined && this.#isGood(request, credentials)) {
       const given = parametersOf(credentials);
       const used = Number.parseInt(given.get('nc') ?? '', 16);
