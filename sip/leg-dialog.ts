@@ -216,7 +216,9 @@ export class SipLeg implements LegDialog {
         return;
       case 'INVITE':
       case 'UPDATE':
-        this.#renegotiate(request, reply);
+        // The server's own refresh was challenged.
+        if (request.source === 'application') this.offerAgain();
+        else this.#renegotiate(request, reply);
         return;
       case 'OPTIONS':
         reply.send(200, { headers: { Allow: allowedBy(this.#parts.request) } });

@@ -493,8 +493,14 @@ describe('dialog', () => {
       invite!.send(
         `x|sip|${source}|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|${DIALOG}|\r\n${method} sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 2 ${method}\r\nContent-Length: 0\r\n\r\n`,
       );
-    return { dialed, request, bye: bye.promise };
+    return { server, dialed, request, bye: bye.promise };
   }
+
+  test('refreshes the session with an offer after a challenge to the refresh of the server', async () => {
+    const { server, request } = await answered();
+    request('application', 'unsolicited', 'UPDATE');
+    await server.until((message) => methodOf(message) === 'INVITE' && message.words[2] === DIALOG);
+  });
 
   test('ends when the server itself sends BYE, but not as ended by the peer', async () => {
     const { dialed, request } = await answered();

@@ -80,7 +80,7 @@ export class ControlSession implements Application {
     this.#deliver('network', response, source, `${transactionId}|${dialogId ?? ''}|`);
   }
 
-  deliverEnd(delivery: Parameters<Application['deliverEnd']>[0]): void {
+  deliverOwn(delivery: Parameters<Application['deliverOwn']>[0]): void {
     this.#deliver('application', delivery.request, null, `unsolicited|${delivery.dialogId}|`);
   }
 

@@ -21,8 +21,11 @@ export interface Application {
     transactionId: string;
     dialogId: string | null;
   }): void;
-  /** Delivers the BYE of a dialog that the server had to end itself. */
-  deliverEnd(delivery: { request: SipRequest; dialogId: string }): void;
+  /**
+   * Delivers a request of the server itself: the BYE of a dialog that it had to end, or a session refresh that the peer
+   * challenged, so that the application refreshes with credentials.
+   */
+  deliverOwn(delivery: { request: SipRequest; dialogId: string }): void;
 }
 
 /** Result of sending an application's message. */

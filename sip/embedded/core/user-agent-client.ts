@@ -129,7 +129,7 @@ export class UserAgentClient {
         if (remote) this.#startRequest(bye, remote, () => {});
       });
     }
-    if (isApplications) dialog.application.deliverEnd({ request: bye, dialogId: dialog.id });
+    if (isApplications) dialog.application.deliverOwn({ request: bye, dialogId: dialog.id });
   }
 
   /**
@@ -166,7 +166,15 @@ export class UserAgentClient {
     if (isMethodUnknown && unencrypted(dialog.localDescription) && dialog.state === 'confirmed') {
       dialog.peerTakesUpdate = false;
       this.refreshSession(dialog, seconds);
-    } else this.#context.sessionTimers.refused(dialog, response);
+    } else this.#refreshRefused(dialog, request, response);
+  }
+
+  /** Only the application has credentials. Its own refresh replaces ours. */
+  #refreshRefused(dialog: Dialog, request: SipRequest, response: SipResponse): void {
+    if (!isChallenge(response)) this.#context.sessionTimers.refused(dialog, response);
+    else if (this.#context.dialogs.withId(dialog.id) === dialog) {
+      dialog.application.deliverOwn({ request, dialogId: dialog.id });
+    }
   }
 
   /** Without the application, so we send the ACK. */
@@ -174,9 +182,9 @@ export class UserAgentClient {
     const application: Application = {
       isOpen: true,
       deliverRequest: () => {},
-      deliverEnd: () => {},
+      deliverOwn: () => {},
       deliverResponse: ({ response }) => {
-        if (response.statusCode >= 300) this.#context.sessionTimers.refused(dialog, response);
+        if (response.statusCode >= 300) this.#refreshRefused(dialog, request, response);
         else if (response.statusCode >= 200) this.#acknowledgements.send(dialog, null, () => {});
       },
     };
@@ -255,9 +263,12 @@ export class UserAgentClient {
       this.#context.sessionTimers.agree(dialog, response, true);
     }
     // After a challenge the application repeats the BYE with credentials in the same dialog.
-    const isChallenge = statusCode === 401 || statusCode === 407;
-    if (request.method === 'BYE' && statusCode >= 200 && !isChallenge) this.#context.dialogs.remove(dialog);
+    if (request.method === 'BYE' && statusCode >= 200 && !isChallenge(response)) this.#context.dialogs.remove(dialog);
   }
+}
+
+function isChallenge({ statusCode }: SipResponse): boolean {
+  return statusCode === 401 || statusCode === 407;
 }
 
 /** Null for encrypted media: the answer may carry another key, which the application would not see. */

@@ -43,7 +43,7 @@ export class CoreBench {
       },
       deliverRequest: ({ request, transactionId, dialogId }) => take(request, transactionId, dialogId),
       deliverResponse: ({ response, transactionId, dialogId }) => take(response, transactionId, dialogId),
-      deliverEnd: ({ request, dialogId }) => take(request, 'unsolicited', dialogId),
+      deliverOwn: ({ request, dialogId }) => take(request, 'unsolicited', dialogId),
     };
     this.core = new SipCore({
       network: {

@@ -16,6 +16,7 @@ function agreed(value: string | null) {
   return { bench, ...call, passMinutes: (count: number) => bench.clock.advance(count * MINUTE) };
 }
 
+/** Requests of the server itself. */
 const ends = (bench: CoreBench) => bench.delivered.filter(({ transactionId }) => transactionId === 'unsolicited');
 
 describe('session refreshed by the peer', () => {
@@ -86,6 +87,26 @@ describe('session refreshed locally', () => {
     expect(bench.requests('BYE')).toEqual([]);
     passMinutes(5);
     expect(ends(bench)).toHaveLength(1);
+  });
+
+  it.each([
+    [401, 'UPDATE', []],
+    [407, 'INVITE', [['Allow', 'INVITE, ACK, BYE']]],
+  ] as const)('leaves it to the application after a %i to %s', (status, method, allow) => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', { headers: [...allow, ['Session-Expires', '600;refresher=uac']] });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(5 * MINUTE);
+    bench.answer(bench.requests(method).at(-1)!, status);
+    expect(ends(bench)).toMatchObject([{ dialogId, message: { method } }]);
+    bench.inDialog(dialogId, 'INVITE');
+    bench.answer(bench.requests('INVITE').at(-1)!, 200, 'peer-tag', {
+      headers: [['Session-Expires', '600;refresher=uas']],
+    });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(6 * MINUTE);
+    expect(bench.requests('BYE')).toEqual([]);
   });
 
   it.each([481, 408])('ends at once after %i', (status) => {
