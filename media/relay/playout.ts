@@ -10,6 +10,7 @@ import { ARRIVED, MISSING, PAUSE, type PacketAudio, Timeline } from '../recordin
 import { TrackAnchor } from '../recording/track.ts';
 import { emptyComfortNoise, parseComfortNoise } from '../rtp/comfort-noise.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
+import { MOST_FRAMES_MADE_UP } from './frame-pacer.ts';
 import { type BufferedPacket, JitterBuffer } from './jitter-buffer.ts';
 import { PacketDecoder } from './packet-decoder.ts';
 import { PlayoutDelay } from './playout-delay.ts';
@@ -21,8 +22,10 @@ import { PlayoutDelay } from './playout-delay.ts';
  */
 
 const TICKS_PER_MS = TELEPHONY_SAMPLE_RATE_HZ / 1000;
-/** Frames kept after a stall of the thread. Older ones are dropped, so that the delay does not persist. */
+/** Older frames are dropped if the pacer does not make up for a stall of the thread, so that the delay does not persist. */
 const MOST_FRAMES_WAITING = 3;
+/** The pacer takes the others at once. */
+const MOST_FRAMES_AFTER_STALL = MOST_FRAMES_WAITING + MOST_FRAMES_MADE_UP;
 /** Weight of the past in the level: it halves in 5 frames, so that pauses between words do not matter. */
 const LEVEL_DECAY = 0.87;
 /** One second; later audio waits as packets. */
@@ -79,6 +82,8 @@ export class Playout {
   /** Only for Opus. */
   readonly #background = new NoiseFloor();
   #codec: Codec | null = null;
+  /** Successive calls of `takeFrame` with more than `MOST_FRAMES_WAITING`. */
+  #framesBehind = 0;
   #ticksLate = 0;
   #framesDropped = 0;
 
@@ -137,10 +142,7 @@ export class Playout {
   takeFrame(nowMs: number): void {
     const now = this.#tickAt(nowMs);
     this.#isConverted = false;
-    while (this.#dueAt(now) > MOST_FRAMES_WAITING * FRAME_SAMPLES) {
-      this.#take();
-      this.#framesDropped += 1;
-    }
+    this.#dropOld(now);
     if (this.#dueAt(now) < FRAME_SAMPLES) this.frame.fill(0);
     else if (this.#mustWait()) this.#wait();
     else {
@@ -162,6 +164,16 @@ export class Playout {
       framesDropped: this.#framesDropped,
       isPausing: this.#isPausing,
     };
+  }
+
+  #dropOld(now: number): void {
+    const waiting = this.#dueAt(now) / FRAME_SAMPLES;
+    this.#framesBehind = waiting > MOST_FRAMES_WAITING ? this.#framesBehind + 1 : 0;
+    if (this.#framesBehind <= MOST_FRAMES_MADE_UP && waiting <= MOST_FRAMES_AFTER_STALL) return;
+    while (this.#dueAt(now) > MOST_FRAMES_WAITING * FRAME_SAMPLES) {
+      this.#take();
+      this.#framesDropped += 1;
+    }
   }
 
   #dueAt(now: number): number {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { encodeG711 } from '../../media/codecs/g711.ts';
 import { levelDbov, meanPower } from '../../media/dsp/level.ts';
 import { FRAME_SAMPLES, tone } from '../../media/dsp/tones.ts';
+import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { JitterBuffer } from '../../media/relay/jitter-buffer.ts';
 import { Playout } from '../../media/relay/playout.ts';
 import { emptyRtpHeader } from '../../media/rtp/packet.ts';
@@ -111,6 +112,46 @@ describe('playout delay', () => {
     const { dump } = playedOut(500, (frame) => (frame * 37) % 400);
     expect(dump.delayMs).toBe(80);
     expect(dump.samplesLate).toBeGreaterThan(0);
+  });
+});
+
+describe('playout after a stall of the thread', () => {
+  /** Levels of 50 frames, and the number dropped. The packets of a stall arrive in time, but are taken after it. */
+  function playedAfterStall(stalledMs: number) {
+    const playout = new Playout({ nowMs: 0 });
+    const sound = new Uint8Array(FRAME_SAMPLES);
+    encodeG711('PCMU', tone({ frequenciesHz: [400], durationMs: 20 }), sound);
+    let nowMs = 0;
+    let pace = (): void => {};
+    const levels: number[] = [];
+    const after = (_delayMs: number, callback: () => void) => {
+      pace = callback;
+      return () => {};
+    };
+    new FramePacer({ nowMs: () => nowMs, after }).add(() => {
+      playout.takeFrame(nowMs);
+      levels.push(levelDbov(playout.frame));
+    });
+    for (let frame = 0; frame < 50; frame++) {
+      nowMs = 20 * frame;
+      playout.addAudio(decodedPacket(sound, { sequence: frame, timestamp: frame * FRAME_SAMPLES }), nowMs);
+      if (frame <= 20 || nowMs >= 420 + stalledMs) pace();
+    }
+    const { framesDropped } = playout.dump() as { framesDropped: number };
+    return { levels, framesDropped };
+  }
+
+  it.each([40, 60, 80, 100])('plays all audio if the pacer makes up for %i ms', (stalledMs) => {
+    const { levels, framesDropped } = playedAfterStall(stalledMs);
+    expect(levels).toHaveLength(50);
+    expect(Math.min(...levels.slice(10))).toBeGreaterThan(-16);
+    expect(framesDropped).toBe(0);
+  });
+
+  it.each([120, 140, 300])('drops what is old if the pacer does not make up for %i ms', (stalledMs) => {
+    const { levels, framesDropped } = playedAfterStall(stalledMs);
+    expect(Math.min(...levels.slice(10))).toBeGreaterThan(-16);
+    expect(framesDropped).toBeGreaterThanOrEqual(stalledMs / 20 - 3);
   });
 });
 
