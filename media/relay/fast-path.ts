@@ -48,6 +48,7 @@ const AUDIO = 13;
 const PACKETS = 14;
 const OCTETS = 15;
 const TRANSIT = 16;
+const LAST_OCTETS = 17;
 
 /** First words of doubles. */
 const AT_MS = 18;
@@ -122,6 +123,7 @@ export class FastPath implements DatagramForwarder {
     }
     rows[row + PACKETS] = packets + 1;
     rows[row + OCTETS] = rows[row + OCTETS]! + payloadBytes;
+    rows[row + LAST_OCTETS] = payloadBytes;
     rows[row + SEQUENCE] = sequence;
     rows[row + TIMESTAMP] = timestamp;
     const sent = sequence + rows[row + SEQUENCE_OFFSET]!;
@@ -185,6 +187,7 @@ export class FastPath implements DatagramForwarder {
     relaysTo.leg.noteRelayed({
       packets,
       octets: rows[row + OCTETS]!,
+      lastTicks: rows[row + LAST_OCTETS]!,
       sequence: rows[row + SEQUENCE]!,
       timestamp: rows[row + TIMESTAMP]! >>> 0,
       nowMs,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { CODECS, type Codec, type LegQuality, type RemoteMedia } from '../../machines/events.ts';
 import { type G711Codec, MULAW_TO_LINEAR, transcodingTable } from '../codecs/g711.ts';
-import { isOpusPause } from '../codecs/opus.ts';
+import { isOpusPause, opusTicks } from '../codecs/opus.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { holdMusicFrames } from '../dsp/hold-music.ts';
@@ -295,7 +295,9 @@ export class RelayLeg {
       this.counters.heldBack += 1;
       return;
     }
-    if (!this.outbound.admit(header, nowMs, isEvent, speaker.clockHz)) {
+    const ticks =
+      kind === 'OPUS' ? opusTicks(datagram, header.payloadOffset, header.payloadBytes) : header.payloadBytes;
+    if (!this.outbound.admit(header, nowMs, isEvent, speaker.clockHz, ticks)) {
       this.counters.heldBack += 1;
       return;
     }

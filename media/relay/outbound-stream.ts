@@ -15,6 +15,7 @@ const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
 export const MAX_TIMESTAMP_LEAP_MS = 2000;
 
+const TICKS_PER_MS = 8;
 const NO_SOURCE = -1;
 const GENERATOR = -2;
 /** Generated frames after a longer gap start a new run; after a shorter one the pacer makes up for a late thread. */
@@ -34,10 +35,45 @@ export interface RelayedPackets {
   packets: number;
   /** Bytes of payload. */
   octets: number;
+  /** Ticks of 125 us in the last packet. */
+  lastTicks: number;
   /** The last packet as received. */
   sequence: number;
   timestamp: number;
   nowMs: number;
+}
+
+/** The last event that was relayed. Other audio may be sent between its packets. */
+class RelayedEvent {
+  #source = NO_SOURCE;
+  #sequence = 0;
+  #sourceTimestamp = 0;
+  #timestamp = 0;
+
+  forget(): void {
+    this.#source = NO_SOURCE;
+  }
+
+  /** Whether a packet is a late one of an event before this one. It would count as a further press. */
+  isAfter(header: RtpHeader): boolean {
+    if (header.ssrc !== this.#source || header.timestamp === this.#sourceTimestamp) return false;
+    const ahead = sequenceDelta(header.sequence, this.#sequence);
+    return ahead < 0 && ahead >= -MAX_MISORDER;
+  }
+
+  /**
+   * Takes a packet. Returns the timestamp of the event's first packet, which all of them have (RFC 4733 §2.5.1.2); null
+   * if this is the first, which has `timestamp`.
+   */
+  take(header: RtpHeader, timestamp: number): number | null {
+    const isSameSource = header.ssrc === this.#source;
+    if (!isSameSource || sequenceDelta(header.sequence, this.#sequence) > 0) this.#sequence = header.sequence;
+    if (isSameSource && header.timestamp === this.#sourceTimestamp) return this.#timestamp;
+    this.#source = header.ssrc;
+    this.#sourceTimestamp = header.timestamp;
+    this.#timestamp = timestamp;
+    return null;
+  }
 }
 
 export class OutboundStream {
@@ -74,11 +110,9 @@ export class OutboundStream {
   #hasSent = false;
   /** The last packet was an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
-  /** The last relayed event: its source, its last sequence number and timestamp there, and our timestamp. */
-  #eventSource = NO_SOURCE;
-  #eventSequence = 0;
-  #eventSourceTimestamp = 0;
-  #eventTimestamp = 0;
+  /** Audio in the packet that was sent last. */
+  #sentMs = FRAME_MS;
+  readonly #event = new RelayedEvent();
 
   constructor(seed: OutboundStreamSeed) {
     this.ssrc = seed.ssrc;
@@ -92,7 +126,7 @@ export class OutboundStream {
   setClock(clockHz: number): void {
     if (clockHz === 1000 * this.#clockPerMs) return;
     this.#clockPerMs = clockHz / 1000;
-    this.#eventSource = NO_SOURCE;
+    this.#event.forget();
     this.switchSource();
   }
 
@@ -106,9 +140,16 @@ export class OutboundStream {
    * Admits a packet of the source and sets `sequence`, `timestamp` and `marker` for it. False if it is older than a
    * switch, so its number is taken.
    * @param sourceClockHz of its timestamps; only events of a source may have another clock than ours
+   * @param ticks of 125 us in the packet
    */
-  admit(header: RtpHeader, nowMs: number, isEvent: boolean, sourceClockHz = 1000 * this.#clockPerMs): boolean {
-    if (isEvent && this.#isOfEarlierEvent(header)) return false;
+  admit(
+    header: RtpHeader,
+    nowMs: number,
+    isEvent: boolean,
+    sourceClockHz = 1000 * this.#clockPerMs,
+    ticks = header.payloadBytes,
+  ): boolean {
+    if (isEvent && this.#event.isAfter(header)) return false;
     if (this.#isNewSource(header, nowMs, isEvent)) {
       this.#isBetweenFrames = isEvent && (this.#source === GENERATOR || this.#isBetweenFrames);
       this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
@@ -120,9 +161,11 @@ export class OutboundStream {
     this.timestamp = (header.timestamp + this.#timestampOffset) >>> 0;
     if (isEvent) {
       if (this.#beganWithEvent) this.#convertTimestampOf(header, sourceClockHz);
-      this.#keepTimestampOf(header);
+      const started = this.#event.take(header, this.timestamp);
+      if (started !== null) this.timestamp = started;
+      if (started !== null) this.marker = false;
     }
-    if (ahead >= 0) this.#advance(header, nowMs, isEvent);
+    if (ahead >= 0) this.#advance(header, nowMs, isEvent, ticks);
     this.#count(header.payloadBytes, nowMs);
     return true;
   }
@@ -134,27 +177,6 @@ export class OutboundStream {
     this.timestamp = (this.#sourceTimestamp + this.#timestampOffset + converted) >>> 0;
   }
 
-  /** All packets of an event have one timestamp (RFC 4733 §2.5.1.2), also if other audio was sent between them. */
-  #keepTimestampOf(header: RtpHeader): void {
-    const isSameSource = header.ssrc === this.#eventSource;
-    if (!isSameSource || sequenceDelta(header.sequence, this.#eventSequence) > 0) this.#eventSequence = header.sequence;
-    if (isSameSource && header.timestamp === this.#eventSourceTimestamp) {
-      this.timestamp = this.#eventTimestamp;
-      this.marker = false;
-      return;
-    }
-    this.#eventSource = header.ssrc;
-    this.#eventSourceTimestamp = header.timestamp;
-    this.#eventTimestamp = this.timestamp;
-  }
-
-  /** A late packet of an event before the last one, which would count as a further press. */
-  #isOfEarlierEvent(header: RtpHeader): boolean {
-    if (header.ssrc !== this.#eventSource || header.timestamp === this.#eventSourceTimestamp) return false;
-    const ahead = sequenceDelta(header.sequence, this.#eventSequence);
-    return ahead < 0 && ahead >= -MAX_MISORDER;
-  }
-
   /** Whether a packet is the newest of the source, with an 8 kHz clock, so that the next ones may be `addInOrder`. */
   isAt({ ssrc, sequence, timestamp }: RtpHeader): boolean {
     const isNewest = ssrc === this.#source && sequence === this.#sourceSequence && timestamp === this.#sourceTimestamp;
@@ -162,7 +184,7 @@ export class OutboundStream {
   }
 
   /** Counts audio packets of the source that followed each other and were sent. `sequence` and `timestamp` are the last. */
-  addInOrder({ sequence, timestamp, packets, octets, nowMs }: RelayedPackets): void {
+  addInOrder({ sequence, timestamp, packets, octets, lastTicks, nowMs }: RelayedPackets): void {
     this.marker = false;
     this.sequence = (sequence + this.#sequenceOffset) & 0xffff;
     this.timestamp = (timestamp + this.#timestampOffset) >>> 0;
@@ -172,6 +194,7 @@ export class OutboundStream {
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
+    this.#sentMs = lastTicks / TICKS_PER_MS;
     this.packetsSent += packets;
     this.octetsSent += octets;
   }
@@ -273,7 +296,10 @@ export class OutboundStream {
     const elapsed = Math.round((nowMs - this.#sentAtMs) * this.#clockPerMs);
     this.marker = true;
     this.sequence = (this.#sentSequence + 1) & 0xffff;
-    if (this.#hasSent) this.timestamp = (this.#sentTimestamp + Math.max(FRAME_MS * this.#clockPerMs, elapsed)) >>> 0;
+    // Some peers pack 60 ms, whose time must not be used again.
+    const least = Math.round(Math.max(FRAME_MS, this.#sentMs) * this.#clockPerMs);
+    if (this.#hasSent) this.timestamp = (this.#sentTimestamp + Math.max(least, elapsed)) >>> 0;
+    this.#sentMs = FRAME_MS;
     this.#source = source;
     this.#sourceSequence = sequence;
     this.#floorSequence = sequence;
@@ -283,7 +309,7 @@ export class OutboundStream {
     this.#timestampOffset = this.timestamp - timestamp;
   }
 
-  #advance(header: RtpHeader, nowMs: number, isEvent: boolean): void {
+  #advance(header: RtpHeader, nowMs: number, isEvent: boolean, ticks: number): void {
     this.#sourceSequence = header.sequence;
     this.#sentSequence = this.sequence;
     // An event keeps the timestamp of its start, so later audio is measured from the audio before it.
@@ -292,6 +318,7 @@ export class OutboundStream {
     this.#sourceAtMs = nowMs;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
+    this.#sentMs = ticks / TICKS_PER_MS;
   }
 
   #count(payloadBytes: number, nowMs: number): void {

@@ -44,6 +44,16 @@ describe('timestamps of generated frames', () => {
     expect(stream.sequence).toBe(1);
   });
 
+  it.each([20, 40, 60])('do not use the time of a relayed packet of %i ms again', (packetMs) => {
+    const stream = opened();
+    const header = { ...emptyRtpHeader(), ssrc: 7, payloadBytes: 8 * packetMs };
+    stream.admit(header, 0, false);
+    const relayed = stream.timestamp;
+    stream.switchSource();
+    expect(frameAt(stream, 10) - relayed).toBe(packetMs * 8);
+    expect(frameAt(stream, 30) - relayed).toBe((packetMs + 20) * 8);
+  });
+
   it('include the duration of a preceding telephone event', () => {
     const stream = opened();
     const first = frameAt(stream, 0);
