@@ -43,7 +43,7 @@ import type {
   TranscriptCommand,
 } from './call-events.ts';
 import { completed, outcomeOf } from './call-outcome.ts';
-import { placeOf, talkAfterTransfer, transferOf, withoutLeaving } from './call-transfer.ts';
+import { heldInTransfer, placeOf, talkAfterTransfer, transferOf, withoutLeaving } from './call-transfer.ts';
 import {
   type AnswerResult,
   type HangupCause,
@@ -311,14 +311,14 @@ export const callSetup = setup({
     completeTransfer: enqueueActions(({ enqueue, context }) => {
       const { transfer } = context.talk;
       if (transfer === null) return;
-      const { leaving, staying, mode } = transfer;
+      const { leaving, mode } = transfer;
       const talk = talkAfterTransfer(context.talk);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event: 'transfer.completed', data: transferData(transfer) }));
-      if ((context.talk.held[staying] ?? null) !== null) {
-        enqueue(sendTo(staying, { type: 'hold', isHeld: false }));
-        enqueue.emit(movedAt(moveOfControl({ type: 'resume', leg: staying })));
+      for (const leg of heldInTransfer(context.talk)) {
+        enqueue(sendTo(leg, { type: 'hold', isHeld: false }));
+        enqueue.emit(movedAt(moveOfControl({ type: 'resume', leg })));
       }
       const isThere = isLegName(leaving) ? context.legs[leaving] === 'up' : context.guests[leaving] !== undefined;
       const cause = mode === 'blind' ? 'BLIND_TRANSFER' : 'ATTENDED_TRANSFER';

@@ -37,16 +37,19 @@ export function withoutLeaving(talk: Talk, leg: LegId): Talk {
   return isLegName(leg) ? { ...talk, left: [...talk.left, leg] } : talkWithout(talk, leg);
 }
 
-/**
- * The talk once the target has taken its place, without the transfer and the leaving leg. The staying leg is off hold,
- * because the leg that put it on hold may be the one that left.
- */
+/** The parties of a transfer that are on hold. They talk with each other once it is completed. */
+export function heldInTransfer({ transfer, held }: Pick<Talk, 'transfer' | 'held'>): LegId[] {
+  return transfer === null ? [] : [transfer.staying, transfer.target].filter((leg) => (held[leg] ?? null) !== null);
+}
+
+/** The talk once the target has taken its place, without the transfer, its holds and the leaving leg. */
 export function talkAfterTransfer(talk: Talk): Talk {
   const { transfer } = talk;
   if (transfer === null) return talk;
-  const { leaving, staying, target, place } = transfer;
+  const { leaving, target, place } = transfer;
   const { [leaving]: _, ...standIns } = talk.standIns;
   const rest = isTalking(talk, leaving) ? withoutLeaving(talk, leaving) : talk;
-  const held = { ...rest.held, [staying]: null };
+  const resumed = Object.fromEntries(heldInTransfer(talk).map((leg) => [leg, null]));
+  const held = { ...rest.held, ...resumed };
   return { ...rest, held, transfer: null, standIns: { ...standIns, [target]: place } };
 }

@@ -42,7 +42,7 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
   };
 }
 
-function hold({ ask, actor }: Pick<ReturnType<typeof talking>, 'ask' | 'actor'>, leg: 'agent' | 'customer') {
+function hold({ ask, actor }: Pick<ReturnType<typeof talking>, 'ask' | 'actor'>, leg: LegId) {
   const control = { type: 'hold', leg, music: true } as const;
   ask(control);
   actor.send({ type: 'control.done', controlId: 'c', control });
@@ -210,6 +210,16 @@ describe('attended transfer', () => {
       expect(call.moves[resumed]).toMatchObject({ leg: 'customer' });
       expect(resumed).toBeGreaterThan(call.moves.findIndex(({ event }) => event === 'transfer.completed'));
     }
+  });
+
+  it('takes a target off hold that the transferring leg put on hold', () => {
+    const call = talking();
+    call.transfer('attended');
+    call.answer();
+    hold(call, TARGET);
+    call.ask({ type: 'transfer.complete' });
+    expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
+    expect(call.holds).toEqual([`${TARGET} true`, `${TARGET} false`]);
   });
 
   it('leaves the waiting party on hold when cancelled', () => {
