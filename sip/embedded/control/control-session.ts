@@ -85,7 +85,7 @@ export class ControlSession implements Application {
   }
 
   #deliver(by: 'network' | 'application', message: SipMessage, source: Remote | null, tail: string): void {
-    const bytes = serializeMessage(message);
+    const bytes = serializeMessage(withReadableReason(message));
     const from = source
       ? `${bytes.length}|${source.transport}|${source.host}|${source.port}`
       : `${by === 'network' ? 0 : bytes.length}|udp||0`;
@@ -173,6 +173,12 @@ export class ControlSession implements Application {
 function sameSecret(given: string, expected: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
+}
+
+/** drachtio-srf drops a response with a Unicode line separator in its reason phrase, and prints all of it. */
+function withReadableReason(message: SipMessage): SipMessage {
+  if (message.kind === 'request') return message;
+  return { ...message, reasonPhrase: message.reasonPhrase.replace(/[\u2028\u2029]/g, ' ') };
 }
 
 function timeOfDay(): string {

@@ -90,6 +90,14 @@ describe('outgoing call', () => {
     await untilCounts(server, ({ transactions }) => transactions.outgoing === 0);
   });
 
+  it('reports a response whose reason phrase drachtio-srf cannot read', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = outcome(srf.createUAC(peer.uri, { localSdp: SDP }));
+    peer.reply(await peer.request('INVITE'), 486, { reasonPhrase: 'busy\u2028here\u2029now' });
+    expect(await calling).toMatchObject({ status: 486, reason: 'busy here now' });
+  });
+
   it('reports a redirection with its Contact', async () => {
     const { srf } = await harness.start();
     const peer = await harness.peer();

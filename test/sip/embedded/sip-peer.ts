@@ -157,9 +157,16 @@ export class SipPeer {
   reply(
     request: SipRequest,
     statusCode: number,
-    extra: { toTag?: string; headers?: [string, string][]; body?: string; contact?: string | null } = {},
+    extra: {
+      toTag?: string;
+      headers?: [string, string][];
+      body?: string;
+      contact?: string | null;
+      reasonPhrase?: string;
+    } = {},
   ): SipResponse {
-    const response = createResponse({ statusCode, reasonPhrase: 'Test', body: extra.body ?? '' });
+    const { reasonPhrase = 'Test', body = '' } = extra;
+    const response = createResponse({ statusCode, reasonPhrase, body });
     for (const each of request.headers) {
       if (['via', 'from', 'call-id', 'cseq', 'record-route'].includes(each.key)) response.headers.push(each);
     }
