@@ -206,7 +206,10 @@ export class SrfConnection {
     const emit = wire.emit.bind(wire);
     wire.emit = (event: string | symbol, ...args: unknown[]): boolean => {
       if (event !== 'msg') return emit(event, ...args);
-      if (typeof args[1] === 'string') this.#options.onFrame?.(args[1]);
+      if (typeof args[1] === 'string') {
+        this.#options.onFrame?.(args[1]);
+        args[1] = withoutEscapedNames(args[1]);
+      }
       try {
         return emit(event, ...args);
       } catch (error) {
@@ -245,6 +248,18 @@ export class SrfConnection {
     }, this.#options.pingIntervalMs);
   }
 }
+
+/**
+ * Changes header names with `%` escapes, which only drachtio-srf decodes. With `%56ia`, a caller could forge the Via of a
+ * trusted proxy.
+ */
+function withoutEscapedNames(frame: string): string {
+  const end = frame.indexOf('\r\n\r\n');
+  const head = end < 0 ? frame : frame.slice(0, end);
+  return head.replace(ESCAPED_NAME, (name) => name.replaceAll('%', '_')) + frame.slice(head.length);
+}
+
+const ESCAPED_NAME = /\r\n[^\s:%]*%[^\s:]*(?=[ \t]*:)/g;
 
 export type SrfSent =
   | { kind: 'sent'; request: SrfSentRequest }

@@ -15,25 +15,33 @@ const OFFER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt
 const DIALOG = 'one;from-tag=theirs';
 
 interface Invitation {
+  trustedProxies?: readonly string[];
   headers?: readonly string[];
   type?: string;
   body?: string;
 }
 
 /** An inbound call that is answered at once, at a server that does not confirm the 200. */
-async function answered({ headers = [], type = 'application/sdp', body: offer = OFFER }: Invitation = {}) {
+async function answered({
+  trustedProxies = [],
+  headers = [],
+  type = 'application/sdp',
+  body: offer = OFFER,
+}: Invitation = {}) {
   const ok = Promise.withResolvers<ScriptedMessage>();
   const onMessage = (message: ScriptedMessage) => {
     if (/^SIP\/2.0 [2-6]/.test(message.sip)) ok.resolve(message);
   };
   const server = await ScriptedServer.start({ onMessage });
   cleanUps.push(() => server.stop());
-  const gateway = await createDrachtioGateway({ host: '127.0.0.1', port: server.port, secret: 's' });
+  const gateway = await createDrachtioGateway({ host: '127.0.0.1', port: server.port, secret: 's', trustedProxies });
   cleanUps.push(() => gateway.close());
   const log = new EventLog<LegEvent>();
   const controller = new AbortController();
   cleanUps.push(async () => controller.abort());
+  const sources: string[] = [];
   gateway.onCall((call) => {
+    sources.push(call.source.host);
     call.answer({
       trunk: trunkOf('sip:127.0.0.1:9'),
       localMedia: { host: '127.0.0.1', rtpPort: 40_000 },
@@ -61,7 +69,7 @@ async function answered({ headers = [], type = 'application/sdp', body: offer = 
       ].join('\r\n'),
     );
   send('INVITE', { lines: headers, body: offer });
-  return { answer: await ok.promise, server, send, log, controller };
+  return { answer: await ok.promise, server, send, log, controller, sources };
 }
 
 describe('session timer of a caller', () => {
@@ -73,6 +81,18 @@ describe('session timer of a caller', () => {
     expect(/^session-expires: (.*)$/im.exec(answer.sip)?.[1]).toBe(agreed);
     expect(/^require: (.*)$/im.exec(answer.sip)?.[1]).toBe(require);
   });
+});
+
+test('a caller behind a trusted proxy cannot forge its address by a header name with an escape', async () => {
+  const { sources } = await answered({
+    trustedProxies: ['127.0.0.1'],
+    headers: [
+      '%56ia: SIP/2.0/UDP 127.0.0.1, SIP/2.0/UDP 198.51.100.9;received=203.0.113.9',
+      'Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bK1',
+      'Via: SIP/2.0/UDP 192.168.1.2;branch=z9hG4bK2;received=192.0.2.66',
+    ],
+  });
+  expect(sources).toEqual(['192.0.2.66']);
 });
 
 test('an offer beside ISUP in a multipart body is answered (RFC 5621)', async () => {
