@@ -22,8 +22,12 @@ export function sourceOf(request: Sent, trustedProxies: readonly string[]): { ho
   return source;
 }
 
-/** Null if the Via header is invalid. */
+/** Null if the Via header is invalid, or its sender wrote a parameter that the proxy wrote too. */
 function senderIn(text: string): { host: string; port: number } | null {
+  const names = text.split(';').map((parameter) => parameter.split('=', 1)[0]!.trim().toLowerCase());
+  const stamps = names.filter((name) => name === 'received' || name === 'rport');
+  // kamailio replaces only the last of several.
+  if (new Set(stamps).size < stamps.length) return null;
   try {
     const { host, port, params } = parseVia(text);
     return {

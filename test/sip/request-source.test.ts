@@ -45,6 +45,16 @@ describe('source of a SIP request', () => {
     expect(source({ via: `${PROXY},${carrier},${forged}` })).toEqual({ host: '203.0.113.1', port: 5060 });
   });
 
+  it.each([
+    // As kamailio forwards a Via with two of its own.
+    'received=203.0.113.1;rport=57224;received=198.51.100.9;branch=z9hG4bK2',
+    'branch=z9hG4bK2;received=198.51.100.9; RECEIVED = 203.0.113.1',
+    'rport=5060;received=198.51.100.9;rport;branch=z9hG4bK2',
+  ])('stays the proxy if the sender may have written %j', (params) => {
+    const via = `${PROXY},SIP/2.0/UDP 198.51.100.9:57224;${params}`;
+    expect(source({ via })).toEqual({ host: '10.0.0.5', port: 5070 });
+  });
+
   it('lies behind a chain of trusted proxies, also by network and over IPv6', () => {
     const via = `${PROXY},SIP/2.0/UDP 10.0.0.9;branch=z9hG4bK2,SIP/2.0/UDP x.example;received=[2001:db8::7];branch=z9hG4bK3`;
     const trusted = ['10.0.0.0/24', 'fd00::/8'];
