@@ -28,10 +28,10 @@ export function answerChallenge(request: DigestRequest): { name: string; value: 
   };
 }
 
-/** Realm of the answered challenge, to recognise a challenge for another one. Null if none can be answered. */
-export function realmOf(challenge: string): string | null {
+/** Realm and nonce of the challenge that `answerChallenge` answers. Null if none can be answered. */
+export function answerableOf(challenge: string): { realm: string; nonce: string } | null {
   const answerable = readChallenges(challenge).find(isAnswerable);
-  return answerable === undefined ? null : (answerable.get('realm') ?? '');
+  return answerable === undefined ? null : { realm: answerable.get('realm') ?? '', nonce: answerable.get('nonce')! };
 }
 
 /** Whether only the nonce was too old, so the same password may be retried. */

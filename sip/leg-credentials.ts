@@ -1,4 +1,4 @@
-import { answerChallenge, isStale, realmOf } from './digest.ts';
+import { answerableOf, answerChallenge, isStale } from './digest.ts';
 import type { TrunkEndpoint } from './sip-gateway.ts';
 import type { SrfResponse } from './srf-types.ts';
 
@@ -9,6 +9,8 @@ const MOST_ANSWERS = 5;
 interface Answered {
   status: number;
   challenge: string;
+  nonce: string;
+  /** Requests with this nonce. */
   uses: number;
 }
 
@@ -37,15 +39,17 @@ export class LegCredentials {
   answer(response: SrfResponse, uri: string): Record<string, string> | null {
     const { status } = response;
     const challenge = response.get(status === 407 ? 'Proxy-Authenticate' : 'WWW-Authenticate');
-    const realm = challenge === undefined ? null : realmOf(challenge);
-    if (challenge === undefined || realm === null || this.#answers >= MOST_ANSWERS) return null;
+    const answerable = challenge === undefined ? null : answerableOf(challenge);
+    if (challenge === undefined || answerable === null || this.#answers >= MOST_ANSWERS) return null;
+    const { realm, nonce } = answerable;
     const key = `${status} ${realm}`;
     if (this.#tried.has(key) && !isStale(challenge)) return null;
     this.#tried.add(key);
     this.#answers++;
     const server = status === 407 ? key : '401';
+    const before = this.#answered.get(server);
     this.#answered.delete(server);
-    this.#answered.set(server, { status, challenge, uses: 0 });
+    this.#answered.set(server, { status, challenge, nonce, uses: before?.nonce === nonce ? before.uses : 0 });
     const [oldest = ''] = this.#answered.keys();
     if (this.#answered.size > MOST_ANSWERS) this.#answered.delete(oldest);
     const headers = this.#headers(uri);

@@ -94,6 +94,7 @@ function methodOf(message: ScriptedMessage): string {
   return message.sip.split(' ')[0] ?? '';
 }
 
+const CHALLENGE = '407 Proxy Authentication Required\r\nProxy-Authenticate: Digest realm="r", nonce="n", qop="auth"';
 const ANSWER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
 
 describe('connecting to the server', () => {
@@ -557,7 +558,10 @@ test('a session timer too short for the peer is raised and retried a bounded num
   expect(asked).toEqual([1800, 3600, 7200, 10_800].map((seconds) => `${seconds};refresher=uas`));
 });
 
-test('a longer session timer is requested with a new count of the nonce', async () => {
+test.each([
+  { what: 'a request for a longer session timer', refusal: '422 Session Interval Too Small\r\nMin-SE: 3600' },
+  { what: 'another challenge with the same nonce', refusal: `${CHALLENGE}, stale=true` },
+])('$what is answered with a new count of the nonce', async ({ refusal }) => {
   const counts: (string | undefined)[] = [];
   const server = await scripted({
     onMessage: (message) => {
@@ -565,11 +569,7 @@ test('a longer session timer is requested with a new count of the nonce', async 
       counts.push(/^proxy-authorization: .*\bnc=(\w+)/im.exec(message.sip)?.[1]);
       const transactionId = `INVITE-${counts.length}`;
       confirm(message, transactionId);
-      const refusals = [
-        '407 Proxy Authentication Required\r\nProxy-Authenticate: Digest realm="r", nonce="n", qop="auth"',
-        '422 Session Interval Too Small\r\nMin-SE: 3600',
-      ];
-      respond(message, transactionId, refusals[counts.length - 1] ?? '486 Busy Here');
+      respond(message, transactionId, [CHALLENGE, refusal][counts.length - 1] ?? '486 Busy Here');
     },
   });
   const trunk = { ...TRUNK, username: 'tandem', password: 's3cret' };
