@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { talkRouting } from '../../actors/call-routing.ts';
 import { type CallControl, OPEN_TALK, type Talk } from '../../machines/call-control.ts';
 import type { CallOutcome } from '../../machines/call-events.ts';
+import type { LegId } from '../../machines/events.ts';
 import { AGENT_MEDIA, PATHS, startCall } from './call-bench.ts';
 
 const TARGET = 'leg_t';
