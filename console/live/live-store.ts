@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from 'react';
 import { followEvents } from '../app/live-events.ts';
 import { urlOf } from '../app/url-of.ts';
+import { watchWorkspace } from '../app/workspace.ts';
 import { type LiveNews, NEWS_TYPES } from './live-data.ts';
 import { type LiveEntry, type LiveState, NOTHING, stateAfter } from './live-state.ts';
 
@@ -39,6 +40,14 @@ function follow(): () => void {
   const listeners = NEWS_TYPES.map((type) => [type, (data: unknown) => take({ type, data } as LiveNews)]);
   return followEvents(urlOf('/dialer/stream'), Object.fromEntries(listeners));
 }
+
+// A stream belongs to one workspace.
+watchWorkspace(() => {
+  if (stop === null) return;
+  close();
+  stop = follow();
+  for (const watcher of watchers) watcher();
+});
 
 function close(): void {
   stop?.();

@@ -200,6 +200,27 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 
+  it('shows the calls of the workspace that the user switches to', async () => {
+    const enter = async (name: string) => {
+      await page.getByRole('button', { name: /^Account/ }).click();
+      await page.getByRole('menuitem', { name, exact: true }).click();
+    };
+    const created = await page.request.post(`${town.url}/workspaces`, {
+      headers: { origin: town.url },
+      data: { name: 'Second' },
+    });
+    expect(created.status()).toBe(201);
+    await page.reload();
+    await town.place();
+    await rowOf().getByText('Talking', { exact: true }).waitFor();
+    await enter('Second');
+    await page.getByText('No calls right now').waitFor();
+    expect(await justEnded().count()).toBe(0);
+    await enter('Default');
+    await rowOf().getByText('Talking', { exact: true }).waitFor();
+    await hangUp();
+  });
+
   it('says that it is offline while the server restarts, and catches up', async () => {
     const { call_id: before } = await town.place();
     await rowOf().getByText('Talking', { exact: true }).waitFor();
