@@ -1,5 +1,6 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { ApiError } from './api-error.ts';
+import { watchWorkspace } from './workspace.ts';
 
 /** The cache of server data. Streams write into it, so nothing is polled. */
 export const queryClient = new QueryClient({
@@ -13,6 +14,9 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+// All data but the session belongs to the workspace before, which the user switched from, or has left.
+watchWorkspace(() => void queryClient.resetQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' }));
 
 /** Retrying a 4xx response does not change it. */
 function isTransient(error: Error): boolean {

@@ -5,6 +5,4 @@ import { enterWorkspace } from './workspace.ts';
 export async function switchWorkspace(id: string): Promise<void> {
   await queryClient.refetchQueries({ queryKey: ['session'] });
   enterWorkspace(id);
-  // All other cached data belongs to the previous workspace.
-  await queryClient.resetQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
 }

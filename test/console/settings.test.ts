@@ -149,6 +149,26 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
     });
   });
 
+  it('shows nothing of a workspace that the user has left', async () => {
+    await console.api.post('/dialer/do-not-call', { numbers: ['+919833333333'] });
+    const admin = await joinedAs(console, 'admin');
+    const own = { headers: { origin: console.url }, data: { name: 'Own' } };
+    expect((await admin.request.post(`${console.url}/workspaces`, own)).status()).toBe(201);
+    const numbers = admin.getByRole('link', { name: 'Numbers and trunks' });
+    const doNotCall = admin.getByRole('tab', { name: 'Do not call' });
+    await open('/numbers?tab=do-not-call', admin);
+    await admin.getByText('+919833333333').waitFor();
+    await admin.getByRole('link', { name: 'People' }).click();
+    const row = admin.getByRole('row').filter({ hasText: 'You' });
+    await row.getByRole('button', { name: /^Remove/ }).click();
+    await admin.getByRole('dialog').getByRole('button', { name: 'Remove member' }).click();
+    await row.getByText('Owner').waitFor();
+    await numbers.click();
+    await doNotCall.click();
+    await admin.getByText('No numbers on the list').waitFor();
+    await admin.context().close();
+  });
+
   describe('wallet', () => {
     it('shows the balance, the usage by day and product, and each charge', async () => {
       await console.api.post('/memory/ingest', { text: 'Asha prefers calls after six.' });
