@@ -53,11 +53,14 @@ function readTranscript(id: string, signal: AbortSignal) {
 export type Transcript = Awaited<ReturnType<typeof readTranscript>>;
 export type Segment = Transcript['segments'][number];
 
-/** Presigned URLs of the recording, valid for five minutes. Each request signs new ones. */
+/**
+ * Presigned URLs of the recording, valid for five minutes. Each request signs new ones. Another URL stops the player, so
+ * only the player requests one.
+ */
 export function recordingQuery(id: string) {
   return queryOptions({
     queryKey: ['call', id, 'recording'],
-    staleTime: 4 * 60_000,
+    staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     queryFn: () => mintRecording(id),
   });

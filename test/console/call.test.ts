@@ -122,6 +122,37 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await eventually(async () => expect(await first.getAttribute('data-current')).toBe('true'));
   });
 
+  const audio = <T>(property: string) => page.evaluate<T>(`document.querySelector('audio')?.${property}`);
+  const untilLoaded = () => eventually(async () => expect(await audio('readyState')).toBeGreaterThan(0));
+
+  it('keeps position and speed when the connection returns and when the URL has expired', async () => {
+    await open(talked.call_id, '?tab=recording');
+    await untilLoaded();
+    await page.getByRole('combobox', { name: 'Speed' }).selectOption('0.75');
+    await page.getByRole('slider', { name: /^Waveform/ }).focus();
+    await page.keyboard.press('ArrowRight');
+    const [source, second] = [await audio<string>('src'), await audio('currentTime')];
+    expect(second).toBeGreaterThan(0);
+
+    const signed: string[] = [];
+    page.on('request', (request) => /\/recording\?/.test(request.url()) && signed.push(request.url()));
+    await page.evaluate(`{
+      const { now } = Date;
+      Date.now = () => now() + 5 * 60_000;
+      for (const name of ['offline', 'online']) window.dispatchEvent(new Event(name));
+    }`);
+    await page.evaluate("fetch('/healthz')");
+    expect(signed).toEqual([]);
+
+    // Within the same second, the server signs the same URL.
+    const expiresAt = Number(new URL(source).searchParams.get('expires'));
+    await eventually(async () => expect(Date.now() / 1000).toBeGreaterThan(expiresAt - 299));
+    await audio("dispatchEvent(new Event('error'))");
+    await eventually(async () => expect(await audio('src')).not.toBe(source));
+    await eventually(async () => expect(await audio('currentTime')).toBe(second));
+    expect(await audio('playbackRate')).toBe(0.75);
+  });
+
   it('shows a hostile transcript as text', async () => {
     const segment = { leg: 'customer', role: 'customer', start: 0, end: 1, confidence: 1, language: 'en' };
     const words = [{ word: HOSTILE, start: 0, end: 1, confidence: 1 }];

@@ -62,7 +62,10 @@ export function usePlayer(): Player {
         play();
       },
       setSpeed: (factor: number) => {
-        if (audio !== null) audio.playbackRate = factor;
+        if (audio === null) return;
+        audio.playbackRate = factor;
+        // A renewed URL starts at the default.
+        audio.defaultPlaybackRate = factor;
       },
     };
   }, [audio, seek]);
