@@ -66,7 +66,8 @@ export function recordingQuery(id: string) {
   });
 }
 
-async function mintRecording(id: string) {
+/** Signs URLs of the recording. @throws ApiError */
+export async function mintRecording(id: string) {
   return (await dataOf(api.POST('/dialer/click2call/{id}/recording', { params: pathOf(id), body: {} }))).recording;
 }
 

@@ -153,6 +153,32 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     expect(await audio('playbackRate')).toBe(0.75);
   });
 
+  it('downloads the recording, also after its URL has expired', async () => {
+    let valid = '';
+    await page.route(
+      /\/recording\?/,
+      async (route) => {
+        const response = await route.fetch();
+        const body = await response.json();
+        valid = body.data.recording.playback_url;
+        body.data.recording.playback_url = valid.replace(/expires=\d+/, 'expires=1');
+        await route.fulfill({ response, json: body });
+      },
+      { times: 1 },
+    );
+    // The player has loaded it while it was valid.
+    await page.route(/expires=1&/, (route) => route.continue({ url: valid }));
+    await open(talked.call_id, '?tab=recording');
+    await untilLoaded();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByLabel('Download', { exact: true }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/\.wav$/);
+    expect(await download.failure()).toBeNull();
+    await page.unrouteAll();
+  });
+
   it('shows a hostile transcript as text', async () => {
     const segment = { leg: 'customer', role: 'customer', start: 0, end: 1, confidence: 1, language: 'en' };
     const words = [{ word: HOSTILE, start: 0, end: 1, confidence: 1 }];

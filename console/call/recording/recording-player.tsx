@@ -1,11 +1,12 @@
 import { ActionIcon, Alert, Group, NativeSelect, Paper, Skeleton, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { Download, Pause, Play } from 'lucide-react';
 import { type KeyboardEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { ownMediaUrl } from '../../app/url-of.ts';
 import { duration } from '../../parts/format.ts';
+import { notifyFailed } from '../../parts/notify.ts';
 import { recordingText } from '../../text/call.ts';
-import { type Recording, recordingQuery } from '../queries.ts';
+import { mintRecording, type Recording, recordingQuery } from '../queries.ts';
 import { channelsOf, type PeaksFile } from './peaks.ts';
 import type { Player } from './use-player.ts';
 
@@ -82,15 +83,7 @@ export function RecordingPlayer({ callId, recording, player }: RecordingPlayerPr
           onChange={({ currentTarget }) => setSpeed(Number(currentTarget.value))}
           data={SPEEDS.map((speed) => ({ value: String(speed), label: recordingText.times(speed) }))}
         />
-        <ActionIcon
-          component="a"
-          href={source}
-          download={`${callId}.wav`}
-          variant="default"
-          aria-label={recordingText.download}
-        >
-          <Download size={16} />
-        </ActionIcon>
+        <DownloadButton callId={callId} />
         <Text size="xs" c="dimmed" visibleFrom="sm" ml="auto">
           {recordingText.keys}
         </Text>
@@ -101,6 +94,30 @@ export function RecordingPlayer({ callId, recording, player }: RecordingPlayerPr
         </Alert>
       )}
     </Paper>
+  );
+}
+
+/** Requests a URL of its own, because that of the player may have expired. */
+function DownloadButton({ callId }: { callId: string }) {
+  const download = useMutation({
+    mutationFn: () => mintRecording(callId),
+    onError: notifyFailed,
+    onSuccess({ playback_url: url }) {
+      const link = document.createElement('a');
+      link.href = ownMediaUrl(url);
+      link.download = `${callId}.wav`;
+      link.click();
+    },
+  });
+  return (
+    <ActionIcon
+      variant="default"
+      aria-label={recordingText.download}
+      loading={download.isPending}
+      onClick={() => download.mutate()}
+    >
+      <Download size={16} />
+    </ActionIcon>
   );
 }
 
