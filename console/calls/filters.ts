@@ -45,7 +45,9 @@ export function filtersOf(search: UrlSearch, now: Date = new Date()): CallFilter
 }
 
 const CALL_ID = /^call_[\w-]+$/;
-const NUMBER = /^\+?[\d\s().-]{4,}$/;
+/** As the server accepts numbers: 4 to 15 digits. */
+const NUMBER = /^\+?[\s().-]*(?:\d[\s().-]*){4,15}$/;
+const MOST_NUMBER_CHARACTERS = 32;
 /** As the server accepts references. */
 const REFERENCE = /^[A-Za-z0-9._:-]{1,128}$/;
 const METADATA_LENGTH = { least: 2, most: 200 };
@@ -55,13 +57,20 @@ export function callIdIn({ q }: CallFilters): string | null {
   return q !== undefined && CALL_ID.test(q) ? q : null;
 }
 
-/** The filters as the server takes them: the search text is a number, a reference, or a part of the metadata. */
-export function queryOf({ q, ...filters }: CallFilters) {
-  if (q === undefined) return filters;
-  if (NUMBER.test(q)) return { ...filters, number: q };
-  if (REFERENCE.test(q)) return { ...filters, reference_id: q };
-  return { ...filters, metadata: q.slice(0, METADATA_LENGTH.most).padEnd(METADATA_LENGTH.least) };
+/**
+ * The filters as the server takes them. The search text can be a number, a reference or a part of the metadata: one
+ * reading for each, the most specific first.
+ */
+export function readingsOf({ q, ...filters }: CallFilters): [CallQuery, ...CallQuery[]] {
+  if (q === undefined) return [filters];
+  const metadata = q.slice(0, METADATA_LENGTH.most).padEnd(METADATA_LENGTH.least);
+  const isNumber = q.length <= MOST_NUMBER_CHARACTERS && NUMBER.test(q);
+  const specific = [...(isNumber ? [{ number: q }] : []), ...(REFERENCE.test(q) ? [{ reference_id: q }] : [])];
+  const [first, ...others] = [...specific, { metadata }].map((text) => ({ ...filters, ...text }));
+  return [first!, ...others];
 }
+
+export type CallQuery = Omit<CallFilters, 'q'> & { number?: string; reference_id?: string; metadata?: string };
 
 function midnight(now: Date, days: number): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + days);

@@ -11,8 +11,8 @@ import { EmptyState, ErrorState, LoadingState } from '../parts/states.tsx';
 import { callsText } from '../text/calls.ts';
 import { CallList } from './call-list.tsx';
 import { FilterBar } from './filter-bar.tsx';
-import { type CallFilters, filtersOf, hasFilters, queryOf } from './filters.ts';
-import { callsQuery, totalQuery } from './queries.ts';
+import { type CallFilters, filtersOf, hasFilters, readingsOf } from './filters.ts';
+import { callsQuery, readingQuery, totalQuery } from './queries.ts';
 import { SavedViews } from './saved-views.tsx';
 import { Statistics } from './statistics.tsx';
 
@@ -21,12 +21,13 @@ export function Page() {
   const filters = filtersOf(search);
   const query = useCalls(filters);
   const { data: total } = useQuery({ ...totalQuery(filters), placeholderData: keepPreviousData });
+  const { data: reading = readingsOf(filters)[0] } = useQuery(readingQuery(filters));
   return (
     <>
       <PageHeader title={callsText.title} description={total === undefined ? null : callsText.total(count(total))}>
         <Button
           component="a"
-          href={urlOf('/dialer/export.csv', queryOf(filters))}
+          href={urlOf('/dialer/export.csv', reading)}
           download
           variant="default"
           leftSection={<Download size={14} aria-hidden />}

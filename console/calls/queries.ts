@@ -1,7 +1,8 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
-import { type CallFilters, callIdIn, queryOf } from './filters.ts';
+import { queryClient } from '../app/query-client.ts';
+import { type CallFilters, type CallQuery, callIdIn, readingsOf } from './filters.ts';
 
 const PAGE_SIZE = 100;
 const FIRST_CURSOR = 'start';
@@ -22,10 +23,26 @@ export function callsQuery(filters: CallFilters) {
     queryFn: async ({ pageParam: cursor, signal }) => {
       const callId = callIdIn(filters);
       if (callId !== null) return { calls: await callsWithId(callId, signal), next_cursor: null };
-      const query = { ...queryOf(filters), cursor, limit: PAGE_SIZE };
+      const query = { ...(await queryClient.fetchQuery(readingQuery(filters))), cursor, limit: PAGE_SIZE };
       return await dataOf(api.GET('/dialer/click2call', { params: { query }, signal }));
     },
     getNextPageParam: ({ next_cursor: next }) => next ?? undefined,
+  });
+}
+
+/** The reading of the filters: the first with which a call matches, else the last. */
+export function readingQuery(filters: CallFilters) {
+  return queryOptions({
+    queryKey: ['calls', filters, 'reading'],
+    queryFn: async ({ signal }): Promise<CallQuery> => {
+      const readings = readingsOf(filters);
+      for (const reading of readings.slice(0, -1)) {
+        const query = { ...reading, cursor: FIRST_CURSOR, limit: 1 };
+        const { calls } = await dataOf(api.GET('/dialer/click2call', { params: { query }, signal }));
+        if (calls.length > 0) return reading;
+      }
+      return readings.at(-1)!;
+    },
   });
 }
 
@@ -45,7 +62,7 @@ export function totalQuery(filters: CallFilters) {
     queryKey: ['calls', filters, 'total'],
     enabled: callIdIn(filters) === null,
     queryFn: async ({ signal }) => {
-      const query = { ...queryOf(filters), page: 1, limit: 1 };
+      const query = { ...(await queryClient.fetchQuery(readingQuery(filters))), page: 1, limit: 1 };
       return (await dataOf(api.GET('/dialer/click2call', { params: { query }, signal }))).pagination?.total;
     },
   });

@@ -98,7 +98,9 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
   it.each([
     ['the last digits of a number', '0042', /\+919800000042/],
     ['a reference', 'order-43', /\+919800000043/],
+    ['a reference of digits', '20260046', /\+919800000046/],
     ['a text of the metadata', 'note <44>', /\+919800000044/],
+    ['a word of the metadata', 'C-1047', /\+919800000047/],
   ])('finds a call by %s, and keeps the search in the address', async (_, text, call) => {
     await open();
     await searchField().fill(text);
@@ -184,11 +186,11 @@ async function seedCalls(sql: Sql, workspaceId: string): Promise<void> {
     insert into calls (call_id, workspace_id, reference_id, trunk_id, did, agent_number, customer_number, state, seq,
       terminal_event, hangup_cause, talk_seconds, metadata, cost_nano, agent_ring_timeout_s, customer_ring_timeout_s,
       max_duration_s, price_per_minute_nano, placed_via, owner_node, owner_boot, created_at)
-    select 'call_' || n, ${workspaceId}, 'order-' || n, (select id from trunks), ${DID}, '+9198' || lpad(n::text, 8, '0'),
+    select 'call_' || n, ${workspaceId}, case when n = 46 then '20260046' else 'order-' || n end, (select id from trunks), ${DID}, '+9198' || lpad(n::text, 8, '0'),
       '+919810000002', case when n % 4 = 0 then 'failed' else 'completed' end, 8,
       case when n % 4 = 0 then 'call.not_answered' else 'call.completed' end,
       case when n % 4 = 0 then 'USER_BUSY' else 'NORMAL_CLEARING' end, case when n % 4 = 0 then 0 else 90 end,
-      json_build_object('note', 'note <' || n || '> ' || ${HOSTILE}::text), case when n % 4 = 0 then 0 else 20000000 end,
+      json_build_object('note', 'note <' || n || '> ' || ${HOSTILE}::text, 'customer', 'C-' || 1000 + n), case when n % 4 = 0 then 0 else 20000000 end,
       30, 45, 3600, 60000000, 'session', 'node', 'boot',
       now() - (${DAYS * CALLS_A_DAY}::int - n) * interval '1 day' / ${CALLS_A_DAY}::int - interval '1 minute'
     from generate_series(1, ${DAYS * CALLS_A_DAY}::int) n`;
