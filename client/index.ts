@@ -43,6 +43,7 @@ function isPublic(pathname: string): boolean {
 /** The body is read whole, because browsers do not send a stream again under another URL. */
 async function copyOf(request: Request): Promise<RequestInit> {
   const { method, headers, credentials, signal } = request;
-  const body = request.body === null ? {} : { body: await request.arrayBuffer() };
-  return { method, headers, credentials, signal, ...body };
+  // Firefox has no `Request.body`, and refuses any body of a GET request.
+  const bytes = await request.arrayBuffer();
+  return { method, headers, credentials, signal, ...(bytes.byteLength > 0 && { body: bytes }) };
 }

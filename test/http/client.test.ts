@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readOpenApi, schemaOf } from '../../client/build.ts';
 import { createTandemClient } from '../../client/index.ts';
 import { ROOT } from '../root.ts';
@@ -48,5 +48,21 @@ describe('typed client', () => {
     expect(sent).toEqual([
       { url: `${url}/developer/api?workspace_id=c0ffee00-0000-4000-8000-000000000000`, body: { name: 'é' } },
     ]);
+  });
+
+  it('works in Firefox, whose requests have no property body', async () => {
+    class FirefoxRequest extends Request {
+      constructor(...given: ConstructorParameters<typeof Request>) {
+        super(...given);
+        Object.defineProperty(this, 'body', { value: undefined });
+      }
+    }
+    vi.stubGlobal('Request', FirefoxRequest);
+    const client = createTandemClient({ baseUrl: url, apiKey: fixture.owner.key });
+    vi.unstubAllGlobals();
+    const { data } = await client.GET('/dialer/click2call');
+    expect(data?.data.calls).toEqual([]);
+    const stored = await client.POST('/dialer/do-not-call', { body: { numbers: ['+919833333333'] } });
+    expect(stored.data?.data.added).toBe(1);
   });
 });
