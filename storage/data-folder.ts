@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { TandemError } from '../machines/errors.ts';
 import { takeOwnership } from './embedded/owner-lock.ts';
 
 /** Files of a server besides the database: its identity, master key, recordings and objects. */
@@ -22,14 +23,21 @@ export interface DataFolder {
 
 /**
  * Opens the folder for this process alone. A second process would take the first one's calls for orphans.
- * @throws TandemError `STORAGE_UNAVAILABLE` while another process owns it
+ * @throws TandemError `STORAGE_UNAVAILABLE` while another process owns it, or if this user cannot write it
  */
 export async function openDataFolder(folder: string, configuredKey?: Buffer): Promise<DataFolder> {
   const root = path.resolve(folder);
   const recordingsDir = path.join(root, 'recordings');
   const tempDir = path.join(root, 'tmp');
-  for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
-  const ownership = await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
+  const own = async () => {
+    for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
+    return await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
+  };
+  const ownership = await own().catch((cause: Error) => {
+    if (cause instanceof TandemError) throw cause;
+    const message = `The data folder ${root} cannot be used (${cause.message}). Set TANDEM_DATA_DIR to a folder that this user can write.`;
+    throw new TandemError('STORAGE_UNAVAILABLE', message, { cause });
+  });
   await rm(tempDir, { recursive: true, force: true });
   await mkdir(tempDir, { mode: 0o700 });
   const node = (await keptIn(path.join(root, NODE_ID), () => randomUUID())).trim();
