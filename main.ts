@@ -132,8 +132,8 @@ export async function startTandem(
     };
     const sip = opened.use(
       await openSip(config, { logger, onLost, ...onMessage }).catch((error) => {
-        nameTheSecret(error);
-        return nameThePort({ SIP_PORT: config.sipPort, SIP_TLS_PORT: config.sipTlsPort })(error);
+        nameTheSetting(error);
+        return nameThePort({ SIP_PORT: config.sipPort, SIP_TLS_PORT: config.sipTlsPort }, 'SIP_HOST')(error);
       }),
     );
     step('sip');
@@ -259,7 +259,7 @@ export async function startTandem(
       hasLanguageModel: (config.llmBaseUrl ?? config.llmModelPath) !== null,
     });
     opened.defer(() => http.close());
-    await http.listen({ host: config.host, port: config.port }).catch(nameThePort({ PORT: config.port }));
+    await http.listen({ host: config.host, port: config.port }).catch(nameThePort({ PORT: config.port }, 'HOST'));
     ownUrl = urlOf(http.server.address() as AddressInfo);
     step('http');
     if (warmUp) {
@@ -324,22 +324,25 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' && host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** Names the setting of an unavailable port: the one whose port ends the message, or the first. */
-function nameThePort(ports: Record<string, number>): (error: Error) => never {
+/** Names the setting of an unavailable port: the one whose port ends the message, or the first. Or that of the address. */
+function nameThePort(ports: Record<string, number>, host: string): (error: Error) => never {
   return (error) => {
-    const isPortTrouble = /EADDRINUSE|EACCES|EADDRNOTAVAIL/.test(
-      `${(error as NodeJS.ErrnoException).code} ${error.message}`,
-    );
-    if (!isPortTrouble) throw error;
+    const trouble = `${(error as NodeJS.ErrnoException).code} ${error.message}`;
+    if (/EADDRNOTAVAIL|ENOTFOUND/.test(trouble)) {
+      throw new ConfigError(`This machine has no such address (${error.message}): set ${host} to one that it has.`);
+    }
+    if (!/EADDRINUSE|EACCES/.test(trouble)) throw error;
     const settings = Object.entries(ports);
     const [variable, port] = settings.find(([, each]) => error.message.endsWith(`:${each}`)) ?? settings[0]!;
     throw new ConfigError(`Port ${port} cannot be opened (${error.message}): set ${variable} to a free one.`);
   };
 }
 
-/** @throws ConfigError if the drachtio-server rejects our secret */
-function nameTheSecret(error: unknown): void {
-  if (!(error instanceof SipError) || error.code !== 'server.secret_refused') return;
+/** @throws ConfigError if the drachtio-server rejects our secret, or the files of the TLS settings cannot be used */
+function nameTheSetting(error: unknown): void {
+  if (!(error instanceof SipError)) return;
+  if (error.code === 'server.unusable_files') throw new ConfigError(error.message);
+  if (error.code !== 'server.secret_refused') return;
   throw new ConfigError(
     'The drachtio-server refuses our secret. Set DRACHTIO_SECRET to the secret of its configuration file.',
   );

@@ -12,7 +12,8 @@ export type SipErrorCode =
   | 'dns.no_service'
   | 'number.malformed'
   | 'server.unreachable'
-  | 'server.secret_refused';
+  | 'server.secret_refused'
+  | 'server.unusable_files';
 
 export class SipError extends Error {
   override readonly name = 'SipError';

@@ -93,17 +93,19 @@ describe('npm start', () => {
     }
   });
 
-  it.each([['a data folder that it cannot write', {}, /Set TANDEM_DATA_DIR/]])(
-    'exits with one line that names the setting of %s',
-    async (about, env, line) => {
-      const dataDir = await dataFolder();
-      if (about.includes('folder')) await writeFile(join(dataDir, 'recordings'), '');
-      const server = startServerProcess(environment(dataDir, env));
-      expect(await server.exited).toBe(1);
-      const printed = server.output().trim().split('\n');
-      expect(printed.filter((each) => !each.startsWith('{'))).toEqual([expect.stringMatching(line)]);
-    },
-  );
+  it.each([
+    ['a data folder that it cannot write', {}, /Set TANDEM_DATA_DIR/],
+    // RFC 5737: no machine has this address.
+    ['an address of another machine', { HOST: '192.0.2.1' }, /set HOST/],
+    ['a certificate that it cannot read', { SIP_TLS_CERT: 'cert.pem', SIP_TLS_KEY: 'key.pem' }, /SIP_TLS_CERT/],
+  ])('exits with one line that names the setting of %s', async (about, env, line) => {
+    const dataDir = await dataFolder();
+    if (about.includes('folder')) await writeFile(join(dataDir, 'recordings'), '');
+    const server = startServerProcess(environment(dataDir, env));
+    expect(await server.exited).toBe(1);
+    const printed = server.output().trim().split('\n');
+    expect(printed.filter((each) => !each.startsWith('{'))).toEqual([expect.stringMatching(line)]);
+  });
 
   it('exits with one line when another server uses its data folder, even with another database', async () => {
     const dataDir = await dataFolder();
