@@ -367,7 +367,13 @@ export async function serve({
 }: ServeOptions): Promise<void> {
   const logger = makeLogger({ level: config.logLevel });
   const signals = listenForSignals();
-  const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
+  const starting = startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
+  const tandem = await Promise.race([starting, signals.second.then(() => null)]);
+  if (tandem === null) {
+    process.stderr.write('Stopped before the start was complete.\n');
+    // The processes that were started end with this one.
+    process.exit(1);
+  }
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
   await onReady(tandem, config);
 
@@ -397,7 +403,7 @@ async function printAccess(tandem: Tandem, { publicUrl }: Config): Promise<void>
   process.stdout.write(`\n${lines.join('\n')}\n\n`);
 }
 
-/** Counts SIGTERM and SIGINT, also during the start, instead of letting them end the process. */
+/** Counts SIGTERM and SIGINT, also during the start, instead of letting the first one end the process. */
 function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createConnection, createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createConnection, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent, PublicTranscript } from '../../actors/call-view.ts';
@@ -45,6 +45,24 @@ describe('npm start', () => {
     expect(await server.exited).toBe(1);
     expect(server.output().trim().split('\n')).toHaveLength(1);
     expect(server.output()).toContain('RTP_PORT_MIN');
+  });
+
+  it('ends at a second signal while it waits for its database', async () => {
+    const silent = createTcpServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    clean.push(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const url = `postgres://127.0.0.1:${port}/tandem`;
+    const server = startServerProcess(environment(await dataFolder(), { DATABASE_URL: url }));
+    const [connection] = (await once(silent, 'connection')) as [Socket];
+    clean.push(() => void connection.destroy());
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) server.child.kill(signal);
+    expect(await server.exited).toBe(1);
+    const printed = server
+      .output()
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('{'));
+    expect(printed).toEqual(['Stopped before the start was complete.']);
   });
 
   it('exits with one line when its HTTP port is taken', async () => {
