@@ -3023,7 +3023,7 @@ export interface paths {
         head?: never;
         /**
          * Change a member's role
-         * @description The role takes effect immediately, also for the API keys of the member. The last owner cannot be changed (LAST_OWNER).
+         * @description The role takes effect immediately, also for the API keys of the member. Open streams and sockets that it affects are closed; reconnect to continue. The last owner cannot be changed (LAST_OWNER).
          *
          *     Requires the admin or owner role. Requires scope `members:write`.
          */

@@ -126,15 +126,19 @@ export function requireSameWorkspace(workspaceId: string, named: string | undefi
   }
 }
 
-/** Whether an admitted caller's credentials were revoked. False if the database cannot be reached. */
+/**
+ * Whether an admitted caller's credentials were revoked, or its user has a role with which it may not stay. False if the
+ * database cannot be reached.
+ */
 export async function isRevoked(
   { apiKeyId, sessionId, userId, workspaceId }: Principal,
-  { sql, now }: { sql: Sql; now: Date },
+  { sql, now, mayStay }: { sql: Sql; now: Date; mayStay: (role: Role) => boolean },
 ): Promise<boolean> {
+  const hasLost = (role: Role | null | undefined) => role == null || !mayStay(role);
   try {
-    if (apiKeyId !== null) return ((await findApiKeyById(sql, { id: apiKeyId, now }))?.role ?? null) === null;
+    if (apiKeyId !== null) return hasLost((await findApiKeyById(sql, { id: apiKeyId, now }))?.role);
     const session = await findSession(sql, { id: sessionId ?? '', userId, now });
-    return session === null || (await findMembership(sql, { workspaceId, userId })) === null;
+    return session === null || hasLost((await findMembership(sql, { workspaceId, userId }))?.role);
   } catch {
     return false;
   }

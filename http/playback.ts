@@ -7,6 +7,7 @@ import { isSealedKey } from '../storage/objects.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
+import type { Role } from '../storage/queries/workspaces.ts';
 import { type Principal, roleAllows, scopesAllow } from './auth.ts';
 import { isWithin } from './client-address.ts';
 import type { HttpContext } from './context.ts';
@@ -29,6 +30,11 @@ export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Princi
  */
 export function mayAccessMedia(call: Pick<CallRow, 'direction' | 'createdByUserId'>, principal: Principal): boolean {
   return isOwnCall(call, principal) && scopesAllow(principal, 'recordings:read');
+}
+
+/** Whether another role of the caller changes nothing in the media and transcripts that it may access. */
+export function seesAsMuch({ role: before }: Principal): (role: Role) => boolean {
+  return (role) => roleAllows(role, 'admin') === roleAllows(before, 'admin');
 }
 
 function isOwnCall(

@@ -1,10 +1,12 @@
 import { EventEmitter } from 'node:events';
+import type { Role } from '../storage/queries/workspaces.ts';
 import type { Caller, Principal } from './auth.ts';
 
 export type Revoked =
   | { kind: 'api_key'; id: number }
   | { kind: 'session'; id: string }
-  | { kind: 'member'; workspaceId: string; userId: number };
+  /** `role` is the new one; null if the member was removed. */
+  | { kind: 'member'; workspaceId: string; userId: number; role: Role | null };
 
 /**
  * Notifies open streams and sockets of credentials revoked in this process. Other processes notice at their next check:
@@ -12,7 +14,12 @@ export type Revoked =
  */
 export interface Revocations {
   publish(revoked: Revoked): void;
-  watch(principal: Principal, onRevoked: () => void, signal: AbortSignal): void;
+  /** Does not report a new role with which the connection `mayStay`. */
+  watch(
+    watched: { principal: Principal; mayStay: (role: Role) => boolean },
+    onRevoked: () => void,
+    signal: AbortSignal,
+  ): void;
 }
 
 export function createRevocations(): Revocations {
@@ -21,13 +28,17 @@ export function createRevocations(): Revocations {
 
   return {
     publish(revoked) {
-      emitter.emit(topicOf(revoked));
+      emitter.emit(topicOf(revoked), revoked);
     },
-    watch(principal, onRevoked, signal) {
+    watch({ principal, mayStay }, onRevoked, signal) {
       const topics = topicsOf(principal);
-      for (const topic of topics) emitter.once(topic, onRevoked);
+      const listener = (revoked: Revoked) => {
+        const newRole = revoked.kind === 'member' ? revoked.role : null;
+        if (newRole === null || !mayStay(newRole)) onRevoked();
+      };
+      for (const topic of topics) emitter.on(topic, listener);
       const stop = () => {
-        for (const topic of topics) emitter.off(topic, onRevoked);
+        for (const topic of topics) emitter.off(topic, listener);
       };
       signal.addEventListener('abort', stop, { once: true });
     },
@@ -35,7 +46,7 @@ export function createRevocations(): Revocations {
 }
 
 function topicsOf({ workspaceId, userId, ...caller }: Principal): string[] {
-  return [topicOf({ kind: 'member', workspaceId, userId }), ...credentialTopics(caller)];
+  return [memberTopic({ workspaceId, userId }), ...credentialTopics(caller)];
 }
 
 function credentialTopics({ apiKeyId, sessionId }: Pick<Caller, 'apiKeyId' | 'sessionId'>): string[] {
@@ -44,7 +55,9 @@ function credentialTopics({ apiKeyId, sessionId }: Pick<Caller, 'apiKeyId' | 'se
 }
 
 function topicOf(revoked: Revoked): string {
-  return revoked.kind === 'member'
-    ? `member ${revoked.workspaceId} ${revoked.userId}`
-    : `${revoked.kind} ${revoked.id}`;
+  return revoked.kind === 'member' ? memberTopic(revoked) : `${revoked.kind} ${revoked.id}`;
+}
+
+function memberTopic({ workspaceId, userId }: Pick<Principal, 'workspaceId' | 'userId'>): string {
+  return `member ${workspaceId} ${userId}`;
 }

@@ -8,7 +8,7 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { abortWithClient } from '../credential-watch.ts';
 import { EVENT_STREAM_HEADERS, isFinal, streamCallEvents } from '../event-stream.ts';
 import { countStreams } from '../open-streams.ts';
-import { baseUrlOf, mayAccessMedia } from '../playback.ts';
+import { baseUrlOf, mayAccessMedia, seesAsMuch } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE, CallParams } from '../schemas/call.ts';
 import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { mintStreamToken } from '../stream-tokens.ts';
@@ -100,7 +100,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
 
       const ended = new AbortController();
       streams.add(call.workspaceId, ended.signal);
-      abortWithClient(context, { principal, reply, ended });
+      abortWithClient(context, { principal, reply, ended, mayStay: seesAsMuch(principal) });
       const show = mayAccessMedia(call, principal) ? (event: PublicCallEvent) => event : withoutTranscript;
       const events = streamCallEvents({
         afterSequence,

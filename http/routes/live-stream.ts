@@ -8,7 +8,7 @@ import { EVENT_STREAM_HEADERS } from '../event-stream.ts';
 import { ChangeFeed } from '../live/change-feed.ts';
 import { MAX_SNAPSHOT_CALLS, streamLiveCalls } from '../live/live-stream.ts';
 import { countStreams } from '../open-streams.ts';
-import { baseUrlOf, mayAccessMedia } from '../playback.ts';
+import { baseUrlOf, mayAccessMedia, seesAsMuch } from '../playback.ts';
 import { REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 import { LIVE_STREAM_EXAMPLE } from '../schemas/live-stream.ts';
 import { withStallTimeout } from '../stall-timeout.ts';
@@ -84,7 +84,7 @@ export function liveStreamRoute(app: HttpApp, context: HttpContext): void {
       const ended = new AbortController();
       const { signal } = ended;
       streams.add(workspaceId, signal);
-      abortWithClient(context, { principal, reply, ended });
+      abortWithClient(context, { principal, reply, ended, mayStay: seesAsMuch(principal) });
       const events = streamLiveCalls({
         ...{ sql, workspaceId, now, heartbeatMs, signal },
         lastEventId: request.headers['last-event-id'],

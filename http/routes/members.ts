@@ -87,7 +87,7 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
         operationId: 'changeMemberRole',
         summary: "Change a member's role",
         description:
-          'The role takes effect immediately, also for the API keys of the member. The last owner cannot be changed (LAST_OWNER).',
+          'The role takes effect immediately, also for the API keys of the member. Open streams and sockets that it affects are closed; reconnect to continue. The last owner cannot be changed (LAST_OWNER).',
         params: MemberParams,
         body: Type.Object({ role: RoleSchema }, { additionalProperties: false, examples: [{ role: 'admin' }] }),
         response: { 200: successOf(MemberSchema, 'The role was changed.'), ...REFUSALS },
@@ -108,6 +108,8 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
         });
         return member;
       });
+      // After the commit. Closes streams that showed or did what only the previous role allows.
+      revocations.publish({ kind: 'member', workspaceId, userId, role });
       return success(presentMember(changed));
     },
   );
@@ -149,7 +151,7 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
         });
       });
       // After the commit. Closes streams of the member's API keys too.
-      revocations.publish({ kind: 'member', workspaceId, userId });
+      revocations.publish({ kind: 'member', workspaceId, userId, role: null });
       return success({ user_id: userId, removed: true });
     },
   );

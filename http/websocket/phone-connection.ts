@@ -1,7 +1,8 @@
 import type { RawData, WebSocket } from 'ws';
 import type { ConnectedPhone, PhoneHolder, PhoneOutlet } from '../../actors/phones/phone-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
-import { isRevoked, type Principal } from '../auth.ts';
+import type { Role } from '../../storage/queries/workspaces.ts';
+import { isRevoked, type Principal, roleAllows } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { rateLimited } from '../rate-limits.ts';
@@ -100,15 +101,16 @@ async function endWithCredentials(
   { context, outlet, gone }: { context: PhoneConnectionContext; outlet: Outlet; gone: AbortSignal },
 ): Promise<void> {
   const principal = principalOf(phone.holder);
+  const mayStay = (role: Role) => roleAllows(role, phone.holder.purpose === 'supervise' ? 'admin' : 'writer');
   const ended = new AbortController();
   ended.signal.addEventListener('abort', () => {
     if (gone.aborted) return;
     phone.leave();
     outlet.close(1008, 'AUTH_FAILED');
   });
-  abortWithCredentials(context, { principal, ended });
+  abortWithCredentials(context, { principal, ended, mayStay });
   gone.addEventListener('abort', () => ended.abort(), { once: true });
-  if (await isRevoked(principal, { sql: context.sql, now: context.now() })) ended.abort();
+  if (await isRevoked(principal, { sql: context.sql, now: context.now(), mayStay })) ended.abort();
 }
 
 /** Restores the principal, because JSON between nodes has no dates. */

@@ -323,6 +323,22 @@ describe('open event stream', () => {
     expect(await bySession.ended).toContain('retry: ');
   });
 
+  it('ends at once when its user gets a role that may access other transcripts', async () => {
+    const owner = await streaming.addMemberWith('owner', workspaceId);
+    const admin = await streaming.addMemberWith('admin', workspaceId);
+    const url = `/workspaces/${workspaceId}/members/${admin.userId}`;
+    const byKey = await open(admin, admin.key);
+    const bySession = await open(admin, await sessionOf(streaming, admin));
+    await streaming.call('PATCH', url, { as: owner, body: { role: 'developer' } });
+    expect(await byKey.ended).toContain('retry: ');
+    expect(await bySession.ended).toContain('retry: ');
+    const kept = await open(admin, admin.key);
+    await streaming.call('PATCH', url, { as: owner, body: { role: 'viewer' } });
+    expect(kept.watchers()).toBe(1);
+    await streaming.call('PATCH', url, { as: owner, body: { role: 'admin' } });
+    expect(await kept.ended).toContain('retry: ');
+  });
+
   it('ends when its key expires', async () => {
     const member = await streaming.addMemberWith('member', workspaceId);
     await streaming.sql`

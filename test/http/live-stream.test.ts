@@ -380,6 +380,15 @@ describe('access to the stream of live calls', () => {
   });
 });
 
+describe('live stream of a demoted admin', () => {
+  it('ends at the next heartbeat if another process changed the role', async () => {
+    const admin = await fixture.addMemberWith('admin');
+    const client = await opened({ as: admin });
+    await fixture.sql`update memberships set role = 'member' where user_id = ${admin.userId}`;
+    await client.ended;
+  });
+});
+
 describe('slow client of the live stream', () => {
   const stream = (received: { overflows: number }, limits: OutboxLimits) => {
     let publish: (item: FeedItem) => void = () => undefined;

@@ -180,4 +180,23 @@ describe('phone socket', () => {
     expect(await revoked.closed).toBe(1008);
     expect(await connect(`token=${late.body.data.token}`).closed).toBe(1008);
   });
+
+  it('closes when its user gets a role that cannot create its token', async () => {
+    const admin = await fixture.addMemberWith('admin');
+    const [supervising, ringing] = await Promise.all(
+      ['supervise', 'agent'].map(async (purpose) => {
+        const client = connect(`token=${(await mint({ purpose }, admin)).body.data.token}`);
+        await client.next();
+        return client;
+      }),
+    );
+    const setRole = (role: string) =>
+      fixture.call('PATCH', `/workspaces/${admin.workspaceId}/members/${admin.userId}`, { body: { role } });
+    await setRole('developer');
+    expect(await supervising!.closed).toBe(1008);
+    ringing!.socket.send(JSON.stringify({ id: 1, type: 'ping' }));
+    expect(await ringing!.next()).toEqual({ id: 1, type: 'reply' });
+    await setRole('viewer');
+    expect(await ringing!.closed).toBe(1008);
+  });
 });
