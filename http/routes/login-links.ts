@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { takeLoginLink } from '../../storage/queries/login-links.ts';
+import { revokeSession } from '../../storage/queries/sessions.ts';
+import { getUser } from '../../storage/queries/users.ts';
 import { addressOf } from '../client-address.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
@@ -34,14 +36,14 @@ export function loginLinkRoutes(app: HttpApp, context: HttpContext): void {
       const attempt = { email: '', address: addressOf(request) };
       await limits.logins.attempt(attempt);
       const user = await takeLoginLink(sql, { token, now: now() });
-      if (user === null) {
-        throw new TandemError(
-          'UNAUTHORIZED',
-          'This login link is invalid, expired or already used. Create another one on the server: bin/tandem users login-link EMAIL.',
-        );
-      }
+      if (user === null) throw invalidLink();
       await limits.logins.forgive(attempt);
       const minted = await sessionTokens.mint({ userId: user.id, now: now(), client: sessionClientOf(request) });
+      // A new password ends all sessions and cancels links, but this session may have been opened only then.
+      if ((await getUser(sql, user.id)).passwordHash !== user.passwordHash) {
+        await revokeSession(sql, { id: minted.sessionId, now: now() });
+        throw invalidLink();
+      }
       return success({
         ...handOverSession(minted, { asCookie, reply, context }),
         user: { id: user.id, email: user.email, name: user.name },
@@ -57,3 +59,10 @@ const LoginLinkBody = Type.Object(
   },
   { additionalProperties: false, examples: [{ token: 'link_c2VjcmV0' }] },
 );
+
+function invalidLink(): TandemError {
+  return new TandemError(
+    'UNAUTHORIZED',
+    'This login link is invalid, expired or already used. Create another one on the server: bin/tandem users login-link EMAIL.',
+  );
+}

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
 import { createLoginLink, LOGIN_LINK_MS } from '../../storage/queries/login-links.ts';
+import { changePassword } from '../../storage/queries/password-changes.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
+import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, type Person, register } from './identity-fixture.ts';
 
@@ -44,6 +47,33 @@ it('a login link works once, even for simultaneous requests', async () => {
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401, 401]);
   const { status, body } = await exchange(token);
   expect([status, body.code, body.message]).toEqual([401, 'UNAUTHORIZED', expect.stringContaining('login-link EMAIL')]);
+});
+
+it('a login link opens no session if it crosses a password change', async () => {
+  const person = await register(fixture);
+  const token = await link(person);
+  const [before] = await fixture.sql<{ passwordHash: string }[]>`
+    select password_hash from users where id = ${person.userId}`;
+  let crossing: ReturnType<typeof exchange> | undefined;
+  await inTransaction(fixture.sql, async (tx) => {
+    // The link is taken, and its session waits to be stored.
+    await tx`lock table sessions in share row exclusive mode`;
+    crossing = exchange(token);
+    await eventually(async () => {
+      const waiting = await fixture.sql`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      expect(waiting.length).toBeGreaterThan(0);
+    });
+    await changePassword(tx, {
+      ...{ user: { id: person.userId, ...before! }, passwordHash: 'another', requestId: 'change-1' },
+      ...{ action: 'user.password_changed', endSessions: { except: null }, now: fixture.now.current },
+    });
+  });
+  const { status, body } = (await crossing)!;
+  expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
+  expect(
+    await fixture.sql`select 1 from sessions where user_id = ${person.userId} and revoked_at is null`,
+  ).toHaveLength(0);
 });
 
 it('a login link expires', async () => {
