@@ -81,12 +81,14 @@ export class ChatAnswer {
     const { name, arguments: written } = recordOf(call.function);
     const id = typeof call.id === 'string' && call.id !== '' ? call.id.slice(0, MOST_NAME) : null;
     // Some servers send no indices, and each call in one piece.
-    const key = Number.isSafeInteger(call.index) ? `#${call.index}` : (id ?? `at ${position}`);
+    const isNumbered = Number.isSafeInteger(call.index);
+    const key = isNumbered ? `#${call.index}` : (id ?? `at ${position}`);
     const known = this.#calls.get(key);
     const text = typeof written === 'string' ? written : written == null ? '' : JSON.stringify(written);
     const isNamed = typeof name === 'string' && name !== '';
-    // Some servers, such as Gemini's, send every call with index 0.
-    const isAnother = isNamed && id !== null && known !== undefined && id !== known.id;
+    // Some servers, such as Gemini's, send every call with index 0. Without index and id, only the name begins a call.
+    const hasOtherId = id !== null && known !== undefined && id !== known.id;
+    const isAnother = isNamed && (hasOtherId || (!isNumbered && id === null));
     if (known !== undefined && !isAnother) {
       return text === '' ? [] : [{ type: 'toolCall', index: known.index, id: null, name: null, arguments: text }];
     }

@@ -155,6 +155,25 @@ describe('OpenAI-compatible engine', () => {
     expect(finishReason).toBe('tool_calls');
   });
 
+  it('keeps tool calls apart that the server sends without index and id, in chunks of their own', async () => {
+    const piece = (fields: object) => chunk({ choices: [{ delta: { tool_calls: [{ function: fields }] } }] });
+    server.chat({
+      raw: [
+        piece({ name: 'weather', arguments: '{"city":' }),
+        piece({ arguments: '"Pune"}' }),
+        piece({ name: 'weather', arguments: '{"city":"Delhi"}' }),
+        chunk({ choices: [{ delta: {}, finish_reason: 'stop' }] }),
+        DONE,
+      ],
+    });
+    const { toolCalls } = await complete();
+    expect(toolCalls).toMatchObject([
+      { name: 'weather', arguments: '{"city":"Pune"}' },
+      { name: 'weather', arguments: '{"city":"Delhi"}' },
+    ]);
+    expect(new Set(toolCalls.map(({ id }) => id)).size).toBe(2);
+  });
+
   it('requests JSON by schema, strict where OpenAI can', async () => {
     await complete({ responseSchema: { name: 'my answer', schema: SCHEMA } });
     expect(sent().response_format).toEqual({
