@@ -1,4 +1,5 @@
 import type { Embedder } from '../../language/memory/embedder.ts';
+import { addLetterFeatures } from '../../language/memory/letter-features.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -37,6 +38,9 @@ export function createTextEmbedding(options: TextEmbeddingOptions): TextEmbeddin
         // An embeddings server reports its dimensions only with the first embedding.
         requireDimensions(dimensions, embeddings[0]?.length ?? null);
       }
+      for (const [index, embedding] of embeddings.entries()) {
+        if (embedding.every((value) => value === 0)) pointByCharacters(embedding, texts[index]!);
+      }
       const tokens = await countAll(texts);
       signal.throwIfAborted();
       return { embeddings, tokens, charge: await pay(by, { operation: 'embed', cost }) };
@@ -52,6 +56,18 @@ export function createTextEmbedding(options: TextEmbeddingOptions): TextEmbeddin
     }
     return tokens;
   }
+}
+
+/**
+ * Gives a direction to a text without letters and digits, such as an emoji. Memory ignores such texts, but clients
+ * divide by the length of an embedding.
+ */
+function pointByCharacters(embedding: Float32Array, text: string): void {
+  const counts = new Map<string, number>();
+  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  addLetterFeatures(embedding, counts);
+  const length = Math.hypot(...embedding);
+  for (let at = 0; at < embedding.length; at++) embedding[at]! /= length;
 }
 
 function requireDimensions(wanted: number | null, actual: number | null): void {

@@ -43,6 +43,14 @@ describe('OpenAI embeddings client', () => {
     expect(usage).toEqual({ service: 'memory', operation: 'embed' });
   });
 
+  it('receives embeddings of length 1 for texts without letters', async () => {
+    const { data } = await client.embeddings.create({ model, input: ['😀', '😀😀', '?!', '...'] });
+    const [smile, smiles, ...others] = data.map(({ embedding }) => embedding);
+    for (const one of [smile!, smiles!, ...others]) expect(cosine(one, one)).toBeCloseTo(1, 5);
+    expect(cosine(smile!, smiles!)).toBeGreaterThan(0.9);
+    for (const other of others) expect(Math.abs(cosine(smile!, other))).toBeLessThan(0.5);
+  });
+
   it('receives embeddings in the order of the texts, with similar ones close together', async () => {
     const input = ['The parcel arrives on Monday.', 'Der Zug ist pünktlich.', 'The parcels arrived on Monday.'];
     const { data } = await client.embeddings.create({ model: fixture.memory.embeddingModel(), input });
