@@ -22297,7 +22297,7 @@ export interface operations {
                 /** @description Only if the body is audio. Add the words, with the confidence of each, 0 to 1. */
                 include_confidence?: boolean;
                 /**
-                 * @description Only if the body is audio. Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                 * @description Only if the body is audio. Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                  * @example Tandem:3,click-to-call
                  */
                 keywords?: string | string[];
@@ -22357,7 +22357,7 @@ export interface operations {
                      */
                     include_confidence?: boolean;
                     /**
-                     * @description Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                     * @description Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                      * @example Tandem:3,click-to-call
                      */
                     keywords?: string | string[];
@@ -22431,7 +22431,7 @@ export interface operations {
                      */
                     include_confidence?: boolean;
                     /**
-                     * @description Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                     * @description Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                      * @example Tandem:3,click-to-call
                      */
                     keywords?: string | string[];
@@ -25692,7 +25692,7 @@ export interface operations {
                 /** @description Only if the body is audio. Add the words, with the confidence of each, 0 to 1. */
                 include_confidence?: boolean;
                 /**
-                 * @description Only if the body is audio. Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                 * @description Only if the body is audio. Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                  * @example Tandem:3,click-to-call
                  */
                 keywords?: string | string[];
@@ -25752,7 +25752,7 @@ export interface operations {
                      */
                     include_confidence?: boolean;
                     /**
-                     * @description Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                     * @description Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                      * @example Tandem:3,click-to-call
                      */
                     keywords?: string | string[];
@@ -25826,7 +25826,7 @@ export interface operations {
                      */
                     include_confidence?: boolean;
                     /**
-                     * @description Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
+                     * @description Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.
                      * @example Tandem:3,click-to-call
                      */
                     keywords?: string | string[];

@@ -82,7 +82,7 @@ export function createTranscriptionUploads(
     const { url } = options;
     if (typeof url !== 'string' || url === '') throw validationFailed([{ path: 'url', message: 'is required' }]);
     const { fileName: name, mediaType } = await pending.download(url, { maxBytes: MAX_FILE_BYTES });
-    return { file: { name, mediaType }, options };
+    return { file: { name, mediaType }, options: withJsonLists(options) };
   }
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<PendingTranscription> {
@@ -99,6 +99,13 @@ export function createTranscriptionUploads(
     else reply.raw.once('close', end);
     return pending;
   }
+}
+
+/** The items of an array may contain commas, unlike the values of a repeated field. */
+function withJsonLists(options: FormFields): FormFields {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [name, Array.isArray(value) ? JSON.stringify(value) : value]),
+  );
 }
 
 function codeOf({ code, status }: TandemError) {

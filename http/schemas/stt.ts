@@ -53,7 +53,7 @@ export const TranscriptionFormSchema = Type.Object(
     keywords: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String())], {
         description:
-          'Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.',
+          'Terms to boost, as a comma-separated list, a JSON array, whose items may contain commas, or a repeated field; at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.',
         examples: ['Tandem:3,click-to-call'],
       }),
     ),

@@ -149,6 +149,17 @@ describe('POST /stt with JSON and a url', () => {
     await nothingRemains();
   });
 
+  it('takes each item of an array of keywords as one term', async () => {
+    const keywords = ['Washington, D.C.:2', '[sic]', 7];
+    const { status } = await post({ url: 'https://files.example.com/call.mp3', keywords });
+    expect(status).toBe(200);
+    expect(fixture.transcriber.requests[0]?.keywords).toEqual([
+      { term: 'Washington, D.C.', weight: 2 },
+      { term: '[sic]', weight: 1 },
+      { term: '7', weight: 1 },
+    ]);
+  });
+
   it('accepts the workspace of a session', async () => {
     const { owner } = fixture;
     const headers = { authorization: `Bearer ${await sessionOf(fixture, owner)}` };
