@@ -2593,7 +2593,7 @@ export interface paths {
         };
         /**
          * Get a model
-         * @description Returns a model by its id or alias.
+         * @description Returns a model by its id or alias. A slash in the id need not be encoded.
          */
         get: operations["getModelForOpenai"];
         put?: never;

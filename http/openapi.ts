@@ -149,15 +149,16 @@ function withDefaults(schema: FastifySchema): FastifySchema {
   return { ...schema, querystring: { ...query, required } };
 }
 
-/** OpenAPI has no wildcard paths, so `*` becomes the parameter `key`. */
+/** OpenAPI has no wildcard paths, so `*` becomes a parameter with its title as name. */
 function withWildcard({ schema, url }: { schema: FastifySchema; url: string }): { schema: FastifySchema; url: string } {
-  const { '*': key, ...rest } = (schema?.params as ObjectSchema | undefined)?.properties ?? {};
-  if (key === undefined) return { schema, url };
-  const params = { type: 'object', required: ['key'], properties: { ...rest, key } };
-  return { schema: { ...schema, params }, url: url.replace('*', ':key') };
+  const { '*': wildcard, ...others } = (schema?.params as ObjectSchema | undefined)?.properties ?? {};
+  if (wildcard === undefined) return { schema, url };
+  const { title: name = '*', ...parameter } = wildcard;
+  const params = { type: 'object', required: [name], properties: { ...others, [name]: parameter } };
+  return { schema: { ...schema, params }, url: url.replace('*', `:${name}`) };
 }
 
 interface ObjectSchema {
-  properties?: Record<string, { default?: unknown }>;
+  properties?: Record<string, { default?: unknown; title?: string }>;
   required?: string[];
 }

@@ -188,7 +188,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
   'GET /models': allow('member', null),
   'GET /v1/models': allow('member', null),
-  'GET /v1/models/:id': allow('member', null),
+  'GET /v1/models/*': allow('member', null),
   'POST /v1/chat/completions': allow('writer', 'chat:write'),
   'GET /chats': allow('member', 'chat:read'),
   'GET /chats/:id': allow('member', 'chat:read'),

@@ -40,7 +40,7 @@ const AUDIO = Object.fromEntries(
 /** Serves objects at signed URLs. The signature is the credential, so a media player needs no header. */
 export function mediaRoutes(app: HttpApp, context: HttpContext): void {
   const input = {
-    params: Type.Object({ '*': Type.String({ description: 'Object key, from the playback URL.' }) }),
+    params: Type.Object({ '*': Type.String({ title: 'key', description: 'Object key, from the playback URL.' }) }),
     querystring: Type.Object({
       expires: Type.Optional(Type.String({ description: 'Expiry in Unix seconds, from the playback URL.' })),
       signature: Type.Optional(Type.String({ description: 'Signature, from the playback URL.' })),

@@ -51,21 +51,21 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
   }
 
   app.get(
-    '/v1/models/:id',
+    '/v1/models/*',
     {
       config: { access: 'member' },
       schema: {
         tags: ['platform'],
         operationId: 'getModelForOpenai',
         summary: 'Get a model',
-        description: 'Returns a model by its id or alias.',
-        params: Type.Object({ id: Type.String({ description: 'Id or alias from GET /models.' }) }),
+        description: 'Returns a model by its id or alias. A slash in the id need not be encoded.',
+        params: Type.Object({ '*': Type.String({ title: 'id', description: 'Id or alias from GET /models.' }) }),
         response: { 200: responseOf(ModelResponse), ...REFUSALS },
       },
     },
     async (request) => {
       const models = await allModels(principalOf(request).workspaceId);
-      const model = models.find(({ id }) => id === request.params.id);
+      const model = models.find(({ id }) => id === request.params['*']);
       if (model === undefined) {
         throw new TandemError('MODEL_NOT_FOUND', 'No model has this id. GET /models lists the available ones.');
       }

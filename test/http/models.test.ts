@@ -79,6 +79,19 @@ describe('GET /models', () => {
   });
 });
 
+describe('GET /v1/models/{id}', () => {
+  it('finds an id with a slash, encoded or not', async () => {
+    const { body } = await fixture.call('GET', '/v1/models');
+    const { id } = (body as unknown as { data: { id: string }[] }).data.find((model) => model.id.includes('/'))!;
+    for (const path of [id, encodeURIComponent(id)]) {
+      const answer = await fixture.call('GET', `/v1/models/${path}`);
+      expect([answer.status, (answer.body as unknown as { id: string }).id]).toEqual([200, id]);
+    }
+    const unknown = await fixture.call('GET', '/v1/models/no/such/model');
+    expect([unknown.status, unknown.body.code]).toEqual([404, 'MODEL_NOT_FOUND']);
+  });
+});
+
 describe('request for an unconfigured language model', () => {
   it('gets 503 with the missing setting and a retry after an hour', async () => {
     fixture.models.models = [];
