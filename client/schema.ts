@@ -7428,7 +7428,7 @@ export interface operations {
                     expires_at?: string | null;
                     /** @description Name of the key, up to 100 characters. */
                     name: string;
-                    /** @description Scopes of the key. Default: everything that the role allows. */
+                    /** @description Scopes of the key. Default, also with an empty list: everything that the role allows. */
                     scopes?: ("calls:read" | "calls:write" | "recordings:read" | "recordings:write" | "numbers:read" | "numbers:write" | "trunks:read" | "trunks:write" | "billing:manage" | "stt:write" | "tts:write" | "voices:write" | "chat:read" | "chat:write" | "memory:read" | "memory:write" | "judge:read" | "judge:write" | "webhooks:read" | "webhooks:write" | "keys:read" | "keys:write" | "members:read" | "members:write" | "audit:read" | "system:read" | "privacy:manage" | "user:write")[];
                 };
             };

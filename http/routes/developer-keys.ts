@@ -180,7 +180,7 @@ const NewKeyBody = Type.Object(
     scopes: Type.Optional(
       Type.Array(Type.Enum([...SCOPES]), {
         maxItems: 50,
-        description: 'Scopes of the key. Default: everything that the role allows.',
+        description: 'Scopes of the key. Default, also with an empty list: everything that the role allows.',
       }),
     ),
     expires_at: Type.Optional(
