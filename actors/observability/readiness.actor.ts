@@ -41,7 +41,11 @@ export function createReadiness(options: ReadinessOptions): Readiness {
       responds('database', async () => void (await sql`select 1`), timeoutMs),
       ...(pingRedis === null ? [] : [responds('redis', pingRedis, timeoutMs)]),
       within(isFree(), { ms: timeoutMs })
-        .then((ok) => outcome('disk', ok === true, 'Less than 200 MB are free on the disk of the data folder.'))
+        .then((free) =>
+          free === LATE
+            ? outcome('disk', false, `It did not respond within ${timeoutMs / 1_000} s.`)
+            : outcome('disk', free, 'Less than 200 MB are free on the disk of the data folder.'),
+        )
         .catch(() => outcome('disk', false, 'The free space of the data folder is unknown.')),
     ]),
   );

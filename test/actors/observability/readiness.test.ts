@@ -93,6 +93,11 @@ describe('readiness', () => {
       { freeBytesOf: undefined, dataDir: '/nowhere/at/all' },
       ['disk', 'The free space of the data folder is unknown.'],
     ],
+    [
+      'a disk that does not respond',
+      { freeBytesOf: () => new Promise(() => {}), timeoutMs: 10 },
+      ['disk', 'It did not respond within 0.01 s.'],
+    ],
     ['a drain', { dialer: { isDraining: true } }, ['accepting_work', 'The server is shutting down.']],
   ])('reports %s', async (_name, changes, failure) => {
     expect(await failuresWith(changes)).toEqual([failure]);
