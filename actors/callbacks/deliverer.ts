@@ -117,7 +117,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
         if (row.leasedUntil) await store.release({ id: row.id, leasedUntil: row.leasedUntil });
         return;
       }
-      const recorded = await store.record(outcome);
+      const recorded = await store.record({ ...outcome, url: row.url });
       report(row, outcome, recorded?.delivery ?? null);
       if (recorded?.endpointDisabled) {
         const { workspaceId, subscriptionId: webhookId } = row;

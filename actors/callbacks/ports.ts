@@ -7,11 +7,16 @@ export interface DeliveryStore {
   /** Leases a delivery for one attempt, until `now + leaseMs`. Null if it is final, not due or already leased. */
   claim(request: { id: string; now: Date; leaseMs: number }): Promise<ClaimedDelivery | null>;
   /** Stores the attempt and its consequences and ends the lease, in one transaction. Null if it was already final. */
-  record(attempt: DeliveryAttempt): Promise<RecordedAttempt | null>;
+  record(attempt: SentAttempt): Promise<RecordedAttempt | null>;
   /** Current sealed secrets of a webhook, newest first. */
   webhookSecrets(request: { webhookId: string; now: Date }): Promise<Buffer[]>;
   /** Releases a leased delivery without an attempt. No effect if the lease has changed. */
   release(claimed: { id: string; leasedUntil: Date }): Promise<void>;
+}
+
+export interface SentAttempt extends DeliveryAttempt {
+  /** Its webhook may have moved to another URL meanwhile. */
+  url: string;
 }
 
 export interface RecordedAttempt {

@@ -104,6 +104,23 @@ describe('disabling of a webhook', () => {
     expect(await webhookNow(webhook.id)).toMatchObject({ status: 'disabled', disabledReason: 'by_request' });
   });
 
+  test.each([500, 410])('ignores a late %i of the URL that the webhook had before', async (status) => {
+    const { deliverer, desk, by, sql } = fixture;
+    const [former, current] = [await fixture.openReceiver(() => {}), await fixture.openReceiver()];
+    const { webhook } = await fixture.subscribe(former.url);
+    const [id = ''] = await fixture.emit();
+    const swept = deliverer.sweep();
+    const request = await former.next();
+    await desk.update({ id: webhook.id, patch: { url: current.url }, by });
+    request.response.writeHead(status).end();
+    await swept;
+    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: null });
+    fixture.clock.advance(5_000);
+    await deliverer.sweep();
+    expect(await getDelivery(sql, id)).toMatchObject({ status: 'delivered', attempts: 2 });
+    expect(current.requests).toHaveLength(1);
+  });
+
   test('can be reverted, with a clean record', async () => {
     const { deliverer, desk, by } = fixture;
     const receiver = await fixture.openReceiver(
