@@ -70,7 +70,7 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
       }
       if (batch.length < BATCH) break;
     }
-    while (!isClosed && (await eraseDeliveriesNaming(sql, erasure, { limit: BATCH })) === BATCH);
+    while (!isClosed && (await eraseDeliveriesNaming(sql, erasure, { limit: BATCH })));
     if (isClosed || !isComplete) await releaseErasure(sql, erasure.id);
     else await complete(erasure);
   }

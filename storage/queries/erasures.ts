@@ -76,12 +76,15 @@ export async function callsWithNumber(
     order by call_id limit ${limit}`;
 }
 
-/** Deletes some deliveries that contain the number, sent or not. */
+/**
+ * Deletes some deliveries that contain the number, sent or not. False if no others are left. A batch may delete fewer
+ * than it found, because retention deletes too.
+ */
 export async function eraseDeliveriesNaming(
   sql: Sql,
   { id, workspaceId, e164, createdAt }: RunningErasure,
   { limit }: { limit: number },
-): Promise<number> {
+): Promise<boolean> {
   return await inTransaction(sql, async (tx) => {
     const naming = await tx<{ id: string }[]>`
       select id from deliveries
@@ -92,7 +95,7 @@ export async function eraseDeliveriesNaming(
       naming.map((row) => row.id),
     );
     await addErased(tx, id, { ...NOTHING_ERASED, deliveries });
-    return deliveries;
+    return naming.length === limit;
   });
 }
 

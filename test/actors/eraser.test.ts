@@ -8,6 +8,7 @@ import { keysOfRecording } from '../../actors/recordings/recording-names.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { eraseCall } from '../../storage/queries/call-erasure.ts';
+import { insertDelivery } from '../../storage/queries/deliveries.ts';
 import { createErasure, getErasure } from '../../storage/queries/erasures.ts';
 import { createRecording } from '../../storage/queries/recordings.ts';
 import { eventually } from '../eventually.ts';
@@ -109,5 +110,39 @@ describe('erasure', () => {
     two.clock.jumpTo(new Date(NOW.getTime() + HOUR_MS));
     await two.eraser.work();
     expect(await getErasure(sql, { id: lost, workspaceId })).toMatchObject({ status: 'completed', e164: null });
+  });
+
+  it('deletes all deliveries with the number while retention deletes some of them', async () => {
+    const { workspaceId } = await seedCaller(sql);
+    const subject = { workspaceId, callId: null, eventSequence: null, event: 'stt.failed', eventId: 'event-1' };
+    const ids = Array.from({ length: 101 }, () => randomUUID());
+    for (const id of ids) {
+      const sent = { id, url: 'https://example.com/hook', body: NUMBER, secretEncrypted: Buffer.from('sealed') };
+      await insertDelivery(sql, subject, { ...sent, nextAttemptAt: NOW, createdAt: NOW });
+    }
+    const id = randomUUID();
+    using node = await startNode('node-1');
+    const { deleted, release } = { deleted: Promise.withResolvers<void>(), release: Promise.withResolvers<void>() };
+    const retention = inTransaction(sql, async (tx) => {
+      await tx`delete from deliveries where id = (select id from deliveries where body = ${NUMBER} limit 1)`;
+      deleted.resolve();
+      await release.promise;
+    });
+    await deleted.promise;
+    await inTransaction(sql, (tx) => createErasure(tx, { id, workspaceId, e164: NUMBER, now: NOW }));
+    const erased = node.eraser.work();
+    await eventually(async () =>
+      expect(
+        await sql`
+          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      ).not.toHaveLength(0),
+    );
+    release.resolve();
+    await Promise.all([retention, erased]);
+    expect(await sql`select 1 from deliveries where workspace_id = ${workspaceId}`).toHaveLength(0);
+    expect(await getErasure(sql, { id, workspaceId })).toMatchObject({
+      status: 'completed',
+      deleted: { deliveries: 100 },
+    });
   });
 });
