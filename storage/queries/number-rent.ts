@@ -1,6 +1,7 @@
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { type Charge, charge } from '../ledger.ts';
 import { costAt, type PriceBook, priceBookOf } from '../price-book.ts';
+import { notLater } from './due-times.ts';
 
 export interface RentedNumber {
   e164: string;
@@ -63,5 +64,5 @@ export async function collectRent(sql: SqlOrTx, { e164, now }: { e164: string; n
 
 /** Calendar months in UTC; a rental from the 31st continues on the last day of shorter months. */
 function isDue(sql: SqlOrTx, now: Date) {
-  return sql`status = 'assigned' and rented_at + make_interval(months => rent_months) <= ${now}`;
+  return sql`status = 'assigned' and rented_at + make_interval(months => rent_months) <= ${notLater(sql, now)}`;
 }

@@ -144,6 +144,17 @@ onEveryServer('billing', (database) => {
     expect((await walletOf(sql, workspaceId)).balanceNano).toBe(8n * USD);
   });
 
+  it('charges no month early if the clock of a node is far ahead', async () => {
+    const { sql, workspaceId } = await ready();
+    await seedTrunk(sql, { workspaceId });
+    await releaseNumber(sql, { workspaceId, e164: '+911140000001', now: NOW });
+    const e164 = '+911140000002';
+    await rentNumber(sql, { workspaceId, e164, now: new Date() });
+    const ahead = new Date(Date.now() + 365 * 86_400_000);
+    expect(await numbersWithRentDue(sql, ahead)).toEqual([]);
+    expect(await collectRent(sql, { e164, now: ahead })).toBe(false);
+  });
+
   it('ends the rent with the rental, and restarts with the next', async () => {
     const { sql, workspaceId } = await ready();
     await seedTrunk(sql, { workspaceId });
