@@ -26,10 +26,10 @@ export function startRetention({ sql, days, clock, logger }: RetentionOptions): 
   let isClosed = false;
 
   async function sweepKind(kind: RetainedKind): Promise<void> {
-    const before = new Date(clock.now() - days[kind] * DAY_MS);
+    const at = { now: new Date(clock.now()), keptMs: days[kind] * DAY_MS };
     let deleted = 0;
     for (let count: number | null = BATCH; count === BATCH && !isClosed; ) {
-      count = await deleteOldRows(sql, { kind, before, limit: BATCH });
+      count = await deleteOldRows(sql, { kind, ...at, limit: BATCH });
       deleted += count ?? 0;
     }
     if (deleted > 0) logger.info({ kind, rows: deleted }, 'old rows deleted');

@@ -1,5 +1,6 @@
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import { recordAudit } from './audit.ts';
+import { notLater } from './due-times.ts';
 
 /**
  * Returns recordings whose retention by workspace or operator has ended, oldest first. `mostDays` 0: the workspace
@@ -11,7 +12,7 @@ export async function expiredRecordings(
 ): Promise<{ id: string }[]> {
   return await sql<{ id: string }[]>`
     select r.id from recordings r join workspaces w on w.id = r.workspace_id
-    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(hours => 24 * ${keptDays(sql, mostDays)})
+    where r.status = 'uploaded' and r.created_at < ${notLater(sql, now)} - make_interval(hours => 24 * ${keptDays(sql, mostDays)})
     order by r.created_at, r.id limit ${limit}`;
 }
 
@@ -31,7 +32,7 @@ export async function deleteExpiredRecording(
       update recordings r set status = 'deleted', deleted_at = ${now}, updated_at = ${now}
       from workspaces w
       where r.id = ${id} and r.status = 'uploaded' and w.id = r.workspace_id
-        and r.created_at < ${now} - make_interval(hours => 24 * ${keptDays(tx, mostDays)})
+        and r.created_at < ${notLater(tx, now)} - make_interval(hours => 24 * ${keptDays(tx, mostDays)})
       returning r.call_id, r.workspace_id, r.created_at, ${keptDays(tx, mostDays)} as days`;
     if (!row) return false;
     await tx`

@@ -1,5 +1,6 @@
 import { inTransaction, type Sql, type Tx } from '../database.ts';
 import { callIsFinal } from './call-row.ts';
+import { notLater } from './due-times.ts';
 
 /** Rows deleted some days after their end. Ledger entries, live calls and pending deliveries are never deleted. */
 export const RETAINED_KINDS = ['deliveries', 'call_events', 'transcripts', 'sip_messages', 'quality'] as const;
@@ -10,16 +11,17 @@ export type RetainedKind = (typeof RETAINED_KINDS)[number];
 const RETENTION_LOCK = 7_264_332;
 
 /**
- * Deletes a batch of rows older than `before`. Returns their number; null while another node deletes rows of this kind.
+ * Deletes a batch of rows older than `keptMs`. Returns their number; null while another node deletes rows of this kind.
  */
 export async function deleteOldRows(
   sql: Sql,
-  { kind, before, limit }: { kind: RetainedKind; before: Date; limit: number },
+  { kind, now, keptMs, limit }: { kind: RetainedKind; now: Date; keptMs: number; limit: number },
 ): Promise<number | null> {
   return await inTransaction(sql, async (tx) => {
-    const [lock] = await tx<{ isMine: boolean }[]>`
-      select pg_try_advisory_xact_lock(${RETENTION_LOCK}::int, ${RETAINED_KINDS.indexOf(kind)}::int) as is_mine`;
-    return lock!.isMine ? await DELETE[kind](tx, before, limit) : null;
+    const [lock] = await tx<{ isMine: boolean; before: Date }[]>`
+      select pg_try_advisory_xact_lock(${RETENTION_LOCK}::int, ${RETAINED_KINDS.indexOf(kind)}::int) as is_mine,
+        ${notLater(tx, new Date(now.getTime() - keptMs), -keptMs)} as before`;
+    return lock!.isMine ? await DELETE[kind](tx, lock!.before, limit) : null;
   });
 }
 

@@ -1,4 +1,5 @@
 import type { SqlOrTx, Tx } from '../database.ts';
+import { notLater } from './due-times.ts';
 import { isOwnedBy, type LostOwner } from './nodes.ts';
 
 /** A charged synthesis request. */
@@ -76,7 +77,7 @@ export async function ttsStreamsWithExpiredAudio(
 ): Promise<{ id: string; audioKey: string }[]> {
   return await sql<{ id: string; audioKey: string }[]>`
     select id, audio_key from tts_streams
-    where audio_key is not null and audio_expires_at <= ${now}
+    where audio_key is not null and audio_expires_at <= ${notLater(sql, now)}
       ${node === null ? sql`` : sql`and owner_node = ${node}`}
     order by audio_expires_at, id limit ${limit}`;
 }

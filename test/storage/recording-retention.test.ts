@@ -63,6 +63,17 @@ onEveryServer('recording retention', (database) => {
     expect(await deleteExpiredRecording(sql, { id, now: later(4 * DAY_MS + 1), mostDays: 4 })).toBe(true);
   });
 
+  it('keeps a recording of today if the clock of the node is far ahead', async () => {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql);
+    await seedTrunk(sql, { workspaceId: workspace.id });
+    await updateRecordingSettings(sql, workspace.id, { retentionDays: 30 });
+    const id = await seedRecording(sql, workspace.id, { at: new Date() });
+    const now = new Date(Date.now() + 365 * DAY_MS);
+    expect(await expiredRecordings(sql, { now, limit: 10 })).toEqual([]);
+    expect(await deleteExpiredRecording(sql, { id, now })).toBe(false);
+  });
+
   it('marks a recording and its call deleted once, only while the settings require it', async () => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql);

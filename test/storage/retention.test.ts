@@ -13,7 +13,6 @@ import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 const DAY_MS = 86_400_000;
 const OLD = NOW;
 const NEW = later(5 * DAY_MS);
-const BEFORE = later(2 * DAY_MS);
 
 onEveryServer('row retention', (database) => {
   let numbers = 0;
@@ -46,7 +45,8 @@ onEveryServer('row retention', (database) => {
     return id;
   }
 
-  const sweep = (sql: Sql, kind: RetainedKind, limit = 100) => deleteOldRows(sql, { kind, before: BEFORE, limit });
+  const sweep = (sql: Sql, kind: RetainedKind, limit = 100) =>
+    deleteOldRows(sql, { kind, now: later(4 * DAY_MS), keptMs: 2 * DAY_MS, limit });
 
   it('deletes finished deliveries with their attempts, including replayed ones', async () => {
     const { sql } = database();
@@ -126,6 +126,15 @@ onEveryServer('row retention', (database) => {
       { leg: 'agent', at: NEW },
       { leg: 'customer', at: NEW },
     ]);
+  });
+
+  it('keeps data of today if the clock of the node is far ahead', async () => {
+    const { sql } = database();
+    const { callId } = await seedCall(sql, { state: 'bridged' });
+    const sample = { packetsReceived: 250, packetsLost: 0, jitterMs: 0.5, roundTripMs: null, mos: 4.4 };
+    await addQualitySamples(sql, [{ callId, leg: 'agent', at: new Date(), ...sample }]);
+    const ahead = new Date(Date.now() + 365 * DAY_MS);
+    expect(await deleteOldRows(sql, { kind: 'quality', now: ahead, keptMs: DAY_MS, limit: 9 })).toBe(0);
   });
 
   it('leaves a sweep to the node that started it', async () => {
