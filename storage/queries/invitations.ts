@@ -52,6 +52,8 @@ export async function createInvitation(
   return await inTransaction(sql, async (tx) => {
     if (invitedBy !== null && rest.role !== null) requireRank(invitedBy.role, rest.role);
     const address = email.toLowerCase();
+    // One at a time per workspace; otherwise two would not revoke each other.
+    await tx`select id from workspaces where id = ${rest.workspaceId} for no key update`;
     if (rest.kind === 'member') await requireStranger(tx, { ...rest, email: address });
     await tx`
       update invitations set revoked_at = ${now}

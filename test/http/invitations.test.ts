@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../config.ts';
+import { inTransaction } from '../../storage/database.ts';
+import { createInvitation } from '../../storage/queries/invitations.ts';
+import { untilTruthy } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
 
@@ -21,6 +24,12 @@ async function invite(fields: Record<string, unknown>, as: Member = fixture.owne
 async function signUp(email: string, invitation?: string) {
   const body = { email, password: PASSWORD, ...(invitation !== undefined && { invitation }) };
   return await fixture.call('POST', '/auth/register', { as: null, body });
+}
+
+async function isLockAwaited(): Promise<boolean> {
+  const waiting = await fixture.sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return waiting.length > 0;
 }
 
 /** A logged-in user with a workspace of their own. */
@@ -136,6 +145,24 @@ describe('invitation', () => {
     fixture.now.current = before;
     expect(JSON.stringify(invitations)).not.toContain(third.token);
     expect((await accept(third.token, person.token)).status).toBe(200);
+  });
+
+  it('gets replaced by another one that was requested at the same time', async () => {
+    const email = newEmail();
+    const { workspaceId } = fixture.owner;
+    const now = fixture.now.current;
+    const expiresAt = new Date(now.getTime() + 3_600_000);
+    const invitation = { workspaceId, kind: 'member', role: 'viewer', email, invitedBy: null, expiresAt, now } as const;
+    const other = await inTransaction(fixture.sql, async (tx) => {
+      await createInvitation(tx, invitation);
+      const inviting = invite({ email, role: 'viewer' });
+      await Promise.race([inviting, untilTruthy(isLockAwaited)]);
+      return { inviting };
+    });
+    expect((await other.inviting).status).toBe(201);
+    const { invitations } = (await fixture.call('GET', `/workspaces/${workspaceId}/invitations`)).body.data;
+    const ours = invitations.filter((each: { email: string }) => each.email === email);
+    expect(ours.map(({ status }: { status: string }) => status).sort()).toEqual(['pending', 'revoked']);
   });
 
   it('stops working when its creator loses the permission', async () => {
