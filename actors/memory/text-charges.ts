@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
@@ -31,7 +32,13 @@ export function createTextCharges({ sql, clock }: { sql: Sql; clock: Clock }): T
       const by = { workspaceId, userId, apiKeyId };
       const operationKey = `memory_${operation}:${id}`;
       const at = new Date(clock.now());
-      return totalOf([await charge(sql, { ...cost, ...by, operation, resourceId: id, operationKey, at })])!;
+      const input = { ...cost, ...by, operation, resourceId: id, operationKey, at };
+      const charged = await charge(sql, input).catch(async (error: unknown) => {
+        if (error instanceof TandemError) throw error;
+        // It may be stored although the response was lost. The key charges once.
+        return await charge(sql, input);
+      });
+      return totalOf([charged])!;
     },
   };
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTextEmbedding } from '../../actors/memory/text-embedding.actor.ts';
 import { systemClock } from '../../runtime/clock.ts';
+import { sqlWithFaults } from './fakes.ts';
 import { createMemoryFixture, FakeEmbedder, type MemoryFixture } from './memory-fixture.ts';
 
 let fixture: MemoryFixture;
@@ -9,9 +10,13 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-function embeddingWith(embedder: Parameters<typeof createTextEmbedding>[0]['embedder'], isClosed = () => false) {
+function embeddingWith(
+  embedder: Parameters<typeof createTextEmbedding>[0]['embedder'],
+  isClosed = () => false,
+  sql = fixture.sql,
+) {
   const countTokens = (text: string) => text.length;
-  return createTextEmbedding({ sql: fixture.sql, embedder, countTokens, clock: systemClock, isClosed });
+  return createTextEmbedding({ sql, embedder, countTokens, clock: systemClock, isClosed });
 }
 
 const request = (texts: string[], dimensions: number | null = null) => ({ texts, dimensions, by: fixture.owner });
@@ -25,6 +30,23 @@ it('text embedding uses full batches, and charges once for all characters', asyn
   expect(embedder.batches).toEqual([texts.slice(0, 4), texts.slice(4)]);
   expect([embeddings.length, tokens, charge.chargedNano]).toEqual([5, 19, 1900n]);
   expect(before - (await fixture.balance())).toBe(1900n);
+});
+
+it('text embedding returns its result, paid once, when the response to the charge is lost', async () => {
+  const before = await fixture.balance();
+  let commits = 0;
+  const sql = sqlWithFaults(fixture.sql, async (run) => {
+    const result = await run();
+    commits += 1;
+    if (commits === 1) throw new Error('connection lost');
+    return result;
+  });
+  const { embeddings, charge } = await embeddingWith(new FakeEmbedder(), undefined, sql).embedTexts(
+    request(['one']),
+    signal,
+  );
+  expect([embeddings.length, charge.chargedNano]).toEqual([1, 300n]);
+  expect(before - (await fixture.balance())).toBe(300n);
 });
 
 it('text embedding costs nothing when the server fails or the client disconnects', async () => {
