@@ -95,14 +95,17 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
     return { ...recipe, reference: { ...reference, path: await references.pathOf(id, reference.path) } };
   }
 
+  /** Node whose samples this node can remove; null: all, because they are in a shared store. */
+  const ofNode = objects.isShared ? null : node;
+
   /** A failure must not prevent the start. Samples on another node's disk are removed by that node. */
   async function removeFiles(
     voiceId: string,
-    { keys, ownerNode }: { keys: string[]; ownerNode: string },
+    { keys, ownerNode }: { keys: string[]; ownerNode: string | null },
   ): Promise<void> {
     try {
       for (const key of keys) await objects.delete(key);
-      if (ownerNode === node) await forgetFilesOfVoice(sql, voiceId);
+      if (ofNode === null || ownerNode === ofNode) await forgetFilesOfVoice(sql, voiceId);
     } catch (error) {
       logger.error({ voiceId, err: error }, 'files of a deleted voice will be removed at the next start');
     }
@@ -246,8 +249,8 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
     },
 
     async start() {
-      for (const { voiceId, keys } of await filesOfDeletedVoices(sql, { node })) {
-        await removeFiles(voiceId, { keys, ownerNode: node });
+      for (const { voiceId, keys } of await filesOfDeletedVoices(sql, { node: ofNode })) {
+        await removeFiles(voiceId, { keys, ownerNode: ofNode });
       }
       const unfinished = await unfinishedVoices(sql, { node });
       for (const { id, status } of unfinished) actors.follow({ voiceId: id, hasSamples: status === 'processing' });

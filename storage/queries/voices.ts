@@ -230,15 +230,15 @@ export async function unfinishedVoices(sql: SqlOrTx, { node }: { node: string })
     order by created_at, id`;
 }
 
-/** Remaining files of this node's deleted voices, by voice. */
+/** Remaining files of deleted voices, by voice. `node`: only those on its disk. */
 export async function filesOfDeletedVoices(
   sql: SqlOrTx,
-  { node }: { node: string },
+  { node }: { node: string | null },
 ): Promise<{ voiceId: string; keys: string[] }[]> {
   return await sql<{ voiceId: string; keys: string[] }[]>`
     select v.id as voice_id, array_remove(array_agg(s.object_key) || v.sample_key, null) as keys
     from voices v left join voice_samples s on s.voice_id = v.id
-    where v.owner_node = ${node} and v.deleted_at is not null
+    where v.deleted_at is not null ${node === null ? sql`` : sql`and v.owner_node = ${node}`}
     group by v.id having count(s.id) > 0 or v.sample_key is not null
     order by v.id`;
 }

@@ -23,6 +23,25 @@ it('samples of a voice deleted on one server are removed by the server that stor
   expect(await fixture.filesOf(voice.id)).toEqual([]);
 });
 
+it('samples in a shared store are removed by any server, as the one of the voice may be gone', async () => {
+  const by = await fixture.caller();
+  const objects = { ...fixture.objects, isShared: true };
+  const { sql } = fixture.database;
+  const samples = async () => (await sql`select 1 from voice_samples`).length;
+  const here = fixture.open({ objects: { ...objects, delete: () => Promise.reject(new Error('busy')) } });
+  const there = fixture.open({ objects, node: 'node-2' });
+  const [first, second] = [
+    await here.create(await fixture.request(by, [SPEECH])),
+    await here.create(await fixture.request(by, [SPEECH])),
+  ];
+  await here.remove({ voiceId: first.id, by });
+  await here.close();
+  await there.remove({ voiceId: second.id, by });
+  expect([await fixture.filesOf(second.id), await samples()]).toEqual([[], 1]);
+  await fixture.open({ objects, node: 'node-2' }).start();
+  expect([await fixture.filesOf(first.id), await samples()]).toEqual([[], 0]);
+});
+
 it('a voice is created on the server with its first samples, and other servers reject more', async () => {
   const by = await fixture.caller();
   const here = fixture.open();
