@@ -94,7 +94,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
 
   /** Null: store the text without facts. */
   async function drawnFacts(signal: AbortSignal): Promise<(Fact & { decision: FactDecision })[] | null> {
-    const { content: text, title, collectionId } = memory;
+    const { id: memoryId, content: text, title, collectionId } = memory;
     const extraction = await extractFacts({ text, title }, { models, signal });
     if (extraction.facts === null) {
       without(extraction.because);
@@ -103,7 +103,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
     const questions = [];
     for (const fact of extraction.facts) {
       const { statement, subject, attribute } = fact;
-      const like = { collectionId, statement, subject, attribute, limit: MOST_SIMILAR };
+      const like = { memoryId, collectionId, statement, subject, attribute, limit: MOST_SIMILAR };
       questions.push({ fact, similar: await similarFacts(sql, like) });
       signal.throwIfAborted();
     }

@@ -1,6 +1,7 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { type MemoryViewer, visibleTo } from './memory-collections.ts';
+import { ENTITY_KEYS } from './memory-filter.ts';
 import { storableText } from './memory-text.ts';
 import { addUnits, removeUnitsOfFacts, type UnitPoint } from './memory-units.ts';
 
@@ -39,14 +40,21 @@ interface FactOwner {
 }
 
 /**
- * Returns current facts of a collection that may repeat or contradict a statement: with the same subject and attribute,
- * or similar text. Most similar first; similarity is 0 to 1.
+ * Returns current facts of a collection that may repeat or contradict a statement of a memory: with the same subject and
+ * attribute, or similar text, and from a memory about the same entities. Most similar first; similarity is 0 to 1.
  */
 export async function similarFacts(
   sql: SqlOrTx,
-  query: { collectionId: string; statement: string; subject: string | null; attribute: string | null; limit: number },
+  query: {
+    memoryId: string;
+    collectionId: string;
+    statement: string;
+    subject: string | null;
+    attribute: string | null;
+    limit: number;
+  },
 ): Promise<(MemoryFactRow & { similarity: number })[]> {
-  const { collectionId, subject, attribute, limit } = query;
+  const { memoryId, collectionId, subject, attribute, limit } = query;
   const statement = storableText(query.statement).slice(0, LONGEST_COMPARED);
   return await sql<(MemoryFactRow & { similarity: number })[]>`
     with found as (
@@ -58,7 +66,20 @@ export async function similarFacts(
       where collection_id = ${collectionId} and deduplicated_into is null and superseded_at is null
         and lower(subject) = lower(${subject}) and lower(attribute) = lower(${attribute})
     )
-    select * from found order by similarity desc, created_at, id limit ${limit}`;
+    select found.* from found where ${hasEntitiesOf(sql, memoryId)} order by similarity desc, created_at, id limit ${limit}`;
+}
+
+/**
+ * Condition on `memory_id`: that memory is about the same user, agent and run as the given one. Searches for others do
+ * not find the given one, so it must not replace their facts.
+ */
+function hasEntitiesOf(sql: SqlOrTx, memoryId: string) {
+  const same = ENTITY_KEYS.map(
+    (key) => sql`and theirs.metadata -> ${key} is not distinct from ours.metadata -> ${key}`,
+  );
+  return sql`exists (
+    select from memories theirs join memories ours on ours.id = ${memoryId}
+    where theirs.id = memory_id ${same})`;
 }
 
 /** Compare only the start of longer statements. */
@@ -74,7 +95,7 @@ export async function insertFacts(
 ): Promise<void> {
   for (const fact of facts) {
     const statement = storableText(fact.statement);
-    const duplicate = await currentDuplicate(tx, { ...fact, statement, collectionId: memory.collectionId });
+    const duplicate = await currentDuplicate(tx, { ...fact, statement, memory });
     await tx`insert into memory_facts ${tx({
       id: fact.id,
       collectionId: memory.collectionId,
@@ -136,11 +157,12 @@ export async function removeFactsOf(
 /** Finds a current fact that says the same: the given one, or one with equal text. */
 async function currentDuplicate(
   tx: Tx,
-  fact: { id: string; collectionId: string; statement: string; deduplicatedInto: string | null },
+  { memory, ...fact }: Pick<NewFact, 'statement' | 'deduplicatedInto'> & { memory: FactOwner },
 ): Promise<string | null> {
   const [duplicate] = await tx<{ id: string }[]>`
     select id from memory_facts
-    where collection_id = ${fact.collectionId} and deduplicated_into is null and superseded_at is null
+    where collection_id = ${memory.collectionId} and deduplicated_into is null and superseded_at is null
+      and ${hasEntitiesOf(tx, memory.id)}
       and (id = ${fact.deduplicatedInto} or md5(lower(statement)) = md5(lower(${fact.statement})))
     order by id = ${fact.deduplicatedInto} desc, created_at, id limit 1`;
   return duplicate?.id ?? null;

@@ -80,6 +80,23 @@ describe('memory with inferred facts', () => {
     expect((await foundTexts()).filter((text) => text.startsWith('fact'))).toHaveLength(1);
   });
 
+  it.each(['user_id', 'agent_id', 'run_id'])('keeps facts of memories with another %s', async (entity) => {
+    modelSays([fact('The user lives in Pune.', 'city')]);
+    const first = await remembered('The user lives in Pune.', { metadata: { [entity]: 'asha' } });
+    modelSays([fact('The user lives in Mumbai.', 'city')], 'contradicts');
+    await remembered('The user lives in Mumbai.', { metadata: { [entity]: 'ravi' } });
+    modelSays([fact('The user lives in Pune.', 'city')], 'same');
+    const third = await remembered('The user lives in Pune.', { metadata: { [entity]: 'mira' } });
+    expect(third.facts).toMatchObject([{ deduplicatedInto: null }]);
+    const { facts } = await fixture.desk.get({ memoryId: first.id, by: fixture.owner });
+    expect(facts).toMatchObject([{ supersededBy: null }]);
+    expect((await foundTexts()).filter((text) => text.startsWith('fact'))).toEqual([
+      'fact: The user lives in Pune.',
+      'fact: The user lives in Mumbai.',
+      'fact: The user lives in Pune.',
+    ]);
+  });
+
   it('falls back to chunks, marked as such, without a working model', async () => {
     fixture.models.otherwise = () => ({ error: new TandemError('LLM_UNAVAILABLE', 'The server is away.') });
     expect(await remembered('Asha Rao lives in Pune.')).toMatchObject({

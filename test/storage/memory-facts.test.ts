@@ -85,9 +85,9 @@ onEveryServer('facts', (database) => {
     const { sql, collection, learn } = await learning(database().sql);
     const city = fact('She moved to Pune', { subject: 'Asha', attribute: 'city' });
     const tea = fact('Asha prefers filter coffee', { category: 'preference' });
-    await learn([city, tea, fact('Invoices are due in March')]);
+    const { id: memoryId } = await learn([city, tea, fact('Invoices are due in March')]);
     const similar = (statement: string, about: Pick<NewFact, 'subject' | 'attribute'>) =>
-      similarFacts(sql, { collectionId: collection.id, statement, ...about, limit: 5 });
+      similarFacts(sql, { memoryId, collectionId: collection.id, statement, ...about, limit: 5 });
     const nothing = { subject: null, attribute: null };
     expect((await similar('X', { subject: 'ASHA', attribute: 'City' })).map(({ id }) => id)).toEqual([city.id]);
     const [coffee, ...others] = await similar('Asha prefers filter coffe.', nothing);
