@@ -18,6 +18,7 @@ import {
   type AdmitCallResult,
   admitCall,
   type CallRow,
+  findAdmittedCall,
   getCall,
   getCallById,
   isFinalState,
@@ -168,7 +169,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
         isLineDown: options.trunkWatch.isDown,
       }),
     );
-    const admitted = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
+    const { workspaceId } = request;
+    const admitted = await admission.catch((error) => {
+      return admittedAnyway(sql, { callId: place.callId, workspaceId }, error);
+    });
     const { outcome, call: row } = admitted;
     if (outcome === 'replayed') return { row, live: null };
     // While the phones ring: on a busy machine the threads may start later than the talk can wait for them.
@@ -450,8 +454,12 @@ async function scriptsOfRule(request: SpeechRequest, { speeches, logger }: Diale
 /**
  * Finds an admission that was stored although its response was lost, because that call must run. Otherwise rethrows.
  */
-async function admittedAnyway(sql: Sql, callId: string, error: unknown): Promise<AdmitCallResult> {
-  const call = error instanceof TandemError ? null : await getCallById(sql, callId);
+async function admittedAnyway(
+  sql: Sql,
+  asked: Parameters<typeof findAdmittedCall>[1],
+  error: unknown,
+): Promise<AdmitCallResult> {
+  const call = error instanceof TandemError ? null : await findAdmittedCall(sql, asked);
   if (call === null) throw error;
   return { outcome: 'admitted', call, heldNano: null };
 }

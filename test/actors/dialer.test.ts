@@ -303,6 +303,38 @@ describe('placement of a call', () => {
     expect(await rows()).toHaveLength(1);
   });
 
+  it('continues with a call whose admission commits after its connection was lost', async () => {
+    const { dialer, request, rows, registry } = await open({
+      dialerSql: sqlWithFaults(database.sql, async (run) => {
+        run().catch(() => {});
+        await eventually(async () => expect(await waitingForLocks()).toBe(1));
+        throw new Error('the connection was lost during the commit');
+      }),
+    });
+    // Makes the commit wait.
+    await database.sql`
+      create function wait_at_commit() returns trigger language plpgsql as
+        'begin perform pg_advisory_xact_lock(1); return null; end'`;
+    await database.sql`
+      create constraint trigger wait_at_commit after insert on calls deferrable initially deferred
+        for each row execute function wait_at_commit()`;
+    const other = await database.sql.reserve();
+    try {
+      await other`select pg_advisory_lock(1)`;
+      const placing = dialer.place(request());
+      const failed = placing.catch(() => {});
+      await Promise.race([failed, eventually(async () => expect(await waitingForLocks()).toBe(2))]);
+      await other`select pg_advisory_unlock(1)`;
+      const { placed, call } = await placing;
+      expect([placed, call.state]).toEqual([true, 'initiated']);
+      expect(registry.list().map(({ row }) => row.callId)).toEqual([call.call_id]);
+      expect(await rows()).toHaveLength(1);
+    } finally {
+      other.release();
+      await database.sql`drop function wait_at_commit cascade`;
+    }
+  });
+
   it('fails and starts nothing when storage rejects the admission', async () => {
     const { dialer, request, rows, registry } = await open({
       dialerSql: sqlWithFaults(database.sql, async () => {
