@@ -1,4 +1,5 @@
 import type { Tx } from '../database.ts';
+import { notLater } from './due-times.ts';
 import { failPendingDeliveries, type WebhookRow } from './webhooks.ts';
 
 /** Disables an endpoint that has failed for this long without a success. */
@@ -14,11 +15,12 @@ export async function lockEndpointOf(tx: Tx, deliveryId: string): Promise<Webhoo
 
 /**
  * Applies an attempt to its endpoint. A success clears the failures. A 410 (`gone`) or five days of failures disable it
- * and fail its pending deliveries. Returns why it was disabled now; null if it was not.
+ * and fail its pending deliveries. The days pass by the database's clock. Returns why it was disabled now; null if it
+ * was not.
  */
 export async function noteEndpointAttempt(
   tx: Tx,
-  { endpoint, result, at }: { endpoint: WebhookRow; result: 'success' | 'failure' | 'gone'; at: Date },
+  { endpoint, result, at: endedAt }: { endpoint: WebhookRow; result: 'success' | 'failure' | 'gone'; at: Date },
 ): Promise<'gone' | 'failing' | null> {
   const { id } = endpoint;
   if (result === 'success') {
@@ -26,6 +28,8 @@ export async function noteEndpointAttempt(
       await tx`update webhook_subscriptions set failing_since = null where id = ${id}`;
     return null;
   }
+  const [bounded] = await tx<{ at: Date }[]>`select ${notLater(tx, endedAt)} as at`;
+  const { at } = bounded!;
   const failingSince = endpoint.failingSince ?? at;
   const isFailing = at.getTime() - failingSince.getTime() >= DISABLED_AFTER_FAILING_MS;
   const reason = result === 'gone' ? 'gone' : isFailing ? 'failing' : null;

@@ -55,6 +55,18 @@ describe('disabling of a webhook', () => {
     expect(await getDelivery(sql, last)).toMatchObject({ status: 'failed', attempts: 1, nextAttemptAt: null });
   });
 
+  test('waits for the five days although the clock of a node is far ahead', async () => {
+    const { clock, deliverer, sql } = fixture;
+    const receiver = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
+    const { webhook } = await fixture.subscribe(receiver.url);
+    await sql`update webhook_subscriptions set failing_since = now() - interval '1 day'`;
+    clock.jumpTo(new Date(Date.now() + 6 * DAY_MS));
+    await fixture.emit();
+    await deliverer.sweep();
+    expect(receiver.requests).toHaveLength(1);
+    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', disabledReason: null });
+  });
+
   test('restarts the count after a success', async () => {
     const { clock, deliverer } = fixture;
     const receiver = await fixture.openReceiver(
