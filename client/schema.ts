@@ -20613,7 +20613,7 @@ export interface operations {
                     agent_id?: string;
                     /** @description Collections to search. Default: all you can access. */
                     collection_ids?: string[];
-                    /** @description Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters. */
+                    /** @description Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`, and `$contains` and `$icontains` (any case) for a part of a text. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters. */
                     filters?: {
                         [key: string]: unknown;
                     };
@@ -21454,7 +21454,7 @@ export interface operations {
                     agent_id?: string;
                     /** @description Collections to search. Default: all you can access. */
                     collection_ids?: string[];
-                    /** @description Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters. */
+                    /** @description Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`, and `$contains` and `$icontains` (any case) for a part of a text. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters. */
                     filters?: {
                         [key: string]: unknown;
                     };

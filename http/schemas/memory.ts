@@ -34,7 +34,7 @@ const SEARCH_FIELDS = {
   filters: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters.',
+        'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`, and `$contains` and `$icontains` (any case) for a part of a text. `$or`, `$and` and `$not` (or `OR`, `AND`, `NOT`) take lists of filters.',
     }),
   ),
   ...ENTITY_FILTERS,

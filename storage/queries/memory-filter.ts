@@ -5,11 +5,13 @@ import { storableText } from './memory-text.ts';
 
 type Scalar = string | number | boolean | null;
 type RangeOperator = '$gt' | '$gte' | '$lt' | '$lte';
+type TextOperator = '$contains' | '$icontains';
 
 export type MetadataCondition =
   | ({ path: string[] } & (
       | { operator: '$in' | '$nin'; values: Scalar[] }
       | { operator: RangeOperator; value: string | number }
+      | { operator: TextOperator; value: string }
     ))
   /** `$not`: none of the conditions holds. */
   | { operator: GroupOperator; conditions: MetadataCondition[] };
@@ -40,7 +42,8 @@ export function conditionsOfEntities(entities: MemoryEntities): MetadataConditio
  * Parses a filter such as `{"language": "en", "author.team": ["a", "b"], "year": {"$gte": 2024, "$ne": 2025}}`. A value
  * must be equal to the metadata value, or an element of it if that is a list; a list means any of its values. `$gt`,
  * `$gte`, `$lt` and `$lte` compare numbers with numbers, and texts with texts by code point (which suits ISO 8601
- * dates). Dots or nested objects select nested keys. Null also matches a missing key.
+ * dates). `$contains` finds a part of a text, `$icontains` in any case. Dots or nested objects select nested keys. Null
+ * also matches a missing key.
  *
  * `{"$or": [{...}, {...}]}`, `$and` and `$not` combine filters. As in mem0, `OR`, `AND` and `NOT`, and operators
  * without `$`, are accepted. A metadata key with such a name needs dots (`range.gt`).
@@ -91,7 +94,9 @@ function conditionsOf(value: unknown, place: Place): MetadataCondition[] {
   return entries.flatMap(([key, inner]) => conditionsOf(inner, deeper(place, key)));
 }
 
-const BARE_OPERATORS: ReadonlySet<string> = new Set(['eq', 'ne', 'in', 'nin', 'gt', 'gte', 'lt', 'lte']);
+const BARE_OPERATORS: ReadonlySet<string> = new Set([
+  ...['eq', 'ne', 'in', 'nin', 'gt', 'gte', 'lt', 'lte', 'contains', 'icontains'],
+]);
 const GROUPS: ReadonlyMap<string, GroupOperator> = new Map([
   ...(['$and', '$or', '$not'] as const).map((operator) => [operator, operator] as const),
   ...([
@@ -149,8 +154,16 @@ function operatorOf(operator: string, operand: unknown, place: Place): MetadataC
       if (typeof value === 'string' || typeof value === 'number') return { path, operator, value };
       return refuse(place, `has ${operator} without a number or text`);
     }
+    case '$contains':
+    case '$icontains': {
+      const value = scalarOf(operand, place);
+      return typeof value === 'string' ? { path, operator, value } : refuse(place, `has ${operator} without a text`);
+    }
     default:
-      return refuse(place, 'has an operator other than $eq, $ne, $in, $nin, $gt, $gte, $lt and $lte');
+      return refuse(
+        place,
+        'has an operator other than $eq, $ne, $in, $nin, $gt, $gte, $lt, $lte, $contains and $icontains',
+      );
   }
 }
 
@@ -198,6 +211,9 @@ function sqlOf(sql: SqlOrTx, condition: MetadataCondition): postgres.PendingQuer
       return sql`(${anyOf(sql, condition.path, condition.values)})`;
     case '$nin':
       return sql`not (${anyOf(sql, condition.path, condition.values)})`;
+    case '$contains':
+    case '$icontains':
+      return containing(sql, condition.path, condition);
     default:
       return inRange(sql, condition.path, condition.operator, condition.value);
   }
@@ -232,6 +248,21 @@ function inRange(
       : { left: sql`(${value}) collate "C"`, right: sql`${bound}::text` };
   // `case` prevents a text from being cast to a number.
   return sql`(case when ${isOfType} then ${sides.left} ${COMPARISONS[operator](sql)} ${sides.right} else false end)`;
+}
+
+function containing(
+  sql: SqlOrTx,
+  path: string[],
+  { operator, value }: { operator: TextOperator; value: string },
+): postgres.PendingQuery<postgres.Row[]> {
+  const found = sql`m.metadata #> ${path}::text[]`;
+  const isInElement =
+    operator === '$contains'
+      ? sql`position(${value}::text in element #>> '{}') > 0`
+      : sql`position(lower(${value}::text) in lower(element #>> '{}')) > 0`;
+  return sql`exists (
+    select from jsonb_array_elements(case jsonb_typeof(${found}) when 'array' then ${found} else jsonb_build_array(${found}) end) element
+    where jsonb_typeof(element) = 'string' and ${isInElement})`;
 }
 
 const COMPARISONS: Record<RangeOperator, (sql: SqlOrTx) => postgres.PendingQuery<postgres.Row[]>> = {

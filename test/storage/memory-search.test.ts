@@ -159,6 +159,9 @@ onEveryServer('metadata filters', (database) => {
     expect(await meeting({ done: true })).toEqual(['d']);
     expect(await meeting({ done: false })).toEqual([]);
     expect(await meeting({ at: { $gte: '2026-01-01', $lt: '2026-02-01' } })).toEqual(['d']);
+    expect(await meeting({ 'author.team': { $contains: 'p' } })).toEqual(['b']);
+    expect(await meeting({ tags: { $icontains: 'Y' } })).toEqual(['a']);
+    expect(await meeting({ year: { $contains: '20' } })).toEqual(['c']);
     expect(await meeting({ __proto__: 'x', constructor: 'y' })).toEqual([]);
   });
 
@@ -177,6 +180,8 @@ onEveryServer('metadata filters', (database) => {
     }
     expect(await meeting({ $or: [{ year: { gte: 2025 } }, { at: { lt: '2026-02-01' } }] })).toEqual(['b', 'd']);
     expect(await meeting({ tags: { in: ['x'], ne: 'y' } })).toEqual(['b']);
+    expect(await meeting({ at: { contains: '-01-' } })).toEqual(['d']);
+    expect(await meeting({ OR: [{ lang: { icontains: 'H' } }, { lang: { contains: 'E' } }] })).toEqual(['b']);
   });
 
   it('reach metadata keys named like groups and operators', async () => {
@@ -214,7 +219,19 @@ onEveryServer('metadata filters', (database) => {
       fc.constant(null),
       fc.constantFrom("'; --", '{}'),
     );
-    const operator = fc.constantFrom('$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin', '$where');
+    const operator = fc.constantFrom(
+      '$eq',
+      '$ne',
+      '$gt',
+      '$gte',
+      '$lt',
+      '$lte',
+      '$in',
+      '$nin',
+      '$contains',
+      '$icontains',
+      '$where',
+    );
     const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }), fc.dictionary(operator, scalar, { maxKeys: 2 }));
     const group = fc.constantFrom('$and', '$or', '$not', 'AND', 'OR', 'NOT', '$nor');
     const { filter } = fc.letrec<{ filter: object; groups: object }>((tie) => ({
@@ -239,6 +256,7 @@ it.each([
   [{ a: { $regex: 'x' } }, 'an operator other than'],
   [{ a: { $gt: true } }, 'without a number or text'],
   [{ a: { $in: 'x' } }, 'without a list'],
+  [{ a: { contains: 5 } }, 'without a text'],
   [{ a: { $gt: 1, b: 2 } }, 'an operator other than'],
   [{ a: {} }, 'is an empty object'],
   [{ a: [[1]] }, 'not a string, number'],
