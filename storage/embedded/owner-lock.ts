@@ -22,9 +22,14 @@ const held = new Set<DatabaseSync>();
  * on a file system without locks
  */
 export async function takeOwnership({ file, what }: { file: string; what: string }): Promise<OwnerLock> {
+  const lockFile = `${file}-lock`;
   // Names the folder if it is not writable, which SQLite does not.
   await access(path.dirname(file), constants.W_OK);
-  const lock = new DatabaseSync(`${file}-lock`, { timeout: 0 });
+  // SQLite locks a file that it cannot write, such as one of root, for reading only: two processes would own it.
+  await access(lockFile, constants.W_OK).catch((error) => {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  });
+  const lock = new DatabaseSync(lockFile, { timeout: 0 });
   try {
     // Nothing is written, so no journal file that a killed process would leave.
     lock.exec('pragma journal_mode = memory; begin exclusive');
