@@ -11,8 +11,8 @@ export interface OwnerLock {
 /** SQLite's code for a database that another connection has locked. */
 const SQLITE_BUSY = 5;
 
-/** Keeps locks from the garbage collector, which would release them. */
-const held = new Set<DatabaseSync>();
+/** Locks of this process by file. Keeps them from the garbage collector, which would release them. */
+const held = new Map<string, DatabaseSync>();
 
 /**
  * Locks `<file>-lock` and writes our process id to `file`. The lock is the one that SQLite takes on its databases,
@@ -39,11 +39,12 @@ export async function takeOwnership({ file, what }: { file: string; what: string
       cause: error,
     });
   }
-  held.add(lock);
+  held.set(file, lock);
   await writeFile(file, `${process.pid}\n`, { mode: 0o600 });
   return {
     async release() {
-      if (!held.delete(lock)) return;
+      if (held.get(file) !== lock) return;
+      held.delete(file);
       await rm(file, { force: true });
       lock.close();
     },
@@ -55,7 +56,9 @@ async function refusal(error: { errcode?: number }, { file, what }: { file: stri
     return `${what} cannot be locked: ${(error as Error).message}. Move it to a file system with locks.`;
   }
   const pid = Number.parseInt(await readFile(file, 'utf8').catch(() => ''), 10);
-  return pid > 0 && isAlive(pid)
+  // Two servers in containers often have one process id.
+  const isHere = pid === process.pid ? held.has(file) : pid > 0 && isAlive(pid);
+  return isHere
     ? `${what} is in use by the running process ${pid}.`
     : `${what} is in use by a process of another container or machine. Stop it, or use another folder.`;
 }
