@@ -30,7 +30,7 @@ export function conversationOf({
   const saved = new Set(stored.filter(isSystem).map(({ message }) => message.content));
   const unsaved = fresh.filter((one) => !isSystem(one) || !saved.has(one.message.content));
   const newMessages = unsaved.filter((one) => !isSystem(one));
-  const room = budgetTokens - tokensOf(unsaved);
+  const room = budgetTokens - tokensOf(fresh);
   const remembered = rememberedOf(stored.filter(isSystem), { budgetTokens: room / 2 });
   const known = new Set(remembered.map(({ message }) => message.content));
   const system = [...remembered, ...fresh.filter((one) => isSystem(one) && !known.has(one.message.content))];

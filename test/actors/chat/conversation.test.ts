@@ -113,6 +113,13 @@ describe('conversationOf', () => {
     expect(unsaved).toEqual([user('d')]);
   });
 
+  it('leaves room for a repeated system message that does not fit beside newer ones', () => {
+    const stored = [system('Be kind.'), system('Be long.', 80), system('Be casual.', 35), user('a'), assistant('b')];
+    const fresh = [system('Be long.', 80), user('c')];
+    const { messages } = conversationOf({ stored, fresh, budgetTokens: 100 });
+    expect(messages).toEqual([stored[0], ...fresh]);
+  });
+
   it('moves repeated system messages to the front and keeps them once', () => {
     const stored = [system('Be brief.'), user('a'), assistant('b')];
     const { messages, unsaved } = conversationOf({
