@@ -259,7 +259,7 @@ function withoutEscapedNames(frame: string): string {
   return head.replace(ESCAPED_NAME, (name) => name.replaceAll('%', '_')) + frame.slice(head.length);
 }
 
-const ESCAPED_NAME = /\r\n[^\s:%]*%[^\s:]*(?=[ \t]*:)/g;
+const ESCAPED_NAME = /\r\n[^\s:%]*%[^\s:]*(?=\s*:)/g;
 
 export type SrfSent =
   | { kind: 'sent'; request: SrfSentRequest }

@@ -83,11 +83,14 @@ describe('session timer of a caller', () => {
   });
 });
 
-test('a caller behind a trusted proxy cannot forge its address by a header name with an escape', async () => {
+test.each([
+  ['an escape', '%56ia'],
+  ['an escape, folded', '%56ia\r\n '],
+])('a caller behind a trusted proxy cannot forge its address by a header name with %s', async (_, name) => {
   const { sources } = await answered({
     trustedProxies: ['127.0.0.1'],
     headers: [
-      '%56ia: SIP/2.0/UDP 127.0.0.1, SIP/2.0/UDP 198.51.100.9;received=203.0.113.9',
+      `${name}: SIP/2.0/UDP 127.0.0.1, SIP/2.0/UDP 198.51.100.9;received=203.0.113.9`,
       'Via: SIP/2.0/UDP 127.0.0.1;branch=z9hG4bK1',
       'Via: SIP/2.0/UDP 192.168.1.2;branch=z9hG4bK2;received=192.0.2.66',
     ],
