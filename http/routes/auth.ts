@@ -5,7 +5,7 @@ import { checkPassword, hashPassword } from '../../storage/passwords.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
 import { acceptInvitation, requireInvitation } from '../../storage/queries/invitations.ts';
 import { revokeSession } from '../../storage/queries/sessions.ts';
-import { getUser, registerUser, replacePasswordHash } from '../../storage/queries/users.ts';
+import { registerUser, replacePasswordHash, settledPasswordHash } from '../../storage/queries/users.ts';
 import { findUserByEmail, getWorkspace, openWorkspace } from '../../storage/queries/workspaces.ts';
 import { callerOf } from '../auth.ts';
 import { addressOf } from '../client-address.ts';
@@ -123,7 +123,7 @@ export function authRoutes(app: HttpApp, context: HttpContext): void {
       }
       const minted = await sessionTokens.mint({ userId: user.id, now: now(), client: sessionClientOf(request) });
       // A new password ends all sessions, but this one may have been opened only then.
-      const { passwordHash } = await getUser(sql, user.id);
+      const passwordHash = await settledPasswordHash(sql, user.id);
       if (passwordHash !== user.passwordHash && !(await checkPassword(password, passwordHash)).matches) {
         await revokeSession(sql, { id: minted.sessionId, now: now() });
         throw wrongLogin();

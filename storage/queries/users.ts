@@ -40,6 +40,13 @@ export async function getUser(sql: SqlOrTx, userId: number): Promise<UserRow> {
   return row!;
 }
 
+/** Waits for a change that runs at the same time. */
+export async function settledPasswordHash(sql: SqlOrTx, userId: number): Promise<string | null> {
+  const [row] = await sql<{ passwordHash: string | null }[]>`
+    select password_hash from users where id = ${userId} for share`;
+  return row?.passwordHash ?? null;
+}
+
 export async function hasPassword(sql: SqlOrTx, userId: number): Promise<boolean> {
   const rows = await sql`select 1 from users where id = ${userId} and password_hash is not null`;
   return rows.length === 1;

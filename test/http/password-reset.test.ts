@@ -50,24 +50,30 @@ it('a password reset ends all sessions of the user, and goes to the audit log of
   for (const secret of [token, NEW_PASSWORD, PASSWORD]) expect(fixture.logLines.join('')).not.toContain(secret);
 });
 
-it('a login with the old password opens no session if it crosses the reset', async () => {
+it.each([
+  ['before the login stores its session', true],
+  ['after it has ended the sessions', false],
+])('a login with the old password opens no session if it crosses the reset %s', async (_, isEarly) => {
   const { email, userId } = await register(fixture);
   const [before] = await fixture.sql<{ passwordHash: string }[]>`select password_hash from users where id = ${userId}`;
   const passwordHash = await hashPassword(NEW_PASSWORD);
   let crossing: ReturnType<typeof login> | undefined;
   await inTransaction(fixture.sql, async (tx) => {
+    const change = () =>
+      changePassword(tx, {
+        ...{ user: { id: userId, ...before! }, passwordHash, action: 'user.password_reset', requestId: 'reset-1' },
+        ...{ endSessions: { except: null }, now: fixture.now.current },
+      });
     // The login has checked the password, and waits to store its session.
-    await tx`lock table sessions in share row exclusive mode`;
+    if (isEarly) await tx`lock table sessions in share row exclusive mode`;
+    else await change();
     crossing = login(email, PASSWORD);
     await eventually(async () => {
       const waiting = await fixture.sql`
         select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
       expect(waiting.length).toBeGreaterThan(0);
     });
-    await changePassword(tx, {
-      ...{ user: { id: userId, ...before! }, passwordHash, action: 'user.password_reset', requestId: 'reset-1' },
-      ...{ endSessions: { except: null }, now: fixture.now.current },
-    });
+    if (isEarly) await change();
   });
   const { status, body } = (await crossing)!;
   expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
