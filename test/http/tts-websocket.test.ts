@@ -260,7 +260,7 @@ describe('connection to /ws/tts', () => {
   });
 
   it('stays open while the client plays audio before it reads on, and ends when the client is gone', async () => {
-    await using own = await createHttpFixture({ ttsTimes: { pingEveryMs: 100, pongWithinMs: 300 } });
+    await using own = await createHttpFixture({ ttsTimes: { pingEveryMs: 100, pongWithinMs: 2_000 } });
     await own.app.listen({ host: '127.0.0.1', port: 0 });
     const { workspaceId, key } = own.owner;
     await topUp(own.sql, { workspaceId, amountNano: USD, paymentType: 'admin_bonus', operationKey: 'fund' });
