@@ -64,6 +64,8 @@ export interface Guest {
   /** `opening` until a media port is allocated. */
   state: 'opening' | 'dialing' | 'ringing' | 'talking';
   controlId: string;
+  /** Hung up here, but not gone yet. */
+  isLeaving: boolean;
   /** Controls that hang up the leg. Each is answered once the leg is gone. */
   drops: readonly string[];
 }

@@ -174,7 +174,7 @@ export const callSetup = setup({
       if (control.type === 'transfer.cancel') {
         return (context.guests[transfer?.target ?? '']?.state ?? 'opening') === 'opening';
       }
-      return control.type === 'transfer.complete' && (transfer?.mode !== 'attended' || isCancelling(context));
+      return control.type === 'transfer.complete' && (transfer?.mode !== 'attended' || isTargetLeaving(context));
     },
     isTooEarly: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'transfer.complete' && !hasTargetAnswered(context),
@@ -241,7 +241,10 @@ export const callSetup = setup({
         const { leg, role, mode } =
           control.type === 'transfer' ? { leg: control.target, role: 'party' as const, mode: null } : control;
         enqueue.assign({
-          guests: { ...context.guests, [leg]: { role, mode, state: 'opening', controlId, drops: [] } },
+          guests: {
+            ...context.guests,
+            [leg]: { role, mode, state: 'opening', controlId, isLeaving: false, drops: [] },
+          },
         });
         enqueue.sendTo('media', { type: 'add-party', leg });
       },
@@ -273,7 +276,7 @@ export const callSetup = setup({
         const guest = context.guests[legId];
         if (guest === undefined || guest.state === 'opening') return;
         const drops = controlId === undefined ? guest.drops : [...guest.drops, controlId];
-        enqueue.assign({ guests: { ...context.guests, [legId]: { ...guest, drops } } });
+        enqueue.assign({ guests: { ...context.guests, [legId]: { ...guest, isLeaving: true, drops } } });
         enqueue(sendTo(legId, { type: 'hangup', cause }));
       },
     ),
@@ -349,7 +352,7 @@ export const callSetup = setup({
       const { transfer } = context.talk;
       if (transfer === null) return;
       const talk = { ...context.talk, transfer: null };
-      const isCancelled = isCancelling(context);
+      const isCancelled = (context.guests[transfer.target]?.drops.length ?? 0) > 0;
       const { sipStatus, hangupCause, detail } = ending;
       const failure = isCancelled ? {} : { sipStatus, hangupCause, detail };
       const event = isCancelled ? 'transfer.cancelled' : 'transfer.failed';
@@ -474,11 +477,11 @@ export const callSetup = setup({
 /** Not once the target is being hung up, or it would take its place and end the call. */
 function hasTargetAnswered(context: CallContext): boolean {
   const { talk, guests } = context;
-  return guests[talk.transfer?.target ?? '']?.state === 'talking' && !isCancelling(context);
+  return guests[talk.transfer?.target ?? '']?.state === 'talking' && !isTargetLeaving(context);
 }
 
-function isCancelling({ talk: { transfer }, guests }: CallContext): boolean {
-  return (guests[transfer?.target ?? '']?.drops.length ?? 0) > 0;
+function isTargetLeaving({ talk: { transfer }, guests }: CallContext): boolean {
+  return guests[transfer?.target ?? '']?.isLeaving ?? false;
 }
 
 function transferData({ target, place, mode, requestedBy }: Transfer) {

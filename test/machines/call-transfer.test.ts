@@ -187,6 +187,18 @@ describe('attended transfer', () => {
     expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND', null]);
   });
 
+  it('cannot be completed once its silent target is being hung up', () => {
+    const call = talking();
+    call.transfer('attended');
+    call.answer();
+    call.actor.send({ type: 'rtp.timeout', leg: TARGET, silentForMs: 20_000 });
+    call.ask({ type: 'transfer.complete' });
+    expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND']);
+    call.end(TARGET);
+    expect([call.isUp(), call.sources()]).toEqual([true, { agent: 'customer', customer: 'agent' }]);
+    expect(call.events().at(-1)).toBe('transfer.failed');
+  });
+
   it('ends the call when the transferring leg hangs up while it is being cancelled', () => {
     const call = talking();
     call.transfer('attended');
