@@ -40,7 +40,8 @@ export async function takeOwnership({ file, what }: { file: string; what: string
     });
   }
   held.set(file, lock);
-  await writeFile(file, `${process.pid}\n`, { mode: 0o600 });
+  // Only for the message of others, so a full disk does not matter.
+  await writeFile(file, `${process.pid}\n`, { mode: 0o600 }).catch(() => {});
   return {
     async release() {
       if (held.get(file) !== lock) return;
