@@ -6,7 +6,8 @@ import { notProvided } from './not-provided.ts';
  * `processing`: `shaping` analyses them and returns the voice, or why they are unusable; `concluding` stores the result
  * and the webhook events in one transaction. Then it is `ready` or `failed`. A failure on our side is retried after a
  * wait that doubles. Shaping has limited attempts, after which the voice fails with an internal reason; concluding has
- * none. Deletion makes it `deleted` in every state and stops the work.
+ * none. A voice stored as failed accepts other samples, which may arrive before `concluding` ends; they are analysed too.
+ * Deletion makes it `deleted` in every state and stops the work.
  */
 export const voiceMachine = setup({
   types: {} as {
@@ -31,6 +32,7 @@ export const voiceMachine = setup({
   },
   actions: {
     storeShape: assign((_, shaped: ShapedVoice) => ({ shaped, failures: 0 })),
+    discardShape: assign({ shaped: null, failures: 0 }),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
     giveUp: assign(() => ({ shaped: GIVEN_UP, failures: 0 })),
   },
@@ -62,6 +64,7 @@ export const voiceMachine = setup({
         },
         waitingToShape: { after: { backoff: 'shaping' } },
         concluding: {
+          on: { 'samples.completed': { target: 'shaping', actions: 'discardShape' } },
           invoke: {
             src: 'conclude',
             input: ({ context: { voiceId, hasSamples, shaped } }) => ({ voiceId, hasSamples, shaped: shaped! }),
@@ -69,7 +72,10 @@ export const voiceMachine = setup({
             onError: { target: 'waitingToConclude', actions: 'countFailure' },
           },
         },
-        waitingToConclude: { after: { backoff: 'concluding' } },
+        waitingToConclude: {
+          on: { 'samples.completed': { target: 'shaping', actions: 'discardShape' } },
+          after: { backoff: 'concluding' },
+        },
       },
     },
     ready: { type: 'final', output: 'ready' as const },

@@ -47,8 +47,13 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
     deleted: 'deleted',
   },
   waitingToShape: { 'backoff passed': 'shaping', deleted: 'deleted' },
-  concluding: { concluded: 'ready', 'concluding failed': 'waitingToConclude', deleted: 'deleted' },
-  waitingToConclude: { 'backoff passed': 'concluding', deleted: 'deleted' },
+  concluding: {
+    'samples completed': 'shaping',
+    concluded: 'ready',
+    'concluding failed': 'waitingToConclude',
+    deleted: 'deleted',
+  },
+  waitingToConclude: { 'samples completed': 'shaping', 'backoff passed': 'concluding', deleted: 'deleted' },
   ready: {},
   failed: {},
   deleted: {},
@@ -100,6 +105,18 @@ describe('voice', () => {
     expect(voice.concluded).toHaveLength(31);
   });
 
+  it('analyses other samples that arrive between its stored failure and its end', async () => {
+    const voice = startVoice({ hasSamples: true });
+    await voice.take('found unusable');
+    const storeFailure = voice.concluding();
+    await voice.take('samples completed');
+    storeFailure.resolve();
+    await voice.take('shaped');
+    await voice.take('concluded');
+    expect(voice.concluded).toEqual([UNUSABLE, USABLE]);
+    expect(voice.output()).toBe('ready');
+  });
+
   it('cancels its current work when deleted', async () => {
     const voice = startVoice({ hasSamples: true });
     await voice.take('deleted');
@@ -140,6 +157,7 @@ function startVoice({ hasSamples = false } = {}) {
   return {
     shapings,
     concluded,
+    concluding: () => concluding,
     state,
     output: () => actor.getSnapshot().output,
     async take(happening: Happening) {
