@@ -139,7 +139,7 @@ class SentenceSpeech implements LiveSpeech {
     // A word is complete only when white space follows.
     const isWordOpen = !/\s$/.test(this.#open);
     const isComplete = last.endsSentence && !isWordOpen;
-    const complete = isComplete ? clauses : clauses.slice(0, -1);
+    const complete = isComplete ? clauses : clausesBeforeNumber(clauses.slice(0, -1), this.#open);
     const end = complete.at(-1)?.end ?? 0;
     const finished = this.#open.slice(0, end);
     this.#open = isComplete ? '' : this.#open.slice(end);
@@ -199,6 +199,21 @@ class SentenceSpeech implements LiveSpeech {
   }
 }
 
+/** Without the clauses from the one that ends inside a number at the end of the text: later groups change its reading. */
+function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
+  const within = clauses.findIndex(({ end }) => {
+    if (!ENDS_WITH_GROUP.test(text.slice(Math.max(0, end - LONGEST_GROUP), end))) return false;
+    const groups = text.slice(end).trim().split(/\s+/);
+    return groups.length < MOST_GROUPS && groups.every((group) => /\p{Nd}/u.test(group));
+  });
+  return within < 0 ? clauses : clauses.slice(0, within);
+}
+
+/** Groups of a telephone number. */
+const MOST_GROUPS = 6;
+const LONGEST_GROUP = 30;
+/** Punctuation after a group ends the number. */
+const ENDS_WITH_GROUP = /\p{Nd}[^\s.,;:!?।]*$/u;
 const LETTER = /\p{L}/u;
 
 /** Encoded zero sample (ITU-T G.711). */

@@ -54,6 +54,11 @@ describe('text that comes in pieces', () => {
     expect(said.flat()).toEqual(['Ask Dr. Rao.', 'It is 5 p.m.', 'Go now.']);
   });
 
+  it('keeps the groups of a telephone number together', async () => {
+    const { said } = await spoken('Our office in town takes calls on ', '(415) ', '555 ', '26', '71 ', 'all day long.');
+    expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
+  });
+
   it.each([
     ['within a piece', ['Shopping list\n\nMilk and bread. ']],
     ['between two pieces', ['Shopping list\n\n', 'Milk and bread. ']],
