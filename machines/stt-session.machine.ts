@@ -28,7 +28,7 @@ import type {
   SttSessionInput,
   SttSettings,
 } from './stt-session-events.ts';
-import { seconds } from './utterances.ts';
+import { joinedTexts, seconds } from './utterances.ts';
 
 const MAX_BILL_FAILURES = 5;
 
@@ -162,7 +162,7 @@ export const sttSessionMachine = setup({
       const [reported, ...finals] = context.finals;
       // The tentative text of a rejected utterance is not part of the transcript.
       const { text } = reported!.mode === 'speech_end' ? (context.refined ?? reported!) : { text: '' };
-      const transcript = [context.transcript, text].filter((part) => part !== '').join(' ');
+      const transcript = joinedTexts([context.transcript, text]);
       return {
         finals,
         refined: null,

@@ -19,6 +19,19 @@ export function seconds(ms: number): number {
   return Math.round(ms) / 1000;
 }
 
+/** Joins texts in speaking order. Chinese and Japanese have no space between sentences. */
+export function joinedTexts(texts: readonly string[]): string {
+  const written = texts.filter((text) => text !== '');
+  return written.map((text, index) => `${index === 0 ? '' : spaceBetween(written[index - 1]!, text)}${text}`).join('');
+}
+
+function spaceBetween(before: string, after: string): string {
+  return IS_UNSPACED.test([...before.slice(-2)].at(-1)!) && IS_UNSPACED.test(after) ? '' : ' ';
+}
+
+/** Starts with a character of Chinese or Japanese, or with their punctuation (CJK Symbols, Fullwidth Forms). */
+const IS_UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}ー\u3001-\u303f\uff01-\uff65]/u;
+
 /** A longer live utterance is split, so no longer pause can end one. */
 export const LONGEST_LIVE_UTTERANCE_MS = 30_000;
 

@@ -1,5 +1,5 @@
 import type { RecognisedFile, RecognisedSegment } from '../../machines/transcription.machine.ts';
-import type { RecognisedWord, RecognitionEvent } from '../../machines/utterances.ts';
+import { joinedTexts, type RecognisedWord, type RecognitionEvent } from '../../machines/utterances.ts';
 
 export type UtteranceRecognised = Extract<RecognitionEvent, { type: 'utterance.recognised' }>;
 export type UtteranceUnusable = Extract<RecognitionEvent, { type: 'utterance.unusable' }>;
@@ -20,7 +20,7 @@ export function assembleTranscript(
     .sort((a, b) => a.startMs - b.startMs);
   const spoken = mostSpoken(recognised);
   return {
-    text: segments.map(({ text }) => text).join(' '),
+    text: joinedTexts(segments.map(({ text }) => text)),
     language: spoken?.recognition.language ?? null,
     languageProbability: spoken?.recognition.languageProbability ?? null,
     snrDb,

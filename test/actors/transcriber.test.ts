@@ -118,6 +118,21 @@ describe('transcription of a file', () => {
     ]);
   });
 
+  it.each([
+    ['今天天气很好。', '我们走吧', '今天天气很好。我们走吧'],
+    ['はい、コーヒー', '𠮷野家です。', 'はい、コーヒー𠮷野家です。'],
+    ['我用', 'Linux', '我用 Linux'],
+    ['สวัสดีครับ', 'ไปกันเถอะ', 'สวัสดีครับ ไปกันเถอะ'],
+    ['안녕하세요.', '갑시다.', '안녕하세요. 갑시다.'],
+  ])('joins the chunks %s and %s with a space only if their language has one there', async (first, second, text) => {
+    const { transcribe, onListen } = await setUp();
+    onListen(({ emit }) => {
+      emit(recognised(first, { utteranceId: 0, language: 'xx' }));
+      emit(recognised(second, { utteranceId: 1, startMs: 31_000, language: 'xx' }));
+    });
+    expect((await transcribe()).transcript.text).toBe(text);
+  });
+
   it('starts a segment with each speaker and after each pause', async () => {
     const { transcribe, onListen, recognition } = await setUp();
     const words = [

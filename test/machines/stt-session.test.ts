@@ -489,6 +489,17 @@ describe('live session', () => {
     expect(session.concludes).toMatchObject([{ ending: { kind: 'stopped' }, transcript: 'go forward hello' }]);
   });
 
+  it('joins Chinese sentences without a space in the transcript', async () => {
+    const session = startedSession();
+    session.send(recognised(1, '今天天气很好。'));
+    await session.billed();
+    session.send(recognised(2, '我们走吧'));
+    session.receive('stop');
+    session.receive('recognition.ended');
+    await session.billed();
+    expect(session.concludes).toMatchObject([{ transcript: '今天天气很好。我们走吧' }]);
+  });
+
   it('emits everything before the stop, then the summary', async () => {
     const session = startedSession();
     for (const step of ['speech', 'stop', 'recognised', 'analysed', 'recognition.ended']) session.receive(step);
