@@ -36,7 +36,7 @@ export class SpeechServer {
   readonly #baseUrl: string;
   readonly #answerWithinMs: number;
   /** Servers without PCM send WAV. Detected by trying. */
-  #format: 'pcm' | 'wav' = 'pcm';
+  #format: Format = 'pcm';
 
   constructor(options: SpeechServerOptions) {
     this.#options = options;
@@ -72,17 +72,21 @@ export class SpeechServer {
     }
   }
 
-  async #ask(request: SpeechRequest, signal: AbortSignal): Promise<SpeechAnswer | Refused> {
+  async #ask(
+    request: SpeechRequest,
+    signal: AbortSignal,
+    format: Format = this.#format,
+  ): Promise<SpeechAnswer | Refused> {
     const asked = new AskedInTime(signal, this.#answerWithinMs);
     let response: Response;
     try {
-      response = await asked.within(this.#post(request, asked.signal));
+      response = await asked.within(this.#post(request, format, asked.signal));
       if (response.ok) {
         return { contentType: response.headers.get('content-type'), chunks: chunksOf(response, asked) };
       }
       const refusal = await this.#refusalOf(response, asked);
       const isOtherFormat = response.status === 400 || response.status === 415 || response.status === 422;
-      if (this.#format === 'pcm' && isOtherFormat) return await this.#askForWav(request, signal, refusal);
+      if (format === 'pcm' && isOtherFormat) return await this.#askForWav(request, signal, refusal);
       const isPassing = response.status === 408 || response.status === 429 || response.status >= 500;
       return { refusal, isPassing, afterMs: retryAfterMs(response.headers) };
     } catch (error) {
@@ -93,20 +97,21 @@ export class SpeechServer {
   }
 
   async #askForWav(request: SpeechRequest, signal: AbortSignal, refusal: SynthesizerError) {
-    this.#format = 'wav';
-    const answer = await this.#ask(request, signal);
-    if ('chunks' in answer) return answer;
+    const answer = await this.#ask(request, signal, 'wav');
+    if ('chunks' in answer) {
+      this.#format = 'wav';
+      return answer;
+    }
     // The format was not the reason.
-    this.#format = 'pcm';
     return { refusal, isPassing: false, afterMs: 0 };
   }
 
-  #post({ text, voice, speed }: SpeechRequest, signal: AbortSignal): Promise<Response> {
-    const format = { model: this.model, voice, response_format: this.#format };
+  #post({ text, voice, speed }: SpeechRequest, format: Format, signal: AbortSignal): Promise<Response> {
+    const output = { model: this.model, voice, response_format: format };
     return fetch(`${this.#baseUrl}/audio/speech`, {
       method: 'POST',
       headers: { ...this.#headers(), 'content-type': 'application/json' },
-      body: JSON.stringify({ ...format, input: text, ...(speed !== 1 && { speed }) }),
+      body: JSON.stringify({ ...output, input: text, ...(speed !== 1 && { speed }) }),
       // A redirect would leak key and text.
       redirect: 'error',
       signal,
@@ -143,6 +148,8 @@ export class SpeechServer {
     }
   }
 }
+
+type Format = 'pcm' | 'wav';
 
 interface Refused {
   refusal: SynthesizerError;

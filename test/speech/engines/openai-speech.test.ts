@@ -172,6 +172,23 @@ describe('a speech response', () => {
     expect(server.asked.map(({ body }) => body.response_format)).toEqual(['pcm', 'wav', 'wav']);
   });
 
+  it('comes as PCM while another request tries WAV', async () => {
+    const waiting = Promise.withResolvers<ServerResponse>();
+    const server = await startServer((response, { body }) => {
+      if (body.input.startsWith('Meet') && body.response_format === 'pcm') answer(response, counted(1000));
+      // The text is the reason, not the format.
+      else if (body.input === 'refused' && body.response_format === 'wav') waiting.resolve(response);
+      else response.writeHead(400).end();
+    });
+    const synthesizer = await start(server);
+    const words = [{ written: 'refused', spoken: 'refused', phonemes: null }];
+    const refused = expect(speak(synthesizer, { words })).rejects.toMatchObject({ code: 'unavailable' });
+    const pending = await waiting.promise;
+    expect(await speak(synthesizer)).toEqual(COUNTED);
+    pending.writeHead(400).end();
+    await refused;
+  });
+
   it('without samples yields silence', async () => {
     const server = await startServer((response) => answer(response, Buffer.alloc(1)));
     const samples = await speak(await start(server));
