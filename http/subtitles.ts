@@ -11,7 +11,7 @@ interface Cue {
 
 /** Formats one cue for each segment with text. */
 export function subtitlesOf(segments: readonly Cue[], format: keyof typeof SUBTITLE_MEDIA_TYPES): string {
-  const cues = segments.map((cue) => ({ ...cue, text: lineOf(cue.text) })).filter(({ text }) => text !== '');
+  const cues = segments.map(cueOf).filter(({ text }) => text !== '');
   if (format === 'srt') {
     const blocks = cues.map(({ start, end, text }, index) => {
       return `${index + 1}\n${timeOf(start, ',')} --> ${timeOf(end, ',')}\n${text}\n`;
@@ -22,6 +22,14 @@ export function subtitlesOf(segments: readonly Cue[], format: keyof typeof SUBTI
     ({ start, end, text }) => `${timeOf(start, '.')} --> ${timeOf(end, '.')}\n${escaped(text)}\n`,
   );
   return ['WEBVTT\n', ...blocks].join('\n');
+}
+
+/** A recogniser may give a word no duration, and players skip a cue without one. */
+const SHORTEST_S = 0.5;
+
+function cueOf({ start, end, text }: Cue): Cue {
+  const isEmpty = Math.round(end * 1000) <= Math.round(start * 1000);
+  return { start, end: isEmpty ? start + SHORTEST_S : end, text: lineOf(text) };
 }
 
 /** Removes line breaks, because a blank line would end the cue. */

@@ -22,3 +22,9 @@ it('writes WebVTT with escaped text', () => {
 it('writes an empty document for a file without speech', () => {
   expect([subtitlesOf([], 'srt'), subtitlesOf([], 'vtt')]).toEqual(['', 'WEBVTT\n']);
 });
+
+it('gives a cue a duration when its only word has none, because players skip an empty cue', () => {
+  const word = [{ start: 2.0001, end: 2.0004, text: 'bye' }];
+  expect(subtitlesOf(word, 'vtt')).toBe('WEBVTT\n\n00:00:02.000 --> 00:00:02.500\nbye\n');
+  expect(subtitlesOf(word, 'srt')).toBe('1\n00:00:02,000 --> 00:00:02,500\nbye\n');
+});
