@@ -48,11 +48,23 @@ async function wavLayout(handle: FileHandle, fileBytes: number): Promise<SampleL
     }
     if (id === 'data') {
       if (format === null) return null;
-      return { container: 'wav', offset, format, ...extentOf(chunkBytes, fileBytes - offset) };
+      const isEmpty = chunkBytes === 0 && (await isChunk(handle, offset, fileBytes));
+      return { container: 'wav', offset, format, ...extentOf(chunkBytes, isEmpty ? 0 : fileBytes - offset) };
     }
     at = offset + chunkBytes + (chunkBytes & 1);
   }
   return null;
+}
+
+/** Chunks that follow the samples. */
+const LATER_CHUNKS: ReadonlySet<string> = new Set([
+  ...['LIST', 'id3 ', 'ID3 ', 'bext', 'cue ', 'fact', 'smpl', 'inst', 'JUNK', 'PEAK', 'iXML', '_PMX', 'afsp'],
+]);
+
+async function isChunk(handle: FileHandle, at: number, fileBytes: number): Promise<boolean> {
+  const header = await readAt(handle, at, 8);
+  if (header.length < 8 || !LATER_CHUNKS.has(header.toString('latin1', 0, 4))) return false;
+  return at + 8 + header.readUInt32LE(4) <= fileBytes;
 }
 
 function wavFormat(body: Buffer): AudioFormat | null {

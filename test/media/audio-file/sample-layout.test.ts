@@ -101,6 +101,16 @@ describe('WAV layout', () => {
     expect(await layoutOf(wav({ claimedBytes: 500 }))).toMatchObject({ bytes: 400, isTruncated: true });
   });
 
+  it('finds no samples in an empty file with another chunk behind them', async () => {
+    const empty = wav({ claimedBytes: 0 }).subarray(0, 44);
+    const info = chunk('LIST', Buffer.from('INFOISFT\x0e\0\0\0Lavf60.16.100\0'));
+    expect(await layoutOf(empty)).toMatchObject({ bytes: 0 });
+    expect(await layoutOf(Buffer.concat([empty, info]))).toMatchObject({ bytes: 0, isTruncated: false });
+    // Samples that begin like a chunk longer than the file.
+    const samples = Buffer.concat([Buffer.from('LIST'), Buffer.alloc(396, 1)]);
+    expect(await layoutOf(Buffer.concat([empty, samples]))).toMatchObject({ bytes: 400 });
+  });
+
   it('rejects endless chunks, samples before their format and truncated headers', async () => {
     const many = Array.from({ length: 1_000 }, () => chunk('JUNK', Buffer.alloc(0)));
     expect(await layoutOf(wav({ before: many }))).toBeNull();
