@@ -99,9 +99,9 @@ function formatOf(encoding: AudioFormat['encoding'], sampleRateHz: number, chann
   return { encoding, sampleRateHz, channels };
 }
 
-/** Streaming writers write 0 or the maximum for an unknown length. */
+/** Streaming writers write 0 or about the maximum for an unknown length; SoX writes 0x7ffff000. */
 function extentOf(claimedBytes: number, availableBytes: number): { bytes: number; isTruncated: boolean } {
-  const isUnknown = claimedBytes === 0 || claimedBytes >= 0x7fffff00;
+  const isUnknown = claimedBytes === 0 || claimedBytes >= 0x7fff0000;
   if (isUnknown) return { bytes: availableBytes, isTruncated: false };
   return { bytes: Math.min(claimedBytes, availableBytes), isTruncated: claimedBytes > availableBytes };
 }

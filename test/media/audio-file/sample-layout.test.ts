@@ -94,7 +94,8 @@ describe('WAV layout', () => {
   });
 
   it('treats an unknown length as the rest of the file, and a longer one as truncated', async () => {
-    for (const claimedBytes of [0, 0xffffffff, 0x7fffffff]) {
+    // SoX writes 0x7ffff000 to a pipe.
+    for (const claimedBytes of [0, 0xffffffff, 0x7fffffff, 0x7ffff000]) {
       expect(await layoutOf(wav({ claimedBytes }))).toMatchObject({ bytes: 400, isTruncated: false });
     }
     expect(await layoutOf(wav({ claimedBytes: 100 }))).toMatchObject({ bytes: 100, isTruncated: false });
