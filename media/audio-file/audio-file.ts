@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TandemError } from '../../machines/errors.ts';
 import type { AudioFormat } from '../../machines/utterances.ts';
 import { decodeToWav, type FfmpegProgram, findFfmpeg } from './ffmpeg.ts';
-import { rawG711Format } from './raw-g711.ts';
+import { isContainer, rawG711Format } from './raw-g711.ts';
 import { readSampleLayout, type SampleLayout } from './sample-layout.ts';
 
 /**
@@ -78,6 +78,8 @@ async function rawLayout({ filePath, fileName, mediaType }: OpenAudioFileOptions
   const handle = await open(filePath, 'r');
   try {
     const { size } = await handle.stat();
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(12), 0, 12, 0);
+    if (isContainer(buffer.subarray(0, bytesRead))) return null;
     return { container: 'raw', offset: 0, bytes: size, format, isTruncated: false };
   } finally {
     await handle.close();

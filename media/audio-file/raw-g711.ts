@@ -30,6 +30,14 @@ export function rawG711Format({ fileName, mediaType }: { fileName: string; media
   return encoding === undefined ? null : { encoding, sampleRateHz: 8_000, channels: 1 };
 }
 
+/** Whether a file starts like a container, whatever its name and type: `audio/basic` is also the type of any AU file. */
+export function isContainer(head: Buffer): boolean {
+  return CONTAINER.test(head.toString('latin1'));
+}
+
+/** AU, WAV, AIFF, CAF, Ogg, FLAC, MP3 with a tag, Matroska and MP4. */
+const CONTAINER = /^(?:\.snd|(?:RIFF|RF64).{4}WAVE|FORM.{4}AIF|caff|OggS|fLaC|ID3|.E\xdf\xa3|.{4}ftyp)/s;
+
 function lookUp<Value>(table: Readonly<Record<string, Value>>, key: string): Value | undefined {
   return Object.hasOwn(table, key) ? table[key] : undefined;
 }

@@ -234,6 +234,20 @@ describe('raw and WAV files', () => {
     expect((await opened(speechPath, { fileName: 'speech.ulaw' })).container).toBe('wav');
   });
 
+  it('prefer the content to the type: linear AU, MP3 and 24-bit WAV of type audio/basic', async () => {
+    for (const [container, format, more] of [
+      ['au', 'au', ['-c:a', 'pcm_s16be']],
+      ['mp3', 'mp3', ['-b:a', '64k', '-id3v2_version', '3']],
+      ['wav', 'wav', ['-c:a', 'pcm_s24le']],
+    ] as const) {
+      const path = await put('mislabelled', await speechAs(format, more));
+      const file = await opened(path, { fileName: 'call', mediaType: 'audio/basic' });
+      expect(file.container).toBe(container);
+      expect(Math.abs(file.durationMs - SPEECH_MS)).toBeLessThan(200);
+      await file.dispose();
+    }
+  });
+
   it('reject an empty file and a header without samples', async () => {
     for (const [name, bytes] of [
       ['nothing', Buffer.alloc(0)],
