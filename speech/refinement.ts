@@ -145,12 +145,14 @@ function commonLengths(one: readonly string[], other: readonly string[]): Uint16
   return lengths;
 }
 
-/** Ignores case, punctuation and the encoding of accents. */
+/**
+ * Ignores case, punctuation and the encoding of accents. In scripts without spaces each character counts as a word.
+ */
 function wordsOf(text: string): string[] {
-  return (
-    text
-      .normalize('NFC')
-      .toLowerCase()
-      .match(/[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*/gu) ?? []
-  );
+  return text.normalize('NFC').toLowerCase().match(WORD) ?? [];
 }
+
+const UNSPACED =
+  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
+const LETTERS = `[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED}]]+`;
+const WORD = new RegExp(`[${UNSPACED}]\\p{M}*|${LETTERS}(?:['’]${LETTERS})*`, 'gv');

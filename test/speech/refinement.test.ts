@@ -41,6 +41,19 @@ describe('refinement', () => {
     expect(await refineWith(async () => 'Please call them at three.')).toMatchObject({ llmApplied: true });
   });
 
+  it.each([
+    ['zh', '今天天气很好我们走吧', '今天天气很好，我们走吧。'],
+    ['ja', 'はい明日行きます', 'はい、明日行きます。'],
+    ['th', 'สวัสดีครับวันนี้อากาศดี', 'สวัสดีครับ วันนี้อากาศดี'],
+  ])('accepts punctuation and spaces in a text without spaces, in %s', async (language, text, answer) => {
+    const clock = createTestClock();
+    const signal = new AbortController().signal;
+    const options = { refine: async () => answer, context: CONTEXT, timeoutMs: 700, clock, signal };
+    expect(await refineTranscript({ text, language }, options)).toMatchObject({ text: answer, llmApplied: true });
+    const other = { ...options, refine: async () => `${answer}${answer}` };
+    expect(await refineTranscript({ text, language }, other)).toMatchObject({ text, llmReason: 'added_words' });
+  });
+
   it('keeps the original when the model adds words, such as those of its prompt', async () => {
     const echo = 'The talk is about orders at Tandem. Please call tan dem at noon.';
     expect(await refineWith(async () => echo)).toMatchObject({ text: ORIGINAL.text, llmReason: 'added_words' });
