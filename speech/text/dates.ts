@@ -110,7 +110,7 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
   const { numbers } = language;
   const { core, hasDigit } = tokens[at]!;
   if (!hasDigit || numbers === null) return null;
-  const decade = /^((?:1[1-9]|20)?[1-9]0)['’]?s$/.exec(core);
+  const decade = /^((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s$/.exec(core);
   if (decade !== null && language.base === 'en') {
     const year = numbers.year(Number(decade[1]));
     return { spoken: [year.endsWith('y') ? `${year.slice(0, -1)}ies` : `${year}s`] };

@@ -93,6 +93,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['in 2026', 'in twenty twenty-six'],
     ['in 1066', 'in one thousand sixty-six'],
     ['the 1990s', 'the nineteen nineties'],
+    ['in the 2000s', 'in the two thousands'],
+    ['the 1900s', 'the nineteen hundreds'],
     ["the '90s", 'the nineties'],
     ['1914-1918', 'nineteen fourteen to nineteen eighteen'],
     ['2019-20', 'twenty nineteen to twenty'],
