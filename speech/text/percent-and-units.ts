@@ -2,7 +2,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
 
-/** Reads 5%, 2.5 %, 5-10%; 5 km, 20°C, 10 MB, 60 km/h. */
+/** Reads 5%, 2.5 %, 5-10%, 5%-10%; 5 km, 20°C, 10 MB, 60 km/h. */
 export function readMeasure(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   const height = language.base === 'en' ? /^(\d)['’′](\d{1,2})$/.exec(token.core) : null;
@@ -10,9 +10,12 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${feet} foot ${inches}`] };
   }
-  const match = /^([-+]?[\d.,]*\d)(?:[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(token.core);
+  const match = /^([-+]?[\d.,]*\d)(?:([^\d\s–-][^\s–-]{0,9})?[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(
+    token.core,
+  );
   if (match === null) return null;
-  const [, first = '', second, suffix] = match;
+  const [, first = '', firstSuffix, second, suffix] = match;
+  if (firstSuffix !== undefined && firstSuffix !== suffix) return null;
   if (second !== undefined && language.to === null) return null;
   const low = parseNumber(first.replace(/^\+/, ''), language);
   const number = second === undefined ? low : parseNumber(second, language);

@@ -42,6 +42,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5%', 'five percent'],
     ['2.5 %', 'two point five percent'],
     ['5-10%', 'five to ten percent'],
+    ['5%-10%', 'five to ten percent'],
+    ['10kg–20kg', 'ten to twenty kilograms'],
     ['100%!', 'one hundred percent!'],
   ],
   money: [
