@@ -45,7 +45,7 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   const clock = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(token.core);
   if (clock === null) return null;
   const before = isOpen(token) && HOUR_WORDS.test(next?.core ?? '') ? sayBeforeHourWord(clock, language) : null;
-  if (before !== null) return { spoken: [before] };
+  if (before !== null) return { spoken: before };
   const time = sayClock({ hour: clock[1]!, minute: clock[2]!, second: clock[3] ?? null, isHalfDay: false }, language);
   return time === null ? null : { spoken: [time] };
 }
@@ -53,17 +53,18 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
 /** "At ... o'clock" in the languages of India, after the digits. */
 const HOUR_WORDS = /^(बजे|बजकर|वाजता|वाजले|টায়|টা|மணி|மணிக்கு|గంటలు|గంటలకు|વાગ્યે|ಗಂಟೆ|ಗಂಟೆಗೆ|മണി|മണിക്ക്|ਵਜੇ|ଟାରେ|ଟା|বজাত|بجے)$/u;
 
-function sayBeforeHourWord([, hour, minute]: RegExpExecArray, { base, numbers }: SpokenLanguage): string | null {
+/** For the time, or for the time and the hour word, if that is not spoken after minutes. */
+function sayBeforeHourWord([, hour, minute]: RegExpExecArray, { base, numbers }: SpokenLanguage): string[] | null {
   const hours = Number(hour);
   const minutes = Number(minute);
   if (numbers === null || hours > 24 || minutes > 59) return null;
   const name = (number: number) => numbers.cardinal(number, null);
-  if (minutes === 0) return name(hours);
-  if (base !== 'hi') return `${name(hours)} ${name(minutes)}`;
-  if (minutes === 30) return { 1: 'डेढ़', 2: 'ढाई' }[hours] ?? `साढ़े ${name(hours)}`;
-  if (minutes === 15) return hours === 1 ? 'सवा' : `सवा ${name(hours)}`;
-  if (minutes === 45) return hours === 0 || hours === 12 ? 'पौने एक' : `पौने ${name(hours + 1)}`;
-  return `${name(hours)} बजकर ${name(minutes)} मिनट`;
+  if (minutes === 0) return [name(hours)];
+  if (base !== 'hi') return [`${name(hours)} ${name(minutes)}`];
+  if (minutes === 30) return [{ 1: 'डेढ़', 2: 'ढाई' }[hours] ?? `साढ़े ${name(hours)}`];
+  if (minutes === 15) return [hours === 1 ? 'सवा' : `सवा ${name(hours)}`];
+  if (minutes === 45) return [hours === 0 || hours === 12 ? 'पौने एक' : `पौने ${name(hours + 1)}`];
+  return [`${name(hours)} बजकर`, `${name(minutes)} मिनट`];
 }
 
 interface Clock {
