@@ -55,22 +55,36 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
   const { text, words, language } = recognition;
   const speaker = words[0]?.speaker ?? null;
   const whole = { chunkIndex, startMs: summary.startMs, endMs: summary.endMs, text, speaker, language, words };
-  // Text with punctuation or without spaces differs from its words, so it cannot be split.
-  if (words.length === 0 || words.map(({ word }) => word).join(' ') !== text) return [whole];
-  const runs: RecognisedWord[][] = [];
-  for (const word of words) {
-    const last = runs.at(-1)?.at(-1);
+  const places = placesOf(words, text);
+  // A text with punctuation that is not in its words cannot be split.
+  if (words.length === 0 || places === null) return [whole];
+  const runs: { from: number; words: RecognisedWord[] }[] = [];
+  for (const [from, word] of words.entries()) {
+    const last = runs.at(-1)?.words.at(-1);
     const goesOn = last?.speaker === word.speaker && word.startMs - last.endMs < SEGMENT_PAUSE_MS;
-    if (goesOn) runs.at(-1)!.push(word);
-    else runs.push([word]);
+    if (goesOn) runs.at(-1)!.words.push(word);
+    else runs.push({ from, words: [word] });
   }
-  return runs.map((run) => ({
+  return runs.map(({ from, words: run }) => ({
     chunkIndex,
     startMs: run[0]!.startMs,
     endMs: run.at(-1)!.endMs,
-    text: run.map(({ word }) => word).join(' '),
+    text: text.slice(places[from]!.start, places[from + run.length - 1]!.end),
     speaker: run[0]!.speaker,
     language,
     words: run,
   }));
+}
+
+/** Positions of the words in the text; null unless the text is its words with or without spaces between them. */
+function placesOf(words: readonly RecognisedWord[], text: string): { start: number; end: number }[] | null {
+  const places: { start: number; end: number }[] = [];
+  let next = 0;
+  for (const { word } of words) {
+    const start = text.indexOf(word, next);
+    if (start < 0 || text.slice(next, start).trim() !== '') return null;
+    next = start + word.length;
+    places.push({ start, end: next });
+  }
+  return text.slice(next).trim() === '' ? places : null;
 }

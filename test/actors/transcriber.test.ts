@@ -133,6 +133,22 @@ describe('transcription of a file', () => {
     expect((await transcribe()).transcript.text).toBe(text);
   });
 
+  it('starts a segment with each speaker in a text without spaces', async () => {
+    const { transcribe, onListen } = await setUp();
+    const words = [
+      ...[spoken('你', 1_000, 'speaker_1'), spoken('好？', 1_300, 'speaker_1')],
+      ...[spoken('很', 1_700, 'speaker_2'), spoken('好。', 2_000, 'speaker_2')],
+    ];
+    onListen(({ emit }) => emit(recognised('你好？很好。', { language: 'zh', words })));
+    const { transcript } = await transcribe({ diarize: true });
+    expect(transcript.segments.map(({ text, speaker }) => [text, speaker])).toEqual([
+      ['你好？', 'speaker_1'],
+      ['很好。', 'speaker_2'],
+    ]);
+    expect(transcript.speakers).toEqual(['speaker_1', 'speaker_2']);
+    expect(transcript.text).toBe('你好？很好。');
+  });
+
   it('starts a segment with each speaker and after each pause', async () => {
     const { transcribe, onListen, recognition } = await setUp();
     const words = [
