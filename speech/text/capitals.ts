@@ -9,7 +9,19 @@ import type { Context, Reading, Token } from './token.ts';
  */
 export function readCapitals(at: number, context: Context): Reading | null {
   if (context.language.base !== 'en' || !/^\p{Lu}/u.test(context.tokens[at]!.core)) return null;
-  return readRomanNumeral(at, context) ?? readAcronym(at, context) ?? readCode(at, context);
+  return (
+    readRomanNumeral(at, context) ?? readAcronym(at, context) ?? readUtcOffset(at, context) ?? readCode(at, context)
+  );
+}
+
+/** UTC-5, GMT-03:30. Those with a plus are read as signs. */
+function readUtcOffset(at: number, { tokens, language }: Context): Reading | null {
+  const match = /^(UTC|GMT)-(\d{1,2})(?::([0-5]\d))?$/.exec(tokens[at]!.core);
+  if (match === null) return null;
+  const [, zone = '', hours, minutes = '00'] = match;
+  const { cardinal, minus } = language.numbers!;
+  const said = [hours, minutes].map(Number).filter((number, index) => index === 0 || number > 0);
+  return { spoken: [`${zone} ${minus} ${said.map((number) => cardinal(number, null)).join(' ')}`] };
 }
 
 function readAcronym(at: number, { tokens }: Context): Reading | null {
