@@ -72,7 +72,7 @@ export class OpenAiRecognizer implements Recognizer {
       const startedMs = performance.now();
       const recognition = toRecognition(await this.#transcribe(utterance, { prompt, signal }), context);
       if (prompt === '' || !hasKeywords(recognition.words, options.keywords)) return recognition;
-      const withinMs = Math.max(LEAST_MARKING_MS, 2 * (performance.now() - startedMs));
+      const withinMs = Math.max(LEAST_MARKING_MS, Math.ceil(2 * (performance.now() - startedMs)));
       return await this.#marked(recognition, utterance, { context, withinMs });
     } catch (error) {
       throw serverRefusal(error, this.#server.secret);

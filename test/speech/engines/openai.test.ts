@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createOpenAiEngine, type OpenAiEngineOptions } from '../../../speech/engines/openai/openai-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
 import { itIsARecognizer, PAUSE_SAMPLES } from '../recognizer-conformance.ts';
@@ -164,6 +164,22 @@ describe('a verbose transcription', () => {
     const keywords = [{ term: 'tandem', weight: 1 }];
     const { words } = await recognise(await recognizerFor(baseUrl), { ...UTTERANCE, keywords });
     expect(words).toMatchObject([{ word: 'tandem', original: null }]);
+  });
+
+  it('marks boosted words if the first request took long', async () => {
+    const { baseUrl } = await startServer((response, { form }) => {
+      json(response, 200, { text: form.has('prompt') ? 'tandem' : 'random' });
+    });
+    const recognizer = await recognizerFor(baseUrl);
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => {
+      nowMs += 700 + 1 / 128;
+      return nowMs;
+    });
+    onTestFinished(() => clock.mockRestore());
+    const keywords = [{ term: 'tandem', weight: 1 }];
+    const { words } = await recognise(recognizer, { ...UTTERANCE, keywords });
+    expect(words).toMatchObject([{ word: 'tandem', original: 'random' }]);
   });
 
   it('waits only briefly for the second request', async () => {
