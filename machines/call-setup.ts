@@ -360,10 +360,13 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event, ...failure, data: transferData(transfer) }));
     }),
-    /** The target got no media port. */
-    forgetTransfer: assign(({ context: { talk } }, { legId }: GuestParams) =>
-      talk.transfer?.target === legId ? { talk: { ...talk, transfer: null } } : {},
-    ),
+    /** The target got no media port. A control since its request has already routed the audio for the transfer. */
+    forgetTransfer: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
+      if (context.talk.transfer?.target !== legId) return;
+      const talk = { ...context.talk, transfer: null };
+      enqueue.assign({ talk });
+      enqueue.sendTo('media', { type: 'route', talk });
+    }),
     emitOwnLegLeft: emit((_, { leg, ending }: { leg: LegName; ending: LegEnding }) =>
       movedAt({ event: 'leg.left', leg, hangupCause: ending.hangupCause, detail: ending.detail }),
     ),

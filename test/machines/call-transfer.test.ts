@@ -301,6 +301,14 @@ describe('request about a transfer', () => {
     expect(call.actor.getSnapshot().context.talk.transfer).toBeNull();
   });
 
+  it('restores the conversation when its target gets no port after another control', () => {
+    const call = talking();
+    call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
+    call.ask({ type: 'mute', leg: 'agent' });
+    call.actor.send({ type: 'guest.unavailable', legId: TARGET, refusal: 'no_free_channel' });
+    expect(call.sources()).toEqual({ agent: 'customer', customer: 'silence' });
+  });
+
   it('ends the call when its target gets no port after the leaving leg hung up', () => {
     const call = talking();
     call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
