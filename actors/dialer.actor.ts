@@ -272,6 +272,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     checkCallbackUrl: (url, field) => checkedUrl(url, field, options),
 
+    async checkSpeech(speech) {
+      await options.speeches.read(speech);
+    },
+
     async receive({ callbackUrl, callbackSecret, decidedBy, ...request }, call) {
       requireReady();
       const { workspaceId, agentUserId = null } = request;

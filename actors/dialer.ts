@@ -29,6 +29,11 @@ export interface Dialer {
    * @throws TandemError INVALID_CALLBACK_URL, C2C_CALLBACK_UNREACHABLE
    */
   checkCallbackUrl(url: string, field: string): Promise<string>;
+  /**
+   * Checks the texts and the voice of a later call.
+   * @throws TandemError INVALID_ANNOUNCE, INVALID_WHISPER, VOICE_NOT_FOUND, VOICE_NOT_READY
+   */
+  checkSpeech(speech: Pick<PlaceCallRequest, 'workspaceId' | 'announce' | 'whisper' | 'voiceId'>): Promise<void>;
   /** Hangs up a live call and resolves with its current state. Returns a finished call unchanged. */
   hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
   /**

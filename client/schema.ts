@@ -5465,6 +5465,22 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description Error `VOICE_NOT_READY`. */
+        VOICE_NOT_READY: {
+            headers: {
+                "retry-after": components["headers"]["retry-after"];
+                "x-content-type-options": components["headers"]["x-content-type-options"];
+                "x-frame-options": components["headers"]["x-frame-options"];
+                "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                "x-request-id": components["headers"]["x-request-id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description Error `WEBHOOK_NOT_FOUND` or `WORKSPACE_NOT_FOUND`. */
         "WEBHOOK_NOT_FOUND.WORKSPACE_NOT_FOUND": {
             headers: {
@@ -14123,7 +14139,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description Error `INVALID_CALLBACK_URL` or `VALIDATION_FAILED` or `MALFORMED_JSON`. */
+            /** @description Error `INVALID_CALLBACK_URL` or `INVALID_ANNOUNCE` or `VALIDATION_FAILED` or `MALFORMED_JSON`. */
             400: {
                 headers: {
                     "x-content-type-options": components["headers"]["x-content-type-options"];
@@ -14140,7 +14156,22 @@ export interface operations {
             };
             401: components["responses"]["UNAUTHORIZED"];
             403: components["responses"]["CROSS_ORIGIN_REQUEST.FORBIDDEN"];
-            404: components["responses"]["NUMBER_NOT_FOUND.WORKSPACE_NOT_FOUND"];
+            /** @description Error `NUMBER_NOT_FOUND` or `VOICE_NOT_FOUND` or `WORKSPACE_NOT_FOUND`. */
+            404: {
+                headers: {
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            409: components["responses"]["VOICE_NOT_READY"];
             413: components["responses"]["PAYLOAD_TOO_LARGE"];
             415: components["responses"]["UNSUPPORTED_MEDIA_TYPE"];
             429: components["responses"]["RATE_LIMITED"];

@@ -274,7 +274,14 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   getPool: ['DIALER_NOT_PROVISIONED'],
   setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],
-  setInboundRule: ['NUMBER_NOT_FOUND', 'INVALID_CALLBACK_URL', 'C2C_CALLBACK_UNREACHABLE'],
+  setInboundRule: [
+    'NUMBER_NOT_FOUND',
+    'INVALID_CALLBACK_URL',
+    'C2C_CALLBACK_UNREACHABLE',
+    'INVALID_ANNOUNCE',
+    'VOICE_NOT_FOUND',
+    'VOICE_NOT_READY',
+  ],
   rentNumber: [
     'DIALER_NOT_PROVISIONED',
     'INVALID_NUMBER',

@@ -104,6 +104,8 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
 
     checkCallbackUrl: (url, field) => local.checkCallbackUrl(url, field),
 
+    checkSpeech: (speech) => local.checkSpeech(speech),
+
     async hangup(target) {
       const owner = await ownerOf(target);
       if (owner === null) return await local.hangup(target);

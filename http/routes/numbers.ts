@@ -147,6 +147,8 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         {
           seal: (secret) => context.secrets.seal(secret, callbackSecretContext(workspaceId)).toString('base64'),
           checkUrl: (url, field) => context.dialer.checkCallbackUrl(url, field),
+          checkSpeech: ({ announce, voiceId }) =>
+            context.dialer.checkSpeech({ workspaceId, announce, whisper: null, voiceId }),
         },
       );
       const number = await inTransaction(sql, async (tx) => {

@@ -119,42 +119,51 @@ export interface ReadRuleOptions {
   numberPlan: NumberPlan;
 }
 
-export interface RuleSecrets {
+export interface RuleChecks {
   /** Base64. */
   seal(secret: string): string;
   /** Returns the URL as it will be requested. @throws TandemError INVALID_CALLBACK_URL */
   checkUrl(url: string, field: string): Promise<string>;
+  /** @throws TandemError INVALID_ANNOUNCE, VOICE_NOT_FOUND, VOICE_NOT_READY */
+  checkSpeech(speech: Pick<ForwardRule, 'announce' | 'voiceId'>): Promise<void>;
 }
 
-/** @throws TandemError VALIDATION_FAILED, INVALID_CALLBACK_URL */
+/**
+ * @throws TandemError VALIDATION_FAILED, INVALID_CALLBACK_URL, INVALID_ANNOUNCE, VOICE_NOT_FOUND, VOICE_NOT_READY
+ */
 export async function readInboundRule(
   body: RuleBody,
   options: ReadRuleOptions,
-  { seal, checkUrl }: RuleSecrets,
+  { seal, checkUrl, checkSpeech }: RuleChecks,
 ): Promise<InboundRule> {
   const { action, url, secret, fallback, callback_url: callbackUrl, callback_secret: callbackSecret, ...rest } = body;
   if (action === 'ask') {
     requireOnly(body, ['url', 'secret', 'fallback']);
     if (url === undefined) throw invalid('url', 'is required with ask');
     if (secret === undefined) throw invalid('secret', 'is required with ask');
+    const decision = fallback === undefined ? REJECT : readDecision(fallback, options, 'fallback.');
+    if (decision.action === 'forward') await checkSpeech(decision);
     return {
       action,
       url: await checkUrl(url, 'url'),
       secretSealed: seal(secret),
       secretLast4: secret.slice(-4),
-      fallback: fallback === undefined ? { action: 'reject' } : readDecision(fallback, options, 'fallback.'),
+      fallback: decision,
     };
   }
   if (action === 'reject') requireOnly(body, []);
   const asked = Object.entries({ url, secret, fallback }).find(([, value]) => value !== undefined);
   if (asked !== undefined) throw invalid(asked[0], `must not be combined with ${action}`);
   const decision = readDecision({ ...rest, action }, options);
+  if (decision.action === 'forward') await checkSpeech(decision);
   if (decision.action === 'reject' || (callbackUrl === undefined && callbackSecret === undefined)) return decision;
   if (callbackUrl === undefined) throw invalid('callback_url', 'is required with callback_secret');
   if (callbackSecret === undefined) throw invalid('callback_secret', 'is required with callback_url');
   const checked = await checkUrl(callbackUrl, 'callback_url');
   return { ...decision, callbackUrl: checked, callbackSecretSealed: seal(callbackSecret) };
 }
+
+const REJECT: InboundDecision = { action: 'reject' };
 
 const checkDecision = compileCheck(DecisionBody);
 

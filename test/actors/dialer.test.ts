@@ -87,6 +87,22 @@ describe('inbound call', () => {
   });
 });
 
+describe('check of the speech of later calls', () => {
+  it('rejects what the placement of a call rejects', async () => {
+    const { dialer, request, speech } = await open();
+    const { workspaceId } = request();
+    const later = { workspaceId, announce: 'Call for the sales team.', whisper: null, voiceId: null };
+    await dialer.checkSpeech(later);
+    await expect(dialer.checkSpeech({ ...later, announce: '<speak>Call' })).rejects.toMatchObject({
+      code: 'INVALID_ANNOUNCE',
+    });
+    speech.onResolve = () => {
+      throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice.');
+    };
+    await expect(dialer.checkSpeech({ ...later, voiceId: 'gone' })).rejects.toMatchObject({ code: 'VOICE_NOT_FOUND' });
+  });
+});
+
 describe('placement of a call', () => {
   it('admits it, dials the agent and returns the initiated call', async () => {
     const { dialer, request, sip, caller, rows } = await open();

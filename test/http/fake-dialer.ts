@@ -31,6 +31,13 @@ export class FakeDialer implements Dialer {
     return this.onCheckUrl(url);
   }
 
+  /** Throws to refuse. */
+  onCheckSpeech: (speech: Parameters<Dialer['checkSpeech']>[0]) => void = () => undefined;
+
+  async checkSpeech(speech: Parameters<Dialer['checkSpeech']>[0]): Promise<void> {
+    this.onCheckSpeech(speech);
+  }
+
   async hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall> {
     this.hungUp.push(target);
     return this.onHangup(target);

@@ -83,6 +83,27 @@ describe('inbound rule of a number', () => {
   });
 
   it.each([
+    { ...FORWARD, announce: 'Call <br/>', voice_id: 'voice_1' },
+    {
+      action: 'ask',
+      url: 'https://example.com/in',
+      secret: 'sixteen characters',
+      fallback: { ...FORWARD, announce: 'Call <br/>', voice_id: 'voice_1' },
+    },
+  ])('rejects an announcement that a placed call could not have', async (body) => {
+    const checked: unknown[] = [];
+    fixture.dialer.onCheckSpeech = (speech) => {
+      checked.push(speech);
+      throw new TandemError('INVALID_ANNOUNCE', 'announce: Line 1: the element <br> is not supported.');
+    };
+    const refused = await put(body);
+    fixture.dialer.onCheckSpeech = () => undefined;
+    expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_ANNOUNCE']);
+    const { workspaceId } = writer;
+    expect(checked).toEqual([{ workspaceId, announce: 'Call <br/>', whisper: null, voiceId: 'voice_1' }]);
+  });
+
+  it.each([
     [{ action: 'ask' }],
     [{ action: 'ask', url: 'https://example.com/in' }],
     [{ action: 'ask', url: 'https://example.com/in', secret: 'short' }],
