@@ -46,6 +46,8 @@ export interface CallContext extends CallInput {
   isTranscribing: boolean;
   isRecording: boolean;
   talk: Talk;
+  /** Legs of holds that the media is carrying out, by control. A hold that a transfer ends first is not logged. */
+  pendingHolds: Readonly<Record<string, LegId>>;
   /** Added legs that have not ended. */
   guests: Readonly<Record<LegId, Guest>>;
   /** Reported key presses so far; their number is limited. */

@@ -162,6 +162,8 @@ export const callSetup = setup({
       const legs = legsOf(control);
       return legs.length > 0 && !legs.some((leg) => isTalking(context.talk, leg));
     },
+    isOverriddenHold: ({ context }, { controlId, control }: ControlParams) =>
+      control.type === 'hold' && !Object.hasOwn(context.pendingHolds, controlId),
     isForMissingPlayback: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'play.stop' && !context.playbacks.includes(control.playbackId),
     isPlaying: ({ context }, { playbackId }: PlaybackParams) => context.playbacks.includes(playbackId),
@@ -316,10 +318,11 @@ export const callSetup = setup({
       if (transfer === null) return;
       const { leaving, mode } = transfer;
       const talk = talkAfterTransfer(context.talk);
-      enqueue.assign({ talk });
+      const resumed = heldInTransfer(context.talk);
+      enqueue.assign({ talk, pendingHolds: withoutHoldsOf(context.pendingHolds, resumed) });
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event: 'transfer.completed', data: transferData(transfer) }));
-      for (const leg of heldInTransfer(context.talk)) {
+      for (const leg of resumed) {
         enqueue(sendTo(leg, { type: 'hold', isHeld: false }));
         enqueue.emit(movedAt(moveOfControl({ type: 'resume', leg })));
       }
@@ -424,6 +427,9 @@ export const callSetup = setup({
       const talk = talkAfter(context.talk, control);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'control', controlId, control, talk });
+      if (control.type === 'hold') {
+        enqueue.assign({ pendingHolds: { ...context.pendingHolds, [controlId]: control.leg } });
+      }
       if (control.type !== 'hold' && control.type !== 'resume') return;
       enqueue(sendTo(control.leg, { type: 'hold', isHeld: control.type === 'hold' }));
     }),
@@ -446,6 +452,10 @@ export const callSetup = setup({
       controlId,
       refusal: null,
     })),
+    forgetHold: assign(({ context }, { controlId }: { controlId: string }) => {
+      const { [controlId]: _, ...pendingHolds } = context.pendingHolds;
+      return { pendingHolds };
+    }),
     keepPlaybacks: assign(({ context }, { control }: { control: TalkControl }) => {
       if (control.type === 'play') return { playbacks: [...context.playbacks, control.playbackId] };
       return control.type === 'play.stop' ? { playbacks: without(context.playbacks, control.playbackId) } : {};
@@ -501,6 +511,10 @@ function isAudibleToAll({ guests, talk }: CallContext, legId: LegId): boolean {
 export function fundingCheckDelayMs(fundedForMs: number): number {
   const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
   return Math.min(delayMs, LONGEST_TIMER_MS);
+}
+
+function withoutHoldsOf(holds: CallContext['pendingHolds'], legs: readonly LegId[]): CallContext['pendingHolds'] {
+  return Object.fromEntries(Object.entries(holds).filter(([, leg]) => !legs.includes(leg)));
 }
 
 function without(ids: readonly string[], id: string): readonly string[] {

@@ -56,6 +56,7 @@ export const callMachine = callSetup.createMachine({
     isTranscribing: false,
     isRecording: false,
     talk: OPEN_TALK,
+    pendingHolds: {},
     guests: {},
     digitsReceived: 0,
     keyPresses: {},
@@ -650,7 +651,12 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
+                    guard: { type: 'isOverriddenHold', params: ({ event }) => event },
+                    actions: { type: 'confirmControl', params: ({ event }) => event },
+                  },
+                  {
                     actions: [
+                      { type: 'forgetHold', params: ({ event }) => event },
                       { type: 'keepPlaybacks', params: ({ event }) => event },
                       { type: 'transcribeSupervisor', params: ({ event }) => event },
                       { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
@@ -660,6 +666,7 @@ export const callMachine = callSetup.createMachine({
                 ],
                 'control.failed': {
                   actions: [
+                    { type: 'forgetHold', params: ({ event }) => event },
                     { type: 'undoControl', params: ({ event }) => event.control },
                     { type: 'refuseControl', params: ({ event }) => event },
                   ],

@@ -235,6 +235,20 @@ describe('attended transfer', () => {
     expect(call.holds).toEqual([`${TARGET} true`, `${TARGET} false`]);
   });
 
+  it('does not log a hold of the waiting party that the media reports after the completion', () => {
+    const call = talking();
+    call.transfer('blind');
+    const control = { type: 'hold', leg: 'customer', music: true } as const;
+    call.actor.send({ type: 'control.requested', controlId: 'h', control });
+    call.answer();
+    call.actor.send({ type: 'control.done', controlId: 'h', control });
+    expect(call.holds).toEqual(['customer true', 'customer false']);
+    expect(call.moves.map(({ event }) => event)).not.toContain('call.held');
+    expect(call.refusals).toEqual([null, null]);
+    hold(call, 'customer');
+    expect(call.moves.at(-1)).toMatchObject({ event: 'call.held', leg: 'customer' });
+  });
+
   it('leaves the waiting party on hold when cancelled', () => {
     const call = talking();
     hold(call, 'customer');
