@@ -43,7 +43,15 @@ import type {
   TranscriptCommand,
 } from './call-events.ts';
 import { completed, outcomeOf } from './call-outcome.ts';
-import { heldInTransfer, placeOf, talkAfterTransfer, transferOf, withoutLeaving } from './call-transfer.ts';
+import {
+  heldInConsultation,
+  heldInTransfer,
+  placeOf,
+  talkAfterTransfer,
+  transferOf,
+  withoutHolds,
+  withoutLeaving,
+} from './call-transfer.ts';
 import {
   type AnswerResult,
   type HangupCause,
@@ -264,10 +272,17 @@ export const callSetup = setup({
           clearTimeoutMs: LEG_CLEAR_TIMEOUT_MS,
         };
         enqueue(spawnChild('leg', { id: legId, input }));
-        const { talk } = context;
-        if (talk.transfer?.target === legId) {
+        const { transfer } = context.talk;
+        if (transfer?.target === legId) {
+          const resumed = heldInConsultation(context.talk);
+          const talk = withoutHolds(context.talk, resumed);
+          enqueue.assign({ talk, pendingHolds: withoutHoldsOf(context.pendingHolds, resumed) });
           enqueue.sendTo('media', { type: 'route', talk });
-          enqueue.emit(movedAt({ event: 'transfer.started', data: transferData(talk.transfer) }));
+          enqueue.emit(movedAt({ event: 'transfer.started', data: transferData(transfer) }));
+          for (const leg of resumed) {
+            enqueue(sendTo(leg, { type: 'hold', isHeld: false }));
+            enqueue.emit(movedAt(moveOfControl({ type: 'resume', leg })));
+          }
         }
         enqueue.emit({ type: 'controlled', controlId: guest.controlId, refusal: null });
       },

@@ -42,6 +42,17 @@ export function heldInTransfer({ transfer, held }: Pick<Talk, 'transfer' | 'held
   return transfer === null ? [] : [transfer.staying, transfer.target].filter((leg) => (held[leg] ?? null) !== null);
 }
 
+/** The leaving leg, if it is on hold although a consultation begins, in which it talks with the target. */
+export function heldInConsultation(talk: Talk): LegId[] {
+  const { transfer, held } = talk;
+  if (transfer?.mode !== 'attended' || !isTalking(talk, transfer.leaving)) return [];
+  return (held[transfer.leaving] ?? null) === null ? [] : [transfer.leaving];
+}
+
+export function withoutHolds(talk: Talk, legs: readonly LegId[]): Talk {
+  return { ...talk, held: { ...talk.held, ...Object.fromEntries(legs.map((leg) => [leg, null])) } };
+}
+
 /** The talk once the target has taken its place, without the transfer, its holds and the leaving leg. */
 export function talkAfterTransfer(talk: Talk): Talk {
   const { transfer } = talk;
@@ -49,7 +60,5 @@ export function talkAfterTransfer(talk: Talk): Talk {
   const { leaving, target, place } = transfer;
   const { [leaving]: _, ...standIns } = talk.standIns;
   const rest = isTalking(talk, leaving) ? withoutLeaving(talk, leaving) : talk;
-  const resumed = Object.fromEntries(heldInTransfer(talk).map((leg) => [leg, null]));
-  const held = { ...rest.held, ...resumed };
-  return { ...rest, held, transfer: null, standIns: { ...standIns, [target]: place } };
+  return { ...withoutHolds(rest, heldInTransfer(talk)), transfer: null, standIns: { ...standIns, [target]: place } };
 }

@@ -249,6 +249,20 @@ describe('attended transfer', () => {
     expect(call.moves.at(-1)).toMatchObject({ event: 'call.held', leg: 'customer' });
   });
 
+  it('takes the transferring leg off hold, so that it hears the target', () => {
+    const call = talking();
+    hold(call, 'agent');
+    call.transfer('attended');
+    expect(call.sources()).toEqual({ agent: 'ringback', customer: 'hold-music' });
+    expect(call.moves.slice(-2)).toMatchObject([
+      { event: 'transfer.started' },
+      { event: 'call.resumed', leg: 'agent' },
+    ]);
+    call.answer();
+    expect(call.sources()).toEqual({ agent: TARGET, customer: 'hold-music', [TARGET]: 'agent' });
+    expect(call.holds).toEqual(['agent true', 'agent false']);
+  });
+
   it('leaves the waiting party on hold when cancelled', () => {
     const call = talking();
     hold(call, 'customer');
