@@ -136,10 +136,8 @@ export class PhoneClient {
   /** Replaces the silence of `isSilent` by the microphone. @throws MicrophoneError */
   async speak(): Promise<void> {
     if (!this.#isSilent) return;
+    await this.#voice.speak();
     this.#isSilent = false;
-    this.#voice.close();
-    const track = await this.#voice.open();
-    await this.#audio?.speak(track);
   }
 
   /** Call it in a click handler if the browser blocks sound. */

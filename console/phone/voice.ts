@@ -51,6 +51,11 @@ export class Voice {
 
   /** Call after a change of device. The old one stays if the new one cannot be opened. */
   async reopen(): Promise<void> {
+    await this.speak().catch(() => {});
+  }
+
+  /** Replaces silence by the microphone. @throws MicrophoneError; the silence then stays */
+  async speak(): Promise<void> {
     const old = this.#track;
     if (old === null) return;
     this.#track = null;
@@ -59,8 +64,9 @@ export class Voice {
       old.onended = null;
       old.stop();
       this.#options.onTrack(track);
-    } catch {
+    } catch (error) {
       this.#track = old;
+      throw error;
     }
   }
 

@@ -132,8 +132,13 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await page.getByText('You hear both. They do not hear you.').waitFor();
     await untilTone(page, CUSTOMER_HZ);
     await rowOf().getByText('A supervisor listens').waitFor();
+    await page.evaluate(BLOCK_MICROPHONE_ONCE);
+    await rowOf().getByRole('button', { name: 'Barge in' }).click();
+    await page.getByText('allow the microphone for this page').waitFor();
+    await untilTone(page, CUSTOMER_HZ);
     await rowOf().getByRole('button', { name: 'Barge in' }).click();
     await rowOf().getByText('A supervisor talks along').waitFor();
+    expect(await page.evaluate('microphoneRequests')).toBe(2);
     await picture(page, 'live-supervised');
     await page.getByRole('button', { name: 'Leave' }).click();
     await rowOf().getByText('A supervisor talks along').waitFor({ state: 'detached' });
@@ -236,3 +241,14 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 });
+
+/** Rejects the next request of the page for the microphone, and counts the requests. */
+const BLOCK_MICROPHONE_ONCE = `
+  const devices = navigator.mediaDevices;
+  const open = devices.getUserMedia.bind(devices);
+  window.microphoneRequests = 0;
+  devices.getUserMedia = (wanted) => {
+    window.microphoneRequests += 1;
+    return window.microphoneRequests === 1 ? Promise.reject(new DOMException('', 'NotAllowedError')) : open(wanted);
+  };
+`;
