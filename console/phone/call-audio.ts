@@ -3,6 +3,7 @@ import { audioContext } from './audio-context.ts';
 import { type LevelMeter, meterOf } from './level-meter.ts';
 import { totalsOf } from './network-totals.ts';
 import type { SendRequest } from './phone-messages.ts';
+import { SocketLost } from './phone-socket.ts';
 import { type NetworkTotals, type Quality, qualityBetween } from './quality.ts';
 
 interface CallAudioOptions {
@@ -142,12 +143,14 @@ export class CallAudio {
     transport.on('connectionstatechange', (state) => {
       clearTimeout(this.#timers.get(transport));
       if (state === 'failed') void this.#restartIce(transport);
-      else if (state === 'disconnected')
-        this.#timers.set(
-          transport,
-          setTimeout(() => void this.#restartIce(transport), BROKEN_MS),
-        );
+      else if (state === 'disconnected') this.#restartIceSoon(transport);
     });
+  }
+
+  #restartIceSoon(transport: Transport): void {
+    clearTimeout(this.#timers.get(transport));
+    const restart = () => void this.#restartIce(transport);
+    this.#timers.set(transport, setTimeout(restart, BROKEN_MS));
   }
 
   async #restartIce(transport: Transport): Promise<void> {
@@ -156,8 +159,10 @@ export class CallAudio {
       const fields = { call_id: callId, transport_id: transport.id };
       const { ice_parameters: iceParameters } = await request('restart_ice', fields);
       if (!transport.closed) await transport.restartIce({ iceParameters });
-    } catch {
-      // Without audio the call ends by itself: MEDIA_TIMEOUT.
+    } catch (error) {
+      // A change of network often loses the socket, too. Other failures end the call by themselves: MEDIA_TIMEOUT.
+      const isBroken = transport.connectionState === 'disconnected' || transport.connectionState === 'failed';
+      if (error instanceof SocketLost && isBroken) this.#restartIceSoon(transport);
     }
   }
 }

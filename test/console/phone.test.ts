@@ -23,7 +23,28 @@ globalThis.WebSocket = class extends WebSocket {
     super(...options);
     sockets.push(this);
   }
+};
+globalThis.peers = [];
+globalThis.RTCPeerConnection = class extends RTCPeerConnection {
+  constructor(...options) {
+    super(...options);
+    peers.push(this);
+  }
+  get connectionState() {
+    return this.isCutOff ? 'disconnected' : super.connectionState;
+  }
 };`;
+
+/** The audio is cut off, and the socket is lost when the page uses it to repair the audio. */
+const LOSE_NETWORK = `{
+  const socket = sockets.at(-1);
+  const send = socket.send.bind(socket);
+  socket.send = (text) => (text.includes('restart_ice') ? socket.close() : send(text));
+  for (const peer of peers.slice(-2)) {
+    peer.isCutOff = true;
+    peer.dispatchEvent(new Event('connectionstatechange'));
+  }
+}`;
 
 const isPossible = canBrowse && findWorker().path !== null;
 
@@ -241,6 +262,18 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await eventually(async () =>
       expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
     );
+  });
+
+  it('restarts ICE over the next socket when a change of network also loses the socket', async () => {
+    await talk();
+    await untilTone(page, CUSTOMER_HZ);
+    const opening = page.waitForEvent('websocket');
+    await page.evaluate(LOSE_NETWORK);
+    const next = await opening;
+    await next.waitForEvent('framesent', ({ payload }) => String(payload).includes('restart_ice'));
+    await untilTone(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
   });
 
   it('shows names of colleagues as text', async () => {
