@@ -21,7 +21,7 @@ export interface UploadOptions {
 /**
  * Uploads a file as a form, streamed from disk. Not with `fetch`, which reports no progress and fails if the response
  * takes five minutes. A response may arrive before everything is sent.
- * @throws CommandError NO_SUCH_FILE; the connection's error
+ * @throws CommandError NO_SUCH_FILE, FILE_NOT_READABLE; the connection's error
  */
 export async function uploadFile(options: UploadOptions): Promise<{ status: number; text: string }> {
   const { url, filePath, onProgress } = options;
@@ -46,9 +46,7 @@ export async function uploadFile(options: UploadOptions): Promise<{ status: numb
     yield head;
     let sentBytes = 0;
     onProgress({ sentBytes, totalBytes });
-    // Sends no more than announced, even if the file grows meanwhile.
-    const bytes = totalBytes === 0 ? [] : createReadStream(filePath, { end: totalBytes - 1 });
-    for await (const chunk of bytes as AsyncIterable<Buffer>) {
+    for await (const chunk of bytesOf(filePath, totalBytes)) {
       yield chunk;
       sentBytes += chunk.length;
       onProgress({ sentBytes, totalBytes });
@@ -58,11 +56,32 @@ export async function uploadFile(options: UploadOptions): Promise<{ status: numb
 
   const sent = pipeline(form, request);
   sent.catch(() => undefined);
-  const response = await answered;
+  const response = await answered.catch(async (error: unknown) => {
+    // The request reports a file that cannot be read as a lost connection.
+    await sent;
+    throw error;
+  });
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) text += chunk as string;
   request.destroy();
   return { status: response.statusCode ?? 0, text };
+}
+
+/** Yields as many bytes as were announced, even if the file grows meanwhile. @throws CommandError FILE_NOT_READABLE */
+async function* bytesOf(filePath: string, totalBytes: number): AsyncGenerator<Buffer> {
+  if (totalBytes === 0) return;
+  const stream = createReadStream(filePath, { end: totalBytes - 1 });
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } catch (cause) {
+    throw notReadable(filePath, { reason: (cause as Error).message, cause });
+  }
+  // Without an error the server would wait for the missing bytes.
+  if (stream.bytesRead < totalBytes) throw notReadable(filePath, { reason: 'it became shorter during the upload' });
+}
+
+function notReadable(filePath: string, { reason, cause }: { reason: string; cause?: unknown }): CommandError {
+  return new CommandError('FILE_NOT_READABLE', `${JSON.stringify(filePath)} cannot be read: ${reason}`, { cause });
 }
 
 function formAround({ filePath, fileField = 'file', fields }: UploadOptions): {

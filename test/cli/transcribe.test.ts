@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, truncateSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { apiClient } from '../../bin/cli/api-client.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { eventually } from '../eventually.ts';
 import { TRANSCRIPT } from '../http/fake-transcriber.ts';
@@ -99,6 +100,20 @@ describe('tandem transcribe', () => {
       env: { ...env, TANDEM_URL: 'http://127.0.0.1:9' },
     });
     expect(alone.stderr).toContain('no server answers');
+  });
+
+  it.each([
+    ['is removed', (path: string) => rmSync(path)],
+    ['shrinks', (path: string) => truncateSync(path, 10)],
+  ])('reports that the file cannot be read when it %s during the upload', async (_, change) => {
+    const filePath = join(folder, 'fleeting.wav');
+    await writeFile(filePath, Buffer.alloc(1000));
+    const onProgress = ({ sentBytes }: { sentBytes: number }) => sentBytes === 0 && change(filePath);
+    const api = apiClient({ url: env.TANDEM_URL!, apiKey: fixture.owner.key });
+    await expect(api.upload('/stt', { filePath, fields: [], onProgress })).rejects.toMatchObject({
+      code: 'FILE_NOT_READABLE',
+      message: expect.stringContaining(filePath),
+    });
   });
 
   it('cancels the transcription when interrupted', async () => {
