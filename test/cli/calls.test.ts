@@ -294,6 +294,8 @@ describe('tandem rules', () => {
     [['set', '--limits', '+91']],
     [['set', '--hours', '9-21', '--zone', 'UTC']],
     [['set', '--hours', '09:00-21:00']],
+    [['set', '--daily-cap', '50', '--zone', 'UTC']],
+    [['set', '--hours', 'off', '--zone', 'UTC']],
   ])('rejects %j and prints the correct usage', async (argv) => {
     const { exitCode, stderr } = await tandem(['rules', ...argv], options);
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('takes') });

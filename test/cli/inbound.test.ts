@@ -46,6 +46,9 @@ describe('tandem numbers inbound', () => {
     { argv: ['--reject', '--forward', '+919812345678'] },
     { argv: ['--forward', '+919812345678', '--browser', '7'] },
     { argv: ['--ask', 'https://example.com/in'] },
+    { argv: ['--reject', '--record'] },
+    { argv: ['--reject', '--secret-stdin'] },
+    { argv: ['--ask', 'https://example.com/in', '--secret-stdin', '--announce', 'Hello'] },
   ])('rejects $argv', async ({ argv }) => {
     expect((await run(['inbound', NUMBER, ...argv])).exitCode).toBe(2);
   });

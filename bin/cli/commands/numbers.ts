@@ -120,6 +120,9 @@ const inbound = defineAction({
       throw new UsageError('numbers inbound takes one of --forward, --browser, --ask and --reject');
     }
     if (ask !== undefined && !values['secret-stdin']) throw new UsageError('--ask needs --secret-stdin');
+    if (ask === undefined && values['secret-stdin']) throw new UsageError('--secret-stdin needs --ask');
+    const ignored = isForwarded ? undefined : FORWARD_OPTIONS.find((name) => values[name] !== undefined);
+    if (ignored !== undefined) throw new UsageError(`--${ignored} needs --forward or --browser`);
     const decision = isForwarded ? forwardOf(values) : { action: 'reject' };
     const secret = values['secret-stdin'] ? await readInput(host) : undefined;
     const rule = ask === undefined ? decision : { action: 'ask', url: ask, secret, fallback: decision };
@@ -128,6 +131,8 @@ const inbound = defineAction({
     return { data: { number }, text: `Calls to ${number.e164}: ${ruleText(number.inbound)}.` };
   },
 });
+
+const FORWARD_OPTIONS = ['record', 'transcribe', 'announce', 'ring-timeout'] as const;
 
 interface ForwardValues {
   forward?: string;

@@ -39,6 +39,8 @@ const set = defineAction({
     ...API_OPTIONS,
   },
   async run({ host, values }) {
+    if (values.zone !== undefined && (values.hours ?? 'off') === 'off')
+      throw new UsageError('--zone takes hours beside it, such as --hours 09:00-21:00');
     const patch = {
       ...(values['daily-cap'] !== undefined && { daily_spend_cap_usd: offOr(values['daily-cap'], capOf) }),
       ...(values.block !== undefined && { blocked_prefixes: listOf(values.block) }),
