@@ -83,7 +83,7 @@ function readQuality(id: string, signal: AbortSignal) {
 
 export type CallQuality = Awaited<ReturnType<typeof readQuality>>;
 
-/** A call has a few dozen deliveries at most, and about as many ledger entries. */
+/** A call has a few dozen deliveries and evaluations at most. */
 const ALL_ON_ONE_PAGE = { page: 1, limit: 100 };
 
 export function deliveriesQuery(id: string) {
@@ -108,8 +108,17 @@ export function ledgerQuery(id: string) {
   return queryOptions({ queryKey: ['call', id, 'ledger'], queryFn: ({ signal }) => readLedger(id, signal) });
 }
 
-function readLedger(id: string, signal: AbortSignal) {
-  const params = { ...pathOf(id), query: ALL_ON_ONE_PAGE };
+/** Every minute of a call adds an entry, so a long call has several pages. */
+async function readLedger(id: string, signal: AbortSignal) {
+  const ledger = await pageOfLedger(id, { page: 1, signal });
+  for (let page = 2; page <= ledger.pagination.pages; page++) {
+    ledger.entries.push(...(await pageOfLedger(id, { page, signal })).entries);
+  }
+  return ledger;
+}
+
+function pageOfLedger(id: string, { page, signal }: { page: number; signal: AbortSignal }) {
+  const params = { ...pathOf(id), query: { ...ALL_ON_ONE_PAGE, page } };
   return dataOf(api.GET('/dialer/click2call/{id}/ledger', { params, signal }));
 }
 

@@ -223,6 +223,18 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await expectPresentable(page, 'call-ledger');
   });
 
+  it('shows all ledger entries of a call that has more than one page of them', async () => {
+    const { entries } = await town.api.get<{ entries: object[] }>(`/dialer/click2call/${talked.call_id}/ledger`);
+    await page.route(/\/ledger\?/, (route) =>
+      route.continue({ url: route.request().url().replace('limit=100', 'limit=1') }),
+    );
+    await open(talked.call_id, '?tab=ledger');
+    const rows = page.getByRole('table').getByRole('row');
+    await rows.nth(1).waitFor();
+    expect(await rows.count()).toBe(entries.length + 1);
+    await page.unrouteAll();
+  });
+
   it('follows a live call, and hangs it up after a confirmation', async () => {
     const { call_id: id } = await town.place();
     await open(id);
