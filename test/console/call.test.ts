@@ -179,6 +179,17 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await page.unrouteAll();
   });
 
+  it('says that the recording cannot be played when its URL cannot be renewed', async () => {
+    await open(talked.call_id, '?tab=recording');
+    await untilLoaded();
+    await refuse(page, /\/recording$/, { status: 403, code: 'FORBIDDEN', message: 'Not any more.' });
+    await audio("dispatchEvent(new Event('error'))");
+    await page.getByText('The audio could not be played').waitFor();
+    await page.unrouteAll();
+    await audio("dispatchEvent(new Event('error'))");
+    await page.getByText('The audio could not be played').waitFor({ state: 'detached' });
+  });
+
   it('shows a hostile transcript as text', async () => {
     const segment = { leg: 'customer', role: 'customer', start: 0, end: 1, confidence: 1, language: 'en' };
     const words = [{ word: HOSTILE, start: 0, end: 1, confidence: 1 }];

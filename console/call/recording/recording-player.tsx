@@ -135,7 +135,13 @@ function useRenewal({ callId, player, source }: { callId: string; player: Player
       if (resumeAt.current !== null || failedSource.current === source) return setHasFailed(true);
       failedSource.current = source;
       resumeAt.current = { second: audio.currentTime, isPlaying: !audio.paused };
-      void refetch();
+      void refetch().then(({ isError }) => {
+        if (!isError) return;
+        // The next attempt to play may renew again.
+        resumeAt.current = null;
+        failedSource.current = null;
+        setHasFailed(true);
+      });
     };
     const resume = () => {
       setHasFailed(false);
