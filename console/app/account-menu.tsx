@@ -1,6 +1,7 @@
 import { Avatar, Menu, UnstyledButton, useMantineColorScheme } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { BookOpen, Check, LogOut, Monitor, Moon, Sun, UserRound } from 'lucide-react';
+import { notifyFailed } from '../parts/notify.ts';
 import { shellText } from '../text/app.ts';
 import { signOut, useSession } from './session.ts';
 import { switchWorkspace } from './switch-workspace.ts';
@@ -20,7 +21,12 @@ export function AccountMenu() {
     void navigate({ to: '/live' });
   };
   const leave = async () => {
-    await signOut();
+    try {
+      await signOut();
+    } catch (error) {
+      notifyFailed(error);
+      return;
+    }
     await navigate({ to: '/login' });
   };
   return (

@@ -1,6 +1,7 @@
 import { Alert, Anchor, Button, Card, Center, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
+import { notifyFailed } from '../parts/notify.ts';
 import { ErrorState, LoadingState } from '../parts/states.tsx';
 import { joinText as text } from '../text/people.ts';
 import { api, dataOf } from './api.ts';
@@ -54,7 +55,10 @@ function AcceptForm({ token, email }: { token: string; email: string }) {
       <Button onClick={() => accept.mutate()} loading={accept.isPending}>
         {text.accept}
       </Button>
-      <Button variant="subtle" onClick={() => signOut().then(() => queryClient.resetQueries(sessionQuery))}>
+      <Button
+        variant="subtle"
+        onClick={() => signOut().then(() => queryClient.resetQueries(sessionQuery), notifyFailed)}
+      >
         {text.otherAccount}
       </Button>
     </>

@@ -2,6 +2,7 @@ import { Button, Center, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
+import { notifyFailed } from '../parts/notify.ts';
 import { EmptyState } from '../parts/states.tsx';
 import { shellText, guardText as text } from '../text/app.ts';
 import { api, dataOf } from './api.ts';
@@ -50,7 +51,7 @@ function NoWorkspace() {
             mt="sm"
             ml="xs"
             variant="default"
-            onClick={() => void signOut().then(() => location.assign('/console/login'))}
+            onClick={() => void signOut().then(() => location.assign('/console/login'), notifyFailed)}
           >
             {shellText.signOut}
           </Button>

@@ -76,7 +76,9 @@ export async function signIn(
   queryClient.clear();
 }
 
+/** @throws ApiError if the session continues */
 export async function signOut(): Promise<void> {
-  await reach('/auth/logout', { method: 'POST' });
+  const response = await reach('/auth/logout', { method: 'POST' });
+  if (!response.ok && response.status !== 401) throw apiErrorOf(response, await response.json().catch(() => null));
   queryClient.clear();
 }

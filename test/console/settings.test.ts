@@ -225,6 +225,11 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await guest.getByRole('button', { name: 'Log in with this link' }).click();
       await guest.getByRole('navigation').first().waitFor();
       await guest.getByRole('button', { name: /^Account/ }).click();
+      await guest.context().setOffline(true);
+      await guest.getByRole('menuitem', { name: 'Log out' }).click();
+      await guest.getByText(/^The server does not answer/).waitFor();
+      await guest.context().setOffline(false);
+      await guest.getByRole('button', { name: /^Account/ }).click();
       await guest.getByRole('menuitem', { name: 'Log out' }).click();
       await guest.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
       await guest.context().close();
