@@ -102,6 +102,7 @@ function SearchField({ value, onChange }: { value: string; onChange: (text: stri
             size="sm"
             aria-label={callsText.clearSearch}
             onClick={() => {
+              later.cancel();
               setText('');
               onChange('');
             }}

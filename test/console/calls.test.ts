@@ -117,6 +117,35 @@ describe.skipIf(!canBrowse)('the list of calls in the console', () => {
     await page.getByRole('link', { name: /\+919800000045/ }).waitFor();
     await searchField().fill('call_unknown');
     await page.getByText('No calls match').waitFor();
+    await page.getByRole('button', { name: 'Clear the search' }).click();
+    await rows().nth(20).waitFor();
+    expect(searchOf()).toEqual({});
+  });
+
+  it('shows no total and exports nothing while it shows one call by its id', async () => {
+    await open();
+    await page.getByText(`${DAYS * CALLS_A_DAY} calls`, { exact: true }).waitFor();
+    await searchField().fill('call_45');
+    await page.getByRole('link', { name: /\+919800000045/ }).waitFor();
+    await eventually(async () => expect(await rows().count()).toBe(2));
+    expect(await page.getByText(/^\d+ calls$/).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Export CSV' }).count()).toBe(0);
+  });
+
+  it('drops a search that is cleared before it began', async () => {
+    const typing = await page.context().newPage();
+    await typing.clock.install();
+    await typing.goto(`${console.url}/console/calls`);
+    await typing.getByRole('searchbox').fill('order-43');
+    await typing.getByRole('button', { name: 'Clear the search' }).click();
+    await typing.clock.runFor(1_000);
+    await typing.getByRole('link', { name: /\+919800000500/ }).waitFor();
+    expect(new URL(typing.url()).search).toBe('');
+    await typing.close();
+  });
+
+  it('removes all filters at once', async () => {
+    await open('?q=call_unknown');
     await page.getByRole('button', { name: 'Clear filters' }).click();
     await rows().nth(20).waitFor();
     expect(searchOf()).toEqual({});
