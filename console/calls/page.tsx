@@ -11,7 +11,7 @@ import { EmptyState, ErrorState, LoadingState } from '../parts/states.tsx';
 import { callsText } from '../text/calls.ts';
 import { CallList } from './call-list.tsx';
 import { FilterBar } from './filter-bar.tsx';
-import { type CallFilters, filtersOf, hasFilters, readingsOf } from './filters.ts';
+import { type CallFilters, callIdIn, filtersOf, hasFilters, readingsOf } from './filters.ts';
 import { callsQuery, readingQuery, totalQuery } from './queries.ts';
 import { SavedViews } from './saved-views.tsx';
 import { Statistics } from './statistics.tsx';
@@ -20,20 +20,25 @@ export function Page() {
   const [search, change] = useUrlSearch();
   const filters = filtersOf(search);
   const query = useCalls(filters);
-  const { data: total } = useQuery({ ...totalQuery(filters), placeholderData: keepPreviousData });
+  const isById = callIdIn(filters) !== null;
+  const { data } = useQuery({ ...totalQuery(filters), placeholderData: keepPreviousData });
+  // The total of earlier filters remains while the query is disabled.
+  const total = isById ? undefined : data;
   const { data: reading = readingsOf(filters)[0] } = useQuery(readingQuery(filters));
   return (
     <>
       <PageHeader title={callsText.title} description={total === undefined ? null : callsText.total(count(total))}>
-        <Button
-          component="a"
-          href={urlOf('/dialer/export.csv', reading)}
-          download
-          variant="default"
-          leftSection={<Download size={14} aria-hidden />}
-        >
-          {callsText.export}
-        </Button>
+        {!isById && (
+          <Button
+            component="a"
+            href={urlOf('/dialer/export.csv', reading)}
+            download
+            variant="default"
+            leftSection={<Download size={14} aria-hidden />}
+          >
+            {callsText.export}
+          </Button>
+        )}
         <SavedViews search={search} onOpen={(view) => change(view, { replace: false })} />
       </PageHeader>
       <Stack gap="sm">
