@@ -1,4 +1,5 @@
 import { Anchor, Group, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Disc, PhoneIncoming } from 'lucide-react';
 import { memo } from 'react';
@@ -7,11 +8,14 @@ import { CallActions } from '../call/actions/call-actions.tsx';
 import { guestsOf, isTalking } from '../call/call-data.ts';
 import { CallStateBadge } from '../call/call-state.tsx';
 import { endpointName, partyName } from '../call/party.tsx';
+import { callEventsQuery } from '../call/queries.ts';
+import { transferTargetOf } from '../call/transfers.ts';
 import { useServerNow } from '../parts/clock.ts';
 import { duration, money } from '../parts/format.ts';
 import { legStateText, roleText } from '../text/call-words.ts';
 import { liveText } from '../text/live.ts';
 import type { LiveCall } from './live-data.ts';
+import type { LiveEntry } from './live-state.ts';
 import { useLiveEntry } from './live-store.ts';
 import { PartyLine } from './party-line.tsx';
 import { SpokenWords } from './spoken-words.tsx';
@@ -20,6 +24,7 @@ import { SuperviseButtons } from './supervise-buttons.tsx';
 /** One live call. Renders only when this call changes. */
 export const LiveRow = memo(function LiveRow({ callId }: { callId: string }) {
   const entry = useLiveEntry(callId);
+  const transferTarget = useTransferTarget(entry);
   const may = useMay();
   if (entry === undefined) return null;
   const { call } = entry;
@@ -45,7 +50,7 @@ export const LiveRow = memo(function LiveRow({ callId }: { callId: string }) {
       </div>
       <div className="live-actions">
         <SuperviseButtons call={call} />
-        <CallActions call={call} transferTarget={entry.transferTarget} />
+        <CallActions call={call} transferTarget={transferTarget} />
         <Group gap={8}>
           {call.direction === 'inbound' && <PhoneIncoming size={14} aria-label={liveText.inbound} />}
           {call.recording_id !== null && <Disc size={14} aria-label={liveText.recording} />}
@@ -57,6 +62,22 @@ export const LiveRow = memo(function LiveRow({ callId }: { callId: string }) {
     </li>
   );
 });
+
+/** Leg of a transfer's target. A snapshot does not name it, so the call's events do. */
+function useTransferTarget(entry: LiveEntry | undefined): string | null {
+  const isUnknown = entry?.transferTarget === undefined && entry?.call.legs.some(isDialedParty) === true;
+  const { data: events = [] } = useQuery({
+    ...callEventsQuery(entry?.call.call_id ?? ''),
+    enabled: isUnknown,
+    staleTime: 0,
+  });
+  return isUnknown ? transferTargetOf(events) : (entry?.transferTarget ?? null);
+}
+
+/** The target of a transfer, or another party. */
+function isDialedParty({ role, state }: LiveCall['legs'][number]): boolean {
+  return role === 'party' && state !== 'ended';
+}
 
 /** Talk time of a bridged call, else the time since it was placed. */
 function RunningTime({ call }: { call: LiveCall }) {

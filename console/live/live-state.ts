@@ -7,8 +7,8 @@ export interface LiveEntry {
   quality: Readonly<Record<string, LegQuality>>;
   /** The latest segments, oldest first, followed by the current hypotheses. */
   spoken: readonly Spoken[];
-  /** Leg of the target while a transfer is in progress. */
-  transferTarget: string | null;
+  /** Leg of the target while a transfer is in progress. Unknown since a snapshot, until the next event of a transfer. */
+  transferTarget: string | null | undefined;
 }
 
 export interface LiveState {
@@ -72,7 +72,7 @@ function applySnapshot(draft: Draft, { calls, truncated }: Extract<LiveNews, { t
 }
 
 function livelyPart(known: ReadonlyMap<string, LiveEntry>, call: LiveCall): Partial<LiveEntry> {
-  const { call: _, ...rest } = known.get(call.call_id) ?? {};
+  const { call: _, transferTarget: __, ...rest } = known.get(call.call_id) ?? {};
   return rest;
 }
 
@@ -87,7 +87,10 @@ function applyCall(draft: Draft, { call, events }: Extract<LiveNews, { type: 'ca
   }
   // The call's end arrived first, from a stream that repeats some events.
   if (entry === undefined && draft.ended.some((other) => other.call_id === id && other.call_done)) return;
-  const transferTarget = events.reduce(transferTargetAfter, entry?.transferTarget ?? null);
+  const transferTarget = events.reduce<string | null | undefined>(
+    (target, event) => transferTargetAfter(target, event),
+    entry === undefined ? null : entry.transferTarget,
+  );
   draft.calls.set(id, { ...(entry ?? entryOf(call)), call, transferTarget });
 }
 
@@ -97,7 +100,7 @@ function end(draft: Draft, call: LiveCall): void {
 }
 
 function entryOf(call: LiveCall): LiveEntry {
-  return { call, levels: {}, quality: {}, spoken: [], transferTarget: null };
+  return { call, levels: {}, quality: {}, spoken: [], transferTarget: undefined };
 }
 
 function change(draft: Draft, callId: string, next: (entry: LiveEntry) => LiveEntry): void {

@@ -124,6 +124,21 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 
+  it('offers to end a transfer that was in progress when the page was loaded', async () => {
+    const { call_id: id } = await town.place();
+    await town.untilState(id, 'bridged');
+    const endpoint = { type: 'phone', number: town.agent.user };
+    await town.api.post(`/dialer/click2call/${id}/transfer`, { leg: 'agent', mode: 'attended', endpoint });
+    const target = expect.objectContaining({ role: 'party', state: 'answered' });
+    await eventually(async () => expect((await callOf(town, id)).legs).toContainEqual(target));
+    await page.reload();
+    await rowOf().getByRole('button', { name: 'Complete transfer' }).waitFor();
+    expect(await rowOf().getByRole('button', { name: 'Transfer', exact: true }).count()).toBe(0);
+    await rowOf().getByRole('button', { name: 'Cancel transfer' }).click();
+    await rowOf().getByRole('button', { name: 'Transfer', exact: true }).waitFor();
+    await hangUp();
+  });
+
   it.skipIf(findWorker().path === null)('listens in from the browser, and leaves', async () => {
     const { call_id: id } = await town.place();
     await rowOf().getByRole('button', { name: 'Listen' }).click();
