@@ -1,15 +1,20 @@
-import { createTandemClient } from '@tandem/client';
+import { createTandemClient, type TandemClient } from '@tandem/client';
 import { learnServerTime } from '../parts/clock.ts';
 import { apiText } from '../text/app.ts';
 import { ApiError } from './api-error.ts';
 import { currentWorkspaceId } from './workspace.ts';
 
 /** The typed client of this page. The session is a cookie that scripts cannot read. */
-export const api = createTandemClient({
-  baseUrl: location.origin,
-  workspaceId: currentWorkspaceId,
-  fetch: reach,
-});
+export const api = clientOf(currentWorkspaceId);
+
+/** For what belongs to one workspace, even after the page has switched to another. */
+export function apiIn(workspaceId: string | null): TandemClient {
+  return clientOf(() => workspaceId);
+}
+
+function clientOf(workspaceId: () => string | null): TandemClient {
+  return createTandemClient({ baseUrl: location.origin, workspaceId, fetch: reach });
+}
 
 /** Fetches from the server. @throws ApiError UNREACHABLE if it does not answer. */
 export async function reach(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {

@@ -59,18 +59,11 @@ export async function placeCall({ number, record }: Placing): Promise<void> {
   }
 }
 
-let workspaceOfPhone: string | null = null;
-
 /** A phone belongs to one workspace. After a switch it reconnects once its call is over. */
 export function followWorkspace(id: string): void {
   const { link, call } = agentPhone.getState();
-  if (link === 'off') {
-    workspaceOfPhone = null;
-    return;
-  }
-  workspaceOfPhone ??= id;
-  if (workspaceOfPhone === id || call !== null) return;
+  // Until it is online, the phone may still resume a call.
+  if (link !== 'online' || call !== null || agentPhone.workspaceId === id) return;
   agentPhone.stop();
   agentPhone.start();
-  workspaceOfPhone = id;
 }

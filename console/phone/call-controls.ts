@@ -1,6 +1,5 @@
-import { api, bodyOf } from '../app/api.ts';
+import { apiIn, bodyOf } from '../app/api.ts';
 import { followEvents } from '../app/live-events.ts';
-import { currentWorkspaceId } from '../app/workspace.ts';
 import {
   type CallEvent,
   type CallProgress,
@@ -17,12 +16,15 @@ export type Endpoint = { type: 'phone'; number: string } | { type: 'webrtc'; use
 interface CallControlsOptions {
   callId: string;
   legId: string;
+  /** The call's workspace. */
+  workspaceId: string | null;
   onProgress: (progress: CallProgress) => void;
 }
 
 /** API actions of a phone on its call, and the call's events. Each method throws ApiError. */
 export class CallControls {
   readonly #options: CallControlsOptions;
+  readonly #api: ReturnType<typeof apiIn>;
   #unfollow: () => void = () => {};
   #progress = NO_PROGRESS;
   #lastSequence = 0;
@@ -31,12 +33,13 @@ export class CallControls {
 
   constructor(options: CallControlsOptions) {
     this.#options = options;
+    this.#api = apiIn(options.workspaceId);
   }
 
   /** Starts to report all events of the call. Not while it rings, because browsers limit connections. */
   follow(): void {
-    const { callId } = this.#options;
-    const query = new URLSearchParams({ workspace_id: currentWorkspaceId() ?? '' });
+    const { callId, workspaceId } = this.#options;
+    const query = new URLSearchParams({ workspace_id: workspaceId ?? '' });
     const listeners = Object.fromEntries(PROGRESS_EVENTS.map((name) => [name, (data: unknown) => this.#take(data)]));
     this.#unfollow();
     this.#unfollow = followEvents(`/dialer/click2call/${encodeURIComponent(callId)}/stream?${query}`, listeners);
@@ -44,12 +47,12 @@ export class CallControls {
 
   async hold(): Promise<void> {
     const leg = holdLegOf(this.#progress, this.#options.legId);
-    await bodyOf(api.POST('/dialer/click2call/{id}/hold', { ...this.#path, body: { leg, music: true } }));
+    await bodyOf(this.#api.POST('/dialer/click2call/{id}/hold', { ...this.#path, body: { leg, music: true } }));
   }
 
   async resume(): Promise<void> {
     const leg = holdLegOf(this.#progress, this.#options.legId);
-    await bodyOf(api.POST('/dialer/click2call/{id}/resume', { ...this.#path, body: { leg } }));
+    await bodyOf(this.#api.POST('/dialer/click2call/{id}/resume', { ...this.#path, body: { leg } }));
   }
 
   /** Sends a key to the other party. Keys pressed meanwhile follow in order in one request. */
@@ -63,15 +66,15 @@ export class CallControls {
 
   async transfer(endpoint: Endpoint, mode: 'blind' | 'attended'): Promise<void> {
     const body = { endpoint, mode, leg: this.#options.legId };
-    await bodyOf(api.POST('/dialer/click2call/{id}/transfer', { ...this.#path, body }));
+    await bodyOf(this.#api.POST('/dialer/click2call/{id}/transfer', { ...this.#path, body }));
   }
 
   async completeTransfer(): Promise<void> {
-    await bodyOf(api.POST('/dialer/click2call/{id}/transfer/complete', this.#path));
+    await bodyOf(this.#api.POST('/dialer/click2call/{id}/transfer/complete', this.#path));
   }
 
   async cancelTransfer(): Promise<void> {
-    await bodyOf(api.DELETE('/dialer/click2call/{id}/transfer', this.#path));
+    await bodyOf(this.#api.DELETE('/dialer/click2call/{id}/transfer', this.#path));
   }
 
   close(): void {
@@ -88,7 +91,7 @@ export class CallControls {
       const digits = this.#keys.slice(0, MOST_KEYS);
       this.#keys = this.#keys.slice(MOST_KEYS);
       try {
-        await bodyOf(api.POST('/dialer/click2call/{id}/dtmf', { ...this.#path, body: { leg, digits } }));
+        await bodyOf(this.#api.POST('/dialer/click2call/{id}/dtmf', { ...this.#path, body: { leg, digits } }));
       } catch (error) {
         this.#keys = '';
         throw error;

@@ -1,3 +1,4 @@
+import { currentWorkspaceId } from '../app/workspace.ts';
 import { audioContext } from './audio-context.ts';
 import { audioSettings, watchAudioSettings } from './audio-settings.ts';
 import { CallAudio } from './call-audio.ts';
@@ -7,7 +8,7 @@ import { PhoneLink } from './phone-link.ts';
 import type { Remembered } from './phone-memory.ts';
 import type { Notice, ServerCall } from './phone-messages.ts';
 import { PhoneRefusal } from './phone-socket.ts';
-import { callOf, PHONE_OFF, type PhoneCall, type PhoneState, type Purpose } from './phone-state.ts';
+import { callOf, endedOf, PHONE_OFF, type PhoneCall, type PhoneState, type Purpose } from './phone-state.ts';
 import { PhoneStore } from './phone-store.ts';
 import { Voice } from './voice.ts';
 
@@ -39,6 +40,8 @@ export class PhoneClient {
   });
   #link: PhoneLink | null = null;
   #resumeToken: string | null = null;
+  /** The workspace that was current when the phone started. */
+  workspaceId: string | null = null;
   #audio: CallAudio | null = null;
   #isOpening = false;
   #isMuted = false;
@@ -71,6 +74,7 @@ export class PhoneClient {
     if (this.#link !== null) return;
     this.#isMuted = remembered?.isMuted ?? false;
     this.#resumeToken = remembered?.resumeToken ?? null;
+    this.workspaceId = remembered?.workspaceId ?? currentWorkspaceId();
     this.#unwatch = watchAudioSettings(() => void this.#applySettings());
     this.#store.change({ ...PHONE_OFF, microphone: this.#store.state.microphone, link: 'connecting' });
     this.#link = new PhoneLink({
@@ -210,7 +214,7 @@ export class PhoneClient {
     const onProgress = (progress: PhoneCall['progress']) => this.#store.changeProgress(call.callId, progress);
     // The previous call's controls would follow it to its outcome.
     this.#controls?.close();
-    this.#controls = new CallControls({ callId: call.callId, legId: call.legId, onProgress });
+    this.#controls = new CallControls({ ...call, workspaceId: this.workspaceId, onProgress });
   }
 
   #end(hangupCause: string | null): void {
@@ -220,9 +224,7 @@ export class PhoneClient {
     this.#audio?.close();
     this.#audio = null;
     this.#voice.close();
-    const { callId, customerNumber, progress } = call;
-    const ended = { callId, customerNumber, hangupCause, progress, at: new Date().toISOString() };
-    this.#store.change({ call: null, ended, quality: null, isPlaybackBlocked: false });
+    this.#store.change({ call: null, ended: endedOf(call, hangupCause), quality: null, isPlaybackBlocked: false });
   }
 
   #turnOff({ problem }: Pick<PhoneState, 'problem'>): void {
@@ -236,7 +238,7 @@ export class PhoneClient {
 
   #remember(): void {
     if (this.#resumeToken === null || this.#link === null) return;
-    this.#options.remember?.({ resumeToken: this.#resumeToken, isMuted: this.#isMuted });
+    this.#options.remember?.({ resumeToken: this.#resumeToken, workspaceId: this.workspaceId, isMuted: this.#isMuted });
   }
 
   async #applySettings(): Promise<void> {

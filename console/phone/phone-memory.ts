@@ -2,6 +2,7 @@
 export interface Remembered {
   /** From the last `welcome`. */
   readonly resumeToken: string;
+  readonly workspaceId: string | null;
   readonly isMuted: boolean;
 }
 

@@ -87,3 +87,7 @@ export function callOf(known: ServerCall, { isMuted }: { isMuted: boolean }): Ph
     progress: NO_PROGRESS,
   };
 }
+
+export function endedOf({ callId, customerNumber, progress }: PhoneCall, hangupCause: string | null): EndedCall {
+  return { callId, customerNumber, hangupCause, progress, at: new Date().toISOString() };
+}

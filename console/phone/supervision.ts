@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { api, dataOf } from '../app/api.ts';
+import { api, apiIn, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
 import { PhoneClient } from './phone-client.ts';
 import type { PhoneState } from './phone-state.ts';
@@ -63,7 +63,8 @@ export async function changeSupervision(mode: SupervisionMode): Promise<void> {
   const { callId, id, phone } = current;
   if (mode !== 'listen') await phone.speak();
   const path = { id: callId, supervision_id: id };
-  await dataOf(api.PATCH('/dialer/click2call/{id}/supervise/{supervision_id}', { params: { path }, body: { mode } }));
+  const { PATCH } = apiIn(phone.workspaceId);
+  await dataOf(PATCH('/dialer/click2call/{id}/supervise/{supervision_id}', { params: { path }, body: { mode } }));
   if (current?.phone === phone) show({ ...current, mode });
 }
 

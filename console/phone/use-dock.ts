@@ -21,5 +21,5 @@ function usePhoneOfWorkspace(): void {
   const { workspace } = useSession();
   const { call, link } = usePhone();
   // biome-ignore lint/correctness/useExhaustiveDependencies: it may change when the call or the phone ends
-  useEffect(() => followWorkspace(workspace.id), [workspace.id, call === null, link === 'off']);
+  useEffect(() => followWorkspace(workspace.id), [workspace.id, call === null, link === 'online']);
 }

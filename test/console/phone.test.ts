@@ -249,6 +249,33 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await other.close();
   });
 
+  it('controls the call after the user has switched to another workspace', async () => {
+    const enter = async (name: string) => {
+      await page.getByRole('button', { name: /^Account/ }).click();
+      await page.getByRole('menuitem', { name, exact: true }).click();
+    };
+    const own = { headers: { origin: town.url }, data: { name: 'Second' } };
+    expect((await page.request.post(`${town.url}/workspaces`, own)).status()).toBe(201);
+    const callId = await talk();
+    await untilTone(page, CUSTOMER_HZ);
+    await page.reload();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await untilTone(page, CUSTOMER_HZ);
+    await enter('Second');
+    await page.getByRole('region', { name: 'Call', exact: true }).waitFor();
+    await page.keyboard.press('Alt+o');
+    await eventually(async () =>
+      expect((await callOf(town, callId)).legs).toContainEqual(
+        expect.objectContaining({ leg_id: 'customer', state: 'held' }),
+      ),
+    );
+    town.customer.hangup();
+    await page.getByRole('region', { name: 'Call', exact: true }).waitFor({ state: 'hidden' });
+    await enter('Default');
+    await page.getByRole('link', { name: 'Phone', exact: true }).click();
+    await page.getByText('Ready for calls').waitFor();
+  });
+
   it('keeps the call while its socket is lost, and hangs up over the next one', async () => {
     const callId = await talk();
     await untilTone(page, CUSTOMER_HZ);
