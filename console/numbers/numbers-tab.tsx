@@ -79,7 +79,7 @@ function columnsFor(callerIds: readonly string[]): Column<RentedNumber>[] {
       header: text.number,
       cell: ({ e164 }) => (
         <Stack gap={2} align="flex-start">
-          <Text size="sm" fw={600} className="tabular">
+          <Text size="sm" fw={600} className="tabular unbroken">
             {e164}
           </Text>
           {callerIds.includes(e164) && <StatusBadge tone="active">{text.isCallerId}</StatusBadge>}

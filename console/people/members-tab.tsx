@@ -27,7 +27,7 @@ export function MembersTab() {
 
 const COLUMNS: readonly Column<Member>[] = [
   { id: 'name', header: text.name, cell: (member) => <Person {...member} /> },
-  { id: 'role', header: text.role, cell: ({ role }) => peopleText.roles[role] },
+  { id: 'role', header: text.role, cell: ({ role }) => <span className="unbroken">{peopleText.roles[role]}</span> },
   { id: 'since', header: text.since, visibleFrom: 'sm', cell: ({ created_at: at }) => <Time at={at} show="day" /> },
   { id: 'actions', header: text.actions, align: 'right', cell: (member) => <MemberActions member={member} /> },
 ];

@@ -140,6 +140,25 @@ describe.skipIf(!canBrowse)('the page of numbers and trunks', () => {
     await expectGood(page);
   });
 
+  it('shows numbers on one line and statuses whole, on a narrow screen and beside a long name', async () => {
+    const size = page.viewportSize()!;
+    const lengthy = { name: 'Provider'.repeat(12), sip_uri: 'sip:carrier.example', numbers: ['+911140000003'] };
+    const { id } = await console.api.post<{ id: string }>('/dialer/trunks', lengthy);
+    await page.setViewportSize({ width: 360, height: 800 });
+    await open('');
+    const number = page.getByRole('table', { name: 'Rented numbers' }).getByText(NUMBER, { exact: true });
+    await number.waitFor();
+    // Two lines of 14 pixels are taller.
+    expect((await number.boundingBox())!.height).toBeLessThan(28);
+    await open('?tab=trunks');
+    await page.getByRole('link', { name: lengthy.name }).waitFor();
+    const cut = await page.evaluate<string[]>(`[...document.querySelectorAll('td .mantine-Badge-label')]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).map(({ textContent }) => textContent)`);
+    expect(cut).toEqual([]);
+    await console.api.delete(`/dialer/trunks/${id}`);
+    await page.setViewportSize(size);
+  });
+
   it('places a test call that rings both phones, and follows it', async () => {
     await open('?tab=trunks');
     await page.getByRole('link', { name: 'Carrier' }).press('Enter');
