@@ -289,17 +289,17 @@ describe('forgetful server', () => {
 
   test('receives CANCEL if it confirms the INVITE too late', async () => {
     const cancelled = Promise.withResolvers<void>();
-    let invite: ScriptedMessage | null = null;
+    const invited = Promise.withResolvers<ScriptedMessage>();
     const server = await scripted({
       onMessage: (message) => {
-        if (methodOf(message) === 'INVITE') invite = message;
+        if (methodOf(message) === 'INVITE') invited.resolve(message);
         if (methodOf(message) === 'CANCEL') cancelled.resolve();
       },
     });
     const gateway = await gatewayTo(server.port, { sendTimeoutMs: 30 });
     const dialed = dialLeg(gateway, { trunk: TRUNK });
     await dialed.over();
-    confirm(invite!, 't1');
+    confirm(await invited.promise, 't1');
     await cancelled.promise;
     expect(dialed.log.all).toHaveLength(1);
   });
