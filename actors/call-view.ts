@@ -210,7 +210,7 @@ function qualityOf(stored: LegQuality | null): LegQuality | null {
   return stored && { ...stored, encryption: stored.encryption ?? null };
 }
 
-/** Presents an event. A newly committed one has no callback attempt yet. */
+/** Presents an event. Only a terminal event has a delivery. */
 export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): PublicCallEvent {
   const delivery = 'delivery' in row ? row.delivery : null;
   return {

@@ -76,7 +76,7 @@ export function createCallActors(options: CallActorsOptions): {
       settle: settlementPort({
         ...options,
         onSettled({ call, event, delivery, webhookDeliveries }) {
-          feed.publish(call.callId, presentCallEvent(event));
+          feed.publish(call.callId, presentCallEvent({ ...event, delivery }));
           if (delivery) void deliverer.enqueue(delivery.id);
           for (const id of webhookDeliveries) void deliverer.enqueue(id);
           const { recordingId, callId, workspaceId } = call;

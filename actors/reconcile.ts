@@ -5,6 +5,7 @@ import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { priceOf } from '../storage/queries/call-settlement.ts';
 import {
   type CallEventRow,
+  type CallEventWithDelivery,
   type CallRow,
   deleteForgottenLegs,
   forgottenLegsOf,
@@ -34,7 +35,7 @@ export interface ReconcileOptions {
   now: Date;
   deliverer: Pick<Deliverer, 'enqueue'>;
   recordings: Pick<RecordingDesk, 'store'>;
-  publish: (callId: string, event: CallEventRow) => void;
+  publish: (callId: string, event: CallEventRow | CallEventWithDelivery) => void;
   logger: Logger;
 }
 
@@ -55,7 +56,7 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
     options.sip.endLegs((await legHandlesOf(sql, orphan.callId)) as LegHandle[]);
     const settled = await resolve(options, orphan);
     if (settled === null) continue;
-    publish(settled.event.callId, settled.event);
+    publish(settled.event.callId, { ...settled.event, delivery: settled.delivery });
     // Do not wait for an unavailable queue; the sweeper finds deliveries that were not queued.
     if (settled.delivery) void deliverer.enqueue(settled.delivery.id);
     for (const id of settled.webhookDeliveries) void deliverer.enqueue(id);

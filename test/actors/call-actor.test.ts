@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublicCallEvent } from '../../actors/call-view.ts';
+import { type PublicCallEvent, presentCallEvent } from '../../actors/call-view.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
@@ -97,6 +97,19 @@ describe('call from the first INVITE to its callback', () => {
     await call.over();
     expect(received.length).toBeGreaterThan(3);
     for (const [index, sequence] of received.entries()) expect(await stored[index]).toContain(sequence);
+  });
+
+  it('publishes the terminal event with its callback delivery, as the event log lists it', async () => {
+    const call = await placeCall({ callbackUrl: 'https://example.com/hook', callbackSecret: 'x'.repeat(16) });
+    const received: PublicCallEvent[] = [];
+    call.dialer.watch(call.callId, (event) => received.push(event), new AbortController().signal);
+    await call.bridge();
+    await call.hangup();
+    await call.over();
+    const logged = (await listCallEvents(database.sql, { callId: call.callId })).at(-1)!;
+    expect(logged.delivery).toMatchObject({ status: 'pending', attempts: 0, nextAttemptAt: expect.any(Date) });
+    expect(received.at(-1)).toEqual(presentCallEvent(logged));
+    expect(received.slice(0, -1).every(({ delivery }) => delivery === null)).toBe(true);
   });
 
   it('survives a watcher that throws', async () => {

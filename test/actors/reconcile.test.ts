@@ -53,6 +53,7 @@ describe('reconciliation after an earlier boot', () => {
       const [delivery] = await deliveriesOfCall(database.sql, call.callId);
       expect(delivery).toMatchObject({ event: 'call.temporaryfailed', status: 'pending' });
       expect(node.deliverer.enqueued).toEqual([delivery?.id]);
+      expect(node.callbacks).toEqual(['pending']);
     });
   }
 
@@ -383,8 +384,11 @@ async function openNode() {
   const logger = createTestLogger();
   const sip = new FakeSip();
   const published: string[] = [];
+  const callbacks: (string | null)[] = [];
   return {
     published,
+    /** Status of the callback with each published terminal event. */
+    callbacks,
     boot,
     sip,
     deliverer,
@@ -421,7 +425,10 @@ async function openNode() {
         now: later(60_000),
         deliverer,
         recordings,
-        publish: (_, event) => void published.push(event.event),
+        publish(_, event) {
+          published.push(event.event);
+          if ('delivery' in event) callbacks.push(event.delivery?.status ?? null);
+        },
         logger,
         ...given,
       }),
