@@ -13967,6 +13967,22 @@ export interface operations {
                          * @default 30
                          */
                         ring_timeout?: number;
+                        /** @description Another name of `endpoint`. Responses name it `endpoint`. */
+                        to?: {
+                            /**
+                             * @description Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored. The setting NUMBER_PLAN of the server can allow other countries. Emergency and short numbers are always rejected.
+                             * @example +919812345678
+                             * @example 98123 45678
+                             */
+                            number?: string;
+                            /**
+                             * @description `phone`: a number, over the trunk of the call. `webrtc`: the browser of a user; see POST /phone/tokens.
+                             * @enum {unknown}
+                             */
+                            type: "phone" | "webrtc";
+                            /** @description User whose browser is dialed, a member of the workspace. Default: the user of this request. */
+                            user_id?: number;
+                        };
                         /**
                          * @description Transcribe the call.
                          * @default false
@@ -13992,6 +14008,22 @@ export interface operations {
                     ring_timeout?: number;
                     /** @description For `ask`. Secret that signs the requests to `url`, as for callbacks. */
                     secret?: string;
+                    /** @description Another name of `endpoint`. Responses name it `endpoint`. */
+                    to?: {
+                        /**
+                         * @description Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored. The setting NUMBER_PLAN of the server can allow other countries. Emergency and short numbers are always rejected.
+                         * @example +919812345678
+                         * @example 98123 45678
+                         */
+                        number?: string;
+                        /**
+                         * @description `phone`: a number, over the trunk of the call. `webrtc`: the browser of a user; see POST /phone/tokens.
+                         * @enum {unknown}
+                         */
+                        type: "phone" | "webrtc";
+                        /** @description User whose browser is dialed, a member of the workspace. Default: the user of this request. */
+                        user_id?: number;
+                    };
                     /**
                      * @description Transcribe the call.
                      * @default false

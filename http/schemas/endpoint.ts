@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { TandemError } from '../../machines/errors.ts';
 import type { LegEndpoint } from '../../machines/events.ts';
+import { validationFailed } from '../validation.ts';
 import { CallableNumberSchema, type NumberPlan, readCallable } from './phone-number.ts';
 
 const UserIdSchema = Type.Integer({
@@ -32,8 +32,13 @@ export const EndpointSchema = Type.Object(
 /** Accepts the same numbers as placements. @throws TandemError VALIDATION_FAILED */
 export function readEndpoint(
   endpoint: Static<typeof EndpointSchema>,
-  { ownUserId, numberPlan }: { ownUserId: number | null; numberPlan: NumberPlan },
+  {
+    ownUserId,
+    numberPlan,
+    field = 'endpoint',
+  }: { ownUserId: number | null; numberPlan: NumberPlan; field?: 'endpoint' | 'to' },
 ): LegEndpoint {
+  const invalid = (name: string, message: string) => validationFailed([{ path: `${field}.${name}`, message }]);
   const { type, number, user_id: userId } = endpoint;
   if (type === 'webrtc') {
     if (number !== undefined) throw invalid('number', 'must not be combined with type webrtc');
@@ -43,10 +48,5 @@ export function readEndpoint(
   }
   if (userId !== undefined) throw invalid('user_id', 'must not be combined with type phone');
   if (number === undefined) throw invalid('number', 'is required with type phone');
-  return { type, number: readCallable('endpoint.number', number, numberPlan)! };
-}
-
-function invalid(field: string, message: string): TandemError {
-  const path = `endpoint.${field}`;
-  return new TandemError('VALIDATION_FAILED', `${path} ${message}.`, { details: [{ path, message }] });
+  return { type, number: readCallable(`${field}.number`, number, numberPlan)! };
 }

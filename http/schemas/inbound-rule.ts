@@ -19,6 +19,7 @@ const OPTIONS = {
 /** Fields of `forward`, and of the fallback of `ask`. */
 const FORWARD_FIELDS = {
   endpoint: Type.Optional(EndpointSchema),
+  to: Type.Optional({ ...EndpointSchema, description: 'Another name of `endpoint`. Responses name it `endpoint`.' }),
   ring_timeout: Type.Optional({ ...OPTIONS.ring_timeout, default: 30 }),
   max_duration: Type.Optional({ ...OPTIONS.max_duration, default: 3600 }),
   record: Type.Optional({ ...OPTIONS.record, default: false }),
@@ -175,16 +176,18 @@ export function readInboundAnswer(answer: unknown, numberPlan: NumberPlan): Inbo
 }
 
 function readDecision(body: Decision, options: ReadRuleOptions, path = ''): InboundDecision {
-  const { action, endpoint, announce = null, voice_id: voiceId = null, ...more } = body;
+  const { action, to, announce = null, voice_id: voiceId = null, ...more } = body;
   if (action === 'reject') {
     requireOnly(body, [], path);
     return { action };
   }
+  const endpoint = more.endpoint ?? to;
   if (endpoint === undefined) throw invalid(`${path}endpoint`, 'is required with forward');
+  if (endpoint !== to && to !== undefined) throw invalid(`${path}to`, 'must not be combined with endpoint');
   const { ring_timeout = 30, max_duration = 3600, record = false, transcribe = false } = more;
   return {
     action,
-    endpoint: readEndpoint(endpoint, options),
+    endpoint: readEndpoint(endpoint, { ...options, field: endpoint === to ? 'to' : 'endpoint' }),
     ringTimeoutS: ring_timeout,
     maxDurationS: max_duration,
     ...{ record, transcribe, announce, voiceId },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readInboundAnswer } from '../../http/schemas/inbound-rule.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
@@ -67,6 +68,17 @@ describe('inbound rule of a number', () => {
     expect(asked.body.data.inbound.fallback).toEqual({ action: 'reject' });
   });
 
+  it('accepts the endpoint as `to`, also in a fallback and in the answer of a URL', async () => {
+    const forward = { action: 'forward', to: { type: 'phone', number: '98123 45678' } };
+    const endpoint = { type: 'phone', number: '+919812345678' };
+    expect((await put(forward)).body).toMatchObject({ data: { inbound: { action: 'forward', endpoint } } });
+    const asked = { action: 'ask', url: 'https://example.com/in', secret: 'sixteen characters', fallback: forward };
+    expect((await put(asked)).body).toMatchObject({ data: { inbound: { fallback: { action: 'forward', endpoint } } } });
+    expect(readInboundAnswer(forward, ['IN'])).toMatchObject({ action: 'forward', endpoint });
+    const wrong = await put({ ...forward, to: { type: 'phone', number: '12' } });
+    expect(wrong.body.details).toMatchObject([{ path: 'to.number' }]);
+  });
+
   it('accepts a callback for forwarded calls', async () => {
     const callbacks = { callback_url: 'https://example.com/done', callback_secret: 'sixteen characters' };
     const { body } = await put({ ...FORWARD, ...callbacks });
@@ -116,6 +128,8 @@ describe('inbound rule of a number', () => {
     [{}],
     [{ action: 'forward' }],
     [{ action: 'reject', record: true }],
+    [{ action: 'reject', to: FORWARD.endpoint }],
+    [{ ...FORWARD, to: FORWARD.endpoint }],
     [{ ...FORWARD, endpoint: { type: 'phone', number: '12' } }],
     [{ ...FORWARD, ring_timeout: 4 }],
     [{ ...FORWARD, max_duration: 1e9 }],
