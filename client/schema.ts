@@ -15651,7 +15651,7 @@ export interface operations {
                          * @enum {unknown}
                          */
                         mode?: "options" | "none";
-                    };
+                    } | ("options" | "none");
                     /** @description Account that inbound calls prove with Digest authentication (MD5) if they do not come from an address of the trunk. Null: such calls are refused. Default: null. Tandem extension. */
                     inbound_auth?: {
                         /** @description Password. No control characters. */
@@ -16443,7 +16443,7 @@ export interface operations {
                          * @enum {unknown}
                          */
                         mode?: "options" | "none";
-                    };
+                    } | ("options" | "none");
                     /** @description Account that inbound calls prove with Digest authentication (MD5) if they do not come from an address of the trunk. Null: such calls are refused. Default: null. Tandem extension. */
                     inbound_auth?: {
                         /** @description Password. No control characters. */

@@ -124,12 +124,18 @@ const FIELDS = {
   }),
   media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Maximum number of simultaneous calls.' }),
-  health: Type.Object(
-    {
-      mode: Type.Optional(Type.Enum(['options', 'none'], HEALTH_MODE)),
-      interval_seconds: Type.Optional(Type.Integer(HEALTH_INTERVAL)),
-    },
-    { additionalProperties: false, minProperties: 1, description: HEALTH },
+  health: Type.Union(
+    [
+      Type.Object(
+        {
+          mode: Type.Optional(Type.Enum(['options', 'none'], HEALTH_MODE)),
+          interval_seconds: Type.Optional(Type.Integer(HEALTH_INTERVAL)),
+        },
+        { additionalProperties: false, minProperties: 1 },
+      ),
+      Type.Enum(['options', 'none'], { description: 'Short for an object with this `mode`.' }),
+    ],
+    { description: HEALTH },
   ),
   refer: Type.Enum(['none', 'agent', 'both'], { description: REFER }),
   inbound_auth: Type.Union(
@@ -504,8 +510,9 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   if (body.codecs !== undefined) patch.codecs = body.codecs;
   if (body.media_encryption !== undefined) patch.mediaEncryption = body.media_encryption as MediaEncryption;
   if (body.channels !== undefined) patch.channels = body.channels;
-  if (body.health?.mode !== undefined) patch.healthMode = body.health.mode as 'options' | 'none';
-  if (body.health?.interval_seconds !== undefined) patch.healthIntervalS = body.health.interval_seconds;
+  const health = typeof body.health === 'string' ? { mode: body.health } : (body.health ?? {});
+  if (health.mode !== undefined) patch.healthMode = health.mode as 'options' | 'none';
+  if (health.interval_seconds !== undefined) patch.healthIntervalS = health.interval_seconds;
   if (body.refer !== undefined) patch.refer = body.refer as ReferPermission;
   if (body.inbound_auth !== undefined) {
     const { username, password } = body.inbound_auth ?? { username: null, password: null };

@@ -351,6 +351,7 @@ describe('trunks', () => {
     ['a gateway of negative weight', { ...NEW, gateways: [{ sip_uri: NEW.sip_uri, weight: -1 }] }, 'gateways.0.weight'],
     ['health of no kind', { ...NEW, health: {} }, 'health'],
     ['another health mode', { ...NEW, health: { mode: 'ping' } }, 'health.mode'],
+    ['another health word', { ...NEW, health: 'ping' }, 'health'],
     ['probes twice a second', { ...NEW, health: { interval_seconds: 0.5 } }, 'health.interval_seconds'],
     ['probes every nine seconds', { ...NEW, health: { interval_seconds: 9 } }, 'health.interval_seconds'],
     ['half a channel', { ...NEW, channels: 0.5 }, 'channels'],
@@ -485,6 +486,7 @@ describe('trunks', () => {
       health: { mode: 'none', interval_seconds: 60 },
       reachability: { state: 'up', since: since.toISOString(), reason: 'options_answered' },
     });
+    expect(await change({ health: 'options' })).toMatchObject({ health: { mode: 'options', interval_seconds: 60 } });
     expect(await change({ transport: 'tcp' })).toMatchObject({
       reachability: { state: 'unknown', since: null, reason: 'not_checked' },
     });
