@@ -42,6 +42,8 @@ export interface NodeNumberVerifier extends NumberVerifier, AsyncDisposable {
 
 const PARTY = 'peer';
 const CODE_DIGITS = 8;
+/** The code is sent three times. A caller who may press more could guess it. */
+const MOST_DIGITS = 5 * CODE_DIGITS;
 const KEY_MS = 120;
 const RING_MS = 30_000;
 const ANSWER_MS = 10_000;
@@ -182,8 +184,10 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       const code = trunk && (await listenFor(sql, id));
       if (trunk === null || code === null || closing.signal.aborted) return call.refuse('UNALLOCATED_NUMBER');
       let digits = '';
+      let taken = 0;
       const received = Promise.withResolvers<'received'>();
       const take = (digit: string) => {
+        if (taken++ >= MOST_DIGITS) return;
         digits = `${digits}${digit}`.slice(-CODE_DIGITS);
         if (digits === code) received.resolve('received');
       };
