@@ -409,7 +409,7 @@ export const VARIABLES = {
   quotaWorkspaces: integerVariable(
     'QUOTA_WORKSPACES_PER_USER',
     { fallback: 10, min: 1, max: 100_000 },
-    'Workspaces that a user can own.',
+    'Workspaces that a user can create and own.',
   ),
   quotaTrunks: integerVariable(
     'QUOTA_TRUNKS_PER_WORKSPACE',

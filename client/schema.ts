@@ -2915,7 +2915,7 @@ export interface paths {
         put?: never;
         /**
          * Create a workspace
-         * @description Creates a workspace on the free plan with an empty wallet. You become its owner. The number of workspaces that a user owns is limited (QUOTA_EXCEEDED).
+         * @description Creates a workspace on the free plan with an empty wallet. You become its owner. The number of workspaces that a user created and owns is limited (QUOTA_EXCEEDED).
          */
         post: operations["createWorkspace"];
         delete?: never;

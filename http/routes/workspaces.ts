@@ -65,7 +65,7 @@ export function workspaceRoutes(app: HttpApp, { sql, quotas, now }: HttpContext)
         operationId: 'createWorkspace',
         summary: 'Create a workspace',
         description:
-          'Creates a workspace on the free plan with an empty wallet. You become its owner. The number of workspaces that a user owns is limited (QUOTA_EXCEEDED).',
+          'Creates a workspace on the free plan with an empty wallet. You become its owner. The number of workspaces that a user created and owns is limited (QUOTA_EXCEEDED).',
         body: Type.Object({ name: WorkspaceNameSchema }, { additionalProperties: false, examples: [{ name: 'Acme' }] }),
         response: { 201: successOf(WorkspaceSchema, 'The workspace was created.'), ...REFUSALS },
       },

@@ -5,6 +5,7 @@ import { operatorWorkspaceId } from './workspaces.ts';
 
 /** Upper limits of what users and workspaces can create. */
 export interface Quotas {
+  /** Workspaces that the user created and still owns. */
   workspacesPerUser: number;
   /** The operator's workspace has no limit. */
   trunksPerWorkspace: number;
@@ -23,11 +24,14 @@ export async function requireWorkspaceQuota(
   { userId, quotas: { workspacesPerUser: limit } }: { userId: number; quotas: Quotas },
 ): Promise<void> {
   await tx`select id from users where id = ${userId} for no key update`;
-  const [row] = await tx<{ owned: number }[]>`
-    select count(*)::int as owned from memberships where user_id = ${userId} and role = 'owner'`;
-  if ((row?.owned ?? 0) < limit) return;
+  // Not those that others created: a stranger could use up the quota of a user by making them an owner.
+  const [row] = await tx<{ created: number }[]>`
+    select count(*)::int as created from workspaces w
+    join memberships m on m.workspace_id = w.id and m.user_id = w.created_by_user_id and m.role = 'owner'
+    where w.created_by_user_id = ${userId}`;
+  if ((row?.created ?? 0) < limit) return;
   throw exceeded(
-    `You own ${row?.owned} workspaces, and this server allows ${limit}. Ask the operator for more.`,
+    `You created ${row?.created} workspaces, and this server allows ${limit}. Ask the operator for more.`,
     limit,
   );
 }

@@ -48,7 +48,7 @@ export async function openWorkspace(
   { name, plan, ownerUserId, now }: { name: string; plan: Plan; ownerUserId: number; now: Date },
 ): Promise<WorkspaceRow> {
   return await inTransaction(sql, async (tx) => {
-    const row = { id: randomUUID(), name, plan, ownerUserId, createdAt: now };
+    const row = { id: randomUUID(), name, plan, ownerUserId, createdByUserId: ownerUserId, createdAt: now };
     const [workspace] = await tx<WorkspaceRow[]>`insert into workspaces ${tx(row)} returning *`;
     await addMember(tx, { workspaceId: row.id, userId: ownerUserId, role: 'owner', now });
     return workspace!;

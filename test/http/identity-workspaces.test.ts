@@ -57,6 +57,24 @@ describe('workspaces', () => {
     expect((await fixture.call('POST', '/workspaces', { as: owner, body: { name: 'Third' } })).status).toBe(403);
   });
 
+  it('count against the quota of the user who created them, not of the owners whom others add', async () => {
+    await using limited = await createHttpFixture({
+      registration: 'open',
+      quotas: { workspacesPerUser: 1, trunksPerWorkspace: 1, numbersPerWorkspace: 1 },
+    });
+    const [stranger, invited] = [await register(limited), await limited.addMemberWith('developer')];
+    const { body: user } = await limited.call('GET', '/user', { as: invited });
+    const members = `/workspaces/${stranger.workspaceId}/members`;
+    const owner = { email: user.data.email, role: 'owner' };
+    expect((await callWith(limited, stranger.token, ['POST', members, owner])).status).toBe(201);
+    const left = await callWith(limited, stranger.token, ['DELETE', `${members}/${stranger.userId}`]);
+    expect(left.status).toBe(200);
+    const token = await sessionOf(limited, invited);
+    const create = () => callWith(limited, token, ['POST', '/workspaces', { name: 'Own' }]);
+    expect((await create()).status).toBe(201);
+    expect((await create()).body.code).toBe('QUOTA_EXCEEDED');
+  });
+
   it('show their balance to a limited key only with a billing scope', async () => {
     const { token, workspaceId } = await register(fixture);
     const balanceSeenWith = async (scopes: string[]) => {

@@ -379,7 +379,7 @@ async function undoLaterMigrations(sql: Sql): Promise<void> {
   await sql`alter table sessions
     drop column if exists last_used_at, drop column if exists user_agent, drop column if exists address`;
   await sql`alter table recordings drop column if exists node`;
-  await sql`alter table workspaces drop column if exists position`;
+  await sql`alter table workspaces drop column if exists position, drop column if exists created_by_user_id`;
   await sql`drop index if exists deliveries_replay_of, deliveries_created, call_events_at`;
   await sql`drop index if exists calls_live_workspace, calls_agent_digits, calls_customer_digits`;
   await sql`drop index if exists usage_logs_resource, judge_evaluations_call, judge_evaluations_user`;
