@@ -2,6 +2,7 @@ import ipaddr from 'ipaddr.js';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { HangupCause } from '../machines/events.ts';
 import { Gate, GateFullError } from '../runtime/gate.ts';
+import { SharedLookups } from '../runtime/shared-lookups.ts';
 import { DigestGuard } from '../sip/digest-guard.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
@@ -22,7 +23,7 @@ import type { NodeDialer } from './dialer.actor.ts';
 import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
 import type { Logger } from './logger.ts';
 import type { NodeNumberVerifier } from './number-verifier.actor.ts';
-import type { TrunkTargets } from './trunk-targets.ts';
+import type { TrunkTarget, TrunkTargets } from './trunk-targets.ts';
 
 export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resolve'> {
   sip: SipGateway;
@@ -44,6 +45,8 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
   const { sip, sql, dialer, numberVerifier, trunkTargets, secrets, logger } = options;
   const questions = new Gate(MOST_QUESTIONS);
   const guard = new DigestGuard();
+  /** By target in JSON. Shared, because anyone who knows a number can cause a look-up with each INVITE. */
+  const locations = new SharedLookups((target) => trunkTargets.locate(JSON.parse(target)).catch(() => []));
 
   async function take(call: InboundCall): Promise<void> {
     const number = await calledNumber(call);
@@ -120,7 +123,8 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
   async function isFromTrunk(call: InboundCall, { trunk }: Pick<CalledNumber, 'trunk'>): Promise<boolean> {
     const { ownerWorkspaceId } = trunk;
     for (const { sipUri, transport } of gatewaysOf(trunk)) {
-      const hops = await trunkTargets.locate({ sipUri, transport, ownerWorkspaceId }).catch(() => []);
+      const target: TrunkTarget = { sipUri, transport, ownerWorkspaceId };
+      const hops = await locations.get(JSON.stringify(target));
       if (hops.some(({ address }) => isSameAddress(address, call.source.host))) return true;
     }
     return false;

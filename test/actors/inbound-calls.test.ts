@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Resolve } from '../../actors/callbacks/dns-resolve.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
-import { takeInboundCalls } from '../../actors/inbound-calls.ts';
+import { type InboundCallsOptions, takeInboundCalls } from '../../actors/inbound-calls.ts';
 import { createTrunkTargets } from '../../actors/trunk-targets.actor.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { InboundCall } from '../../sip/sip-gateway.ts';
@@ -31,9 +33,18 @@ interface Options {
   rule?: InboundRule | ((caller: Caller) => InboundRule);
   /** Error code of every admission. */
   refusal?: ErrorCode;
+  /** Addresses of every host. */
+  addressesOf?: Resolve;
+  numberVerifier?: InboundCallsOptions['numberVerifier'];
 }
 
-async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, refusal }: Options = {}) {
+async function start({
+  sipUri = 'sip:192.0.2.7',
+  rule = { action: 'reject' },
+  refusal,
+  addressesOf = async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
+  numberVerifier = { claimOf: async () => null, listen: () => expect.unreachable() },
+}: Options = {}) {
   const { sql } = database;
   const caller = await seedCaller(sql, { sipUri });
   const { workspaceId, did: e164 } = caller;
@@ -49,10 +60,10 @@ async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, re
         received.push(request);
       },
     },
-    numberVerifier: { claimOf: async () => null, listen: () => expect.unreachable() },
+    numberVerifier,
     trunkTargets: createTrunkTargets({
       ...{ sql, allowCidrs: parseCidrs(['192.0.2.0/24', '2001:db8::/32']) },
-      resolve: async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
+      resolve: addressesOf,
       services: {
         naptr: async () => [],
         srv: async (name) =>
@@ -66,10 +77,10 @@ async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, re
     logger: createTestLogger(),
   });
   /** Resolves with the cause of the refusal, or never. */
-  const bring = (host: string) => {
+  const bring = (host: string, called: string = caller.did) => {
     const { promise, resolve } = Promise.withResolvers<string>();
     const call: InboundCall = {
-      called: caller.did,
+      called,
       caller: CALLER,
       authorization: undefined,
       source: { host, port: 5060 },
@@ -116,6 +127,34 @@ describe('source of an inbound call', () => {
     const { bring } = await start({ sipUri });
     expect(await bring(host)).toBe('UNALLOCATED_NUMBER');
   });
+});
+
+it('calls that arrive together share the DNS queries for their trunk', async () => {
+  const isResolved = Promise.withResolvers<void>();
+  const [queries, arrived]: [string[], string[]] = [[], []];
+  const number = { workspaceId: randomUUID(), trunkId: randomUUID(), verificationId: randomUUID() };
+  const account = { inboundUsername: null, inboundPasswordEncrypted: null };
+  const trunk = { sipUri: 'sip:pbx.example:5060', transport: 'udp', gateways: [], ...account } as const;
+  const { bring } = await start({
+    async addressesOf(name) {
+      queries.push(name);
+      await isResolved.promise;
+      return ['192.0.2.8'];
+    },
+    numberVerifier: {
+      async claimOf(e164) {
+        arrived.push(e164);
+        return { ...number, e164, trunk: { ...trunk, ownerWorkspaceId: number.workspaceId } };
+      },
+      listen: async (call) => call.refuse('CALL_REJECTED'),
+    },
+  });
+  const causes = Promise.all(Array.from({ length: 50 }, () => bring('192.0.2.8', '+911149999999')));
+  await eventually(() => expect(arrived).toHaveLength(50));
+  isResolved.resolve();
+  expect(new Set(await causes)).toEqual(new Set(['CALL_REJECTED']));
+  // A query that takes long delays the others for a while only.
+  expect(queries.length).toBeLessThan(25);
 });
 
 it('a rule falls back while 50 requests of its workspace await an answer', async () => {
