@@ -102,7 +102,7 @@ export async function revokeInvitation(
 }
 
 /**
- * Locks a token's invitation until the transaction ends.
+ * Locks a token's workspace and invitation until the transaction ends.
  * @throws TandemError INVALID_INVITATION if the token is unknown, used, revoked, expired or for another address, or if
  * its creator may no longer invite
  */
@@ -110,6 +110,10 @@ export async function requireInvitation(
   sql: SqlOrTx,
   { token, email, now }: { token: string; email: string; now: Date },
 ): Promise<InvitationRow> {
+  // The workspace before the invitation, as `createInvitation` does; the other order could deadlock.
+  await sql`
+    select w.id from workspaces w join invitations i on i.workspace_id = w.id
+    where i.token_hash = ${hashOf(token)} for no key update of w`;
   const [invitation] = await sql<InvitationRow[]>`
     select i.* from invitations i
     where i.token_hash = ${hashOf(token)} and i.accepted_at is null and i.revoked_at is null

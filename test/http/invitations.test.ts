@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../config.ts';
 import { inTransaction } from '../../storage/database.ts';
-import { createInvitation } from '../../storage/queries/invitations.ts';
+import { acceptInvitation, createInvitation, requireInvitation } from '../../storage/queries/invitations.ts';
 import { untilTruthy } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
@@ -163,6 +163,20 @@ describe('invitation', () => {
     const { invitations } = (await fixture.call('GET', `/workspaces/${workspaceId}/invitations`)).body.data;
     const ours = invitations.filter((each: { email: string }) => each.email === email);
     expect(ours.map(({ status }: { status: string }) => status).sort()).toEqual(['pending', 'revoked']);
+  });
+
+  it('can be accepted while the same address is invited again', async () => {
+    const { email, userId } = await stranger();
+    const now = fixture.now.current;
+    const { token } = (await invite({ email, role: 'viewer' })).body.data;
+    const { inviting } = await inTransaction(fixture.sql, async (tx) => {
+      const invitation = await requireInvitation(tx, { token, email, now });
+      const again = invite({ email, role: 'viewer' });
+      await Promise.race([again, untilTruthy(isLockAwaited)]);
+      await acceptInvitation(tx, { invitation, userId, requestId: 'accept-1', now });
+      return { inviting: again };
+    });
+    expect((await inviting).body.code).toBe('ALREADY_MEMBER');
   });
 
   it('stops working when its creator loses the permission', async () => {
