@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { takeLoginLink } from '../../storage/queries/login-links.ts';
 import { revokeSession } from '../../storage/queries/sessions.ts';
-import { getUser } from '../../storage/queries/users.ts';
+import { settledPasswordHash } from '../../storage/queries/users.ts';
 import { addressOf } from '../client-address.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
@@ -40,7 +40,7 @@ export function loginLinkRoutes(app: HttpApp, context: HttpContext): void {
       await limits.logins.forgive(attempt);
       const minted = await sessionTokens.mint({ userId: user.id, now: now(), client: sessionClientOf(request) });
       // A new password ends all sessions and cancels links, but this session may have been opened only then.
-      if ((await getUser(sql, user.id)).passwordHash !== user.passwordHash) {
+      if ((await settledPasswordHash(sql, user.id)) !== user.passwordHash) {
         await revokeSession(sql, { id: minted.sessionId, now: now() });
         throw invalidLink();
       }

@@ -49,25 +49,31 @@ it('a login link works once, even for simultaneous requests', async () => {
   expect([status, body.code, body.message]).toEqual([401, 'UNAUTHORIZED', expect.stringContaining('login-link EMAIL')]);
 });
 
-it('a login link opens no session if it crosses a password change', async () => {
+it.each([
+  ['before its session is stored', true],
+  ['after it has ended the sessions', false],
+])('a login link opens no session if it crosses a password change %s', async (_, isEarly) => {
   const person = await register(fixture);
-  const token = await link(person);
   const [before] = await fixture.sql<{ passwordHash: string }[]>`
     select password_hash from users where id = ${person.userId}`;
   let crossing: ReturnType<typeof exchange> | undefined;
   await inTransaction(fixture.sql, async (tx) => {
+    const change = () =>
+      changePassword(tx, {
+        ...{ user: { id: person.userId, ...before! }, passwordHash: 'another', requestId: 'change-1' },
+        ...{ action: 'user.password_changed', endSessions: { except: null }, now: fixture.now.current },
+      });
     // The link is taken, and its session waits to be stored.
-    await tx`lock table sessions in share row exclusive mode`;
-    crossing = exchange(token);
-    await eventually(async () => {
+    if (isEarly) await tx`lock table sessions in share row exclusive mode`;
+    else await change();
+    crossing = exchange(await link(person));
+    const isWaiting = eventually(async () => {
       const waiting = await fixture.sql`
         select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
       expect(waiting.length).toBeGreaterThan(0);
     });
-    await changePassword(tx, {
-      ...{ user: { id: person.userId, ...before! }, passwordHash: 'another', requestId: 'change-1' },
-      ...{ action: 'user.password_changed', endSessions: { except: null }, now: fixture.now.current },
-    });
+    await Promise.race([crossing, isWaiting]);
+    if (isEarly) await change();
   });
   const { status, body } = (await crossing)!;
   expect([status, body.code]).toEqual([401, 'UNAUTHORIZED']);
