@@ -190,6 +190,18 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await page.getByText('The audio could not be played').waitFor({ state: 'detached' });
   });
 
+  it('loads a recording again whose URL was renewed within the second that signed it', async () => {
+    const signed = page.waitForResponse(/\/recording\?/);
+    await open(talked.call_id, '?tab=recording');
+    const json = await (await signed).json();
+    await untilLoaded();
+    await page.route(/\/recording\?/, (route) => route.fulfill({ json }));
+    await audio("addEventListener('loadedmetadata', ({ target }) => { target.title = 'again'; })");
+    await audio("dispatchEvent(new Event('error'))");
+    await eventually(async () => expect(await audio('title')).toBe('again'));
+    await page.unroute(/\/recording\?/);
+  });
+
   it('shows a hostile transcript as text', async () => {
     const segment = { leg: 'customer', role: 'customer', start: 0, end: 1, confidence: 1, language: 'en' };
     const words = [{ word: HOSTILE, start: 0, end: 1, confidence: 1 }];

@@ -135,8 +135,12 @@ function useRenewal({ callId, player, source }: { callId: string; player: Player
       if (resumeAt.current !== null || failedSource.current === source) return setHasFailed(true);
       failedSource.current = source;
       resumeAt.current = { second: audio.currentTime, isPlaying: !audio.paused };
-      void refetch().then(({ isError }) => {
-        if (!isError) return;
+      void refetch().then(({ isError, data }) => {
+        if (data !== undefined && !isError) {
+          // Two URLs that are signed within a second are the same.
+          if (ownMediaUrl(data.playback_url) === source) audio.load();
+          return;
+        }
         // The next attempt to play may renew again.
         resumeAt.current = null;
         failedSource.current = null;
