@@ -105,15 +105,15 @@ function readDayFirst(at: number, { tokens, language }: Context): Reading | null
   return { spoken: year === null ? [dayName, monthName] : [dayName, monthName, numbers.year(year)] };
 }
 
-/** 1990s, '90s; 2019-20, 1914-1918. */
+/** 1990s, '90s, 1980s-90s; 2019-20, 1914-1918. */
 function readYears(at: number, { tokens, language }: Context): Reading | null {
   const { numbers } = language;
   const { core, hasDigit } = tokens[at]!;
   if (!hasDigit || numbers === null) return null;
-  const decade = /^((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s$/.exec(core);
-  if (decade !== null && language.base === 'en') {
-    const year = numbers.year(Number(decade[1]));
-    return { spoken: [year.endsWith('y') ? `${year.slice(0, -1)}ies` : `${year}s`] };
+  const decades = language.base === 'en' ? DECADES.exec(core) : null;
+  if (decades !== null) {
+    const said = decades.slice(1).filter((decade) => decade !== undefined);
+    return { spoken: [said.map((decade) => pluralOf(numbers.year(Number(decade)))).join(' to ')] };
   }
   const span = /^((?:19|20)\d\d)[-–]((?:19|20)\d\d|\d\d)$/.exec(core);
   if (span === null || language.to === null) return null;
@@ -121,6 +121,14 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
   if (until.length === 2 && Number(until) <= Number(from.slice(2))) return null;
   const second = until.length === 4 ? numbers.year(Number(until)) : numbers.cardinal(Number(until), null);
   return { spoken: [`${numbers.year(Number(from))} ${language.to} ${second}`] };
+}
+
+const DECADE = "((?:1[1-9]|20)(?:00|[1-9]0)|[1-9]0)['’]?s";
+/** 10s-20s are seconds. */
+const DECADES = new RegExp(`^(?!10s[-–])${DECADE}(?:[-–]['’]?${DECADE})?$`);
+
+function pluralOf(year: string): string {
+  return year.endsWith('y') ? `${year.slice(0, -1)}ies` : `${year}s`;
 }
 
 /** Expands a weekday only before a date, because sun and sat are words. */

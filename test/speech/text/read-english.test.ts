@@ -47,6 +47,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5-10%', 'five to ten percent'],
     ['5%-10%', 'five to ten percent'],
     ['10kg–20kg', 'ten to twenty kilograms'],
+    ['10s-20s', 'ten to twenty seconds'],
     ['100%!', 'one hundred percent!'],
   ],
   money: [
@@ -100,6 +101,9 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['the 1990s', 'the nineteen nineties'],
     ['in the 2000s', 'in the two thousands'],
     ['the 1900s', 'the nineteen hundreds'],
+    ['the 1980s-1990s', 'the nineteen eighties to nineteen nineties'],
+    ['the 1980s–’90s', 'the nineteen eighties to nineties'],
+    ['in their 20s-30s', 'in their twenties to thirties'],
     ["the '90s", 'the nineties'],
     ['1914-1918', 'nineteen fourteen to nineteen eighteen'],
     ['2019-20', 'twenty nineteen to twenty'],
