@@ -202,18 +202,19 @@ class SentenceSpeech implements LiveSpeech {
 /** Without the clauses from the one that ends inside a number at the end of the text: later groups change its reading. */
 function clausesBeforeNumber(clauses: readonly ReadClause[], text: string): readonly ReadClause[] {
   const within = clauses.findIndex(({ end }) => {
-    if (!ENDS_WITH_GROUP.test(text.slice(Math.max(0, end - LONGEST_GROUP), end))) return false;
+    if (!ENDS_WITH_GROUP.test(text.slice(Math.max(0, end - MOST_MARKS), end))) return false;
     const groups = text.slice(end).trim().split(/\s+/);
-    return groups.length < MOST_GROUPS && groups.every((group) => /\p{Nd}/u.test(group));
+    return groups.length < MOST_GROUPS && groups.every((group) => IS_GROUP.test(group));
   });
   return within < 0 ? clauses : clauses.slice(0, within);
 }
 
-/** Groups of a telephone number. */
+/** Groups of a telephone number. Letters end it, also in scripts without spaces. */
 const MOST_GROUPS = 6;
-const LONGEST_GROUP = 30;
-/** Punctuation after a group ends the number. */
-const ENDS_WITH_GROUP = /\p{Nd}[^\s.,;:!?।]*$/u;
+const IS_GROUP = /^[\p{P}+]*\p{Nd}[\p{Nd}\p{P}+]*$/u;
+/** A digit and the signs after it. Other punctuation after a group ends the number. */
+const MOST_MARKS = 4;
+const ENDS_WITH_GROUP = /\p{Nd}[)\]/-]*$/u;
 const LETTER = /\p{L}/u;
 
 /** Encoded zero sample (ITU-T G.711). */

@@ -59,6 +59,13 @@ describe('text that comes in pieces', () => {
     expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
   });
 
+  it('speaks clauses with digits as they come in a script without spaces', async () => {
+    const { said } = await spoken('我们公司今年有30个人，', '明年会有40个人，', '后年会有50个人。', '再见');
+    expect(said.map((clauses) => clauses.join('').replaceAll(' ', ''))).toEqual([
+      ...['我们公司今年有30个人，', '明年会有40个人，', '后年会有50个人。', '再见'],
+    ]);
+  });
+
   it.each([
     ['within a piece', ['Shopping list\n\nMilk and bread. ']],
     ['between two pieces', ['Shopping list\n\n', 'Milk and bread. ']],
