@@ -36,7 +36,8 @@ export class PhoneClient {
   readonly #store = new PhoneStore();
   readonly #voice = new Voice({
     onStatus: (microphone) => this.#store.change({ microphone }),
-    onTrack: (track) => void this.#audio?.speak(track),
+    // A call may end while the browser asks for the microphone.
+    onTrack: (track) => (this.#store.state.call === null ? this.#voice.close() : void this.#audio?.speak(track)),
   });
   #link: PhoneLink | null = null;
   #resumeToken: string | null = null;

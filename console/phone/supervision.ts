@@ -62,6 +62,7 @@ export async function changeSupervision(mode: SupervisionMode): Promise<void> {
   if (current === null || current.id === null) return;
   const { callId, id, phone } = current;
   if (mode !== 'listen') await phone.speak();
+  if (current?.phone !== phone) return;
   const path = { id: callId, supervision_id: id };
   const { PATCH } = apiIn(phone.workspaceId);
   await dataOf(PATCH('/dialer/click2call/{id}/supervise/{supervision_id}', { params: { path }, body: { mode } }));

@@ -161,6 +161,21 @@ describe.skipIf(!canBrowse)('the live page of the console', () => {
     await hangUp();
   });
 
+  it.skipIf(findWorker().path === null)('turns off a microphone that is allowed after the call has ended', async () => {
+    await town.place();
+    await rowOf().getByRole('button', { name: 'Listen' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Listen' }).click();
+    await page.getByText('You hear both. They do not hear you.').waitFor();
+    await untilTone(page, CUSTOMER_HZ);
+    await page.evaluate(ASK_FOR_MICROPHONE);
+    await rowOf().getByRole('button', { name: 'Barge in' }).click();
+    await eventually(async () => expect(await page.evaluate('typeof allowMicrophone')).toBe('function'));
+    town.customer.hangup();
+    await page.getByRole('region', { name: 'Supervision' }).waitFor({ state: 'detached' });
+    await page.evaluate('allowMicrophone()');
+    await eventually(async () => expect(await page.evaluate('microphone.readyState')).toBe('ended'));
+  });
+
   it('shows why a call was refused, with what to do', async () => {
     const blocked = '+919833333333';
     await town.api.post('/dialer/do-not-call', { numbers: [blocked] });
@@ -266,4 +281,16 @@ const BLOCK_MICROPHONE_ONCE = `
     window.microphoneRequests += 1;
     return window.microphoneRequests === 1 ? Promise.reject(new DOMException('', 'NotAllowedError')) : open(wanted);
   };
+`;
+
+/** Opens the microphone when the user allows it. */
+const ASK_FOR_MICROPHONE = `
+  navigator.mediaDevices.getUserMedia = (wanted) => new Promise((resolve) => {
+    window.allowMicrophone = async () => {
+      delete navigator.mediaDevices.getUserMedia;
+      const stream = await navigator.mediaDevices.getUserMedia(wanted);
+      window.microphone = stream.getAudioTracks()[0];
+      resolve(stream);
+    };
+  });
 `;
