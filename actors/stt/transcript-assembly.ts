@@ -60,9 +60,12 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
   if (words.length === 0 || places === null) return [whole];
   const runs: { from: number; words: RecognisedWord[] }[] = [];
   for (const [from, word] of words.entries()) {
-    const last = runs.at(-1)?.words.at(-1);
-    const goesOn = last?.speaker === word.speaker && word.startMs - last.endMs < SEGMENT_PAUSE_MS;
-    if (goesOn) runs.at(-1)!.words.push(word);
+    const run = runs.at(-1)?.words ?? [];
+    const last = run.at(-1);
+    const goesOn = run[0]?.speaker === word.speaker && word.startMs - last!.endMs < SEGMENT_PAUSE_MS;
+    // Some servers report "don't" or a full stop in parts.
+    const isPart = from > 0 && places[from]!.start === places[from - 1]!.end && hasSpaceBetween(last!, word);
+    if (goesOn || isPart) run.push(word);
     else runs.push({ from, words: [word] });
   }
   return runs.map(({ from, words: run }) => ({
@@ -74,6 +77,10 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
     language,
     words: run,
   }));
+}
+
+function hasSpaceBetween({ word: before }: RecognisedWord, { word: after }: RecognisedWord): boolean {
+  return joinedTexts([before, after]) !== `${before}${after}`;
 }
 
 /** Positions of the words in the text; null unless the text is its words with or without spaces between them. */

@@ -133,6 +133,18 @@ describe('transcription of a file', () => {
     expect((await transcribe()).transcript.text).toBe(text);
   });
 
+  it('starts no segment within a word that the server reports in parts', async () => {
+    const { transcribe, onListen } = await setUp();
+    const words = [
+      ...[spoken('I', 1_000, 'speaker_1'), spoken('don', 1_300, 'speaker_1'), spoken("'t", 1_600, 'speaker_2')],
+      ...[spoken('know', 1_900, 'speaker_2'), spoken('.', 4_000, 'speaker_2'), spoken('Why', 5_000, 'speaker_1')],
+    ];
+    onListen(({ emit }) => emit(recognised("I don't know. Why", { words })));
+    const { transcript } = await transcribe({ diarize: true });
+    expect(transcript.segments.map(({ text }) => text)).toEqual(["I don't", 'know.', 'Why']);
+    expect(transcript.text).toBe("I don't know. Why");
+  });
+
   it('starts a segment with each speaker in a text without spaces', async () => {
     const { transcribe, onListen } = await setUp();
     const words = [
