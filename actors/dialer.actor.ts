@@ -18,7 +18,6 @@ import {
   type AdmitCallResult,
   admitCall,
   type CallRow,
-  findAdmittedCall,
   getCall,
   getCallById,
   isFinalState,
@@ -28,6 +27,7 @@ import type { InboundDecider } from '../storage/queries/inbound-rules.ts';
 import { findMembership } from '../storage/queries/memberships.ts';
 import type { NodeReport } from '../storage/queries/nodes.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
+import { lockWorkspace } from '../storage/queries/workspaces.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
@@ -460,10 +460,13 @@ async function scriptsOfRule(request: SpeechRequest, { speeches, logger }: Diale
  */
 async function admittedAnyway(
   sql: Sql,
-  asked: Parameters<typeof findAdmittedCall>[1],
+  { callId, workspaceId }: { callId: string; workspaceId: string },
   error: unknown,
 ): Promise<AdmitCallResult> {
-  const call = error instanceof TandemError ? null : await findAdmittedCall(sql, asked);
+  if (error instanceof TandemError) throw error;
+  // Its transaction may still be running, and locks the workspace until its end.
+  await lockWorkspace(sql, workspaceId);
+  const call = await getCallById(sql, callId);
   if (call === null) throw error;
   return { outcome: 'admitted', call, heldNano: null };
 }

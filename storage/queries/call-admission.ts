@@ -128,19 +128,6 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
   });
 }
 
-/**
- * Finds a call after the response to its admission was lost; null if it is not stored. The transaction may still be
- * running; it locks the workspace until its end.
- */
-export async function findAdmittedCall(
-  sql: SqlOrTx,
-  { callId, workspaceId }: Pick<AdmitCallInput, 'callId' | 'workspaceId'>,
-): Promise<CallRow | null> {
-  await sql`select id from workspaces where id = ${workspaceId} for no key update`;
-  const [row] = await sql<CallRow[]>`select * from calls where call_id = ${callId}`;
-  return row ?? null;
-}
-
 type Found = Awaited<ReturnType<typeof lockAndRead>>;
 
 /**

@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
+import { lockWorkspace } from './workspaces.ts';
 
 export interface DoNotCallRow {
   e164: string;
@@ -28,7 +29,7 @@ export async function addToDoNotCall(
   { workspaceId, numbers, now, limit = MOST_DO_NOT_CALL }: AddedNumbers,
 ): Promise<number> {
   return await inTransaction(sql, async (tx) => {
-    await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+    await lockWorkspace(tx, workspaceId);
     const added = await tx`
       insert into do_not_call (workspace_id, e164, created_at)
       select ${workspaceId}, e164, ${now} from unnest(${[...new Set(numbers)]}::text[]) as e164

@@ -5,7 +5,7 @@ import { recordAudit } from './audit.ts';
 import { isUuid } from './identifiers.ts';
 import { joinWorkspace, type MemberRow, requireRank } from './memberships.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
-import type { Role } from './workspaces.ts';
+import { lockWorkspace, type Role } from './workspaces.ts';
 
 /** `member`: join the workspace. `account`: register with a new workspace. */
 export type InvitationKind = 'member' | 'account';
@@ -53,7 +53,7 @@ export async function createInvitation(
     if (invitedBy !== null && rest.role !== null) requireRank(invitedBy.role, rest.role);
     const address = email.toLowerCase();
     // One at a time per workspace; otherwise two would not revoke each other.
-    await tx`select id from workspaces where id = ${rest.workspaceId} for no key update`;
+    await lockWorkspace(tx, rest.workspaceId);
     if (rest.kind === 'member') await requireStranger(tx, { ...rest, email: address });
     await tx`
       update invitations set revoked_at = ${now}

@@ -7,6 +7,7 @@ import type { InboundRule } from './inbound-rules.ts';
 import { jsonb } from './json-columns.ts';
 import { chargeMonth, monthlyPrice, type RentedNumber } from './number-rent.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
+import { lockWorkspace } from './workspaces.ts';
 
 export type NumberStatus = 'available' | 'assigned' | 'reserved';
 
@@ -134,7 +135,7 @@ export async function releaseNumber(
 ): Promise<NumberRow> {
   return await inTransaction(sql, async (tx) => {
     // Admissions take this lock first, so no call can pick the number meanwhile.
-    await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+    await lockWorkspace(tx, workspaceId);
     const [number] = await tx<NumberRow[]>`
       select * from numbers where e164 = ${e164} and workspace_id = ${workspaceId} for update`;
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');

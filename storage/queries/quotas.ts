@@ -1,7 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
-import { operatorWorkspaceId } from './workspaces.ts';
+import { lockWorkspace, operatorWorkspaceId } from './workspaces.ts';
 
 /** Upper limits of what users and workspaces can create. */
 export interface Quotas {
@@ -51,7 +51,7 @@ export async function requireTrunkQuota(
   tx: Tx,
   { workspaceId, quotas, newTrunks, newNumbers, replacedOnTrunk }: TrunkQuota,
 ): Promise<void> {
-  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+  await lockWorkspace(tx, workspaceId);
   if ((await operatorWorkspaceId(tx)) === workspaceId) return;
   const replaced = replacedOnTrunk !== undefined && isUuid(replacedOnTrunk) ? replacedOnTrunk : null;
   const [row] = await tx<{ trunks: number; numbers: number }[]>`

@@ -2,6 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { jsonb } from './json-columns.ts';
+import { lockWorkspace } from './workspaces.ts';
 
 /** A row of `voices`. Synthesis defines the content of recipe and measures. */
 export interface VoiceRow {
@@ -64,7 +65,7 @@ export type CreateVoiceInput = Pick<
 export async function createVoice(sql: SqlOrTx, { now, labels, ...input }: CreateVoiceInput): Promise<VoiceRow> {
   return await inTransaction(sql, async (tx) => {
     // One at a time per workspace; otherwise two could count the same number.
-    await tx`select id from workspaces where id = ${input.workspaceId} for no key update`;
+    await lockWorkspace(tx, input.workspaceId);
     await requireRoomForVoice(tx, input.workspaceId);
     const row = { ...input, labels: tx.json(labels), createdAt: now, updatedAt: now };
     const [inserted] = await tx<VoiceRow[]>`insert into voices ${tx(row)} returning *`;

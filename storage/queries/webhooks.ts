@@ -3,6 +3,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { WebhookEvent } from './webhook-events.ts';
+import { lockWorkspace } from './workspaces.ts';
 
 export interface WebhookRow {
   id: string;
@@ -40,7 +41,7 @@ export async function createWebhook(sql: SqlOrTx, input: CreateWebhookInput): Pr
   const { id, workspaceId, url, events, secretEncrypted, now } = input;
   return await inTransaction(sql, async (tx) => {
     // One at a time per workspace; otherwise two could count the same number.
-    await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+    await lockWorkspace(tx, workspaceId);
     const [count] = await tx<{ total: number }[]>`
       select count(*)::int as total from webhook_subscriptions
       where workspace_id = ${workspaceId} and deleted_at is null`;

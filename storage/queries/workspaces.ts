@@ -138,7 +138,10 @@ export async function findUserByEmail(sql: SqlOrTx, email: string): Promise<User
   return row ?? null;
 }
 
-/** Serialises changes that count rows of a workspace; otherwise two could count the same number. */
-export async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
-  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+/**
+ * Serialises changes that count rows of a workspace; otherwise two could count the same number. Without a transaction, it
+ * only waits for running ones.
+ */
+export async function lockWorkspace(sql: SqlOrTx, workspaceId: string): Promise<void> {
+  await sql`select id from workspaces where id = ${workspaceId} for no key update`;
 }
