@@ -1,3 +1,5 @@
+import { placesOf } from './word-places.ts';
+
 /**
  * Replaces words of a text and keeps its punctuation and spacing. If text and words disagree, because an upstream
  * normalises one of them, returns the joined words.
@@ -7,7 +9,7 @@ export function textWithWords(
   words: readonly { word: string }[],
   replacements: readonly { from: number; to: number; words: readonly string[] }[],
 ): string {
-  const places = placesOf(text, words);
+  const places = placesOf(words, text, LETTER_OR_DIGIT);
   if (places === null) return joinedWords(words, replacements);
   let out = '';
   let next = 0;
@@ -18,18 +20,7 @@ export function textWithWords(
   return out + text.slice(next);
 }
 
-/** Positions of the words in the text, in order; null unless text and words correspond exactly. */
-function placesOf(text: string, words: readonly { word: string }[]): { start: number; end: number }[] | null {
-  const places: { start: number; end: number }[] = [];
-  let next = 0;
-  for (const { word } of words) {
-    const start = text.indexOf(word, next);
-    if (start < 0 || /[\p{L}\p{N}]/u.test(text.slice(next, start))) return null;
-    next = start + word.length;
-    places.push({ start, end: next });
-  }
-  return /[\p{L}\p{N}]/u.test(text.slice(next)) ? null : places;
-}
+const LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
 
 function joinedWords(
   words: readonly { word: string }[],

@@ -1,11 +1,13 @@
 import type { RecognisedFile, RecognisedSegment } from '../../machines/transcription.machine.ts';
 import { joinedTexts, type RecognisedWord, type RecognitionEvent } from '../../machines/utterances.ts';
+import { placesOf } from '../../speech/word-places.ts';
 
 export type UtteranceRecognised = Extract<RecognitionEvent, { type: 'utterance.recognised' }>;
 export type UtteranceUnusable = Extract<RecognitionEvent, { type: 'utterance.unusable' }>;
 
 /** A pause of this length, or another speaker, begins a new segment. */
 const SEGMENT_PAUSE_MS = 700;
+const NOT_SPACE = /\S/;
 
 /** Combines the recognised chunks of a file into one text, in speaking order. */
 export function assembleTranscript(
@@ -55,7 +57,7 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
   const { text, words, language } = recognition;
   const speaker = words[0]?.speaker ?? null;
   const whole = { chunkIndex, startMs: summary.startMs, endMs: summary.endMs, text, speaker, language, words };
-  const places = placesOf(words, text);
+  const places = placesOf(words, text, NOT_SPACE);
   // A text with punctuation that is not in its words cannot be split.
   if (words.length === 0 || places === null) return [whole];
   const runs: { from: number; words: RecognisedWord[] }[] = [];
@@ -81,17 +83,4 @@ function segmentsOf({ summary, recognition }: UtteranceRecognised, chunkIndex: n
 
 function hasSpaceBetween({ word: before }: RecognisedWord, { word: after }: RecognisedWord): boolean {
   return joinedTexts([before, after]) !== `${before}${after}`;
-}
-
-/** Positions of the words in the text; null unless the text is its words with or without spaces between them. */
-function placesOf(words: readonly RecognisedWord[], text: string): { start: number; end: number }[] | null {
-  const places: { start: number; end: number }[] = [];
-  let next = 0;
-  for (const { word } of words) {
-    const start = text.indexOf(word, next);
-    if (start < 0 || text.slice(next, start).trim() !== '') return null;
-    next = start + word.length;
-    places.push({ start, end: next });
-  }
-  return text.slice(next).trim() === '' ? places : null;
 }
