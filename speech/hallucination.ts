@@ -1,4 +1,5 @@
 import type { UtteranceSummary } from '../machines/utterances.ts';
+import { UNSPACED_SCRIPTS } from '../runtime/unspaced-scripts.ts';
 
 /**
  * Detects invented sentences: engines loop, say more than fits into the time, or repeat the last sentence when there is
@@ -116,10 +117,7 @@ function isEcho(text: string, summary: UtteranceSummary, previousTexts: readonly
   return hasHardlySpeech && tokensOf(text).join(' ') === tokensOf(previous).join(' ');
 }
 
-/** Scripts without spaces between words. */
-const UNSPACED =
-  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
-const TOKENS = new RegExp(`[${UNSPACED}]\\p{M}*|(?:(?![${UNSPACED}])[\\p{L}\\p{M}\\p{N}'’])+`, 'gu');
+const TOKENS = new RegExp(`[${UNSPACED_SCRIPTS}]\\p{M}*|(?:(?![${UNSPACED_SCRIPTS}])[\\p{L}\\p{M}\\p{N}'’])+`, 'gu');
 
 /** Words in lower case; in scripts without spaces, characters. */
 function tokensOf(text: string): string[] {

@@ -1,4 +1,5 @@
 import type { Clock } from '../runtime/clock.ts';
+import { UNSPACED_SCRIPTS } from '../runtime/unspaced-scripts.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 /**
  * Lets a language model correct a transcript with the client's context. The text is never lost: on any failure the
@@ -152,7 +153,5 @@ function wordsOf(text: string): string[] {
   return text.normalize('NFC').toLowerCase().match(WORD) ?? [];
 }
 
-const UNSPACED =
-  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
-const LETTERS = `[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED}]]+`;
-const WORD = new RegExp(`[${UNSPACED}]\\p{M}*|${LETTERS}(?:['’]${LETTERS})*`, 'gv');
+const LETTERS = `[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED_SCRIPTS}]]+`;
+const WORD = new RegExp(`[${UNSPACED_SCRIPTS}]\\p{M}*|${LETTERS}(?:['’]${LETTERS})*`, 'gv');

@@ -1,3 +1,5 @@
+import { UNSPACED_SCRIPTS } from '../../runtime/unspaced-scripts.ts';
+
 /**
  * Returns the share of the words of `from` that `to` also contains, each as often; 1 if there are none. Ignores case,
  * apostrophes and the encoding of accents. In scripts without spaces each character counts as a word.
@@ -27,6 +29,4 @@ export function wordsOf(text: string): string[] {
   );
 }
 
-const UNSPACED =
-  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
-const WORD = new RegExp(`[${UNSPACED}]\\p{M}*|[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED}]]+`, 'gv');
+const WORD = new RegExp(`[${UNSPACED_SCRIPTS}]\\p{M}*|[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED_SCRIPTS}]]+`, 'gv');

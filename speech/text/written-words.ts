@@ -1,3 +1,5 @@
+import { UNSPACED_SCRIPTS } from '../../runtime/unspaced-scripts.ts';
+
 /** A written word, and whether an empty line follows. */
 export interface WrittenWord {
   written: string;
@@ -30,8 +32,7 @@ function endsParagraph(text: string, from: number): boolean {
   return false;
 }
 
-const SPACELESS =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+const SPACELESS = new RegExp(`[${UNSPACED_SCRIPTS}]`, 'u');
 
 /** Segments by script; the language changes nothing. */
 const SEGMENTER = new Intl.Segmenter('en', { granularity: 'word' });

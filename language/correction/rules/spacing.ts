@@ -1,3 +1,4 @@
+import { UNSPACED_SCRIPTS } from '../../../runtime/unspaced-scripts.ts';
 import { isWordLike, mark, type Rule, TOKENS_PER_SLICE, type Token, token } from './token.ts';
 
 /**
@@ -69,5 +70,4 @@ function lacksSpaceBehind(tokens: readonly Token[], at: number, before: Token | 
 }
 
 /** Scripts with spaces between words. */
-const SPACED =
-  /^(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}])\p{L}/u;
+const SPACED = new RegExp(`^(?![${UNSPACED_SCRIPTS}])\\p{L}`, 'u');
