@@ -38,15 +38,20 @@ export function withoutLeaving(talk: Talk, leg: LegId): Talk {
 }
 
 /** The parties of a transfer that are on hold. They talk with each other once it is completed. */
-export function heldInTransfer({ transfer, held }: Pick<Talk, 'transfer' | 'held'>): LegId[] {
-  return transfer === null ? [] : [transfer.staying, transfer.target].filter((leg) => (held[leg] ?? null) !== null);
+export function heldInTransfer(talk: Talk): LegId[] {
+  const { transfer } = talk;
+  return transfer === null ? [] : [transfer.staying, transfer.target].filter((leg) => isHeld(talk, leg));
 }
 
 /** The leaving leg, if it is on hold although a consultation begins, in which it talks with the target. */
 export function heldInConsultation(talk: Talk): LegId[] {
-  const { transfer, held } = talk;
+  const { transfer } = talk;
   if (transfer?.mode !== 'attended' || !isTalking(talk, transfer.leaving)) return [];
-  return (held[transfer.leaving] ?? null) === null ? [] : [transfer.leaving];
+  return isHeld(talk, transfer.leaving) ? [transfer.leaving] : [];
+}
+
+function isHeld({ held }: Talk, leg: LegId): boolean {
+  return (held[leg] ?? null) !== null;
 }
 
 export function withoutHolds(talk: Talk, legs: readonly LegId[]): Talk {
