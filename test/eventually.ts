@@ -30,15 +30,19 @@ type Truthy<T> = Exclude<T, false | null | undefined | 0 | 0n | ''>;
  */
 export async function untilTruthy<T>(check: () => T | Promise<T>, condition = 'the condition'): Promise<Truthy<T>> {
   const deadline = realNow() + PATIENCE_MS;
+  for (;;) {
+    const value = await checked(check, condition);
+    if (value) return value as Truthy<T>;
+    if (realNow() >= deadline) throw new Error(`never true within a minute: ${condition}`);
+    await nextCheck();
+  }
+}
+
+async function checked<T>(check: () => T | Promise<T>, condition: string): Promise<T> {
   try {
-    for (;;) {
-      const value = await check();
-      if (value) return value as Truthy<T>;
-      if (realNow() >= deadline) throw new Error('timed out');
-      await nextCheck();
-    }
+    return await check();
   } catch (error) {
-    throw new Error(`never true within a minute: ${condition}`, { cause: error });
+    throw new Error(`could not be checked: ${condition}`, { cause: error });
   }
 }
 
