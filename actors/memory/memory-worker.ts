@@ -31,7 +31,7 @@ export interface MemoryWorkerOptions {
   concurrency?: number;
   /** Interval of searches for missed memories. Default 5 000. */
   sweepIntervalMs?: number;
-  /** Timeout of the queue. Default 2 000. */
+  /** Timeout of the queue. Default 5 000. */
   queueWithinMs?: number;
 }
 
@@ -42,7 +42,7 @@ export interface MemoryWorkerOptions {
  */
 export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   const { sql, jobs, attempts, leaseMs, clock, logger } = options;
-  const { concurrency = 4, sweepIntervalMs = 5_000, queueWithinMs = 2_000 } = options;
+  const { concurrency = 4, sweepIntervalMs = 5_000, queueWithinMs = 5_000 } = options;
   const running = new Map<string, Promise<void>>();
   let worker: JobWorker | null = null;
   let sweepTimer: unknown = null;
