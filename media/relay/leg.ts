@@ -258,7 +258,11 @@ export class RelayLeg {
   payloadKindOf(header: RtpHeader): PayloadKind {
     if (header.payloadBytes > MOST_PAYLOAD_BYTES) return 'unknown';
     const { payloadType } = header;
-    if (this.remote !== null && payloadType === this.remote.payloadType) return this.remote.codec;
+    const { remote } = this;
+    if (remote !== null && payloadType === remote.payloadType) return remote.codec;
+    // The peer may receive Opus under its own number and send it under ours (RFC 3264 §6.1).
+    const isOffered = payloadType === CODECS.OPUS.payloadType && payloadType !== remote?.telephoneEventPayloadType;
+    if (isOffered && remote?.codec === 'OPUS') return 'OPUS';
     if (payloadType === 0) return 'PCMU';
     if (payloadType === 8) return 'PCMA';
     if (payloadType === 9) return 'G722';

@@ -131,6 +131,25 @@ describe('call with Opus', () => {
     expect(bench.session.quality().agent).toMatchObject({ codec: 'OPUS', packets_lost: 0, jitter_ms: 0 });
   });
 
+  it('accepts the payload type that we offered from a peer that receives another one (RFC 3264 section 6.1)', async () => {
+    await using bench = await Bench.open();
+    const agent = bench.agent.remote('OPUS', { payloadType: 96 });
+    await bench.connect({ agent, customer: bench.customer.remote('OPUS') });
+    bench.setPath('bridged');
+    const packets = (await opusTone()).slice(0, 5);
+    for (const payloadType of [111, 96]) {
+      for (const packet of packets) {
+        bench.agent.sendRtp(bench.ports.agent, { payloadType }, packet);
+        bench.agent.timestamp = (bench.agent.timestamp + 960) >>> 0;
+        await bench.settled('agent');
+        bench.pace(1);
+      }
+    }
+    await bench.settled('customer');
+    expect(bench.counters('agent').refusedPayload).toBe(0);
+    expect(bench.customer.received).toHaveLength(10);
+  });
+
   it('transcodes to G.711', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('PCMA') });
