@@ -118,13 +118,13 @@ export class SipLeg implements LegDialog {
 
   #accept({ request, reply }: NonNullable<LegParts['received']>): void {
     this.#phase = 'accepting';
-    this.#dialogId = dialogIdOf(request);
-    this.#parts.onDialog(this.#dialogId);
     this.#negotiation.peerHost = request.source_address;
     const session = sessionAgreed(request);
     const headers = { ...session, Allow: allowedBy(this.#parts.request) };
     const onSent = (error: unknown) => {
       if (error) setImmediate(() => this.#abandoned());
+      // The usual id belongs to our other leg if a proxy routed our own INVITE back to us.
+      else this.#enterDialog(reply.stackDialogId || dialogIdOf(request));
     };
     const accept: SrfReply = { send: (status, options) => reply.send(status, options, onSent) };
     const media = this.#negotiation.takeRequest(request, accept, headers);
@@ -305,13 +305,17 @@ export class SipLeg implements LegDialog {
 
   #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
     if (response.status < 300) {
-      this.#dialogId = response.stackDialogId || dialogIdOf(response);
-      if (this.#phase !== 'over') this.#parts.onDialog(this.#dialogId);
+      this.#enterDialog(response.stackDialogId || dialogIdOf(response));
     }
     this.#negotiation.peerHost = response.source_address;
     if (response.status < 200) this.#takeProvisional(response, acknowledge);
     else if (response.status < 300) this.#takeAnswer(response, acknowledge);
     else this.#takeRefusal(response);
+  }
+
+  #enterDialog(dialogId: string): void {
+    this.#dialogId = dialogId;
+    if (this.#phase !== 'over') this.#parts.onDialog(dialogId);
   }
 
   #takeProvisional(response: SrfResponse, acknowledge: SrfAcknowledge): void {

@@ -66,6 +66,8 @@ export interface SrfReceivedRequest extends SrfMessage {
 }
 
 export interface SrfReply {
+  /** Set once the server has confirmed a response that creates a dialog. */
+  readonly stackDialogId?: string | undefined;
   /** Calls `onSent` with an error if the server rejects the response, because the request has ended. */
   send(
     status: number,

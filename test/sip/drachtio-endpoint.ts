@@ -17,6 +17,7 @@ const DIFFERENCES = {
   addresses: 'its addresses are its own options: SIP_HOST, SIP_PORT and SIP_TRANSPORTS do nothing',
   certificates: 'TLS is set up in its own configuration file',
   deaths: 'the test ends the server',
+  ids: 'both legs of a call that is routed back have one dialog id',
   one: 'two applications are connected at once, and it gives new calls to either',
   timers: 'the test needs other SIP timers than those of RFC 3261',
   trace: 'it shows the messages that it exchanges with applications, not those it handles itself',

@@ -1,10 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { LegEvent } from '../../machines/events.ts';
 import type { EmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
-import { header, headers } from '../../sip/message/index.ts';
+import { createRequest, header, headers, setHeader } from '../../sip/message/index.ts';
 import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
 import type { TrunkSign } from '../../sip/sip-gateway.ts';
+import { EventLog } from '../softphone/event-log.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { differs } from './drachtio-endpoint.ts';
+import { SDP, SipPeer } from './embedded/sip-peer.ts';
 import { CUSTOMER_NUMBER, startTestSipServer, TestNetwork } from './test-network.ts';
 
 let server: EmbeddedSipServer;
@@ -341,6 +344,48 @@ describe('record-routing carrier', () => {
     phone.hangup();
     expect(await theirs.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
     expect(carrier.transactions('BYE')).toBe(2);
+  });
+});
+
+describe.skipIf(differs('ids'))('call that a proxy routes back to us', () => {
+  test('answers and ends each of its two legs', async () => {
+    const proxy = await SipPeer.udp();
+    network.cleanUp(() => proxy.close());
+    const inbound = new EventLog<LegEvent>();
+    network.gateway.onCall((call) =>
+      call.answer({
+        trunk: trunkOf('sip:127.0.0.1'),
+        localMedia: { host: '127.0.0.1', rtpPort: 40_010 },
+        callId: 'call-2',
+        leg: 'customer',
+        signal: new AbortController().signal,
+        onEvent: (event) => inbound.add(event),
+      }),
+    );
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(`sip:127.0.0.1:${proxy.port}`),
+      localMedia: { host: '127.0.0.1', rtpPort: 40_020 },
+    });
+    const invite = await proxy.request('INVITE');
+    const routed = createRequest({ method: 'INVITE', uri: invite.uri, body: SDP });
+    routed.headers = invite.headers.filter(({ key }) =>
+      ['from', 'to', 'call-id', 'cseq', 'content-type'].includes(key),
+    );
+    setHeader(routed, 'Via', proxy.via('z9hG4bK-routed'));
+    setHeader(routed, 'Contact', `<${proxy.uri}>`);
+    proxy.send(routed, network.sipAddress.port);
+    const ok = await proxy.response(200);
+    const sequence = Number.parseInt(header(invite, 'cseq') ?? '', 10);
+    proxy.send(proxy.within(routed, ok, 'ACK', sequence));
+    await inbound.until('leg.answered');
+    const answer = proxy.reply(invite, 200, { body: SDP });
+    await proxy.request('ACK');
+    await dialed.log.until('leg.answered');
+
+    proxy.send(proxy.within(routed, ok, 'BYE', sequence + 1));
+    expect(await inbound.until('leg.ended')).toMatchObject({ by: 'peer' });
+    proxy.send(proxy.withinAnswered(invite, answer, 'BYE', 1));
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
   });
 });
 
