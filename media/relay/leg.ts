@@ -677,6 +677,8 @@ export class RelayLeg {
   #sendRtcp(report: Buffer): void {
     if (this.#rtcpTarget.port === 0) return;
     this.#rtcpTarget.copyHost(this.rtpTarget);
+    // A peer that holds with 0.0.0.0 receives nothing (RFC 3264 §8.4), and the kernel would send to this machine.
+    if (this.#rtcpTarget.isIPv4 && this.#rtcpTarget.word3 === 0) return;
     const srtp = this.#activeSrtp;
     if (srtp === null) {
       this.#rtcpSocket.send(report, this.#rtcpTarget);

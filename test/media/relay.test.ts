@@ -535,6 +535,17 @@ describe('RTCP of a leg', () => {
     expect(moved.receivedRtcp).toHaveLength(1);
   });
 
+  it('does not go to this machine while the peer holds with a zero address (RFC 3264 section 8.4)', async () => {
+    await using bench = await Bench.open();
+    const { rtcpPort } = bench.customer.remote();
+    await bench.connect({ agent: bench.agent.remote('PCMU', { host: '0.0.0.0', direction: 'sendonly', rtcpPort }) });
+    bench.nowMs += 8000;
+    bench.session.tick();
+    await bench.customer.until(() => bench.customer.receivedRtcp.length > 0);
+    const { ssrc } = bench.partyDump('customer').outbound as { ssrc: number };
+    expect(parseRtcp(bench.customer.receivedRtcp[0]!)![0]).toMatchObject({ ssrc });
+  });
+
   it('derives the round trip from the report of the peer and ignores others', async () => {
     await using bench = await Bench.open();
     await bench.connect();
