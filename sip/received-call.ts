@@ -1,7 +1,7 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
-import { userOf } from './message/index.ts';
+import { splitList, userOf } from './message/index.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
@@ -11,7 +11,9 @@ const WITHHOLDING: ReadonlySet<string> = new Set(['id', 'user', 'header']);
 function callerOf(request: Pick<SrfReceivedRequest, 'get'>): string {
   const privacy = (request.get('Privacy') ?? '').toLowerCase().split(/[;,]/);
   if (privacy.some((value) => WITHHOLDING.has(value.trim()))) return '';
-  return userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
+  // It may have two values, a SIP and a tel URI (RFC 3325 §9.1).
+  const asserted = splitList(request.get('P-Asserted-Identity') ?? '').map(userOf);
+  return asserted.find((user) => user !== '') ?? userOf(request.get('From'));
 }
 
 /** A peer's INVITE without a final response. */

@@ -21,6 +21,15 @@ describe('caller id of an incoming call', () => {
     expect(callerOf({ From: '<sip:pbx@phone.example>;tag=1', 'P-Asserted-Identity': ASSERTED })).toBe('+919800000001');
   });
 
+  it.each([
+    ['a SIP and a tel URI', `${ASSERTED}, <tel:+919800000001>`],
+    ['a display name with a comma', `"Rao, Asha" ${ASSERTED}, <tel:+919800000001>`],
+    ['a SIP URI without a user', '<sip:carrier.example>, <tel:+91-98000-00001>'],
+  ])('comes from P-Asserted-Identity with %s (RFC 3325 section 9.1)', (_, asserted) => {
+    const From = '<sip:anonymous@anonymous.invalid>;tag=1';
+    expect(callerOf({ From, 'P-Asserted-Identity': asserted })).toBe('+919800000001');
+  });
+
   it('falls back to From', () => {
     expect(callerOf({ From: '"Asha" <sip:+919800000002@phone.example>;tag=1' })).toBe('+919800000002');
   });
