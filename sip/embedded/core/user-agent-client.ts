@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createRequest, header, SipParseError, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
+import { giveUpMs } from '../sip-timers.ts';
 import type { NextHop } from '../transport/next-hop.ts';
 import type { Remote } from '../transport/remote.ts';
 import { Acknowledgements } from './acknowledgements.ts';
@@ -262,8 +263,11 @@ export class UserAgentClient {
       keepDescription(dialog, request);
       this.#context.sessionTimers.agree(dialog, response, true);
     }
-    // After a challenge the application repeats the BYE with credentials in the same dialog.
-    if (request.method === 'BYE' && statusCode >= 200 && !isChallenge(response)) this.#context.dialogs.remove(dialog);
+    if (request.method !== 'BYE' || statusCode < 200) return;
+    const { clock, dialogs, timers } = this.#context;
+    if (!isChallenge(response)) dialogs.remove(dialog);
+    // The application may repeat the BYE with credentials in the same dialog. Without them, nothing else would end it.
+    else clock.after(giveUpMs(timers), () => dialogs.remove(dialog));
   }
 }
 

@@ -113,6 +113,16 @@ describe('in-dialog transactions', () => {
     expect(bench.responses(200, 'INVITE')).toHaveLength(1);
   });
 
+  it('end although the peer challenges the BYE and the application gives up', () => {
+    const bench = new CoreBench();
+    const { dialogId } = talking(bench);
+    bench.inDialog(dialogId, 'BYE');
+    bench.answer(bench.requests('BYE')[0]!, 407);
+    expect(bench.counts.dialogs).toBe(1);
+    bench.clock.advance(60_000);
+    expect(bench.counts.dialogs).toBe(0);
+  });
+
   it('end a call whose Contact is unreachable, since it cannot be acknowledged', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
