@@ -21,7 +21,10 @@ export interface TcpTransportOptions {
 export interface TcpTransport {
   /** 0: it does not listen. */
   readonly port: number;
-  /** New requests to that address use another connection; the old one stays for its calls. */
+  /**
+   * A request was not answered. New requests to that address use another connection, unless the present one has just
+   * received a message: some carriers ignore OPTIONS. The old connection stays for its calls.
+   */
   distrust(remote: Pick<Remote, 'host' | 'port'>): void;
   /** Uses the connection with that id if open, else one to that address and name, else a new one. */
   send(bytes: Buffer, remote: Omit<Remote, 'transport'>, onFailure: () => void): void;
@@ -36,6 +39,8 @@ interface Connection {
   /** Lookup key for requests; null for inbound TLS connections, whose name is not proven. */
   key: string | null;
   socket: net.Socket;
+  /** Monotonic time of the last message; null before the first. */
+  receivedAtMs: number | null;
   /** Deadline of the current message, or of a stranger's first one. */
   deadline: (() => void) | null;
   failures: Set<() => void>;
@@ -84,7 +89,8 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
   }
 
   function adopt(socket: net.Socket, peer: Pick<Connection, 'host' | 'port' | 'key'>): Connection {
-    const connection: Connection = { id: nextId++, ...peer, socket, deadline: null, failures: new Set() };
+    const state = { receivedAtMs: null, deadline: null, failures: new Set<() => void>() };
+    const connection: Connection = { id: nextId++, ...peer, socket, ...state };
     connections.set(connection.id, connection);
     if (connection.key !== null) byAddress.set(connection.key, connection);
     const framer = new StreamFramer();
@@ -112,8 +118,10 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     try {
       for (const frame of framer.push(chunk)) {
         clearDeadline(connection);
-        if (frame.type === 'message') options.onFrame(frame.bytes, host, port, id);
-        else answerPing(connection.socket);
+        if (frame.type === 'message') {
+          connection.receivedAtMs = performance.now();
+          options.onFrame(frame.bytes, host, port, id);
+        } else answerPing(connection.socket);
       }
       if (framer.isInMessage) startDeadline(connection);
     } catch (error) {
@@ -173,7 +181,10 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
     },
     distrust({ host, port }) {
       for (const [key, connection] of byAddress) {
-        if (connection.host === host && connection.port === port) byAddress.delete(key);
+        if (connection.host !== host || connection.port !== port || isAnswering(connection)) continue;
+        byAddress.delete(key);
+        // No call uses it, and a probe every half minute would leave sixty of them.
+        if (connection.receivedAtMs === null) startDeadline(connection);
       }
     },
     async close() {
@@ -201,6 +212,11 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
 function createServer(security: TlsSecurity | undefined, accept: (socket: net.Socket) => void): net.Server | null {
   if (!security) return net.createServer({ noDelay: true }, accept);
   return security.server && tls.createServer({ ...security.server, noDelay: true }, accept);
+}
+
+/** Whether a message arrived since a request that has timed out. */
+function isAnswering({ receivedAtMs }: Connection): boolean {
+  return receivedAtMs !== null && performance.now() - receivedAtMs < MESSAGE_WITHIN_MS;
 }
 
 function reasonOf(error: Error): string {

@@ -146,6 +146,47 @@ it('a request after an unanswered one uses a new connection', async () => {
   }
 });
 
+/** Counts the connections to it. */
+async function listen(onConnection: (socket: net.Socket) => void = () => {}) {
+  const sockets: net.Socket[] = [];
+  const server = net.createServer((socket) => {
+    sockets.push(socket.resume());
+    onConnection(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  harness.onClose(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as net.AddressInfo;
+  return { sockets, remote: { host: '127.0.0.1', port, connectionId: null } };
+}
+
+it('a peer that answers no request costs few connections', async () => {
+  const clock = new SimulatedClock();
+  const transport = await open({ clock });
+  const { sockets, remote } = await listen();
+  for (let request = 1; request <= 5; request++) {
+    transport.send(Buffer.from(OPTIONS), remote, () => {});
+    await untilTruthy(() => sockets.length === request);
+    transport.distrust(remote);
+    clock.advance(32_000);
+  }
+  await untilTruthy(() => (transport.dump() as { connections: number }).connections === 0);
+});
+
+it('a peer that ignores a request but sent another message keeps its connection', async () => {
+  const heard = Promise.withResolvers<void>();
+  const transport = await open({ onFrame: () => heard.resolve() });
+  const { remote } = await listen((socket) => socket.write(OPTIONS));
+  transport.send(Buffer.from(OPTIONS), remote, () => {});
+  await heard.promise;
+  transport.distrust(remote);
+  transport.send(Buffer.from(OPTIONS), remote, () => {});
+  expect(transport.dump()).toMatchObject({ connections: 1 });
+});
+
 it('a response finds its peer by the Via if its connection is gone', async () => {
   const { srf, server } = await harness.start();
   const answer = Promise.withResolvers<() => void>();
