@@ -1,5 +1,6 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf } from './failure-cause.ts';
+import { parseNameAddr, splitList } from './message/index.ts';
 import type { DialogHandle, LegHandle } from './sip-gateway.ts';
 import { PLACEHOLDER, type SrfConnection } from './srf-connection.ts';
 import type { SrfSentRequest } from './srf-types.ts';
@@ -21,21 +22,28 @@ interface DialogParts {
 
 /** Null for an invalid message, which the SIP server should not deliver. */
 export function dialogHandle({ dialogId, invite, message, tagged = message }: DialogParts): DialogHandle | null {
-  const target = /<([^>]+)>|^\s*([^\s;,]+)/.exec(message.get('Contact') ?? '');
-  const uri = target?.[1] ?? target?.[2] ?? null;
   const [from, to] = [tagged.get('From'), tagged.get('To')];
   const callId = tagged.get('Call-ID');
   if (from === undefined || to === undefined || callId === undefined) return null;
-  const recorded = (message.get('Record-Route') ?? '').match(/<[^>]*>[^,]*/g) ?? [];
+  const recorded = splitList(message.get('Record-Route') ?? '').filter((route) => uriOf(route) !== null);
   return {
     kind: 'dialog',
     dialogId,
     callId,
     ...(invite === null ? { local: to, remote: from } : { local: from, remote: to }),
-    target: uri,
+    target: uriOf(splitList(message.get('Contact') ?? '')[0]),
     routes: invite === null ? recorded : recorded.toReversed(),
     sequence: invite === null ? 0 : Number.parseInt(message.get('CSeq') ?? '0', 10),
   };
+}
+
+/** Null for an invalid address. Takes linear time: the text is the peer's. */
+function uriOf(address: string | undefined): string | null {
+  try {
+    return parseNameAddr(address ?? '').uri;
+  } catch {
+    return null;
+  }
 }
 
 /** More requests than a leg makes. A number may be skipped (RFC 3261 §12.2.2), but never reused. */
@@ -68,6 +76,6 @@ export function endLostLeg(connection: SrfConnection, handle: LegHandle): void {
 }
 
 function proxyOf([first]: readonly string[]): { proxy?: string } {
-  const uri = /<([^>]+)>/.exec(first ?? '')?.[1];
-  return uri === undefined ? {} : { proxy: uri };
+  const uri = uriOf(first);
+  return uri === null ? {} : { proxy: uri };
 }
