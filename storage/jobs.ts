@@ -33,7 +33,10 @@ export interface JobCounts {
 }
 
 export interface JobQueue {
-  /** Queues an attempt, once per row and attempt number. */
+  /**
+   * Queues an attempt, once per row and attempt number. Rejects if the server does not respond within five seconds; the
+   * job may still be queued later.
+   */
   add(id: string, options: { delayMs: number; attempt: number }): Promise<void>;
   /** Starts taking jobs. `close` lets running jobs finish. */
   work(handler: (id: string) => Promise<void>, options: { concurrency: number }): Promise<JobWorker>;
@@ -113,7 +116,9 @@ async function openQueue(
   return {
     async add(id, { delayMs, attempt }) {
       const delay = Math.max(0, Math.ceil(delayMs));
-      await queue.add('due', { id }, { jobId: `${id}-${attempt}`, delay, ...DROP_WHEN_DONE });
+      const added = queue.add('due', { id }, { jobId: `${id}-${attempt}`, delay, ...DROP_WHEN_DONE });
+      // BullMQ waits for an unavailable Redis for ever. Producers have a sweeper for lost jobs.
+      if ((await within(added, { ms: ADDED_WITHIN_MS })) === LATE) throw new Error('the job server does not respond');
     },
 
     async work(handler, { concurrency }) {
@@ -151,6 +156,7 @@ async function openQueue(
   };
 }
 
+const ADDED_WITHIN_MS = 5_000;
 const CLOSED_WITHIN_MS = 3_000;
 /** Disables BullMQ's retries, and frees a job's id when the job ends. */
 const DROP_WHEN_DONE = { attempts: 1, removeOnComplete: true, removeOnFail: true };

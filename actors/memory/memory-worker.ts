@@ -1,6 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import { LATE, within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue, JobWorker } from '../../storage/jobs.ts';
 import { lastMemoryCharge } from '../../storage/queries/memory-charges.ts';
@@ -31,8 +30,6 @@ export interface MemoryWorkerOptions {
   concurrency?: number;
   /** Interval of searches for missed memories. Default 5 000. */
   sweepIntervalMs?: number;
-  /** Timeout of the queue. Default 5 000. */
-  queueWithinMs?: number;
 }
 
 /**
@@ -42,7 +39,7 @@ export interface MemoryWorkerOptions {
  */
 export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   const { sql, jobs, attempts, leaseMs, clock, logger } = options;
-  const { concurrency = 4, sweepIntervalMs = 5_000, queueWithinMs = 5_000 } = options;
+  const { concurrency = 4, sweepIntervalMs = 5_000 } = options;
   const running = new Map<string, Promise<void>>();
   let worker: JobWorker | null = null;
   let sweepTimer: unknown = null;
@@ -149,10 +146,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
 
     async enqueue(memoryIds) {
       try {
-        const queued = Promise.all(memoryIds.map((id) => jobs.add(id, { delayMs: 0, attempt: 1 })));
-        // A Redis queue waits for its server for ever.
-        const outcome = await within(queued, { ms: queueWithinMs, clock });
-        if (outcome === LATE) throw new Error('the queue does not answer');
+        await Promise.all(memoryIds.map((id) => jobs.add(id, { delayMs: 0, attempt: 1 })));
       } catch (cause) {
         throw new TandemError('MEMORY_UNREACHABLE', 'The memory queue does not respond.', { cause });
       }

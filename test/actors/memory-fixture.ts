@@ -70,9 +70,9 @@ export async function createMemoryFixture({
   const clock: Clock = {
     now: () => time.ms,
     monotonicMs: () => time.ms,
-    // Only the queue's timeout runs as a timer, because it is short; the test runs sweeps itself.
-    setTimeout: (callback, delayMs) => (delayMs <= 2_000 && delayMs > 0 ? setTimeout(callback, delayMs) : null),
-    clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
+    // The test runs sweeps itself.
+    setTimeout: () => null,
+    clearTimeout: () => {},
   };
   const embedder = new FakeEmbedder();
   const models = new FakeLanguageModels();
@@ -102,7 +102,7 @@ export async function createMemoryFixture({
       logger,
     });
     const jobs = await queue.open();
-    const worker = createMemoryWorker({ sql, jobs, attempts, leaseMs: LEASE_MS, clock, logger, queueWithinMs: 500 });
+    const worker = createMemoryWorker({ sql, jobs, attempts, leaseMs: LEASE_MS, clock, logger });
     drops.push((id, before) => attempts.drop(id, before));
     workers.push(worker);
     await worker.start();

@@ -122,6 +122,16 @@ describe.skipIf(!redisUp)('jobs on Redis at TANDEM_TEST_REDIS_URL', () => {
 });
 
 describe.skipIf(!redisUp)('jobs during a Redis outage', () => {
+  it('fail to be queued instead of waiting for the server', async () => {
+    await using namespace = openTestNamespace();
+    const gate = await openGate(REDIS_URL);
+    const jobs = await openJobs({ databaseUrl: '', redisUrl: gate.url, namespace: namespace.name });
+    const queue = await jobs.open('deliveries');
+    await gate.shut();
+    await expect(queue.add('refused', { delayMs: 0, attempt: 1 })).rejects.toThrow('the job server does not respond');
+    await jobs.close();
+  });
+
   it('close after the running jobs', async () => {
     await using namespace = openTestNamespace();
     const gate = await openGate(REDIS_URL);
