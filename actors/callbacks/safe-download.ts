@@ -41,7 +41,8 @@ export async function safeDownload(options: SafeDownloadOptions): Promise<Downlo
     signal.throwIfAborted();
     const checked = await raceAbort(checkCallbackUrl(options.url, { ...options, signal }), signal);
     const headers = { accept: 'audio/*, */*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Tandem' };
-    const client = requestTo(checked, { method: 'GET', headers, ca: options.ca, signal });
+    const { ca, timeoutMs } = options;
+    const client = requestTo(checked, { method: 'GET', headers, ca, signal, timeoutMs });
     try {
       client.once('upgrade', () => client.destroy(new Error('an unexpected upgrade')));
       client.end();

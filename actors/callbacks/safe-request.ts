@@ -43,14 +43,15 @@ export type PostResult =
  * Never rejects.
  */
 export async function safePost(options: SafePostOptions): Promise<PostResult> {
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const timer = setTimeout(() => deadline.abort(), timeoutMs);
   const signal = options.signal ? AbortSignal.any([options.signal, deadline.signal]) : deadline.signal;
   try {
     signal.throwIfAborted();
     // A slow name server may ignore the abort; the deadline still applies.
     const checked = await raceAbort(checkCallbackUrl(options.url, { ...options, signal }), signal);
-    return await post(checked, options, signal);
+    return await post(checked, { ...options, timeoutMs, signal });
   } catch (error) {
     if (options.signal?.aborted) return { kind: 'failed', failure: 'aborted', detail: 'aborted' };
     if (deadline.signal.aborted) return { kind: 'failed', failure: 'timeout', detail: 'timeout' };
@@ -69,7 +70,12 @@ export interface PinnedRequest {
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
   signal: AbortSignal;
+  /** Timeout of the whole request, which the signal enforces. */
+  timeoutMs: number;
 }
+
+/** Share of the timeout in which every address is tried. */
+const CONNECTING_SHARE = 0.5;
 
 /** Creates an unsent request that connects only to the checked addresses. */
 export function requestTo({ url, hostname, addresses }: CheckedUrl, options: PinnedRequest): ClientRequest {
@@ -85,17 +91,24 @@ export function requestTo({ url, hostname, addresses }: CheckedUrl, options: Pin
     maxHeaderSize: 16_384,
     signal: options.signal,
   };
-  if (!secure) return http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
+  // Node gives up an address after 250 ms if others follow, even one that is slow and the only reachable one.
+  const autoSelectFamilyAttemptTimeout = Math.ceil((options.timeoutMs * CONNECTING_SHARE) / addresses.length);
   // A fresh agent shares no sockets and, unlike the global one, takes no proxy from the environment.
-  const agent = new https.Agent({ keepAlive: false });
+  const connecting = { keepAlive: false, autoSelectFamilyAttemptTimeout };
+  if (!secure) return http.request({ ...request, agent: new http.Agent(connecting) });
+  const agent = new https.Agent(connecting);
   const servername = isIP(hostname) === 0 ? hostname : '';
   return https.request({ ...request, agent, servername, ca: options.ca, rejectUnauthorized: true });
 }
 
-async function post(checked: CheckedUrl, options: SafePostOptions, signal: AbortSignal): Promise<PostResult> {
+async function post(
+  checked: CheckedUrl,
+  options: SafePostOptions & Pick<PinnedRequest, 'timeoutMs' | 'signal'>,
+): Promise<PostResult> {
+  const { ca, timeoutMs, signal } = options;
   const body = Buffer.from(options.body, 'utf8');
   const headers = { ...options.headers, 'content-length': body.length };
-  const client = requestTo(checked, { method: 'POST', headers, ca: options.ca, signal });
+  const client = requestTo(checked, { method: 'POST', headers, ca, signal, timeoutMs });
   const { promise, resolve, reject } = Promise.withResolvers<PostResult>();
   let answer: PostResult | null = null;
   // Once there is a status, errors of the body do not matter.
@@ -155,7 +168,7 @@ async function discard(response: IncomingMessage): Promise<void> {
   }
 }
 
-/** Returns the checked addresses for any name; Node races them (RFC 8305). */
+/** Returns the checked addresses for any name; Node tries them one after the other. */
 function pinnedLookup(addresses: readonly string[]): LookupFunction {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {

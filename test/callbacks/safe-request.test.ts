@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -38,6 +39,24 @@ async function received(request: http.IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of request.setEncoding('utf8')) text += chunk;
   return text;
+}
+
+/** A receiver in another process, which accepts no connection until it continues. */
+async function openBusyReceiver() {
+  const script = `
+    const server = require('node:http').createServer((request, response) => response.end());
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => console.log(server.address().port));`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const port = Number(String(line));
+  child.kill('SIGSTOP');
+  // Linux drops further connection requests once its queue is full, and their clients repeat them after a second.
+  for (let queued = 0; queued < 2; queued += 1) {
+    const socket = net.connect(port, '127.0.0.1');
+    sockets.add(socket);
+    await once(socket, 'connect');
+  }
+  return { port, proceed: () => child.kill('SIGCONT'), [Symbol.dispose]: () => void child.kill('SIGKILL') };
 }
 
 describe('request to a plain receiver on an allowed address', () => {
@@ -94,6 +113,19 @@ describe('request to a plain receiver on an allowed address', () => {
       expect(insideHits).toBe(0);
     },
   );
+
+  test('waits for a receiver that connects slowly, although its other address is unreachable', async () => {
+    using receiver = await openBusyReceiver();
+    const proceedOnceRequested = (message: unknown) =>
+      (message as { socket: net.Socket }).socket.once('connectionAttempt', () => setImmediate(receiver.proceed));
+    subscribe('net.client.socket', proceedOnceRequested);
+    const result = await post({
+      url: `http://receiver.example:${receiver.port}/`,
+      allowCidrs: parseCidrs(['127.0.0.0/8', '2001:db8::/32']),
+      resolve: async () => ['127.0.0.1', '2001:db8::1'],
+    }).finally(() => unsubscribe('net.client.socket', proceedOnceRequested));
+    expect(result).toMatchObject({ kind: 'answered', status: 200 });
+  });
 
   test('treats an upgrade like any other response, and closes its socket', async () => {
     const server = net.createServer((socket) => {
