@@ -110,7 +110,7 @@ interface RateCheck {
 async function requireDestinationRate(sql: SqlOrTx, { workspaceId, numbers, destinationLimits, now }: RateCheck) {
   const matching = destinationLimits.filter(({ prefix }) => numbers.some((number) => number.startsWith(prefix)));
   if (matching.length === 0) return;
-  const recent = await dialedSince(sql, { workspaceId, since: new Date(now.getTime() - WINDOW_MS), now });
+  const recent = await dialedAround(sql, { workspaceId, now });
   for (const { prefix, callsPerMinute } of matching) {
     const counted = recent.filter((dialed) => dialed.numbers.some((number) => number.startsWith(prefix)));
     if (counted.length < callsPerMinute) continue;
@@ -130,22 +130,24 @@ interface Dialed {
   numbers: string[];
 }
 
-/** Placements and added legs in the window, oldest first. */
-async function dialedSince(
-  sql: SqlOrTx,
-  { workspaceId, since, now }: { workspaceId: string; since: Date; now: Date },
-): Promise<Dialed[]> {
+/**
+ * Placements and added legs in the window, oldest first. Later ones are from nodes with other clocks; those beyond the
+ * next window are from before the clock was set back.
+ */
+async function dialedAround(sql: SqlOrTx, { workspaceId, now }: { workspaceId: string; now: Date }): Promise<Dialed[]> {
+  const since = new Date(now.getTime() - WINDOW_MS);
+  const until = new Date(now.getTime() + WINDOW_MS);
   const oldestCall = new Date(now.getTime() - LONGEST_CALL_MS);
   return await sql<Dialed[]>`
     select created_at as at,
       array_remove(array[agent_number, case when placed_via <> 'inbound' then customer_number end], null) as numbers
     from calls
-    where workspace_id = ${workspaceId} and created_at > ${since} and state <> 'rejected'
+    where workspace_id = ${workspaceId} and created_at > ${since} and created_at < ${until} and state <> 'rejected'
     union all
     select e.at, array[dialed.leg->>'number'] from calls c
     cross join lateral jsonb_array_elements(c.legs) dialed (leg)
     join call_events e on e.call_id = c.call_id and e.event = 'leg.dialing' and e.at > ${since}
-      and e.data->>'leg_id' = dialed.leg->>'legId'
+      and e.at < ${until} and e.data->>'leg_id' = dialed.leg->>'legId'
     where c.workspace_id = ${workspaceId} and c.created_at > ${oldestCall}
       and jsonb_array_length(c.legs) > 2 and dialed.leg->>'number' is not null
     order by at`;

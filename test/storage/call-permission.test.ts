@@ -147,6 +147,14 @@ onEveryServer('call permission', (database) => {
     await expect(place({ now: later(60_001) })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
   });
 
+  it('ignores calls to a prefix from before the clock was set back', async () => {
+    const { place } = await ready({ destinationLimits: [{ prefix: '+9198', callsPerMinute: 1 }] });
+    await place();
+    const earlier = { now: later(-3_600_000) };
+    await place(earlier);
+    await expect(place(earlier)).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED', retryAfterS: 60 });
+  });
+
   it('applies the limits of operator and workspace together', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+91', callsPerMinute: 5 }] });
     const callingLimits = { ...NO_CALLING_LIMITS, destinationLimits: [{ prefix: '+919', callsPerMinute: 1 }] };
