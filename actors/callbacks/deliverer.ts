@@ -26,7 +26,7 @@ export interface DelivererOptions {
   timeoutMs?: number;
   /** Interval of searches for missed deliveries. Default 5 000. */
   sweepIntervalMs?: number;
-  /** Concurrent attempts to one webhook, or of callbacks to one origin. Default 4. */
+  /** Concurrent attempts to one webhook, or of a workspace's callbacks to one origin. Default 4. */
   perLane?: number;
   /** Concurrent attempts in total. Default 256. */
   inAll?: number;
@@ -267,11 +267,11 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
 }
 
 /**
- * Returns the webhook's own lane, so that it delays no other webhook of the same host. Callbacks share a lane per
- * origin.
+ * Returns the webhook's own lane, so that it delays no other webhook of the same host. Callbacks of a workspace share a
+ * lane per origin; those of other workspaces may go to another customer of the same service.
  */
-function laneOf(row: DeliveryRow): string {
-  return row.subscriptionId ?? originOf(row.url);
+function laneOf({ subscriptionId, workspaceId, url }: DeliveryRow): string {
+  return subscriptionId ?? `${workspaceId} ${originOf(url)}`;
 }
 
 function originOf(url: string): string {

@@ -85,8 +85,8 @@ export async function getDelivery(sql: SqlOrTx, id: string): Promise<DeliveryRow
 }
 
 /**
- * Returns due deliveries without a lease. Takes turns over the receivers, so that no backlog hides others; longest
- * overdue first for each.
+ * Returns due deliveries without a lease. Takes turns over the receivers of each workspace, so that no backlog hides
+ * others; longest overdue first for each.
  */
 export async function dueDeliveries(
   sql: SqlOrTx,
@@ -96,7 +96,7 @@ export async function dueDeliveries(
   return await sql<DeliveryRow[]>`
     select d.* from deliveries d
     join (
-      select id, row_number() over (partition by coalesce(subscription_id::text, substring(url from '^[^/]*//[^/?#]*')) order by next_attempt_at) as turn
+      select id, row_number() over (partition by workspace_id, coalesce(subscription_id::text, substring(url from '^[^/]*//[^/?#]*')) order by next_attempt_at) as turn
       from deliveries
       where status = 'pending' and next_attempt_at <= ${at} and (leased_until is null or leased_until <= ${at})
     ) due on due.id = d.id

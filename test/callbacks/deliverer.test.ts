@@ -372,6 +372,22 @@ describe('concurrency of the deliverer', () => {
     await Promise.all(slowIds.map((id) => store.until(id, ({ status }) => status === 'delivered')));
     expect(slow.requests).toHaveLength(5);
   });
+
+  test('delays no callbacks of a workspace by those of another one to the same origin', async () => {
+    const slow = Promise.withResolvers<void>();
+    const receiver = await openReceiver(({ body, response }) => {
+      if (body.includes('quick')) response.end();
+      else void slow.promise.then(() => response.end());
+    });
+    const deliverer = openDeliverer({ perLane: 1 });
+    insert('slow', receiver.url, { workspaceId: 'w1' });
+    insert('quick', receiver.url, { workspaceId: 'w2' });
+    const swept = deliverer.sweep();
+    await store.until('quick', ({ status }) => status === 'delivered');
+    expect(store.rows.get('slow')).toMatchObject({ status: 'pending' });
+    slow.resolve();
+    await swept;
+  });
 });
 
 describe('closing deliverer', () => {

@@ -293,13 +293,15 @@ onEveryServer('recordings and deliveries', (database) => {
     }
     await insertDelivery(sql, subject, delivery('https://slow.example:444', later(20)));
     await insertDelivery(sql, subject, delivery('http://slow.example', later(30)));
+    const elsewhere = { ...subject, workspaceId: (await seedWorkspace(sql)).workspace.id };
+    await insertDelivery(sql, elsewhere, delivery('https://slow.example/elsewhere', later(40)));
     const due = await dueDeliveries(sql, { now: later(1_000), limit: 5 });
     expect(due.map(({ url }) => url)).toEqual([
       'https://slow.example/0?a=//b',
       'https://slow.example:444',
       'http://slow.example',
+      'https://slow.example/elsewhere',
       'https://slow.example/1?a=//b',
-      'https://slow.example/2?a=//b',
     ]);
   });
 
