@@ -9,6 +9,7 @@ import {
   insertDelivery,
   listAttempts,
 } from './deliveries.ts';
+import { notLater } from './due-times.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import { WEBHOOK_EXAMPLES, type WebhookEvent, type WebhookEventData, webhookBody } from './webhook-events.ts';
@@ -120,7 +121,7 @@ export async function replayDelivery(
 /** Makes the pending delivery of the same event and receiver due now. Null if there is none. */
 async function hastenDelivery(tx: Tx, { id, callId, eventId, subscriptionId }: DeliveryRow, now: Date) {
   const [hastened] = await tx<DeliveryRow[]>`
-    update deliveries set next_attempt_at = least(next_attempt_at, ${now})
+    update deliveries set next_attempt_at = least(next_attempt_at, ${notLater(tx, now)})
     where id = (
       select id from deliveries
       where status = 'pending' and (

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
-import { type DeliveryRow, getDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
+import { claimDelivery, type DeliveryRow, getDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
 import {
   emitWebhookEvent,
   insertTestDelivery,
@@ -148,6 +148,20 @@ onEveryServer('webhooks and their deliveries', (database) => {
     });
     const hastened = await replayDelivery(sql, { deliveryId, workspaceId, now: later(1_000) });
     expect(hastened).toMatchObject({ id: deliveryId, attempts: 1, nextAttemptAt: later(1_000), replayOf: null });
+  });
+
+  it('replay a pending delivery now even if the clock of the node is ahead', async () => {
+    const { sql, subscribe, emit, workspaceId } = await seed();
+    await subscribe(['stt.failed']);
+    const [deliveryId = ''] = await emit();
+    const startedAt = new Date();
+    const inHours = (hours: number) => new Date(startedAt.getTime() + hours * 3_600_000);
+    await recordAttempt(sql, {
+      ...{ deliveryId, httpStatus: 503, error: null, startedAt, durationMs: 10 },
+      outcome: { kind: 'retry', nextAttemptAt: inHours(5) },
+    });
+    await replayDelivery(sql, { deliveryId, workspaceId, now: inHours(1) });
+    expect(await claimDelivery(sql, { id: deliveryId, now: inHours(1), leaseMs: 30_000 })).not.toBeNull();
   });
 
   it('replay a delivery once while the replay is pending', async () => {
