@@ -7,10 +7,16 @@ import { jobConnection } from '../job-connection.ts';
 export interface NodeRelay {
   /** Resolves once messages of the topic arrive; the returned function unsubscribes. */
   subscribe(topic: string, listener: (message: unknown) => void): Promise<() => Promise<void>>;
-  /** Resolves with the number of receiving nodes. The message is any JSON; numbers keep their digits. */
+  /**
+   * Resolves with the number of receiving nodes. The message is any JSON; numbers keep their digits. Waits for an
+   * unavailable server, and rejects if `MOST_UNSENT` messages wait.
+   */
   publish(topic: string, message: unknown): Promise<number>;
   close(): Promise<void>;
 }
+
+/** Otherwise messages would fill the memory during a long outage. */
+export const MOST_UNSENT = 10_000;
 
 export interface OpenNodeRelayOptions {
   databaseUrl: string;
@@ -35,6 +41,7 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
       : new Relay({ ...shared, connection: { url: redisUrl, maxRetriesPerRequest: null }, prefix: namespace });
   relay.on('error', (error: Error) => logger.warn({ err: error }, 'the relay between nodes failed'));
   await relay.waitUntilReady();
+  let unsent = 0;
   return {
     async subscribe(topic, listener) {
       const subscription = await relay.subscribe<Enveloped>(topic, ({ data }) => {
@@ -47,8 +54,14 @@ export async function openNodeRelay(options: OpenNodeRelayOptions): Promise<Node
       return () => subscription.unsubscribe();
     },
     async publish(topic, message) {
-      const { nodes } = await relay.publish(topic, { json: JSON.stringify(message) } satisfies Enveloped);
-      return nodes;
+      if (unsent >= MOST_UNSENT) throw new Error('too many messages wait for the relay between nodes');
+      unsent += 1;
+      try {
+        const { nodes } = await relay.publish(topic, { json: JSON.stringify(message) } satisfies Enveloped);
+        return nodes;
+      } finally {
+        unsent -= 1;
+      }
     },
     close: () => relay.close(),
   };

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseExactJson } from '../../storage/exact-json.ts';
-import { openNodeRelay } from '../../storage/nodes/node-relay.ts';
+import { MOST_UNSENT, openNodeRelay } from '../../storage/nodes/node-relay.ts';
 import { createTestLogger } from '../actors/fakes.ts';
 import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
+import { openGate } from './gate.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
 
 type Open = (boot: string) => ReturnType<typeof openNodeRelay>;
@@ -61,5 +62,23 @@ describe.skipIf(!(await redisIsReachable()))('node relay on Redis', () => {
         redisUrl: REDIS_URL,
         ...{ boot, namespace: namespace.name, logger: createTestLogger() },
       });
+  });
+
+  it('keeps a limited number of messages while Redis is away, and sends them afterwards', async () => {
+    await using namespace = openTestNamespace();
+    const gate = await openGate(REDIS_URL);
+    const relay = await openNodeRelay({
+      databaseUrl: 'unused',
+      redisUrl: gate.url,
+      ...{ boot: randomUUID(), namespace: namespace.name, logger: createTestLogger() },
+    });
+    await gate.shut();
+    const kept = Array.from({ length: MOST_UNSENT }, (_, message) => relay.publish('calls.call_1', message));
+    await expect(relay.publish('calls.call_1', 'one too many')).rejects.toThrow('too many messages');
+    await gate.open();
+    expect(new Set(await Promise.all(kept))).toEqual(new Set([0]));
+    expect(await relay.publish('calls.call_1', 'after')).toBe(0);
+    await relay.close();
+    await gate.shut();
   });
 });
