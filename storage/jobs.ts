@@ -35,7 +35,7 @@ export interface JobCounts {
 export interface JobQueue {
   /**
    * Queues an attempt, once per row and attempt number. Rejects if the server does not respond within five seconds; the
-   * job may still be queued later.
+   * job may still be queued later. Rejects at once while `MOST_UNQUEUED` jobs wait for the server.
    */
   add(id: string, options: { delayMs: number; attempt: number }): Promise<void>;
   /** Starts taking jobs. `close` lets running jobs finish. */
@@ -105,6 +105,7 @@ async function openQueue(
   const queue = await server.openQueue(name);
   queue.on('error', (error) => logger?.warn({ err: error }, 'job queue connection failed'));
   const workers = new Set<JobWorker>();
+  let unqueued = 0;
 
   /** Limits the wait, because BullMQ waits for its server for ever. */
   async function closed(closing: Promise<void>): Promise<void> {
@@ -116,7 +117,11 @@ async function openQueue(
   return {
     async add(id, { delayMs, attempt }) {
       const delay = Math.max(0, Math.ceil(delayMs));
-      const added = queue.add('due', { id }, { jobId: `${id}-${attempt}`, delay, ...DROP_WHEN_DONE });
+      if (unqueued >= MOST_UNQUEUED) throw new Error('too many jobs wait for the job server');
+      unqueued += 1;
+      const added = queue.add('due', { id }, { jobId: `${id}-${attempt}`, delay, ...DROP_WHEN_DONE }).finally(() => {
+        unqueued -= 1;
+      });
       // BullMQ waits for an unavailable Redis for ever. Producers have a sweeper for lost jobs.
       if ((await within(added, { ms: ADDED_WITHIN_MS })) === LATE) throw new Error('the job server does not respond');
     },
@@ -156,6 +161,8 @@ async function openQueue(
   };
 }
 
+/** Otherwise jobs would fill the memory during a long outage. */
+export const MOST_UNQUEUED = 10_000;
 const ADDED_WITHIN_MS = 5_000;
 const CLOSED_WITHIN_MS = 3_000;
 /** Disables BullMQ's retries, and frees a job's id when the job ends. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
+import { type JobQueue, type Jobs, MOST_UNQUEUED, openJobs } from '../../storage/jobs.ts';
+import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
 import { openGate } from './gate.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
@@ -130,6 +131,23 @@ describe.skipIf(!redisUp)('jobs during a Redis outage', () => {
     await gate.shut();
     await expect(queue.add('refused', { delayMs: 0, attempt: 1 })).rejects.toThrow('the job server does not respond');
     await jobs.close();
+  });
+
+  it('wait for the server in limited numbers, and are queued afterwards', async () => {
+    await using namespace = openTestNamespace();
+    const gate = await openGate(REDIS_URL);
+    const jobs = await openJobs({ databaseUrl: '', redisUrl: gate.url, namespace: namespace.name });
+    const queue = await jobs.open('deliveries');
+    await gate.shut();
+    const ids = Array.from({ length: MOST_UNQUEUED }, (_, index) => `job-${index}`);
+    const waiting = ids.map((id) => queue.add(id, { delayMs: 3_600_000, attempt: 1 }));
+    await expect(queue.add('one too many', { delayMs: 0, attempt: 1 })).rejects.toThrow('too many jobs');
+    await Promise.allSettled(waiting);
+    await gate.open();
+    await eventually(async () => expect(await jobs.counts()).toMatchObject({ deliveries: { delayed: ids.length } }));
+    await queue.add('after', { delayMs: 3_600_000, attempt: 1 });
+    await jobs.close();
+    await gate.shut();
   });
 
   it('close after the running jobs', async () => {
