@@ -386,8 +386,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async drain(graceMs) {
       draining = true;
-      await options.nodes.renew();
-      await within(Promise.allSettled(admissions), { clock, ms: PLACEMENT_TIMEOUT_MS });
+      // Calls must also end while the database does not respond.
+      await within(Promise.allSettled([options.nodes.renew(), ...admissions]), { clock, ms: PLACEMENT_TIMEOUT_MS });
       const idle = registry.idle();
       if ((await within(idle, { clock, ms: graceMs })) !== LATE) return;
       for (const call of registry.list()) call.actor.send({ type: 'hangup.requested', reason: 'shutdown' });

@@ -12,6 +12,7 @@ import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from '../../storage/queries/calling-rules.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
@@ -45,6 +46,8 @@ export interface DialerOptions {
   callingLimits?: CallingLimits;
   /** Funds of the workspace; default 10 USD. */
   balanceNano?: bigint;
+  /** Default: this node is alone. */
+  nodes?: Pick<NodeDirectory, 'renew'>;
 }
 
 /** Click-to-call over a real database with a provisioned workspace and fake SIP and media. */
@@ -121,7 +124,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     resolve: options.resolve ?? (async () => ['93.184.216.34']),
     node: 'node-1',
     boot: 'boot-1',
-    nodes: noOtherNodes,
+    nodes: options.nodes ?? noOtherNodes,
   });
 
   return {

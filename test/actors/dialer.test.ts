@@ -573,6 +573,21 @@ describe('drain of the dialer', () => {
       { state: 'failed', terminalEvent: 'call.temporaryfailed', hangupCause: 'SYSTEM_SHUTDOWN', error: 'shutdown' },
     ]);
   });
+
+  it('hangs up although the other nodes cannot learn of it', async () => {
+    const nodes = { renew: () => Promise.withResolvers<void>().promise };
+    const { dialer, request, sip, clock } = await open({ nodes });
+    sip.onDial = acceptsHangup;
+    await dialer.place(request());
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    const draining = dialer.drain(6_000);
+    await eventually(() => expect(clock.waiting()).toContain(10_000));
+    clock.advance(10_000);
+    await eventually(() => expect(clock.waiting()).toContain(6_000));
+    clock.advance(6_000);
+    await draining;
+    expect(sip.legs[0]?.hangups).toEqual(['SYSTEM_SHUTDOWN']);
+  });
 });
 
 describe('hang-up of a call', () => {
