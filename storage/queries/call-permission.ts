@@ -161,14 +161,18 @@ interface SpendCheck {
   now: Date;
 }
 
-/** Calls in progress count with their holds, so that concurrent calls cannot exceed the cap. */
+/**
+ * Calls in progress count with their holds, so that concurrent calls cannot exceed the cap, and with the texts that they
+ * have played, which are charged at once.
+ */
 async function requireSpendBelow(sql: SqlOrTx, { workspaceId, cap, timeZone, now }: SpendCheck): Promise<void> {
   const { start, end } = dayAround(now, timeZone);
   const oldestCall = new Date(start.getTime() - LONGEST_CALL_MS);
   const [row] = await sql<{ spent: bigint }[]>`
     select (
       coalesce((select sum(coalesce(cost_nano, 0) + coalesce(legs_cost_nano, 0) + coalesce(speech_cost_nano, 0))
-        from calls where workspace_id = ${workspaceId} and created_at > ${oldestCall} and end_time >= ${start}), 0)
+        from calls where workspace_id = ${workspaceId} and created_at > ${oldestCall}
+          and (end_time >= ${start} or end_time is null)), 0)
       + coalesce((select sum(amount_nano)
         from holds where workspace_id = ${workspaceId} and status = 'open' and call_id is not null), 0)
     )::bigint as spent`;

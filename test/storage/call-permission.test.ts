@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
+import { chargePlayback } from '../../storage/queries/call-playbacks.ts';
 import { type CallingRules, NO_CALLING_LIMITS, updateCallingRules } from '../../storage/queries/calling-rules.ts';
 import { type AdmitCallInput, admitCall, requireRoomForLeg, settleCall } from '../../storage/queries/calls.ts';
 import { addToDoNotCall, onDoNotCall } from '../../storage/queries/do-not-call.ts';
@@ -215,6 +217,16 @@ onEveryServer('call permission', (database) => {
     await expect(place({ now: noon })).rejects.toMatchObject(reached);
     await expect(addLeg({ now: noon })).rejects.toMatchObject(reached);
     await place({ now: new Date('2026-01-31T18:30:00Z') });
+  });
+
+  it('counts texts that a call in progress has played towards the daily spend cap', async () => {
+    const { sql, place } = await ready({ dailySpendCapNano: 30_000_000n });
+    await sql`update trunks set price_per_minute_nano = 0`;
+    const call = await place();
+    await place();
+    const data = { playback_id: 'play_1', characters: 2_000 };
+    await inTransaction(sql, (tx) => chargePlayback(tx, call, { data, now: NOW }));
+    await expect(place()).rejects.toMatchObject({ code: 'DAILY_SPEND_CAP_REACHED' });
   });
 
   it('stops at the lower cap of the operator', async () => {
