@@ -15,15 +15,16 @@ afterEach(() => {
 });
 
 /** A name server (RFC 1035 §4) that answers by record type only; an empty list is NODATA, null no answer. */
-async function openNameServer(answer: (type: number) => Buffer[] | null): Promise<string> {
+async function openNameServer(answer: (type: number) => Buffer[] | 'SERVFAIL' | null): Promise<string> {
   const socket = createSocket('udp4');
   opened.push(socket);
   socket.on('message', (query, peer) => {
     const questionEnd = query.indexOf(0, 12) + 5;
     const type = query.readUInt16BE(questionEnd - 4);
-    const records = answer(type);
-    if (records === null) return;
-    const header = Buffer.from([0, 0, 0x81, 0x80, 0, 1, 0, records.length, 0, 0, 0, 0]);
+    const answered = answer(type);
+    if (answered === null) return;
+    const [records, code] = answered === 'SERVFAIL' ? [[], 2] : [answered, 0];
+    const header = Buffer.from([0, 0, 0x81, 0x80 + code, 0, 1, 0, records.length, 0, 0, 0, 0]);
     query.copy(header, 0, 0, 2);
     const body = records.map((data) =>
       Buffer.concat([Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, data.length]), data]),
@@ -59,6 +60,14 @@ test('a name with one family resolves, and one without addresses fails', async (
   await expect(createDnsResolve({ servers: [neither] })('hooks.example.com')).rejects.toMatchObject({
     code: 'ENODATA',
   });
+});
+
+test('a failure of the name server is not taken for a name without addresses', async () => {
+  for (const failing of [A, AAAA]) {
+    const server = await openNameServer((type) => (type === failing ? 'SERVFAIL' : []));
+    const resolving = createDnsResolve({ servers: [server] })('hooks.example.com');
+    await expect(resolving).rejects.toMatchObject({ code: 'ESERVFAIL' });
+  }
 });
 
 test('an abort cancels a query to a silent name server', async () => {
