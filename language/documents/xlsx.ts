@@ -100,12 +100,17 @@ function columnNumber(letters: string): number {
 
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
-  if (!(value instanceof Date)) return String(value);
-  if (Number.isNaN(value.getTime())) return '';
+  return value instanceof Date ? dateText(value) : String(value);
+}
+
+function dateText(value: Date): string {
+  // The library rounds down to milliseconds, and a fraction of a day may already lie below its second.
+  const shown = new Date(Math.round(value.getTime() / 1000) * 1000);
+  if (Number.isNaN(shown.getTime())) return '';
   // Sheets have no time zone: the library returns the shown date and time as if in UTC.
-  const [day = '', time = ''] = value.toISOString().split('T');
+  const [day = '', time = ''] = shown.toISOString().split('T');
   if (time === '00:00:00.000Z') return day;
-  const sinceEpochMs = value.getTime() - EPOCH_MS;
+  const sinceEpochMs = shown.getTime() - EPOCH_MS;
   return Math.abs(sinceEpochMs) < MOST_HOURS_MS ? hours(sinceEpochMs) : `${day}T${time.slice(0, 8)}`;
 }
 
@@ -114,7 +119,7 @@ const EPOCH_MS = Date.UTC(1899, 11, 30);
 const MOST_HOURS_MS = 60 * 86_400_000;
 
 function hours(ms: number): string {
-  const seconds = Math.round(Math.abs(ms) / 1000);
+  const seconds = Math.abs(ms) / 1000;
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return `${ms < 0 ? '-' : ''}${parts.map((part) => String(part).padStart(2, '0')).join(':')}`;
 }

@@ -275,6 +275,14 @@ describe('workbooks', () => {
     expect([first, ...rest]).toEqual(texts);
   });
 
+  it('show the minute of a date and time whose fraction of a day is rounded down', async () => {
+    // 2023-03-15 00:15, 01:00 and 23:45, as Excel stores them.
+    const stored = ['45000.010416666664', '45000.041666666664', '45000.989583333336'];
+    const rows = stored.map((value, at) => `<row r="${at + 1}"><c r="A${at + 1}" s="1"><v>${value}</v></c></row>`);
+    const text = await textIn(xlsxOf({ sheets: { Sheet: rows.join('') } }));
+    expect(text.match(/\d\S+/g)).toEqual(['2023-03-15T00:15:00', '2023-03-15T01:00:00', '2023-03-15T23:45:00']);
+  });
+
   it('become a table for each sheet, with results in place of formulas and dates as ISO 8601', async () => {
     const people =
       '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>Born</t></is></c><c r="D1" t="inlineStr"><is><t>Sum</t></is></c></row>' +
