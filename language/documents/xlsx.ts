@@ -109,8 +109,9 @@ function dateText(value: Date): string {
   if (Number.isNaN(shown.getTime())) return '';
   // Sheets have no time zone: the library returns the shown date and time as if in UTC.
   const [day = '', time = ''] = shown.toISOString().split('T');
-  if (time === '00:00:00.000Z') return day;
   const sinceEpochMs = shown.getTime() - EPOCH_MS;
+  // Sheets do not show day zero as a date, so its midnight is a time of day.
+  if (time === '00:00:00.000Z' && sinceEpochMs !== 0) return day;
   return Math.abs(sinceEpochMs) < MOST_HOURS_MS ? hours(sinceEpochMs) : `${day}T${time.slice(0, 8)}`;
 }
 
