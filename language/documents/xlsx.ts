@@ -46,6 +46,8 @@ const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
  * crosses the next tag, which keeps them linear.
  */
 const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
+/** Matches a cell whose result is the empty text. Other cells with an empty `v` have no result. */
+const EMPTY_TEXT = /^<c\b[^<>]*\st="str"[^<>]*>.*<v/s;
 /** Matches the type of an error cell such as `#N/A`, which Excel shows but the library omits. */
 const ERROR_TYPE = /(<(?:[^\s<>/:]+:)?c\b[^<>]*?\st=)"e"/g;
 /** Matches rows and cells with their reference, with any namespace prefix. */
@@ -63,7 +65,7 @@ function filledCells(source: string) {
   let unknownResults = 0;
   const xml = source
     .replace(WITHOUT_VALUE, (cell) => {
-      if (cell.includes('<f')) unknownResults += 1;
+      if (cell.includes('<f') && !EMPTY_TEXT.test(cell)) unknownResults += 1;
       return '';
     })
     .replace(ERROR_TYPE, '$1"str"');

@@ -306,6 +306,17 @@ describe('workbooks', () => {
     expect(sections[0]!.text).toBe('| 7 |\n| --- |');
     expect(warnings).toEqual(['1 formulas were left out: their results are not in the file.']);
   });
+
+  it('do not warn about formulas whose result is an empty text', async () => {
+    const empty = ['<v></v>', '<v/>'].map(
+      (value, at) => `<c r="${'AB'[at]}1" t="str"><f>IF(D1="","",D1)</f>${value}</c>`,
+    );
+    const row = `<row r="1">${empty.join('')}<c r="C1"><v>7</v></c></row>`;
+    expect(await read(xlsxOf({ sheets: { Sheet: row } }))).toMatchObject({
+      sections: [{ text: '| 7 |\n| --- |' }],
+      warnings: [],
+    });
+  });
 });
 
 describe('images', () => {
