@@ -9,7 +9,9 @@ export type Content =
   /** A ZIP archive, such as an Office file. */
   | { kind: 'package' }
   | { kind: 'picture'; type: PictureType }
-  | { kind: 'text'; format: Extract<DocumentFormat, 'text' | 'markdown' | 'csv'>; text: string };
+  | { kind: 'text'; text: string; format: Extract<DocumentFormat, 'text' | 'markdown'> }
+  /** `isTabbed`: only tabs separate cells. */
+  | { kind: 'text'; text: string; format: Extract<DocumentFormat, 'csv'>; isTabbed: boolean };
 
 export type PictureType = (typeof PICTURE_TYPES)[number];
 
@@ -30,7 +32,7 @@ export async function contentOf(
   if (text !== null) {
     const markup = MARKUP.find(([pattern]) => pattern.test(text.slice(0, 1024)));
     if (markup !== undefined) throw unsupported(markup[1]);
-    return { kind: 'text', format: textFormatOf({ name, mediaType }), text };
+    return { kind: 'text', text, ...textFormatOf({ name, mediaType }) };
   }
   // Some programs put their own header before the PDF's, and readers accept that.
   if (bytes.subarray(0, 1024).includes('%PDF-')) return { kind: 'pdf' };
@@ -79,7 +81,8 @@ const MARKUP: readonly (readonly [RegExp, string])[] = [
 function textFormatOf({ name, mediaType }: { name: string | null; mediaType: string | null }) {
   const extension = /\.([a-z0-9]+)$/i.exec(name ?? '')?.[1]?.toLowerCase() ?? '';
   const type = mediaType?.split(';')[0]?.trim().toLowerCase() ?? '';
-  if (['md', 'markdown'].includes(extension) || type === 'text/markdown') return 'markdown';
-  if (['csv', 'tsv'].includes(extension) || ['text/csv', 'text/tab-separated-values'].includes(type)) return 'csv';
-  return 'text';
+  if (['md', 'markdown'].includes(extension) || type === 'text/markdown') return { format: 'markdown' } as const;
+  const isTabbed = extension === 'tsv' || (extension !== 'csv' && type === 'text/tab-separated-values');
+  if (isTabbed || extension === 'csv' || type === 'text/csv') return { format: 'csv', isTabbed } as const;
+  return { format: 'text' } as const;
 }

@@ -1,6 +1,8 @@
-/** Parses CSV (RFC 4180). The separator is the most frequent one in the first line: comma, semicolon, tab or bar. */
-export function csvRows(text: string): string[][] {
-  const separator = separatorOf(text.slice(0, 4096));
+/**
+ * Parses CSV (RFC 4180).
+ * @param separator default: the most frequent one in the first line: comma, semicolon, tab or bar
+ */
+export function csvRows(text: string, separator = separatorOf(text.slice(0, 4096))): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
   let at = 0;

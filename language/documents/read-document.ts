@@ -49,8 +49,9 @@ async function readContent(bytes: Buffer, content: Content, engine: RecognitionE
     : (await import('./xlsx.ts')).readXlsx(office);
 }
 
-function readText({ format, text }: Extract<Content, { kind: 'text' }>): ReadDocument {
-  const shown = format === 'csv' ? markdownTable(csvRows(text)) : text;
+function readText(content: Extract<Content, { kind: 'text' }>): ReadDocument {
+  const { format, text } = content;
+  const shown = format === 'csv' ? markdownTable(csvRows(text, content.isTabbed ? '\t' : undefined)) : text;
   const sections = [{ heading: null, page: null, text: shown }];
   return { format, title: null, sections, pageCount: null, isOcr: false, warnings: [] };
 }

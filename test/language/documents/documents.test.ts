@@ -429,6 +429,13 @@ describe('plain text', () => {
     });
   });
 
+  it('separates cells by tabs alone if the name or media type says so', async () => {
+    const tabbed = 'City, state, country\tShips\nKiel, SH, DE\t1204\n';
+    const text = '| City, state, country | Ships |\n| --- | --- |\n| Kiel, SH, DE | 1204 |';
+    expect(await textIn(tabbed, { name: 'harbours.tsv' })).toBe(text);
+    expect(await textIn(tabbed, { mediaType: 'text/tab-separated-values' })).toBe(text);
+  });
+
   it('counts as empty if it is blank', async () => {
     expect(await codeOf(read(' \r\n\t\n'))).toBe('DOCUMENT_EMPTY');
     expect(await codeOf(read(''))).toBe('DOCUMENT_EMPTY');
