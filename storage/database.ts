@@ -42,6 +42,9 @@ export interface OpenDatabaseOptions {
   logger?: StorageLogger;
 }
 
+/** Begins the application name of every pool's connections, by which tools recognise a running server. */
+export const POOL_NAME = 'tandem-';
+
 /** Maximum connections of a server's pool. */
 export const POOL_SIZE = 16;
 
@@ -71,7 +74,7 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
  */
 export function connect(options: OpenDatabaseOptions): Sql {
   // A unique name, so that this pool's connections can be counted.
-  const name = `tandem-${randomBytes(4).toString('hex')}`;
+  const name = `${POOL_NAME}${randomBytes(4).toString('hex')}`;
   const open = () => openPool(options, { name, onLost: retire });
   let current = open();
   // The query never runs, because nothing awaits it.

@@ -7,7 +7,7 @@ import { BackupError } from '../../storage/backup/backup-error.ts';
 import { type KeptObjects, openKeptObjects } from '../../storage/backup/kept-objects.ts';
 import type { RestoreTarget } from '../../storage/backup/restore.ts';
 import { readMasterKey } from '../../storage/data-folder.ts';
-import { connect, type Sql } from '../../storage/database.ts';
+import { connect, POOL_NAME, type Sql } from '../../storage/database.ts';
 import { takeOwnership } from '../../storage/embedded/owner-lock.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
@@ -103,7 +103,7 @@ async function requireReachable(sql: Sql): Promise<void> {
 async function requireUnused(sql: Sql): Promise<void> {
   const [row] = await sql<{ connections: number }[]>`
     select count(*)::int as connections from pg_stat_activity
-    where datname = current_database() and application_name = 'tandem' and pid <> pg_backend_pid()`;
+    where datname = current_database() and starts_with(application_name, ${POOL_NAME}) and pid <> pg_backend_pid()`;
   if (row!.connections === 0) return;
   throw new BackupError('TARGET_IN_USE', 'A server is connected to the database. Stop it before you restore.');
 }

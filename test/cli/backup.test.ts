@@ -11,6 +11,7 @@ import { admitCall, settleCall } from '../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { type ServerProcess, startServerProcess } from '../process/server-process.ts';
 import { admission } from '../storage/seed.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
 import { type CommandLineOptions, tandem, tandemProcess } from './command-line.ts';
 
 /** A server with a call, its recording and transcript, money and a memory. */
@@ -76,6 +77,17 @@ describe('tandem backup and restore', () => {
     expect((await run(target, 'restore', file)).stdout).toContain('all balances match the ledger');
     expect((await run(target, 'restore', file, '--json')).document).toMatchObject({ code: 'TARGET_NOT_EMPTY' });
     expect((await run(target, 'restore', file, '--replace')).exitCode).toBe(0);
+  });
+
+  it('reject a database that a server elsewhere uses', async () => {
+    const file = join(folder, 'elsewhere.tar');
+    expect((await run(dataDir, 'backup', file, '--with-key')).exitCode).toBe(0);
+    await using elsewhere = await createTestDatabase();
+    await elsewhere.sql`select 1`;
+    const { cwd, env } = await optionsFor(join(folder, 'here'));
+    const options = { cwd, env: { ...env, DATABASE_URL: elsewhere.url } };
+    const refused = await tandem(['restore', file, '--replace', '--json'], options);
+    expect({ exitCode: refused.exitCode, ...refused.document }).toMatchObject({ exitCode: 1, code: 'TARGET_IN_USE' });
   });
 
   it('reject a file that is not a backup, and a data folder without a database', async () => {
