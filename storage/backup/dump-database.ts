@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib';
 import type { Tx } from '../database.ts';
 import type { ArchiveWriter } from './archive-writer.ts';
 import { type BackedUpTable, type BackupManifest, type LedgerTotals, partName } from './manifest.ts';
-import { ownTables } from './own-tables.ts';
+import { ownSequences, ownTables } from './own-tables.ts';
 
 const compress = promisify(gzip);
 /** Part size before compression. */
@@ -26,9 +26,7 @@ export async function dumpDatabase(
     tables.push({ name, columns, rows: await dumpRows(source, { archive, name }) });
   }
   // Sequences are not part of the snapshot, so they are never below the rows' values.
-  const sequences = await tx<{ name: string; lastValue: bigint }[]>`
-    select sequencename::text as name, last_value from pg_sequences
-    where schemaname = 'public' and last_value is not null order by 1`;
+  const sequences = (await ownSequences(tx)).filter(({ lastValue }) => lastValue !== null);
   return {
     migrations: migrations.map(({ name, checksum }) => ({ name, checksum })),
     tables,

@@ -7,7 +7,7 @@ import type { ArchivedFile, ArchiveReader } from './archive-reader.ts';
 import { BackupError } from './backup-error.ts';
 import { ledgerTotals, quoted } from './dump-database.ts';
 import type { BackupManifest } from './manifest.ts';
-import { dropOwnTables, ownTables } from './own-tables.ts';
+import { dropOwnTables, ownSequences, ownTables } from './own-tables.ts';
 
 export async function hasRows(sql: Sql): Promise<boolean> {
   for (const { name } of await ownTables(sql)) {
@@ -74,8 +74,11 @@ export async function loadDatabase(sql: Sql, options: LoadOptions): Promise<void
       await pipeline(Readable.from(rowsOf(options.archive, parts.get(table.name) ?? [])), target);
       await tx.unsafe(`alter table public."${table.name}" enable trigger user`);
     }
+    // Earlier backups also list sequences of other programs.
+    const own = new Set((await ownSequences(tx)).map(({ name }) => name));
     for (const { name, last_value } of manifest.sequences) {
-      await tx`select setval(format('public.%I', ${name}::text)::regclass, ${last_value}::bigint, true)`;
+      if (own.has(name))
+        await tx`select setval(format('public.%I', ${name}::text)::regclass, ${last_value}::bigint, true)`;
     }
     for (const { statement } of foreignKeys) await tx.unsafe(statement);
     await adoptNode(tx, options);

@@ -20,6 +20,17 @@ export async function ownTables(sql: SqlOrTx): Promise<OwnTable[]> {
     group by c.relname order by c.relname`;
 }
 
+/** Returns the id sequences of our tables by name, with the last value; null if it is unused. */
+export async function ownSequences(sql: SqlOrTx): Promise<{ name: string; lastValue: bigint | null }[]> {
+  const { tables } = await ownNames();
+  return await sql<{ name: string; lastValue: bigint | null }[]>`
+    select s.sequencename::text as name, s.last_value from pg_sequences s
+    join pg_depend d on d.objid = to_regclass(format('%I.%I', s.schemaname, s.sequencename))
+      and d.classid = 'pg_class'::regclass and d.refobjsubid > 0
+    join pg_class c on c.oid = d.refobjid and c.relname = any(${tables})
+    where s.schemaname = 'public' order by 1`;
+}
+
 /** Drops everything that migrations created, and the vector tables, which are copies of memories. */
 export async function dropOwnTables(tx: SqlOrTx): Promise<void> {
   const { tables, functions } = await ownNames();

@@ -261,6 +261,18 @@ describe('backup file', () => {
     expect(await target.sql`select * from of_another_program`).toHaveLength(0);
   });
 
+  it('leaves out the id sequences of another program in the database', async () => {
+    for (const { sql } of [database, target]) await sql`create table of_another_program (id serial)`;
+    await database.sql`insert into of_another_program default values`;
+    await target.sql`insert into of_another_program select nextval('of_another_program_id_seq') from generate_series(1, 9)`;
+    await back(database.sql);
+    await restoreInto(target.sql);
+    expect(await target.sql`select nextval('of_another_program_id_seq')::int as next`).toEqual([{ next: 10 }]);
+    await using third = await createTestDatabase();
+    await restoreInto(third.sql);
+    expect(await third.sql`select to_regclass('of_another_program') as found`).toEqual([{ found: null }]);
+  });
+
   it('rolls back if a balance differs from its ledger entries', async () => {
     const { workspaceId } = await seedCall(database.sql, null);
     await database.sql`
