@@ -89,6 +89,8 @@ export async function eraseDeliveriesNaming(
     const naming = await tx<{ id: string }[]>`
       select id from deliveries
       where workspace_id = ${workspaceId} and created_at <= ${createdAt} and position(${e164} in body) > 0
+        -- A longer number may begin with it.
+        and body ~ ${`\\${e164}(?![0-9])`}
       limit ${limit}`;
     const deliveries = await deleteDeliveries(
       tx,

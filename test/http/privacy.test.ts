@@ -209,6 +209,21 @@ describe('POST /privacy/erasures', () => {
     expect(log).not.toContain(NUMBER);
   });
 
+  it('keeps deliveries about a longer number that begins with the erased one', async () => {
+    const { sql } = fixture;
+    const [erased, longer] = ['+49301234560', '+493012345601'];
+    for (const error of [`about ${longer}`, `about ${longer} and ${erased}, twice`, `about ${erased}`]) {
+      await inTransaction(sql, (tx) =>
+        emitWebhookEvent(tx, {
+          ...{ workspaceId: owner.workspaceId, event: 'stt.failed', now: NOW, data: { id: 'stt_2', error } },
+        }),
+      );
+    }
+    expect((await erase(erased)).body.data).toMatchObject({ status: 'completed', deleted: { deliveries: 2 } });
+    const left = await sql<{ body: string }[]>`select body from deliveries where position(${longer} in body) > 0`;
+    expect(left.map(({ body }) => JSON.parse(body).data.error)).toEqual([`about ${longer}`]);
+  });
+
   it('waits until live calls end, then completes', async () => {
     const number = '+919810004712';
     const { callId } = await seedCall(fixture, { by: owner, customerNumber: number, now: later(-1) });
