@@ -17,11 +17,11 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   const sheets = [...parts.keys()].filter((name) => SHEET.test(name));
   if (sheets.length > READING_LIMITS.sheets) throw tooLarge(`more than ${READING_LIMITS.sheets} sheets`);
   for (const name of sheets) {
-    const { xml, cells: area, unknownResults } = filledCells(parts.get(name)!.toString());
+    const { xml, cells: area, unknownResults } = filledCells(shortTokens(parts.get(name)!.toString()));
     cells += area;
     unknown += unknownResults;
     if (cells > READING_LIMITS.cells) throw tooLarge(`more than ${READING_LIMITS.cells} cells`);
-    parts.set(name, Buffer.from(shortTokens(xml)));
+    parts.set(name, Buffer.from(xml));
   }
   for (const [name, bytes] of parts) {
     if (XML.test(name) && !SHEET.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
@@ -50,6 +50,10 @@ const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>
 const EMPTY_TEXT = /^<c\b[^<>]*\st="str"[^<>]*>.*<v/s;
 /** Matches the type of an error cell such as `#N/A`, which Excel shows but the library omits. */
 const ERROR_TYPE = /(<(?:[^\s<>/:]+:)?c\b[^<>]*?\st=)"e"/g;
+/** Matches a row or cell without a reference, which the library does not read. */
+const UNPLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b(?![^<>]*\sr\s*=)/;
+/** Matches the start of rows and cells, up to their attributes. */
+const START = /<(?:[^\s<>/:]+:)?(row|c)\b(?=([^<>]*))/g;
 /** Matches rows and cells with their reference, with any namespace prefix. */
 const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^<>]*?\sr\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/g;
 const PLACE = /^([A-Z]{0,3})(\d{1,7})$/;
@@ -63,7 +67,7 @@ const MOST_COLUMNS = 16_384;
  */
 function filledCells(source: string) {
   let unknownResults = 0;
-  const xml = source
+  const xml = (UNPLACED.test(source) ? withPlaces(source) : source)
     .replace(WITHOUT_VALUE, (cell) => {
       if (cell.includes('<f') && !EMPTY_TEXT.test(cell)) unknownResults += 1;
       return '';
@@ -79,6 +83,25 @@ function filledCells(source: string) {
   }
   if (rows > MOST_ROWS || columns > MOST_COLUMNS) throw tooLarge('rows or columns beyond the last of a sheet');
   return { xml, unknownResults, cells: rows * Math.max(1, columns) };
+}
+
+/** Adds missing references: each row and cell follows the one before (ECMA-376 part 1, 18.3.1.4 and 18.3.1.73). */
+function withPlaces(xml: string): string {
+  let row = 0;
+  let column = 0;
+  return xml.replace(START, (start: string, name: string, attributes: string) => {
+    const [, place = null] = /\sr\s*=\s*["']?([^"'<]*)/.exec(attributes) ?? [];
+    const [, letters = '', digits = ''] = PLACE.exec(place ?? '') ?? [];
+    if (name === 'row') {
+      row = Number(digits) || row + 1;
+      column = 0;
+    } else {
+      row = Number(digits) || row;
+      column = letters === '' ? column + 1 : columnNumber(letters);
+    }
+    if (place !== null) return start;
+    return `${start} r="${name === 'row' ? '' : columnLetters(column)}${row}"`;
+  });
 }
 
 /** A cell has at most 32,767 characters, each up to 8 in XML (`_x000D_`). */
@@ -98,6 +121,14 @@ function columnNumber(letters: string): number {
   let number = 0;
   for (const letter of letters) number = number * 26 + letter.charCodeAt(0) - 64;
   return number;
+}
+
+function columnLetters(number: number): string {
+  let letters = '';
+  for (let rest = number; rest > 0; rest = Math.floor((rest - 1) / 26)) {
+    letters = String.fromCharCode(65 + ((rest - 1) % 26)) + letters;
+  }
+  return letters;
 }
 
 function cellText(value: unknown): string {

@@ -300,6 +300,16 @@ describe('workbooks', () => {
     ]);
   });
 
+  it('count rows and cells that have no reference', async () => {
+    const word = (text: string) => `<c t="inlineStr"><is><t>${text}</t></is></c>`;
+    const sheet =
+      `<row>${word('Name')}<c/>${word('Age')}</row><row/><row>${word('Ada')}<c r="C3"><v>36</v></c><c><v>7</v></c></row>` +
+      `<row r="9"><c s="1"/><c><v>8</v></c></row>`;
+    expect(await textIn(xlsxOf({ sheets: { Sheet: sheet } }))).toBe(
+      '| Name |  | Age |  |\n| --- | --- | --- | --- |\n| Ada |  | 36 | 7 |\n|  | 8 |  |  |',
+    );
+  });
+
   it('skip formulas without a stored result, with a warning', async () => {
     const row = '<row r="1"><c r="A1" t="str"><f>A2</f></c><c r="B1" t="s"/><c r="C1"><v>7</v></c></row>';
     const { sections, warnings } = await read(xlsxOf({ sheets: { Sheet: row } }));
