@@ -133,8 +133,13 @@ function columnLetters(number: number): string {
 
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
-  return value instanceof Date ? dateText(value) : String(value);
+  if (value instanceof Date) return dateText(value);
+  // Results have seventeen digits in the file. Integers may be ids, which keep all of theirs.
+  const isFraction = typeof value === 'number' && !Number.isInteger(value);
+  return String(isFraction ? Number(value.toPrecision(SHOWN_DIGITS)) : value);
 }
+
+const SHOWN_DIGITS = 15;
 
 function dateText(value: Date): string {
   // The library rounds down to milliseconds, and a fraction of a day may already lie below its second.

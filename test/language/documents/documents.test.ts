@@ -300,6 +300,14 @@ describe('workbooks', () => {
     ]);
   });
 
+  it('show at most the fifteen significant digits that spreadsheets show', async () => {
+    // The results of 1.1*3 and 1-0.9, and an id.
+    const stored = ['3.3000000000000003', '9.9999999999999978E-2', '1234567890123456'];
+    const cells = stored.map((value, at) => `<c r="${'ABC'[at]}1"><v>${value}</v></c>`);
+    const text = await textIn(xlsxOf({ sheets: { Sheet: `<row r="1">${cells.join('')}</row>` } }));
+    expect(text).toContain('| 3.3 | 0.1 | 1234567890123456 |');
+  });
+
   it('count rows and cells that have no reference', async () => {
     const word = (text: string) => `<c t="inlineStr"><is><t>${text}</t></is></c>`;
     const sheet =
