@@ -1,6 +1,6 @@
 /**
  * Rewrites elements that mammoth skips, together with their text, as elements that it reads: results of simple fields,
- * ruby base text, and formulas.
+ * ruby base text, text with a direction of its own, and formulas.
  */
 export function withKnownElements(parts: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
   return new Map(
@@ -8,10 +8,10 @@ export function withKnownElements(parts: ReadonlyMap<string, Buffer>): Map<strin
   );
 }
 
-const UNKNOWN = ['<w:fldSimple', '<w:rubyBase', '<m:oMath'];
+const UNKNOWN = ['<w:fldSimple', '<w:rubyBase', '<w:dir', '<w:bdo', '<m:oMath'];
 
 function known(bytes: Buffer): Buffer {
-  const xml = bytes.toString().replace(/(<\/?)w:(?:fldSimple|ruby|rubyBase)(?=[\s>])/g, '$1w:smartTag');
+  const xml = bytes.toString().replace(/(<\/?)w:(?:fldSimple|ruby|rubyBase|dir|bdo)(?=[\s>])/g, '$1w:smartTag');
   return Buffer.from(MATH.test(xml) ? xml.replace(/<(\/?)m:([A-Za-z]+)([^<>]*)>/g, mathElement) : xml);
 }
 

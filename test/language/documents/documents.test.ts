@@ -245,6 +245,12 @@ describe('Word documents from practice', () => {
     const formula = `<w:p>${run('So ')}<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">${math('E=')}${power}${math('+')}${fraction}</m:oMath></w:p>`;
     expect(await textIn(docxOf({ body: field + ruby + formula }))).toBe('Figure 4\n\n漢字\n\nSo E=c^2+(1)/(x+1)');
   });
+
+  it('yield text with a direction of its own, as in Hebrew and Arabic', async () => {
+    const run = (text: string) => `<w:r><w:t xml:space="preserve">${text}</w:t></w:r>`;
+    const embedded = `<w:p>${run('שלום ')}<w:dir w:val="rtl">${run('עולם')}<w:bdo w:val="ltr">${run(' 4711')}</w:bdo></w:dir></w:p>`;
+    expect(await textIn(docxOf({ body: embedded }))).toBe('שלום עולם 4711');
+  });
 });
 
 describe('workbooks', () => {
