@@ -48,7 +48,8 @@ export function wordMarkdown(document: WordDocument): string {
     markdown += block.text;
     before = block;
   }
-  return markdown;
+  // A search for the word would not find it with its optional hyphens.
+  return markdown.replaceAll('\u00ad', '');
 }
 
 interface Block {

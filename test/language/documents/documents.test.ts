@@ -246,6 +246,11 @@ describe('Word documents from practice', () => {
     expect(await textIn(docxOf({ body: field + ruby + formula }))).toBe('Figure 4\n\n漢字\n\nSo E=c^2+(1)/(x+1)');
   });
 
+  it('join words at optional hyphens', async () => {
+    const run = '<w:r><w:t>Hafen</w:t><w:softHyphen/><w:t>meister\u00adin</w:t></w:r>';
+    expect(await textIn(docxOf({ body: `<w:p>${run}</w:p>` }))).toBe('Hafenmeisterin');
+  });
+
   it('yield text with a direction of its own, as in Hebrew and Arabic', async () => {
     const run = (text: string) => `<w:r><w:t xml:space="preserve">${text}</w:t></w:r>`;
     const embedded = `<w:p>${run('שלום ')}<w:dir w:val="rtl">${run('עולם')}<w:bdo w:val="ltr">${run(' 4711')}</w:bdo></w:dir></w:p>`;
