@@ -1,6 +1,6 @@
 /**
  * Rewrites elements that mammoth skips, together with their text, as elements that it reads: results of simple fields,
- * ruby base text, text with a direction of its own, and formulas.
+ * ruby base text, text with a direction of its own, formulas, and further line breaks and tabs.
  */
 export function withKnownElements(parts: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
   return new Map(
@@ -8,10 +8,14 @@ export function withKnownElements(parts: ReadonlyMap<string, Buffer>): Map<strin
   );
 }
 
-const UNKNOWN = ['<w:fldSimple', '<w:rubyBase', '<w:dir', '<w:bdo', '<m:oMath'];
+const UNKNOWN = ['<w:fldSimple', '<w:rubyBase', '<w:dir', '<w:bdo', '<w:cr', '<w:ptab', '<m:oMath'];
 
 function known(bytes: Buffer): Buffer {
-  const xml = bytes.toString().replace(/(<\/?)w:(?:fldSimple|ruby|rubyBase|dir|bdo)(?=[\s>])/g, '$1w:smartTag');
+  const xml = bytes
+    .toString()
+    .replace(/(<\/?)w:(?:fldSimple|ruby|rubyBase|dir|bdo)(?=[\s>])/g, '$1w:smartTag')
+    .replace(/(<\/?)w:cr(?=[\s>/])/g, '$1w:br')
+    .replace(/(<\/?)w:ptab(?=[\s>/])/g, '$1w:tab');
   return Buffer.from(MATH.test(xml) ? xml.replace(/<(\/?)m:([A-Za-z]+)([^<>]*)>/g, mathElement) : xml);
 }
 

@@ -246,6 +246,12 @@ describe('Word documents from practice', () => {
     expect(await textIn(docxOf({ body: field + ruby + formula }))).toBe('Figure 4\n\n漢字\n\nSo E=c^2+(1)/(x+1)');
   });
 
+  it('keep words apart at line breaks and tabs of every kind', async () => {
+    const tab = '<w:ptab w:relativeTo="margin" w:alignment="right" w:leader="dot"/>';
+    const run = `<w:r><w:t>Kiel</w:t><w:cr/><w:t>Berth</w:t>${tab}<w:t>7</w:t></w:r>`;
+    expect(await textIn(docxOf({ body: `<w:p>${run}</w:p>` }))).toBe('Kiel\nBerth\t7');
+  });
+
   it('join words at optional hyphens', async () => {
     const run = '<w:r><w:t>Hafen</w:t><w:softHyphen/><w:t>meister\u00adin</w:t></w:r>';
     expect(await textIn(docxOf({ body: `<w:p>${run}</w:p>` }))).toBe('Hafenmeisterin');
