@@ -104,12 +104,18 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
   async function purge(): Promise<void> {
     const settledBefore = new Date(clock.now() - SETTLED_AFTER_MS);
     const ofNode = objects.isShared ? null : node;
-    for (let batch: ErasedRecording[] = []; !isClosed; ) {
-      batch = await erasedRecordings(sql, { node: ofNode, settledBefore, limit: BATCH });
+    for (let afterId: string | null = null; !isClosed; ) {
+      const page = { node: ofNode, settledBefore, afterId, limit: BATCH };
+      const batch: ErasedRecording[] = await erasedRecordings(sql, page);
       for (const recording of batch) {
-        await deleteFiles(options, recording);
-        const isSettled = recording.erasedAt < settledBefore;
-        await markPurged(sql, { id: recording.id, now: new Date(clock.now()), isSettled });
+        const { id, erasedAt } = recording;
+        afterId = id;
+        try {
+          await deleteFiles(options, recording);
+          await markPurged(sql, { id, now: new Date(clock.now()), isSettled: erasedAt < settledBefore });
+        } catch (error) {
+          logger.warn({ recordingId: id, err: error }, 'recording of a deleted call could not be deleted');
+        }
       }
       if (batch.length < BATCH) return;
     }

@@ -126,16 +126,22 @@ export interface ErasedRecording {
 
 /**
  * Returns recordings of deleted calls whose objects must be deleted: at once, and again after `settledBefore`, because
- * an upload or encoding may have been in progress. `node`: only those of calls that this node ran.
+ * an upload or encoding may have been in progress. By id, after `afterId`. `node`: only those of calls that this node ran.
  */
 export async function erasedRecordings(
   sql: SqlOrTx,
-  { node, settledBefore, limit }: { node: string | null; settledBefore: Date; limit: number },
+  {
+    node,
+    settledBefore,
+    afterId,
+    limit,
+  }: { node: string | null; settledBefore: Date; afterId: string | null; limit: number },
 ): Promise<ErasedRecording[]> {
   return await sql<ErasedRecording[]>`
     select id, workspace_id, object_key, erased_at from erased_recordings
     where (purged_at is null or erased_at < ${settledBefore}) ${node === null ? sql`` : sql`and owner_node = ${node}`}
-    order by erased_at, id limit ${limit}`;
+      ${afterId === null ? sql`` : sql`and id > ${afterId}`}
+    order by id limit ${limit}`;
 }
 
 /** Records that the objects were deleted, the first time or finally. */

@@ -62,6 +62,8 @@ async function seedDeletedCall(caller: Caller, ownerNode: string): Promise<{ id:
   return { id, key: `recordings/${workspaceId}/${id}.wav` };
 }
 
+type Deleted = Awaited<ReturnType<typeof seedDeletedCall>>;
+
 describe('files of deleted calls', () => {
   it('disappear in every form from the node that holds them, and again after an hour', async () => {
     const caller = await seedCaller(sql);
@@ -86,6 +88,25 @@ describe('files of deleted calls', () => {
     await mine.eraser.work();
     expect(await left(mine.objects, key)).toBe(0);
     expect(await sql`select 1 from erased_recordings`).toHaveLength(0);
+  });
+
+  it('disappear although those of another call cannot be deleted, which are tried again', async () => {
+    const caller = await seedCaller(sql);
+    using node = await startNode('node-1');
+    const calls = [await seedDeletedCall(caller, 'node-1'), await seedDeletedCall(caller, 'node-1')];
+    const [first, second] = calls.toSorted((a, b) => (a.id < b.id ? -1 : 1)) as [Deleted, Deleted];
+    for (const { key } of calls) await put(node.objects, key);
+    const remove = node.objects.delete;
+    node.objects.delete = async (key) => {
+      if (key === first.key) throw new Error('EIO');
+      await remove(key);
+    };
+    await node.eraser.work();
+    expect([await left(node.objects, first.key), await left(node.objects, second.key)]).toEqual([1, 0]);
+    node.objects.delete = remove;
+    await node.eraser.work();
+    expect(await left(node.objects, first.key)).toBe(0);
+    await sql`delete from erased_recordings`;
   });
 });
 
