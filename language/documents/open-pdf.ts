@@ -4,8 +4,18 @@ import { READING_LIMITS } from './reading-limits.ts';
 
 export type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
-/** @throws TandemError `DOCUMENT_ENCRYPTED`; Error if the file is damaged */
-export async function openPdf(bytes: Buffer): Promise<Pdf> {
+/**
+ * @param onEncodingMissing called with the name of a predefined encoding of Chinese, Japanese or Korean text (ISO
+ * 32000-1, 9.7.5.2). Their tables are not installed, so the text in such a font cannot be read.
+ * @throws TandemError `DOCUMENT_ENCRYPTED`; Error if the file is damaged
+ */
+export async function openPdf(bytes: Buffer, onEncodingMissing: (name: string) => void = () => {}): Promise<Pdf> {
+  class NoFiles {
+    async fetch({ kind, filename }: { kind: string; filename: string }): Promise<never> {
+      if (kind === 'cMapUrl') onEncodingMissing(filename.replace(/\.bcmap$/, ''));
+      throw new Error('Only the document is read.');
+    }
+  }
   try {
     // A copy, because pdf.js keeps the buffer.
     return await getDocumentProxy(new Uint8Array(bytes), {
@@ -15,6 +25,7 @@ export async function openPdf(bytes: Buffer): Promise<Pdf> {
       disableFontFace: true,
       enableXfa: false,
       useWorkerFetch: false,
+      BinaryDataFactory: NoFiles,
       isOffscreenCanvasSupported: false,
       isImageDecoderSupported: false,
       maxImageSize: READING_LIMITS.picturePixels,

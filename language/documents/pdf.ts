@@ -13,7 +13,8 @@ import { createTextRecognition, type RecognitionEngine, type TextRecognition } f
  * @throws TandemError `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
  */
 export async function readPdf(bytes: Buffer, engine: RecognitionEngine | null): Promise<ReadDocument> {
-  const pdf = await openPdf(bytes);
+  const missingEncodings = new Set<string>();
+  const pdf = await openPdf(bytes, (name) => missingEncodings.add(name));
   if (pdf.numPages > READING_LIMITS.pages) {
     throw new TandemError(
       'DOCUMENT_TOO_LARGE',
@@ -21,7 +22,7 @@ export async function readPdf(bytes: Buffer, engine: RecognitionEngine | null): 
     );
   }
   const recognition = createTextRecognition(engine);
-  const reading = new PdfReading(pdf, recognition);
+  const reading = new PdfReading(pdf, { recognition, missingEncodings });
   try {
     for (let number = 1; number <= pdf.numPages; number += 1) await reading.readPage(number);
     return await reading.conclude();
@@ -33,15 +34,20 @@ export async function readPdf(bytes: Buffer, engine: RecognitionEngine | null): 
 class PdfReading {
   readonly #pdf: Pdf;
   readonly #recognition: TextRecognition;
+  readonly #missingEncodings: ReadonlySet<string>;
   readonly #sections: DocumentSection[] = [];
   #characters = 0;
   #recognisedPages = 0;
   #unreadPages: number[] = [];
   #pagesNotRecognised: number[] = [];
 
-  constructor(pdf: Pdf, recognition: TextRecognition) {
+  constructor(
+    pdf: Pdf,
+    { recognition, missingEncodings }: { recognition: TextRecognition; missingEncodings: ReadonlySet<string> },
+  ) {
     this.#pdf = pdf;
     this.#recognition = recognition;
+    this.#missingEncodings = missingEncodings;
   }
 
   /** A damaged page does not affect the others. */
@@ -86,6 +92,10 @@ class PdfReading {
       warnings.push(
         `Pictures that were too many, too large, damaged or JPEG 2000, and not looked at for text: ${pagesOf(this.#pagesNotRecognised)}.`,
       );
+    }
+    if (this.#missingEncodings.size > 0) {
+      const names = [...this.#missingEncodings].sort().join(', ');
+      warnings.push(`Text in fonts whose encoding is not in the file was left out: ${names}.`);
     }
     return {
       format: 'pdf',

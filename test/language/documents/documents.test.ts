@@ -161,6 +161,29 @@ describe('PDF documents', () => {
     });
   });
 
+  it('warn about text in fonts whose encoding is not in the file', async () => {
+    const descriptor =
+      '/FontName /STSong /Flags 6 /FontBBox [0 -200 1000 900] /ItalicAngle 0 /Ascent 800 /Descent -200';
+    const system = '<< /Registry (Adobe) /Ordering (GB1) /Supplement 2 >>';
+    const named = ['UniGB-UCS2-H', 'UniGB-UCS2-H', 'GBK-EUC-H'].map(
+      (encoding) =>
+        `<< /Type /Font /Subtype /Type0 /BaseFont /STSong /Encoding /${encoding} /DescendantFonts [${FIRST_MORE + 1} 0 R] >>`,
+    );
+    const bytes = pdfWith({
+      pages: ['BT /F2 12 Tf <4f60597d> Tj /F3 12 Tf <4f60> Tj /F4 12 Tf <c4e3> Tj ET', writtenLines(['Typed.'])],
+      more: [
+        `<< /Type /FontDescriptor ${descriptor} /CapHeight 700 /StemV 80 >>`,
+        `<< /Type /Font /Subtype /CIDFontType0 /BaseFont /STSong /CIDSystemInfo ${system} /FontDescriptor ${FIRST_MORE} 0 R >>`,
+        ...named,
+      ],
+      fonts: named.map((_, index) => `/F${index + 2} ${FIRST_MORE + 2 + index} 0 R`).join(' '),
+    });
+    expect(await read(bytes)).toMatchObject({
+      sections: [{ page: 2, text: 'Typed.' }],
+      warnings: ['Text in fonts whose encoding is not in the file was left out: GBK-EUC-H, UniGB-UCS2-H.'],
+    });
+  });
+
   it('without text or pictures count as empty', async () => {
     expect(await codeOf(read(pdfWith({ pages: ['0 0 m 100 100 l S'] })))).toBe('DOCUMENT_EMPTY');
   });
