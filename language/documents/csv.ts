@@ -1,8 +1,11 @@
 /**
  * Parses CSV (RFC 4180).
- * @param separator default: the most frequent one in the first line: comma, semicolon, tab or bar
+ * @param usual default: the most frequent separator in the first line: comma, semicolon, tab or bar
  */
-export function csvRows(text: string, separator = separatorOf(text.slice(0, 4096))): string[][] {
+export function csvRows(source: string, usual?: string): string[][] {
+  const [declaration = '', declared] = DECLARATION.exec(source) ?? [];
+  const text = source.slice(declaration.length);
+  const separator = declared ?? usual ?? separatorOf(text.slice(0, 4096));
   const rows: string[][] = [];
   let row: string[] = [];
   let at = 0;
@@ -20,6 +23,8 @@ export function csvRows(text: string, separator = separatorOf(text.slice(0, 4096
   return rows;
 }
 
+/** Excel's own first line, which names the separator. */
+const DECLARATION = /^sep=([^"\r\n])(?:\r\n?|\n)/i;
 const SEPARATORS = [',', ';', '\t', '|'];
 
 /** Ignores quoted text, including line ends in it. */

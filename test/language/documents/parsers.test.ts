@@ -28,6 +28,15 @@ it('detects the CSV separator and terminates for any text', () => {
   fc.assert(fc.property(fc.string({ unit: fc.constantFrom('"', ',', '\n', '\r', 'x') }), (text) => void csvRows(text)));
 });
 
+it('uses the CSV separator that the first line declares for Excel, and leaves that line out', () => {
+  expect(csvRows('SEP=;\r\na, b, c;d\r\n')).toEqual([['a, b, c', 'd']]);
+  expect(csvRows('sep=\t\na;b;c\td')).toEqual([['a;b;c', 'd']]);
+  expect(csvRows('sep=ok,b\n1,2')).toEqual([
+    ['sep=ok', 'b'],
+    ['1', '2'],
+  ]);
+});
+
 it('escapes cells so that every table row has the same columns', () => {
   fc.assert(
     fc.property(rows, (values) => {
