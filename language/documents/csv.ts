@@ -1,6 +1,6 @@
 /**
  * Parses CSV (RFC 4180).
- * @param usual default: the most frequent separator in the first line: comma, semicolon, tab or bar
+ * @param usual default: the most frequent separator in the first line that has any: comma, semicolon, tab or bar
  */
 export function csvRows(source: string, usual?: string): string[][] {
   const [declaration = '', declared] = DECLARATION.exec(source) ?? [];
@@ -27,9 +27,10 @@ export function csvRows(source: string, usual?: string): string[][] {
 const DECLARATION = /^sep=([^"\r\n])(?:\r\n?|\n)/i;
 const SEPARATORS = [',', ';', '\t', '|'];
 
-/** Ignores quoted text, including line ends in it. */
+/** Ignores quoted text, including line ends in it, and lines of one cell, such as a title. */
 function separatorOf(beginning: string): string {
-  const [bare = ''] = beginning.replace(/"[^"]*(?:"|$)/g, '').split(/[\r\n]/, 1);
+  const lines = beginning.replace(/"[^"]*(?:"|$)/g, '').split(/[\r\n]/);
+  const bare = lines.find((line) => SEPARATORS.some((separator) => line.includes(separator))) ?? '';
   const counts = SEPARATORS.map((separator) => bare.split(separator).length);
   return SEPARATORS[counts.indexOf(Math.max(...counts))] ?? ',';
 }

@@ -28,6 +28,10 @@ it('detects the CSV separator and terminates for any text', () => {
   fc.assert(fc.property(fc.string({ unit: fc.constantFrom('"', ',', '\n', '\r', 'x') }), (text) => void csvRows(text)));
 });
 
+it('detects the CSV separator below a title and blank lines', () => {
+  expect(csvRows('\nShips of May\n\na;b\n1,5;2\n')).toEqual([[''], ['Ships of May'], [''], ['a', 'b'], ['1,5', '2']]);
+});
+
 it('uses the CSV separator that the first line declares for Excel, and leaves that line out', () => {
   expect(csvRows('SEP=;\r\na, b, c;d\r\n')).toEqual([['a, b, c', 'd']]);
   expect(csvRows('sep=\t\na;b;c\td')).toEqual([['a;b;c', 'd']]);
