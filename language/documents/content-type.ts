@@ -72,7 +72,7 @@ function refuseCompoundFile(bytes: Buffer): TandemError {
 
 /** Markup whose source would otherwise be read as text. */
 const MARKUP: readonly (readonly [RegExp, string])[] = [
-  [/^\s*(<!doctype\s+html|<html|<head|<body|<script)\b/i, 'a web page (HTML)'],
+  [/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)?(<!doctype\s+html|<html|<head|<body|<script)\b/i, 'a web page (HTML)'],
   [/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)?(<!doctype\s+svg|<svg)\b/i, 'a drawing (SVG)'],
   [/^\{\\rtf/, 'rich text (RTF)'],
   [/^%!PS/, 'PostScript'],

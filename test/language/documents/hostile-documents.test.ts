@@ -374,6 +374,7 @@ describe('files with misleading content', () => {
       [archiveOf([{ name: 'readme.txt', content: 'Hello' }]), /ZIP/],
       [archiveOf([{ name: 'mimetype', content: 'application/vnd.oasis.opendocument.text' }]), /OpenDocument/],
       ['<!DOCTYPE html><html><body>Hello</body></html>', /HTML/],
+      ['<?xml version="1.0"?>\n<!-- saved -->\n<!DOCTYPE html PUBLIC "x"><html>Hello</html>', /HTML/],
       ['{\\rtf1 Hello}', /RTF/],
       [Buffer.concat([Buffer.from('8BPS\0\x01', 'latin1'), Buffer.alloc(100)]), /photoshop|psd/i],
       [Buffer.alloc(64), /data/],
