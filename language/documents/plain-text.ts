@@ -5,8 +5,12 @@
 export function decodeText(bytes: Buffer): string | null {
   const encoding = encodingByMark(bytes) ?? utf16WithoutMark(bytes);
   if (encoding !== null) return textIn(bytes, encoding);
-  return textIn(bytes, 'utf-8') ?? (WIDE_CONTROL.test(bytes.toString('latin1')) ? null : textIn(bytes, 'windows-1252'));
+  const text = bytes.at(-1) === DOS_END ? bytes.subarray(0, -1) : bytes;
+  return textIn(text, 'utf-8') ?? (WIDE_CONTROL.test(text.toString('latin1')) ? null : textIn(text, 'windows-1252'));
 }
+
+/** Programs of DOS write it behind the text. */
+const DOS_END = 0x1a;
 
 /** Removes characters that are not text or that databases reject. */
 export function cleanText(text: string): string {

@@ -476,6 +476,12 @@ describe('plain text', () => {
     }
   });
 
+  it('ends at the mark that programs of DOS write behind it', async () => {
+    expect(await textIn('Ship,Tons\r\nAda,7\r\n\x1a', { name: 'ships.csv' })).toBe(
+      '| Ship | Tons |\n| --- | --- |\n| Ada | 7 |',
+    );
+  });
+
   it('becomes Markdown or a table if the name or media type says so', async () => {
     expect((await read('# Hello', { name: 'notes.md' })).format).toBe('markdown');
     expect((await read('# Hello', { mediaType: 'text/markdown; charset=utf-8' })).format).toBe('markdown');
