@@ -3,9 +3,12 @@ import type { DocumentSection } from '../../language/documents/document-reader.t
 /** Limit of an ingested text; a longer one would block the thread. */
 const MOST_CHARACTERS = 100_000;
 
+/** Longer heads of tables are not repeated. */
+const MOST_HEAD_CHARACTERS = 4_000;
+
 /**
  * Splits a document into parts that become separate memories. A part has sections under Markdown headings; only
- * sections that are too long are cut.
+ * sections that are too long are cut. Each piece of a table has its head, without which its cells mean little.
  */
 export function documentParts(sections: readonly DocumentSection[]): string[] {
   const parts: string[] = [];
@@ -16,16 +19,24 @@ export function documentParts(sections: readonly DocumentSection[]): string[] {
       parts.push(part);
       part = '';
     }
+    const head = headOf(text);
     let rest = text;
     while (above.length + rest.length > MOST_CHARACTERS) {
       const end = cutBefore(rest, MOST_CHARACTERS - above.length);
       parts.push(above + rest.slice(0, end));
-      rest = rest.slice(end).trimStart();
+      const left = rest.slice(end).trimStart();
+      rest = left === '' ? '' : head + left;
     }
     if (rest.trim() !== '') part = part === '' ? above + rest : `${part}\n\n${above}${rest}`;
   }
   if (part !== '') parts.push(part);
   return parts;
+}
+
+/** The first two lines of a section that is a Markdown table; '' for others. */
+function headOf(text: string): string {
+  const head = /^\|[^\n]*\n\|[|: -]+\n/.exec(text)?.[0] ?? '';
+  return head.length <= MOST_HEAD_CHARACTERS ? head : '';
 }
 
 /**

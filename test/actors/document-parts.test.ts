@@ -25,6 +25,15 @@ describe('documentParts', () => {
     }
   });
 
+  it('splits a long table between rows, and repeats its head', () => {
+    const head = '| Ship | Tons |\n| --- | --- |';
+    const rows = Array.from({ length: 9_000 }, (_, index) => `| Lantern ${index} | ${index} |`);
+    const parts = documentParts([section([head, ...rows].join('\n'), 'Fleet')]);
+    expect(parts.length).toBeGreaterThan(2);
+    for (const part of parts) expect(part.startsWith(`## Fleet\n\n${head}\n| Lantern `)).toBe(true);
+    expect(parts.flatMap((part) => part.trimEnd().split('\n').slice(4))).toEqual(rows);
+  });
+
   it('preserves all text within the length limit', () => {
     const text = fc.tuple(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
