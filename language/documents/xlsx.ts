@@ -26,9 +26,10 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   for (const [name, bytes] of parts) {
     if (XML.test(name) && !SHEET.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
   }
+  const epochMs = FROM_1904.test(parts.get(WORKBOOK)?.toString() ?? '') ? EPOCH_1904_MS : EPOCH_MS;
   const read = await readXlsxFile(storedPackage(parts));
   const sections = read.map(({ sheet, data }, index): DocumentSection => {
-    const rows = (data ?? []).map((row) => row.map(cellText));
+    const rows = (data ?? []).map((row) => row.map((value) => cellText(value, epochMs)));
     return { heading: sheet, page: index + 1, text: markdownTable(rows) };
   });
   // Charts have no data, contrary to the library's types.
@@ -38,6 +39,8 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   return { format: 'xlsx', title, sections, pageCount: read.length, isOcr: false, warnings };
 }
 
+const WORKBOOK = 'xl/workbook.xml';
+const FROM_1904 = /<(?:[^\s<>/:]+:)?workbookPr\b[^<>]*\sdate1904\s*=\s*["'](?:1|true)["']/;
 const XML = /\.(?:xml|rels)$/;
 const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 
@@ -131,9 +134,9 @@ function columnLetters(number: number): string {
   return letters;
 }
 
-function cellText(value: unknown): string {
+function cellText(value: unknown, epochMs: number): string {
   if (value === null || value === undefined) return '';
-  if (value instanceof Date) return dateText(value);
+  if (value instanceof Date) return dateText(value, epochMs);
   // Results have seventeen digits in the file. Integers may be ids, which keep all of theirs.
   const isFraction = typeof value === 'number' && !Number.isInteger(value);
   return String(isFraction ? Number(value.toPrecision(SHOWN_DIGITS)) : value);
@@ -141,13 +144,13 @@ function cellText(value: unknown): string {
 
 const SHOWN_DIGITS = 15;
 
-function dateText(value: Date): string {
+function dateText(value: Date, epochMs: number): string {
   // The library rounds down to milliseconds, and a fraction of a day may already lie below its second.
   const shown = new Date(Math.round(value.getTime() / 1000) * 1000);
   if (Number.isNaN(shown.getTime())) return '';
   // Sheets have no time zone: the library returns the shown date and time as if in UTC.
   const [day = '', time = ''] = shown.toISOString().split('T');
-  const sinceEpochMs = shown.getTime() - EPOCH_MS;
+  const sinceEpochMs = shown.getTime() - epochMs;
   // Sheets do not show day zero as a date, so its midnight is a time of day.
   if (time === '00:00:00.000Z' && sinceEpochMs !== 0) return day;
   return Math.abs(sinceEpochMs) < MOST_HOURS_MS ? hours(sinceEpochMs) : `${day}T${time.slice(0, 8)}`;
@@ -155,6 +158,7 @@ function dateText(value: Date): string {
 
 /** Day zero of a sheet. A value on it is a time of day or a duration. */
 const EPOCH_MS = Date.UTC(1899, 11, 30);
+const EPOCH_1904_MS = Date.UTC(1904, 0, 1);
 const MOST_HOURS_MS = 60 * 86_400_000;
 
 function hours(ms: number): string {
