@@ -7,8 +7,9 @@ import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
 import type { Logger } from '../logger.ts';
 
 /**
- * Sends commands to other nodes over the relay. The receiver acknowledges a command at once and responds when it is
- * done. Without acknowledgement within a second the command fails.
+ * Sends commands to other nodes over the relay. The receiver acknowledges a command at once, executes it when the sender
+ * confirms, and responds when it is done. Without acknowledgement within a second the command fails and is not executed,
+ * so that its client can repeat it.
  */
 export interface NodeCommands {
   /**
@@ -33,9 +34,11 @@ export interface NodeCommandsOptions {
 export const ACKNOWLEDGED_WITHIN_MS = 1_000;
 /** Longer than the slowest command: downloading and decoding a sound. */
 const ANSWERED_WITHIN_MS = 60_000;
+/** A command whose sender is gone is never confirmed. */
+const CONFIRMED_WITHIN_MS = 5_000;
 /**
- * Ignore older commands: a frozen node must not execute what its clients gave up. Node clocks may differ by less than
- * this.
+ * Nodes of earlier versions do not confirm. Ignore their older commands: a frozen node must not execute what its clients
+ * gave up. Node clocks may differ by less than this.
  */
 const OLDEST_COMMAND_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -44,6 +47,8 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
   const { relay, boot, clock, logger } = options;
   const waiting = new Map<string, Waiting>();
   const answering = new Set<Promise<void>>();
+  /** Acknowledged commands that wait for their confirmation, by id. */
+  const unconfirmed = new Map<string, PromiseWithResolvers<void>>();
 
   const unsubscribe = [
     await relay.subscribe(commandsOf(boot), (message) => {
@@ -55,16 +60,24 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
       if (outcome.type === 'acknowledged') waiting.get(id)?.acknowledged.resolve();
       else waiting.get(id)?.answered.resolve(outcome);
     }),
+    await relay.subscribe(confirmationsOf(boot), (message) => unconfirmed.get((message as Confirmation).id)?.resolve()),
   ];
 
-  async function answer({ id, from, command, args, sentAtMs }: Command): Promise<void> {
-    if (clock.now() - sentAtMs > OLDEST_COMMAND_MS) return;
+  async function answer({ id, from, command, args, sentAtMs, willBeConfirmed = false }: Command): Promise<void> {
+    if (!willBeConfirmed && clock.now() - sentAtMs > OLDEST_COMMAND_MS) return;
+    const confirmed = Promise.withResolvers<void>();
+    if (willBeConfirmed) unconfirmed.set(id, confirmed);
     const reply = async (outcome: Outcome | { type: 'acknowledged' }) => {
       await relay.publish(answersOf(from), { id, ...outcome }).catch((error) => {
         logger.warn({ err: error, command }, 'answering another node failed');
       });
     };
     await reply({ type: 'acknowledged' });
+    if (willBeConfirmed) {
+      const outcome = await within(confirmed.promise, { ms: CONFIRMED_WITHIN_MS, clock });
+      unconfirmed.delete(id);
+      if (outcome === LATE) return;
+    }
     await reply(
       await options.execute(command, args).then(
         (value): Outcome => ({ type: 'done', value }),
@@ -81,7 +94,7 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
       entry.answered.promise.catch(() => {});
       waiting.set(id, entry);
       try {
-        const message: Command = { id, from: boot, command, args, sentAtMs: clock.now() };
+        const message: Command = { id, from: boot, command, args, sentAtMs: clock.now(), willBeConfirmed: true };
         const sent = relay.publish(commandsOf(to), message).catch((cause) => {
           throw unreachable(cause);
         });
@@ -90,6 +103,10 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
           return entry.acknowledged.promise;
         });
         if ((await within(acknowledged, { ms: ACKNOWLEDGED_WITHIN_MS, clock })) === LATE) throw unreachable();
+        // Not awaited: the relay waits for an unavailable server.
+        relay.publish(confirmationsOf(to), { id } satisfies Confirmation).catch((cause) => {
+          entry.answered.reject(unreachable(cause));
+        });
         const outcome = await within(entry.answered.promise, { ms: ANSWERED_WITHIN_MS, clock });
         if (outcome === LATE) throw new TandemError('INTERNAL', 'Another server took the request and did not answer.');
         if (outcome.type === 'done') return outcome.value;
@@ -113,6 +130,7 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
 
 const commandsOf = (boot: string) => `nodes.${boot}.commands`;
 const answersOf = (boot: string) => `nodes.${boot}.answers`;
+const confirmationsOf = (boot: string) => `nodes.${boot}.confirmations`;
 
 interface Command {
   id: string;
@@ -122,6 +140,13 @@ interface Command {
   args: unknown;
   /** Wall clock of the sender. */
   sentAtMs: number;
+  /** Whether a confirmation follows the acknowledgement. */
+  willBeConfirmed?: boolean;
+}
+
+interface Confirmation {
+  /** Of the command. */
+  id: string;
 }
 
 type Outcome =

@@ -6,6 +6,8 @@ export class RelayHub {
   isSilent = false;
   readonly #subscriptions = new Set<{ topic: string; boot: string; listener: (message: unknown) => void }>();
   readonly #disconnected = new Set<string>();
+  /** Deliveries that wait for a frozen node, by boot. */
+  readonly #frozen = new Map<string, (() => void)[]>();
 
   connect(boot: string): NodeRelay {
     const own = new Set<() => Promise<void>>();
@@ -22,10 +24,25 @@ export class RelayHub {
         const reached = [...this.#subscriptions].filter(
           (each) => each.topic === topic && !this.#disconnected.has(each.boot),
         );
-        if (!this.isSilent) for (const { listener } of reached) setImmediate(() => listener(JSON.parse(json)));
+        for (const { boot: to, listener } of this.isSilent ? [] : reached) {
+          const deliver = () => listener(JSON.parse(json));
+          const later = this.#frozen.get(to);
+          if (later === undefined) setImmediate(deliver);
+          else later.push(deliver);
+        }
         return reached.length;
       },
       close: async () => void (await Promise.all([...own].map((end) => end()))),
+    };
+  }
+
+  /** Keeps the messages to a node until the returned function is called. */
+  freeze(boot: string): () => void {
+    const later: (() => void)[] = [];
+    this.#frozen.set(boot, later);
+    return () => {
+      this.#frozen.delete(boot);
+      for (const deliver of later) setImmediate(deliver);
     };
   }
 

@@ -1,0 +1,50 @@
+import { describe, expect, it, vi } from 'vitest';
+import { openNodeCommands } from '../../../actors/cluster/node-commands.ts';
+import { untilTruthy } from '../../eventually.ts';
+import { createTestClock, createTestLogger, quiet } from '../fakes.ts';
+import { RelayHub } from './relay-hub.ts';
+
+describe('commands between nodes', () => {
+  it('return what the other node answers', async () => {
+    const { sender, execute } = await twoNodes();
+    execute.mockResolvedValue({ isHeld: true });
+    await expect(sender.send('receiver', 'hold', { leg: 'agent' })).resolves.toEqual({ isHeld: true });
+    expect(execute.mock.calls).toEqual([['hold', { leg: 'agent' }]]);
+  });
+
+  it('are not executed by a node that was frozen until their sender gave up', async () => {
+    const { sender, execute, clock, hub } = await twoNodes();
+    const thaw = hub.freeze('receiver');
+    const sent = sender.send('receiver', 'play', {});
+    sent.catch(() => {});
+    await untilTruthy(() => clock.waiting().length > 0, 'the sender waits');
+    clock.advance(1_000);
+    await expect(sent).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
+    thaw();
+    await untilTruthy(() => clock.waiting().length > 0, 'the receiver waits for the confirmation');
+    clock.advance(5_000);
+    await quiet();
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  it('are executed for nodes of earlier versions, which do not confirm, if they are recent', async () => {
+    const { execute, clock, hub } = await twoNodes();
+    const earlier = hub.connect('earlier');
+    const from = { from: 'earlier', command: 'hold', args: {} };
+    await earlier.publish('nodes.receiver.commands', { id: '1', ...from, sentAtMs: clock.now() - 9_000 });
+    await earlier.publish('nodes.receiver.commands', { id: '2', ...from, sentAtMs: clock.now() - 11_000 });
+    await untilTruthy(() => execute.mock.calls.length > 0, 'a command is executed');
+    await quiet();
+    expect(execute).toHaveBeenCalledTimes(1);
+  });
+});
+
+async function twoNodes() {
+  const hub = new RelayHub();
+  const clock = createTestClock();
+  const execute = vi.fn(async (): Promise<unknown> => null);
+  const shared = { clock, logger: createTestLogger(), execute };
+  const sender = await openNodeCommands({ ...shared, relay: hub.connect('sender'), boot: 'sender' });
+  await openNodeCommands({ ...shared, relay: hub.connect('receiver'), boot: 'receiver' });
+  return { sender, execute, clock, hub };
+}
