@@ -158,7 +158,7 @@ function nameOf(
 }
 
 function parseAttached(text: string, language: SpokenLanguage): Money | null {
-  const first = /^(-?)([^\d\s.,+-]{1,3}\.?|[A-Z]{3})(-?)(\d.*|\.\d.*)$/u.exec(text);
+  const first = /^(-?)([^\d\s.,+-]{1,3}(?:(?<=[\p{L}\p{M}])\.)?|[A-Z]{3})(-?)(\d.*|\.\d.*)$/u.exec(text);
   if (first !== null) {
     const code = currencyOf(first[2]!, language);
     const amount = code === null ? null : parseSuffixed(first[4]!, language);
