@@ -212,11 +212,13 @@ const MAGNITUDES =
 
 /** ISO 4217 code of a sign or code. */
 function currencyOf(text: string, language: SpokenLanguage): string | null {
-  if (text === '¥') return language.base === 'zh' || language.base === 'cmn' ? 'CNY' : 'JPY';
+  if (text === '¥' || text === '￥') return CHINESE.has(language.base) ? 'CNY' : 'JPY';
   const sign = SIGNS.get(text) ?? SIGNS.get(text.replace(/\.$/, ''));
   if (sign !== undefined) return sign;
   return CODES.has(text) ? text : null;
 }
+
+const CHINESE: ReadonlySet<string> = new Set(['zh', 'cmn', 'yue']);
 
 const SIGNS: ReadonlyMap<string, string> = new Map(
   Object.entries({
