@@ -166,7 +166,7 @@ function parseAttached(text: string, language: SpokenLanguage): Money | null {
     const negative = first[1] !== '' || first[3] !== '';
     return { code, number: { ...amount.number, negative }, magnitude: amount.magnitude };
   }
-  const last = /^(-?[\d.,]*\d)([^\d\s]{1,3})$/u.exec(text);
+  const last = /^(-?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)([^\d\s]{1,3})$/u.exec(text);
   const code = last === null ? null : currencyOf(last[2]!, language);
   const number = last === null ? null : parseNumber(last[1]!, language);
   return code === null || number === null ? null : { code, number, magnitude: null };
@@ -178,7 +178,7 @@ function withSymbolOf(first: string, second: string, language: SpokenLanguage): 
 
 /** A number with an optional magnitude suffix: 3M, 2.5cr. */
 function parseSuffixed(text: string, language: SpokenLanguage): Omit<Money, 'code'> | null {
-  const match = /^(-?[\d.,]*\d)([a-z]{0,5})\+?$/iu.exec(text);
+  const match = /^(-?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)([a-z]{0,5})\+?$/iu.exec(text);
   if (match === null) return null;
   const number = parseNumber(match[1]!, language);
   if (number === null) return null;

@@ -13,6 +13,11 @@ export interface WrittenNumber {
 /** Null if it is not a number by the language's conventions. */
 export function parseNumber(text: string, language: SpokenLanguage): WrittenNumber | null {
   if (text.length > 60) return null;
+  const mixed = /^(-?)(\d*)([¼½¾⅓⅔⅛⅜⅝⅞])$/u.exec(text);
+  if (mixed !== null) {
+    const [, minus, whole, fraction = ''] = mixed;
+    return { negative: minus !== '', whole: whole || '0', decimals: DECIMALS[fraction]!, grouping: null };
+  }
   const negative = /^[-−]/.test(text);
   const unsigned = negative ? text.slice(1) : text;
   const english = ENGLISH_NUMBER.exec(unsigned);
@@ -27,6 +32,11 @@ export function parseNumber(text: string, language: SpokenLanguage): WrittenNumb
   const grouping = !whole.includes(',') ? null : /,\d\d,/.test(whole) ? 'indian' : 'western';
   return { negative, whole: whole.replaceAll(',', '') || '0', decimals: decimals ?? null, grouping };
 }
+
+/** Replace vulgar fractions before a unit or after a currency. Thirds are rounded. */
+const DECIMALS: Record<string, string> = {
+  ...{ '¼': '25', '½': '5', '¾': '75', '⅓': '33', '⅔': '67', '⅛': '125', '⅜': '375', '⅝': '625', '⅞': '875' },
+};
 
 const ENGLISH_NUMBER = /^(\d{1,3}(?:,\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}|\d*(?=\.\d)|\d+)(?:\.(\d+))?$/;
 const CONTINENTAL_NUMBER = /^(\d{1,3}(?:[.'’]\d{3})+|\d+)(?:,(\d+))?$/;

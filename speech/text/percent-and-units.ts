@@ -10,9 +10,10 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${feet} foot ${inches}`] };
   }
-  const match = /^([-+]?[\d.,]*\d)(?:([^\d\s–-][^\s–-]{0,9})?[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(
-    token.core,
-  );
+  const match =
+    /^([-+]?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)(?:([^\d\s–-][^\s–-]{0,9})?[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(
+      token.core,
+    );
   if (match === null) return null;
   const [, first = '', firstSuffix, second, suffix] = match;
   if (firstSuffix !== undefined && firstSuffix !== suffix) return null;

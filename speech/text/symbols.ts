@@ -124,9 +124,9 @@ function saySmallNumberOrQuantity(digits: string, language: SpokenLanguage): str
 /** Words, numbers and signs in one: each by its name, or null if no sign has one. */
 function readMixed(core: string, signs: Record<string, string>, language: SpokenLanguage): Reading | null {
   if (!SIGN.test(core)) return null;
-  const parts = core.match(/\d[\d.,]*\d|\d|[\p{L}\p{M}'’.-]+|[^\s]/gu) ?? [];
+  const parts = core.match(/\d[\d.,]*\d(?![¼½¾⅓⅔⅛⅜⅝⅞])|\d*[\d¼½¾⅓⅔⅛⅜⅝⅞]|[\p{L}\p{M}'’.-]+|[^\s]/gu) ?? [];
   const said = parts.map((part, index) => {
-    if (/^\d/.test(part)) {
+    if (/^[\d¼½¾⅓⅔⅛⅜⅝⅞]/.test(part)) {
       const number = parseNumber(part, language);
       return number === null ? part : sayNumber(number, language);
     }
