@@ -2,7 +2,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 import { letters } from './letters.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
 
-/** Reads 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m. */
+/** Reads 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m., 8 a.m.–5 p.m. */
 export function readTime(at: number, { tokens, language }: Context): Reading | null {
   const token = tokens[at]!;
   if (!token.hasDigit) return null;
@@ -35,6 +35,8 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
       return half === null ? { spoken: [span] } : { spoken: [span, letters(`${half[1]}m`)], fullStop: 'may-end' };
     }
   }
+  const halves = readHalves(at, { tokens, language });
+  if (halves !== null) return halves;
   const meridiem = isOpen(token) ? /^([ap])\.?m$/i.exec(next?.core ?? '') : null;
   if (meridiem !== null) {
     const written = /^(\d{1,2})(?:[:.](\d{2}))?$/.exec(token.core);
@@ -48,6 +50,23 @@ export function readTime(at: number, { tokens, language }: Context): Reading | n
   if (before !== null) return { spoken: before };
   const time = sayClock({ hour: clock[1]!, minute: clock[2]!, second: clock[3] ?? null, isHalfDay: false }, language);
   return time === null ? null : { spoken: [time] };
+}
+
+/** 8 a.m.–5 p.m. and 8 am-5pm: the first meridiem and the second hour are one written word. */
+function readHalves(at: number, { tokens, language }: Context): Reading | null {
+  const [token, next, last] = tokens.slice(at, at + 3);
+  const joined = isOpen(token) ? /^([ap])\.?m\.?[-–—]([\d:.]{1,5})(?:([ap])\.?m)?$/i.exec(next?.core ?? '') : null;
+  if (joined === null || language.to === null) return null;
+  const [, half = '', until = '', attached] = joined;
+  const secondHalf = attached ?? (isOpen(next) ? /^([ap])\.?m$/i.exec(last?.core ?? '')?.[1] : undefined);
+  if (secondHalf === undefined) return null;
+  const [from, to] = [`${token!.core}${half}m`, `${until}${secondHalf}m`].map((time) =>
+    sayTimeAs(time, language)?.replace(/ [AP]\.M\.$/, ''),
+  );
+  if (from === undefined || to === undefined) return null;
+  const spoken = [from, `${letters(`${half}m`)} ${language.to} ${to}`, letters(`${secondHalf}m`)];
+  if (attached === undefined) return { spoken, fullStop: 'may-end' };
+  return { spoken: [from, spoken.slice(1).join(' ')], fullStop: 'may-end' };
 }
 
 /** "At ... o'clock" in the languages of India, after the digits. */

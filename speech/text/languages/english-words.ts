@@ -39,6 +39,8 @@ export const ENGLISH_ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ['viz.', 'namely'],
   ['al.', 'al'],
   ['ph.d.', 'P.H.D.'],
+  ['a.m.', 'A.M.'],
+  ['p.m.', 'P.M.'],
   ['a.k.a.', 'also known as'],
   ['incl.', 'including'],
   ['excl.', 'excluding'],
