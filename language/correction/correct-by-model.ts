@@ -26,7 +26,7 @@ interface Tools {
 /**
  * Corrects a text part by part. Each answer is buffered, checked and passed on before the next part is requested, so
  * nothing sent ever has to be retracted and a text of any length fits the model. If an answer is rejected, rules
- * correct that part; the rejected tokens still count as used.
+ * correct that part, and their tokens count as used instead of the model's.
  */
 export async function* correctByModel(request: ModelCorrection, tools: Tools): AsyncGenerator<CorrectionPart, void> {
   const { dictionary, signal } = request;

@@ -52,7 +52,7 @@ export type CorrectionPart =
   /** The model's prompt and answer tokens so far; repeated for each part of the text. */
   | { type: 'used'; usage: TokenUsage }
   /**
-   * Total usage, including rejected answers. `model` is the rules' id if they corrected everything; `byRules` is how
-   * much they did.
+   * Total usage; a rejected answer counts as the rules' correction in its place. `model` is the rules' id if they
+   * corrected everything; `byRules` is how much they did.
    */
   | { type: 'finished'; usage: TokenUsage; model: string; byRules: 'nothing' | 'parts' | 'all' };
