@@ -54,12 +54,18 @@ function readAnswer(given: unknown, question: PosedQuestion): ModelAnswer | null
  * Matches a criterion exactly, or ignoring case, spaces and Unicode form if that is unambiguous. Null if none matches.
  */
 function criterionOf(given: unknown, { type, criteria }: PosedQuestion): string | null {
-  const said = type === 'boolean' && typeof given === 'boolean' ? (given ? 'yes' : 'no') : given;
-  if (typeof said !== 'string') return null;
+  const said = saidAs(given, type);
+  if (said === null) return null;
   if (criteria.has(said)) return said;
   const form = formOf(said);
   const alike = [...criteria.keys()].filter((key) => formOf(key) === form);
   return alike.length === 1 ? alike[0]! : null;
+}
+
+/** Models write `4` for the criterion "4", and `true` for "yes". Null for objects and the like. */
+function saidAs(given: unknown, type: PosedQuestion['type']): string | null {
+  if (type === 'boolean' && typeof given === 'boolean') return given ? 'yes' : 'no';
+  return typeof given === 'string' || typeof given === 'number' ? String(given) : null;
 }
 
 function formOf(text: string): string {

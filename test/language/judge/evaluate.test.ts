@@ -92,6 +92,14 @@ describe('one sample', () => {
     expect(results.get('how')?.answer).toBe(criterion);
   });
 
+  it('parses a number as the criterion of that name', async () => {
+    const criteria = { 1: 'Poor.', 2: 'Fair.', 3: 'Good.' };
+    const questions = readQuestions({ mark: { type: 'choice', criteria } });
+    const models = answering((request) => answered(request, { mark: { answer: 3 } }));
+    const { results } = await evaluate(models, judgeRequest({ questions }));
+    expect(results.get('mark')?.answer).toBe('3');
+  });
+
   it('rejects an answer that matches two options by case folding', async () => {
     const criteria = { 'Zuf\u00e4llig': 'So.', 'Zufa\u0308llig': 'Not so.' };
     const questions = readQuestions({ how: { type: 'choice', criteria } });
