@@ -95,7 +95,8 @@ export function readForm(fields: FormFields): Form {
 }
 
 const INTEGER = /^-?\d{1,9}$/;
-const DECIMAL = /^-?\d{1,9}(\.\d{1,9})?$/;
+/** As JavaScript and Python write any number of a double, such as 0.30000000000000004 and 1e-7. */
+const DECIMAL = /^-?\d{1,9}(\.\d{1,20})?(e-\d{1,3})?$/i;
 
 function listIn(text: string): string[] | null {
   if (!text.trimStart().startsWith('[')) return text.split(',');

@@ -179,7 +179,7 @@ function keywordsOf(form: Form): TranscribeRequest['keywords'] {
   const given = form.list('keywords');
   if (given.length > MAX_KEYWORDS) form.refuse('keywords', `must be at most ${MAX_KEYWORDS} terms`);
   return given.slice(0, MAX_KEYWORDS).map((text) => {
-    const [, term = text, weight = '1'] = /^(.*\S)\s*:\s*(-?\d{1,3}(?:\.\d{1,6})?)$/.exec(text) ?? [];
+    const [, term = text, weight = '1'] = /^(.*\S)\s*:\s*(-?\d{1,3}(?:\.\d{1,20})?(?:e-\d{1,3})?)$/i.exec(text) ?? [];
     if (term.length > 100) form.refuse('keywords', 'must have terms of at most 100 characters');
     if (Number(weight) < 0 || Number(weight) > 10) form.refuse('keywords', 'must have weights from 0 to 10');
     return { term, weight: Number(weight) };

@@ -40,7 +40,7 @@ describe('OpenAI transcription client', () => {
   it('sends language, prompt and granularities to the transcriber', async () => {
     const verbose = await client.audio.transcriptions.create({
       ...{ file: await speech(), model: 'pocketsphinx/en-us', language: 'en', prompt: 'A call about a robot.' },
-      ...{ response_format: 'verbose_json', temperature: 0.2, timestamp_granularities: ['word', 'segment'] },
+      ...{ response_format: 'verbose_json', temperature: 0.1 + 0.2, timestamp_granularities: ['word', 'segment'] },
     });
     expect(fixture.transcriber.requests[0]).toMatchObject({
       ...{ languages: ['en'], context: 'A call about a robot.', includeWords: true },

@@ -215,6 +215,17 @@ describe('POST /stt with an invalid form', () => {
     await nothingRemains();
   });
 
+  it('accepts numbers with all decimals of a double', async () => {
+    await post([AUDIO, field('min_split_sec', `${20 / 3}`), field('keywords', `Tandem:${10 / 3},SIP:${1e-7}`)]);
+    expect(fixture.transcriber.requests[0]).toMatchObject({
+      minSplitMs: (20 / 3) * 1000,
+      keywords: [
+        { term: 'Tandem', weight: 10 / 3 },
+        { term: 'SIP', weight: 1e-7 },
+      ],
+    });
+  });
+
   it('rejects a language outside the catalogue with unsupported_language', async () => {
     const { status, body } = await post([AUDIO, field('language', 'tlh')]);
     expect([status, body.code]).toEqual([400, 'unsupported_language']);
