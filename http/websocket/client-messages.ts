@@ -92,6 +92,7 @@ const READERS = {
   // Names as in Deepgram's API.
   Finalize: () => ({ type: 'finalize' as const }),
   KeepAlive: () => ({ type: 'keepalive' as const }),
+  CloseStream: () => ({ type: 'stop' as const }),
   test: reader(TEST_SCHEMA, ({ timestamp }) => ({ type: 'test' as const, timestamp })),
 };
 

@@ -316,14 +316,15 @@ describe('message to /ws/stt', () => {
     });
   });
 
-  it("accepts Deepgram's keep-alive and finalise messages without a response", async () => {
+  it("accepts Deepgram's keep-alive, finalise and close messages without a response", async () => {
     const client = await established();
     client.send({ type: 'KeepAlive' });
     client.send({ type: 'Finalize' });
+    client.send({ type: 'CloseStream' });
     client.send({ type: 'test', timestamp: 1 });
     await client.until('test_response');
     expect(client.types().slice(-2)).toEqual(['connected', 'test_response']);
-    expect(fixture.liveStt.session.commands).toEqual([{ type: 'keepalive' }, { type: 'finalize' }]);
+    expect(fixture.liveStt.session.commands).toEqual([{ type: 'keepalive' }, { type: 'finalize' }, { type: 'stop' }]);
   });
 
   it('echoes the timestamp of a test', async () => {
