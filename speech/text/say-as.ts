@@ -53,7 +53,7 @@ function sayAlone({ clean, core }: Token, as: string, language: SpokenLanguage):
     case 'digits':
       return /\d/.test(clean) ? sayDigits(clean, language) : null;
     case 'telephone':
-      return /\d/.test(clean) ? sayTelephone(clean, language) : null;
+      return /\d/.test(clean) ? sayTelephoneWithLetters(clean, language) : null;
     case 'characters':
     case 'spell-out':
     case 'verbatim':
@@ -88,6 +88,15 @@ function sayCharacters(text: string, language: SpokenLanguage): string {
     .filter((character) => character !== '')
     .join(' ')
     .replace(/(?<=[A-Z]\.) (?=[A-Z]\.)/g, '');
+}
+
+/** 1-800-FLOWERS: the letters are words. */
+function sayTelephoneWithLetters(text: string, language: SpokenLanguage): string {
+  const parts = text.match(/\p{L}[\p{L}\p{M}]*|[^\p{L}]+/gu) ?? [];
+  return parts
+    .map((part) => (/^\p{L}/u.test(part) ? part : sayTelephone(part, language)))
+    .filter((part) => part !== '')
+    .join(', ');
 }
 
 /** 3/4 and 2+1/2. */

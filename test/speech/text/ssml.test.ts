@@ -47,6 +47,7 @@ describe('SSML', () => {
     ['ordinal', '3', 'third'],
     ['digits', '1234', 'one two three four'],
     ['telephone', '4155550100', 'four one five, five five five, zero one zero zero'],
+    ['telephone', '1-800-FLOWERS', 'one, eight zero zero, FLOWERS'],
     ['characters', 'AB1', 'A.B. one'],
     ['spell-out', 'abc', 'A.B.C.'],
     ['date', '2026-11-21', 'November twenty-first, twenty twenty-six'],
