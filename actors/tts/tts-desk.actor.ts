@@ -8,7 +8,7 @@ import { within } from '../../runtime/waiting.ts';
 import type { SpeechSynthesis, SpokenPart } from '../../speech/speech-synthesis.ts';
 import { endsSentence, pauseAfterMs } from '../../speech/synthesis/pauses.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
-import type { Script, ScriptClause } from '../../speech/text/script.ts';
+import type { Script, ScriptClause, ScriptWord } from '../../speech/text/script.ts';
 import type { VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
@@ -162,8 +162,12 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       clausesOf(read: string) {
         const wellFormed = read.toWellFormed();
         const { clauses } = readScript(wellFormed, { language });
-        // At the end of a text, "Dr." ends a sentence; before a name it does not.
-        const mayGoOn = () => (readScript(`${wellFormed} Rao`, { language }).clauses.at(-1)?.words.length ?? 0) > 1;
+        const words = clauses.flatMap((clause) => clause.words);
+        const followedBy = (word: string) => readScript(`${wellFormed} ${word}`, { language }).clauses;
+        // At the end of a text, "Dr." and "No." end a sentence. Before a name or a number they do not.
+        const mayGoOn = () =>
+          (followedBy('Rao').at(-1)?.words.length ?? 0) > 1 ||
+          !isReadAlike(followedBy('5').flatMap((clause) => clause.words)[words.length - 1], words.at(-1));
         let end = 0;
         return clauses.map((clause, index) => {
           for (const { written } of clause.words) end = wellFormed.indexOf(written, end) + written.length;
@@ -289,6 +293,12 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     };
     return { outcome: 'completed', durationMs, webhookData, audioExpiresAt };
   }
+}
+
+/** "No." is "number" before one. The full stop of another word may be lost, which changes nothing. */
+function isReadAlike(one: ScriptWord | undefined, other: ScriptWord | undefined): boolean {
+  const bare = (word: ScriptWord | undefined) => word?.spoken.replace(/\p{P}+$/u, '');
+  return bare(one) === bare(other);
 }
 
 function readClause(clause: ScriptClause): Pick<ReadClause, 'isSayable' | 'pauseAfterMs'> {

@@ -54,6 +54,11 @@ describe('text that comes in pieces', () => {
     expect(said.flat()).toEqual(['Ask Dr. Rao.', 'It is 5 p.m.', 'Go now.']);
   });
 
+  it('goes on from an abbreviation to its number', async () => {
+    const { said } = await spoken('Take ', 'No. ', '5 ', 'on ', 'Nov. ', '7. ', 'I said no. ', 'It is ', 'so. ', 'Go.');
+    expect(said.flat()).toEqual(['Take No. 5 on Nov. 7.', 'I said no.', 'It is so.', 'Go.']);
+  });
+
   it('keeps the groups of a telephone number together', async () => {
     const { said } = await spoken('Our office in town takes calls on ', '(415) ', '555 ', '26', '71 ', 'all day long.');
     expect(said.flat().filter((clause) => /\d/.test(clause))).toEqual([expect.stringContaining('(415) 555 2671')]);
