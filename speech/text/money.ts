@@ -35,12 +35,24 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
       : null;
   const each = rate === null ? null : parseAttached(rate[1]!, language);
   if (each !== null) return { spoken: [`${sayMoney(each, language)} per ${PER.get(rate![2]!) ?? rate![2]}`] };
+  const hyphenated = language.base === 'en' ? sayHyphenated(written, language) : null;
+  if (hyphenated !== null) return { spoken: [hyphenated] };
   const money = parseAttached(written, language);
   if (money === null) return null;
   const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
   if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, magnitude, language);
   const isOfThing = language.base === 'en' && isOpen(token) && OF_MONEY.test(tokens[at + 1]?.core ?? '');
   return { spoken: [isOfThing ? sayMoneyBefore(money, language) : sayMoney(money, language)] };
+}
+
+/** "A $5-million deal", "$100-a-day". */
+function sayHyphenated(written: string, language: SpokenLanguage): string | null {
+  const [, amount = '', words = ''] = /^([^-]{1,20}\d[^-]?)-(\p{L}[\p{L}-]{0,30})$/u.exec(written) ?? [];
+  const money = parseAttached(amount, language);
+  if (money === null) return null;
+  const magnitude = money.magnitude === null ? magnitudeOf(words, language) : null;
+  if (magnitude !== null) return sayMoneyBefore({ ...money, magnitude }, language);
+  return `${sayMoney(money, language)} ${words.replaceAll('-', ' ')}`;
 }
 
 /** "$ 5", "Rs. 500", "INR 2,50,000", "₹ 1.5 lakh". */

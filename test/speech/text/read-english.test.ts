@@ -81,6 +81,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['$5-10', 'five to ten dollars'],
     ['5 USD', 'five dollars'],
     ['a $5 bill and a ₹500 note', 'a five dollar bill and a five hundred rupee note'],
+    ['a $5-million deal', 'a five million dollar deal'],
+    ['₹500-a-day, $5M-plus', 'five hundred rupees a day, five million dollars plus'],
     ['₹10,850/month', 'ten thousand eight hundred fifty rupees per month'],
   ],
   dates: [
