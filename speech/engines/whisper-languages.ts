@@ -18,12 +18,13 @@ export function toLanguageCode(written: string): string | null {
   return WHISPER_LANGUAGES.includes(code) ? code : (CODES_BY_NAME.get(name) ?? null);
 }
 
-/** Cantonese uses the code of Chinese; `jw` is an old code of Javanese. */
+/** Cantonese uses the code of Chinese; `jw` is an old code of Javanese. CLDR has other names for the rest. */
 const OTHER_CODES: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
   yue: 'zh',
   cantonese: 'zh',
   cmn: 'zh',
   jw: 'jv',
+  ...{ bengali: 'bn', tagalog: 'tl', myanmar: 'my', nynorsk: 'nn', maori: 'mi' },
 });
 
 const ENGLISH_NAMES = new Intl.DisplayNames('en', { type: 'language' });

@@ -111,6 +111,17 @@ describe('a verbose transcription', () => {
     expect(recognition.confidence).toBeCloseTo((0.8 + 0.8 + 0.25 + 0.5) / 4);
   });
 
+  it.each([
+    ['bengali', 'bn'],
+    ['tagalog', 'tl'],
+    ['myanmar', 'my'],
+    ['haitian creole', 'ht'],
+    ['<|hi|>', 'hi'],
+  ])('reports the language that Whisper calls %s as %s', async (language, code) => {
+    const { baseUrl } = await startServer((response) => json(response, 200, { ...verbose, language }));
+    expect((await recognise(await recognizerFor(baseUrl))).language).toBe(code);
+  });
+
   it('results from a request with the utterance as WAV, language and keywords', async () => {
     const { baseUrl, asked } = await startServer((response) => json(response, 200, verbose));
     const keywords = [
