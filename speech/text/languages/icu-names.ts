@@ -32,16 +32,24 @@ const UNITS: ReadonlySet<string> = new Set(Intl.supportedValuesOf('unit'));
 /** January first. */
 export function monthNames(language: string): readonly string[] | null {
   if (!isKnown(language)) return null;
-  const format = new Intl.DateTimeFormat(language, { month: 'long', timeZone: 'UTC' });
+  const format = new Intl.DateTimeFormat(language, { month: 'long', timeZone: 'UTC', calendar: 'gregory' });
   return Array.from({ length: 12 }, (_, month) => format.format(Date.UTC(2026, month, 15)));
 }
 
-/** CLDR's long form, with day and year in digits. */
+/**
+ * CLDR's long form of a Gregorian date, with day and year in digits. Null for a year that belongs to the language's own
+ * calendar, such as 1404 in Persian and 2569 in Thai.
+ */
 export function longDate(language: string, { day, month, year }: { day: number; month: number; year: number }) {
   if (!isKnown(language)) return null;
-  const format = new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC', numberingSystem: 'latn' });
-  return format.format(Date.UTC(year, month - 1, day));
+  const { calendar } = new Intl.DateTimeFormat(language).resolvedOptions();
+  if (calendar !== 'gregory' && (year < FIRST_GREGORIAN || year > LAST_GREGORIAN)) return null;
+  const options = { dateStyle: 'long', timeZone: 'UTC', calendar: 'gregory', numberingSystem: 'latn' } as const;
+  return new Intl.DateTimeFormat(language, options).format(Date.UTC(year, month - 1, day));
 }
+
+const FIRST_GREGORIAN = 1700;
+const LAST_GREGORIAN = 2300;
 
 /** For unknown languages `Intl` falls back to the machine's language. */
 export function isKnown(language: string): boolean {
