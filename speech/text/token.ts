@@ -3,7 +3,7 @@ import type { SpokenLanguage } from './languages/language.ts';
 /** A written word, split into parts. */
 export interface Token {
   written: string;
-  /** Without unspeakable characters, digits as 0 to 9; lead, core and trail joined. */
+  /** Without unspeakable characters, numbers in ASCII; lead, core and trail joined. */
   clean: string;
   /** Opening quotes and brackets. */
   lead: string;
@@ -35,7 +35,7 @@ export interface Reading {
 export type Rule = (at: number, context: Context) => Reading | null;
 
 export function toToken(written: string, endsParagraph = false): Token {
-  const clean = asciiDigits(written.replace(UNSPOKEN, '').replace(/[\u2010\u2011\u2212]/g, '-'));
+  const clean = asciiSeparators(asciiDigits(written.replace(UNSPOKEN, '').replace(/[\u2010\u2011\u2212]/g, '-')));
   const lead = LEAD.exec(clean)?.[0] ?? '';
   const trailStart = startOfTrail(clean, lead.length);
   const core = clean.slice(lead.length, trailStart);
@@ -78,6 +78,11 @@ function asciiDigits(text: string): string {
     asciiOf.set(digit, ascii);
     return ascii;
   });
+}
+
+/** Arabic and full-width ones. A full-width comma may separate two numbers, so it stays. */
+function asciiSeparators(text: string): string {
+  return text.replace(/(?<=\d)\u066c(?=\d{3})/g, ',').replace(/(?<=\d)[\u066b\uff0e](?=\d)/g, '.');
 }
 
 /** Some hundreds of entries. */
