@@ -1,3 +1,4 @@
+import { LETTERED_THINGS } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
 import { type Context, isOpen, type Reading } from './token.ts';
@@ -18,6 +19,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   const [, first = '', firstSuffix, second, suffix] = match;
   if (firstSuffix !== undefined && firstSuffix !== suffix) return null;
   if (second !== undefined && language.to === null) return null;
+  if (/^[A-Z]$/.test(suffix ?? '') && LETTERED_THINGS.has(tokens[at - 1]?.core.toLowerCase() ?? '')) return null;
   const low = parseNumber(first.replace(/^\+/, ''), language);
   const number = second === undefined ? low : parseNumber(second, language);
   if (low === null || number === null) return null;

@@ -200,6 +200,13 @@ export const REGNAL_NAMES: ReadonlySet<string> = new Set([
   ...['Clement', 'Urban', 'Wilhelm', 'Rama', 'Juan', 'Felipe', 'Carlos', 'Margrethe', 'Gustav', 'Harald', 'Olaf'],
 ]);
 
+/** "Seat 14C" is neither a temperature nor a current. */
+export const LETTERED_THINGS: ReadonlySet<string> = new Set(
+  'seat seats row gate gates room rooms apartment apt flat block platform bay exit terminal hall building house tower wing plot ward bed berth coach cabin suite stand desk counter aisle form size class grade section unit model bus line appendix table'.split(
+    ' ',
+  ),
+);
+
 export const NUMBERED_THINGS: ReadonlySet<string> = new Set([
   ...['chapter', 'part', 'volume', 'vol.', 'act', 'scene', 'section', 'book', 'article', 'phase', 'class', 'type'],
   ...['stage', 'level', 'title', 'appendix', 'war', 'schedule', 'annexure', 'tier', 'figure', 'table', 'unit', 'grade'],

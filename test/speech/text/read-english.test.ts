@@ -162,6 +162,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   units: [
     ['5 km', 'five kilometers'],
+    ['seat 14C, row 12A', 'seat 14C, row 12A'],
+    ['25C and 5A', 'twenty-five degrees Celsius and five amps'],
     ['1 km', 'one kilometer'],
     ['5km', 'five kilometers'],
     ['20 °C', 'twenty degrees Celsius'],
