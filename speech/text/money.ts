@@ -20,13 +20,17 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
     language.base === 'en' && token.core.startsWith('~') ? parseAttached(token.core.slice(1), language) : null;
   if (about !== null) return { spoken: [`about ${sayMoney(about, language)}`] };
   const written = token.core.replace(/\/-?$/, '');
-  const range = /^([^\d]{1,4}[\d.,]+)[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu.exec(written);
+  const range = /^([^\d]{1,4}[\d.,]+[a-z]{0,2})[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu.exec(written);
   if (range !== null && language.to !== null) {
     const first = parseAttached(range[1]!, language);
     const second = parseAttached(range[2]!, language) ?? withSymbolOf(range[1]!, range[2]!, language);
     if (first !== null && second !== null && first.code === second.code) {
       const low = sayNumber(first.number, language, groupingOf(first, language));
-      return { spoken: [`${low} ${language.to} ${sayMoney(second, language)}`] };
+      const from = `${low}${first.magnitude === null ? '' : ` ${first.magnitude}`} ${language.to}`;
+      const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
+      if (magnitude === null || second.magnitude !== null) return { spoken: [`${from} ${sayMoney(second, language)}`] };
+      const [high = '', ...rest] = sayWithMagnitude(second, magnitude, language).spoken;
+      return { spoken: [`${from} ${high}`, ...rest] };
     }
   }
   const rate =

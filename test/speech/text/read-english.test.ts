@@ -79,6 +79,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['₹5cr', 'five crore rupees'],
     ['~$3M', 'about three million dollars'],
     ['$5-10', 'five to ten dollars'],
+    ['$5k-$10k', 'five thousand to ten thousand dollars'],
+    ['$1.5-2 million', 'one point five to two million dollars'],
     ['5 USD', 'five dollars'],
     ['a $5 bill and a ₹500 note', 'a five dollar bill and a five hundred rupee note'],
     ['a $5-million deal', 'a five million dollar deal'],
