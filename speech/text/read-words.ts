@@ -28,12 +28,20 @@ export function readWords(tokens: readonly Token[], language: SpokenLanguage): R
     const count = reading?.spoken.length ?? 1;
     for (let index = 0; index < count; index++) {
       const isLast = index === count - 1;
-      const spoken = reading?.spoken[index] ?? tokens[at + index]!.core;
+      const said = reading?.spoken[index] ?? tokens[at + index]!.core;
+      const spoken = index === 0 ? `${comparisonBefore(tokens[at]!, language)}${said}` : said;
       words.push(toWord(at + index, context, { spoken, isLast, fullStop: reading?.fullStop ?? null }));
     }
     at += count;
   }
   return words;
+}
+
+/** "<5%" and ">$10", unless the sign opens a pair of brackets. */
+function comparisonBefore({ lead, core, trail }: Token, { base }: SpokenLanguage): string {
+  if (base !== 'en' || !/^\p{Sc}?\.?\d/u.test(core) || trail.includes('>')) return '';
+  if (lead.endsWith('<')) return 'less than ';
+  return lead.endsWith('>') ? 'more than ' : '';
 }
 
 /** More specific ones first. */

@@ -47,6 +47,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   percent: [
     ['5%', 'five percent'],
     ['2.5 %', 'two point five percent'],
+    ['<5% or >$10', 'less than five percent or more than ten dollars'],
+    ['<5>', 'five'],
     ['5-10%', 'five to ten percent'],
     ['5%-10%', 'five to ten percent'],
     ['10kg–20kg', 'ten to twenty kilograms'],
