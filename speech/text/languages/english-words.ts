@@ -109,7 +109,21 @@ export const ENGLISH_NUMBER_CUES: ReadonlySet<string> = new Set([
     'id',
     'ticket',
   ],
-  ...['tracking', 'invoice', 'policy', 'passport', 'aadhaar', 'card', 'zip', 'ext', 'extension', 'booking', 'pnr'],
+  ...[
+    'tracking',
+    'invoice',
+    'policy',
+    'passport',
+    'aadhaar',
+    'card',
+    'zip',
+    'ext',
+    'extension',
+    'booking',
+    'pnr',
+    'cvv',
+    'cvc',
+  ],
   ...['serial', 'token', 'confirmation', 'docket', 'flight', 'imei', 'consumer', 'awb', 'complaint', 'registration'],
 ]);
 

@@ -148,6 +148,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   'numbers that are names': [
     ['OTP 482913', 'O.T.P. four eight two, nine one three'],
+    ['CVV 123', 'C.V.V. one two three'],
     ['your order number is 48213', 'your order number is four eight two one three'],
     ['Aadhaar 1234 5678 9012', 'Aadhaar one two three four, five six seven eight, nine zero one two'],
     ['agent 007', 'agent zero zero seven'],
