@@ -19,7 +19,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   const [, first = '', firstSuffix, second, suffix] = match;
   if (firstSuffix !== undefined && firstSuffix !== suffix) return null;
   if (second !== undefined && language.to === null) return null;
-  if (/^[A-Z]$/.test(suffix ?? '') && LETTERED_THINGS.has(tokens[at - 1]?.core.toLowerCase() ?? '')) return null;
+  if (/^[A-Z]$/.test(suffix ?? '') && isNameWith(suffix!, at, { tokens, language })) return null;
   const low = parseNumber(first.replace(/^\+/, ''), language);
   const number = second === undefined ? low : parseNumber(second, language);
   if (low === null || number === null) return null;
@@ -41,6 +41,18 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
   };
 }
+
+/** "Seat 14C", "12A Main St.", "Hauptstraße 14C". */
+function isNameWith(letter: string, at: number, { tokens, language }: Context): boolean {
+  // Only English and Indian texts often omit the degree sign.
+  if (language.phrases === null && /[CF]/.test(letter)) return true;
+  const next = tokens.slice(at + 1, at + 4).map(({ core }) => core.toLowerCase());
+  return LETTERED_THINGS.has(tokens[at - 1]?.core.toLowerCase() ?? '') || next.some((word) => STREETS.has(word));
+}
+
+const STREETS: ReadonlySet<string> = new Set(
+  'st street rd road ave avenue lane ln drive blvd boulevard court way place square terrace marg nagar'.split(' '),
+);
 
 /** Also reads the second of two units: "per hour". */
 function measureName(

@@ -168,6 +168,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   units: [
     ['5 km', 'five kilometers'],
     ['seat 14C, row 12A', 'seat 14C, row 12A'],
+    ['12A Main St. and 14C Lower Baker Street', '12A Main Street and 14C Lower Baker Street'],
     ['25C and 5A', 'twenty-five degrees Celsius and five amps'],
     ['1 km', 'one kilometer'],
     ['5km', 'five kilometers'],

@@ -125,6 +125,7 @@ describe('readings in languages whose numbers the engine reads', () => {
     ['ja', '￥500', '500 円'],
     ['ru', '5 км', '5 километров'],
     ['de', '100 W, 5A', '100 W, 5A'],
+    ['de', 'Hauptstraße 14C', 'Hauptstraße 14C'],
     ['ru', '5 %', '5 %'],
     ['ar', '١٬٢٣٤٫٥٦ دولار', '1234.56 دولار'],
     ['zh', '１２３４．５元', '1234.5 元'],
