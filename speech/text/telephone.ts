@@ -47,7 +47,7 @@ function groupsFrom(at: number, tokens: readonly Token[]): string[] {
   return groups;
 }
 
-const GROUP = /^\+?(?:\(\+?\d{1,5}\)-?)?(?:\d{1,12}(?:[-.]\d{2,8}){0,5}-?)?$/;
+const GROUP = /^\+?(?:\(\+?\d{1,5}\)-?)?(?:\d{1,12}(?:[-.]\d{2,10}){0,5}-?)?$/;
 
 /** Removes punctuation that is not part of the number. */
 function stripped({ clean, trail }: Token): string {

@@ -140,6 +140,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['+91 98765 43210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['(415) 555-0100', 'four one five, five five five, zero one zero zero'],
     ['415-555-0100', 'four one five, five five five, zero one zero zero'],
+    ['+91-9876543210', 'plus nine one, nine eight seven, six five four, three two one zero'],
+    ['91-9876543210 now', 'nine one, nine eight seven, six five four, three two one zero now'],
     ['+14155550100', 'plus one, four one five, five five five, zero one zero zero'],
     ['1-800-555-0199', 'one, eight zero zero, five five five, zero one nine nine'],
     ['100 200 3000', 'one hundred two hundred three thousand'],
@@ -264,6 +266,7 @@ describe('British and Indian English reading', () => {
     ['en-in', '250000', 'two lakh fifty thousand'],
     ['en-in', '₹99.50', 'ninety-nine rupees and fifty paise'],
     ['en-in', '1,000,000', 'one million'],
+    ['en-in', '+91-9876543210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['en-in', 'Flat 12/4', 'Flat twelve slash four'],
   ])('%s: %s', (language, written, spoken) => {
     expect(spokenOf(written, language)).toBe(spoken);
