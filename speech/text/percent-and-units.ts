@@ -42,7 +42,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   };
 }
 
-/** "Seat 14C", "12A Main St.", "Hauptstraße 14C". */
+/** "Seat 14C", "Sec. 80C", "12A Main St.", "Hauptstraße 14C". */
 function isNameWith(letter: string, at: number, { tokens, language }: Context): boolean {
   // Only English and Indian texts often omit the degree sign.
   if (language.phrases === null && /[CF]/.test(letter)) return true;
