@@ -11,7 +11,7 @@ export interface CalendarDate {
   year: number | null;
 }
 
-/** Reads 2026-11-21, 21/11/2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
+/** Reads 2026-11-21, 21/11/2026, 21-Nov-2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
 export function readDate(at: number, context: Context): Reading | null {
   return (
     readNumericDate(at, context) ?? readMonthFirst(at, context) ?? readDayFirst(at, context) ?? readYears(at, context)
@@ -21,7 +21,7 @@ export function readDate(at: number, context: Context): Reading | null {
 function readNumericDate(at: number, { tokens, language }: Context): Reading | null {
   const { core, hasDigit } = tokens[at]!;
   if (!hasDigit) return null;
-  const date = parseNumericDate(core, language);
+  const date = parseNumericDate(core, language) ?? parseHyphenatedDate(core, language);
   if (date === null) return null;
   const spoken = sayDate(date, language);
   if (spoken === null) return null;
@@ -50,6 +50,13 @@ export function parseNumericDate(text: string, language: SpokenLanguage): Calend
   return language.dateOrder === 'day-month'
     ? (toDate(dayFirst) ?? toDate(monthFirst))
     : (toDate(monthFirst) ?? toDate(dayFirst));
+}
+
+/** 02-May-2026 and 2-MAY-26. Null for languages whose engines read dates themselves. */
+function parseHyphenatedDate(text: string, language: SpokenLanguage): CalendarDate | null {
+  const [, day = '', name = '', year = ''] = /^(\d{1,2})-([A-Z][A-Za-z]{2,8})-(\d{4}|\d{2})$/.exec(text) ?? [];
+  const month = language.months === null ? undefined : ENGLISH_MONTH_NAMES.get(name);
+  return month === undefined ? null : toDate({ day, month: String(month), year });
 }
 
 /** Two-digit years are 1950 to 2049. */

@@ -266,6 +266,11 @@ describe('British and Indian English reading', () => {
     ['en-in', '250000', 'two lakh fifty thousand'],
     ['en-in', '₹99.50', 'ninety-nine rupees and fifty paise'],
     ['en-in', '1,000,000', 'one million'],
+    [
+      'en-in',
+      'on 02-May-26 and 15-AUG-1947',
+      'on the second of May, twenty twenty-six | and the fifteenth of August, nineteen forty-seven',
+    ],
     ['en-in', 'Sec. 80C and u/s 80C', 'section 80C and u s 80C'],
     ['en-in', '+91-9876543210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['en-in', 'Flat 12/4', 'Flat twelve slash four'],
