@@ -2,6 +2,7 @@ import { readAbbreviation, startsWithCapital } from './abbreviations.ts';
 import { readAddress } from './addresses.ts';
 import { readCapitals } from './capitals.ts';
 import { readDate, readWeekday } from './dates.ts';
+import { readKeys } from './keys.ts';
 import { continuesAfter } from './languages/full-stops.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { readMoney } from './money.ts';
@@ -46,11 +47,11 @@ function comparisonBefore({ lead, core, trail }: Token, { base }: SpokenLanguage
 
 /** More specific ones first. */
 const RULES_WITH_DIGITS: readonly Rule[] = [
-  ...[readTelephone, readDate, readTime, readMoney, readOrdinal, readFraction, readMeasure, readRange],
+  ...[readKeys, readTelephone, readDate, readTime, readMoney, readOrdinal, readFraction, readMeasure, readRange],
   ...[readBareNumber, readCapitals, readAddress, readSymbols],
 ];
 const RULES_WITHOUT: readonly Rule[] = [
-  ...[readDate, readWeekday, readMoney, readAbbreviation, readCapitals, readAddress, readSymbols],
+  ...[readKeys, readDate, readWeekday, readMoney, readAbbreviation, readCapitals, readAddress, readSymbols],
 ];
 
 function readingAt(at: number, context: Context): Reading | null {

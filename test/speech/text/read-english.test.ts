@@ -242,6 +242,14 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['a <b> c', 'a b c'],
     ['the price (incl. tax) is', 'the price, including tax, | is'],
   ],
+  'telephone keys': [
+    ['Press 1 to go on, # to repeat, * to exit.', 'Press one to go on, | pound to repeat, star to exit.'],
+    ['enter your code followed by the # key', 'enter your code followed by the pound key'],
+    ['Press *.', 'Press star.'],
+    ['Press 1#.', 'Press one pound.'],
+    ['dial *67 or *121#', 'dial star six seven or star one two one pound'],
+    ['* one * two, # one', 'one two, | number one'],
+  ],
   'Roman numerals': [
     ['Henry VIII', 'Henry the eighth'],
     ['Chapter IV', 'Chapter four'],
@@ -271,6 +279,7 @@ describe('British and Indian English reading', () => {
       'on 02-May-26 and 15-AUG-1947',
       'on the second of May, twenty twenty-six | and the fifteenth of August, nineteen forty-seven',
     ],
+    ['en-in', 'Dial *121# or press #', 'Dial star one two one hash or press hash'],
     ['en-in', 'Sec. 80C and u/s 80C', 'section 80C and u s 80C'],
     ['en-in', '+91-9876543210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['en-in', 'Flat 12/4', 'Flat twelve slash four'],

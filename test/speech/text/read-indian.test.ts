@@ -40,6 +40,7 @@ describe('Hindi reading', () => {
     ['डॉ. शर्मा', 'डॉक्टर शर्मा'],
     ['ओटीपी 482913', 'ओटीपी चार आठ दो, नौ एक तीन'],
     ['info@example.com', 'info ऐट example डॉट com'],
+    ['वापस जाने के लिए * दबाएं', 'वापस जाने के लिए स्टार दबाएं'],
   ])('%s', (written, spoken) => {
     expect(spokenOf(written, 'hi')).toBe(spoken);
   });
