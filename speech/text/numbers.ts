@@ -1,3 +1,4 @@
+import { LETTERED_THINGS } from './languages/english-words.ts';
 import type { Grouping, SpokenLanguage } from './languages/language.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
@@ -251,6 +252,7 @@ export function readFraction(at: number, { tokens, language }: Context): Reading
   const { core } = tokens[at]!;
   const { phrases, numbers } = language;
   if (phrases === null || numbers === null) return null;
+  if (isOfName(at, tokens)) return null;
   const written = /^(\d{0,3})([¼½¾⅓⅔⅛⅜⅝⅞])$/u.exec(core);
   const slashed = /^(\d{1,3})[/⁄](\d{1,3})$/.exec(core);
   const [numerator, denominator] = written === null ? (slashed?.slice(1).map(Number) ?? []) : VULGAR[written[2]!]!;
@@ -265,6 +267,12 @@ export function readFraction(at: number, { tokens, language }: Context): Reading
   const before = tokens[at - 1];
   const followsWhole = isOpen(before) && /^\d{1,3}$/.test(before.core);
   return { spoken: [followsWhole ? `${phrases.and} ${article(spoken)}` : alone(spoken)] };
+}
+
+/** "Flat 3/4", "House No. 2/3". */
+function isOfName(at: number, tokens: readonly Token[]): boolean {
+  const [thing, before] = [tokens[at - 2], tokens[at - 1]].map((token) => token?.core.toLowerCase() ?? '');
+  return LETTERED_THINGS.has(before!) || (/^(?:no|nos|number)$/.test(before!) && LETTERED_THINGS.has(thing!));
 }
 
 /** "half" is "one half" alone and "a half" after a whole number. */

@@ -214,7 +214,7 @@ export const REGNAL_NAMES: ReadonlySet<string> = new Set([
   ...['Clement', 'Urban', 'Wilhelm', 'Rama', 'Juan', 'Felipe', 'Carlos', 'Margrethe', 'Gustav', 'Harald', 'Olaf'],
 ]);
 
-/** "Seat 14C" and "Sec. 80C" are neither temperatures nor currents. */
+/** "Seat 14C" and "Sec. 80C" are neither temperatures nor currents, and "Flat 3/4" is not a fraction. */
 export const LETTERED_THINGS: ReadonlySet<string> = new Set(
   'seat seats row gate gates room rooms apartment apt flat block platform bay exit terminal hall building house tower wing plot ward bed berth coach cabin suite stand desk counter aisle form size class grade section sec u/s clause rule article unit model bus line appendix table'.split(
     ' ',

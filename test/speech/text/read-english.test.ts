@@ -283,6 +283,7 @@ describe('British and Indian English reading', () => {
     ['en-in', 'Sec. 80C and u/s 80C', 'section 80C and u s 80C'],
     ['en-in', '+91-9876543210', 'plus nine one, nine eight seven six five, four three two one zero'],
     ['en-in', 'Flat 12/4', 'Flat twelve slash four'],
+    ['en-in', 'Flat 3/4, House No. 2/3', 'Flat three slash four, House number two slash three'],
   ])('%s: %s', (language, written, spoken) => {
     expect(spokenOf(written, language)).toBe(spoken);
   });
