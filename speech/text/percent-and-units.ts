@@ -27,7 +27,9 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
   const lowSaid = `${plus}${sayNumber(low, language)}`;
   const amount = second === undefined ? lowSaid : `${lowSaid} ${language.to} ${sayNumber(number, language)}`;
   if (suffix !== undefined) {
-    const name = measureName(suffix, { isAttached: true }, number, language);
+    // In 1h 30m the m is a minute.
+    const isMinute = suffix === 'm' && /^\d{1,2}h$/i.test(tokens[at - 1]?.core ?? '');
+    const name = measureName(isMinute ? 'min' : suffix, { isAttached: true }, number, language);
     return name === null ? null : { spoken: [`${amount} ${name}`] };
   }
   const next = tokens[at + 1];

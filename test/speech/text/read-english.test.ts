@@ -169,6 +169,7 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   units: [
     ['5 km', 'five kilometers'],
+    ['1h 30m, 30m', 'one hour thirty minutes, thirty meters'],
     ['seat 14C, row 12A', 'seat 14C, row 12A'],
     ['12A Main St. and 14C Lower Baker Street', '12A Main Street and 14C Lower Baker Street'],
     ['25C and 5A', 'twenty-five degrees Celsius and five amps'],
