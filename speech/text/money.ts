@@ -20,25 +20,16 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
     language.base === 'en' && token.core.startsWith('~') ? parseAttached(token.core.slice(1), language) : null;
   if (about !== null) return { spoken: [`about ${sayMoney(about, language)}`] };
   const written = token.core.replace(/\/-?$/, '');
-  const range = /^([^\d]{1,4}[\d.,]+[a-z]{0,2})[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu.exec(written);
-  if (range !== null && language.to !== null) {
-    const first = parseAttached(range[1]!, language);
-    const second = parseAttached(range[2]!, language) ?? withSymbolOf(range[1]!, range[2]!, language);
-    if (first !== null && second !== null && first.code === second.code) {
-      const low = sayNumber(first.number, language, groupingOf(first, language));
-      const from = `${low}${first.magnitude === null ? '' : ` ${first.magnitude}`} ${language.to}`;
-      const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
-      if (magnitude === null || second.magnitude !== null) return { spoken: [`${from} ${sayMoney(second, language)}`] };
-      const [high = '', ...rest] = sayWithMagnitude(second, magnitude, language).spoken;
-      return { spoken: [`${from} ${high}`, ...rest] };
-    }
+  const range = parseRange(written, language);
+  if (range !== null) {
+    const magnitude = isOpen(token) ? magnitudeOf(tokens[at + 1]?.core, language) : null;
+    if (magnitude === null || range.high.magnitude !== null) return { spoken: [sayRange(range, language)] };
+    const [high = '', ...rest] = sayWithMagnitude(range.high, magnitude, language).spoken;
+    return { spoken: [`${range.from} ${high}`, ...rest] };
   }
-  const rate =
-    language.base === 'en'
-      ? /^(.+)\/(month|mo|year|yr|day|hour|hr|week|night|person|unit|kg|share)$/.exec(written)
-      : null;
-  const each = rate === null ? null : parseAttached(rate[1]!, language);
-  if (each !== null) return { spoken: [`${sayMoney(each, language)} per ${PER.get(rate![2]!) ?? rate![2]}`] };
+  const rate = language.base === 'en' ? RATE.exec(written) : null;
+  const each = rate === null ? null : sayEach(rate[1]!, language);
+  if (each !== null) return { spoken: [`${each} per ${PER.get(rate![2]!) ?? rate![2]}`] };
   const hyphenated = language.base === 'en' ? sayHyphenated(written, language) : null;
   if (hyphenated !== null) return { spoken: [hyphenated] };
   const money = parseAttached(written, language);
@@ -47,6 +38,35 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   if (magnitude !== null && money.magnitude === null) return sayWithMagnitude(money, magnitude, language);
   const isOfThing = language.base === 'en' && isOpen(token) && OF_MONEY.test(tokens[at + 1]?.core ?? '');
   return { spoken: [isOfThing ? sayMoneyBefore(money, language) : sayMoney(money, language)] };
+}
+
+interface MoneyRange {
+  /** In words: "five to". */
+  from: string;
+  high: Money;
+}
+
+/** "$5-10", "$5k-$10k". */
+function parseRange(written: string, language: SpokenLanguage): MoneyRange | null {
+  const range = /^([^\d]{1,4}[\d.,]+[a-z]{0,2})[-–]([^\d]{0,4}[\d.,]+[a-z]{0,2})$/iu.exec(written);
+  if (range === null || language.to === null) return null;
+  const low = parseAttached(range[1]!, language);
+  const high = parseAttached(range[2]!, language) ?? withSymbolOf(range[1]!, range[2]!, language);
+  if (low === null || high === null || low.code !== high.code) return null;
+  const number = sayNumber(low.number, language, groupingOf(low, language));
+  return { from: `${number}${low.magnitude === null ? '' : ` ${low.magnitude}`} ${language.to}`, high };
+}
+
+function sayRange({ from, high }: MoneyRange, language: SpokenLanguage): string {
+  return `${from} ${sayMoney(high, language)}`;
+}
+
+/** The amount of a rate. */
+function sayEach(written: string, language: SpokenLanguage): string | null {
+  const range = parseRange(written, language);
+  if (range !== null) return sayRange(range, language);
+  const money = parseAttached(written, language);
+  return money && sayMoney(money, language);
 }
 
 /** "A $5-million deal", "$100-a-day". */
@@ -99,12 +119,15 @@ function readSignBehind(at: number, { tokens, language }: Context): Reading | nu
   return name === null ? null : { spoken: [name] };
 }
 
-const PER = new Map([
-  ['mo', 'month'],
-  ['yr', 'year'],
-  ['hr', 'hour'],
-  ['kg', 'kilogram'],
-]);
+const RATE =
+  /^(.+)\/(month|mo|year|yr|day|hour|hr|minute|min|week|wk|night|person|unit|user|seat|item|call|share|kg|lb|oz|mile|mi|gal|GB|MB|sq\.?ft)$/;
+const PER: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ mo: 'month', yr: 'year', hr: 'hour', min: 'minute', wk: 'week' },
+    ...{ kg: 'kilogram', lb: 'pound', oz: 'ounce', mi: 'mile', gal: 'gallon' },
+    ...{ GB: 'gigabyte', MB: 'megabyte', sqft: 'square foot', 'sq.ft': 'square foot' },
+  }),
+);
 
 interface Money {
   code: string;

@@ -87,6 +87,11 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['a $5 bill and a ₹500 note', 'a five dollar bill and a five hundred rupee note'],
     ['a $5-million deal', 'a five million dollar deal'],
     ['₹500-a-day, $5M-plus', 'five hundred rupees a day, five million dollars plus'],
+    ['$1,000-$2,000/mo', 'one thousand to two thousand dollars per month'],
+    [
+      '$1.50/lb and ₹4,500/sq.ft',
+      'one dollar and fifty cents per pound | and four thousand five hundred rupees per square foot',
+    ],
     ['₹10,850/month', 'ten thousand eight hundred fifty rupees per month'],
   ],
   dates: [
