@@ -122,6 +122,8 @@ function readYears(at: number, { tokens, language }: Context): Reading | null {
     const said = decades.slice(1).filter((decade) => decade !== undefined);
     return { spoken: [said.map((decade) => pluralOf(numbers.year(Number(decade)))).join(' to ')] };
   }
+  const decade = language.base === 'hi' ? /^((?:1[1-9]|20)\d0)s$/.exec(core) : null;
+  if (decade !== null) return { spoken: [`${numbers.year(Number(decade[1]))} के दशक`] };
   const span = /^((?:19|20)\d\d)[-–]((?:19|20)\d\d|\d\d)$/.exec(core);
   if (span === null || language.to === null) return null;
   const [, from = '', until = ''] = span;
