@@ -38,8 +38,9 @@ export interface IntervalStatistics extends CallStatistics {
  */
 export async function callStatistics(
   sql: SqlOrTx,
-  { workspaceId, from, to, interval, timeZone }: StatisticsQuery,
+  { workspaceId, from, to, interval, ...query }: StatisticsQuery,
 ): Promise<{ total: CallStatistics; intervals: IntervalStatistics[] }> {
+  const timeZone = fullNameOf(query.timeZone);
   // A day has 23 to 25 hours, so 36 hours after its start are within the next one.
   const stepHours = interval === 'day' ? 36 : 1;
   const rows = await sql<(IntervalStatistics & { isTotal: boolean })[]>`
@@ -77,4 +78,12 @@ export async function callStatistics(
     costNano: BigInt(row.costNano),
   }));
   return { total: total!, intervals };
+}
+
+/**
+ * Postgres reads names without a slash as its own abbreviations: `IST` as Israel's time, and `CET` without daylight
+ * saving time.
+ */
+function fullNameOf(timeZone: string): string {
+  return timeZone.includes('/') ? timeZone : new Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone;
 }

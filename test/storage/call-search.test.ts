@@ -193,4 +193,17 @@ onEveryServer('call statistics', (database) => {
     const howe = await boundaries('Australia/Lord_Howe', 'hour', '2026-04-04T13:00:00Z', '2026-04-04T17:00:00Z');
     expect(howe.length).toBeGreaterThanOrEqual(4);
   });
+
+  it.each([
+    // Postgres reads these as abbreviations: of Israel's time, and of Central Europe's without daylight saving time.
+    { timeZone: 'IST', start: '2026-06-30T18:30:00.000Z' },
+    { timeZone: 'CET', start: '2026-06-30T22:00:00.000Z' },
+    { timeZone: 'UTC', start: '2026-07-01T00:00:00.000Z' },
+  ])('begin the day of $timeZone at $start', async ({ timeZone, start }) => {
+    const { sql } = database();
+    const { workspaceId } = await ready(sql);
+    const range = { from: new Date('2026-07-01T00:00:00Z'), to: new Date('2026-07-01T01:00:00Z') };
+    const { intervals } = await callStatistics(sql, { workspaceId, ...range, interval: 'day', timeZone });
+    expect(intervals.map((each) => each.start.toISOString())).toEqual([start]);
+  });
 });
