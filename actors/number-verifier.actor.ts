@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import type { RemoteMedia } from '../machines/events.ts';
+import { isRepeatedPress, type KeyPresses, type PressedKey, withPress } from '../machines/key-presses.ts';
 import type { MediaPlane, MediaSession } from '../media/media-plane.ts';
 import { within } from '../runtime/waiting.ts';
 import type { InboundCall } from '../sip/sip-gateway.ts';
@@ -66,17 +67,17 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
   /** Opens a session with one leg, and ends both after `work`. */
   async function withLeg<Result>(
     sessionId: string,
-    onDigit: (digit: string) => void,
+    onPress: (press: PressedKey) => void,
     work: (leg: WatchedLeg, session: MediaSession, signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const ended = new AbortController();
-    const leg = new WatchedLeg(onDigit);
+    const leg = new WatchedLeg((digit) => onPress({ leg: PARTY, digit, by: 'info' }));
     const session = await mediaPlane.openSession({
       sessionId,
       parties: [PARTY],
       signal: closing.signal,
       onEvent: (event) => {
-        if (event.type === 'dtmf.pressed') onDigit(event.digit);
+        if (event.type === 'dtmf.pressed') onPress(event);
       },
     });
     try {
@@ -95,7 +96,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
     leg.onMedia = (changed) => void session.connectParty(PARTY, changed).catch(() => undefined);
     await session.connectParty(PARTY, media);
     // Media gateways behind NAT send only after receiving something.
-    await session.setRouting({ receives: { [PARTY]: 'silence' }, watched: [] });
+    await session.setRouting({ receives: { [PARTY]: 'silence' }, watched: [PARTY] });
   }
 
   /** Calls the number and sends the code. Null on success. */
@@ -185,10 +186,13 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
       if (trunk === null || code === null || closing.signal.aborted) return call.refuse('UNALLOCATED_NUMBER');
       let digits = '';
       let taken = 0;
+      let presses: KeyPresses = {};
       const received = Promise.withResolvers<'received'>();
-      const take = (digit: string) => {
-        if (taken++ >= MOST_DIGITS) return;
-        digits = `${digits}${digit}`.slice(-CODE_DIGITS);
+      const take = (press: PressedKey) => {
+        const isRepeated = isRepeatedPress(presses, press);
+        presses = withPress(presses, press);
+        if (isRepeated || taken++ >= MOST_DIGITS) return;
+        digits = `${digits}${press.digit}`.slice(-CODE_DIGITS);
         if (digits === code) received.resolve('received');
       };
       const work = withLeg(`${id}-in-${randomUUID()}`, take, async (leg, session, signal) => {

@@ -66,7 +66,7 @@ export interface PartyLevel {
 export interface Routing {
   /** By receiving party: a looped sound, or the parties it receives. A party without an entry receives nothing. */
   receives: Readonly<Record<PartyId, LoopedSound | readonly AudioSource[]>>;
-  /** Parties whose silence posts `rtp.timeout`. */
+  /** Parties whose silence posts `rtp.timeout`. Only their keys are also detected as tones. */
   watched: readonly PartyId[];
   /** Parties that are mixed into a recording channel of another party. Default: none. */
   recordedBeside?: Readonly<Record<PartyId, 0 | 1>>;

@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createNumberVerifier } from '../../actors/number-verifier.actor.ts';
-import type { LegEvent } from '../../machines/events.ts';
+import type { LegEvent, RemoteMedia } from '../../machines/events.ts';
+import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
+import { framesOf } from '../../media/dsp/tones.ts';
+import type { MediaPlane } from '../../media/media-plane.ts';
+import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import type { InboundCall } from '../../sip/sip-gateway.ts';
 import { NO_CALLING_LIMITS } from '../../storage/queries/calling-rules.ts';
 import { createTrunk } from '../../storage/queries/trunks.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
+import { freePortRange, RtpPhone } from '../media/rtp-phone.ts';
 import { partial } from '../partial.ts';
 import { NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
@@ -27,8 +32,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Starts a verification. `bring` is a call over the claimed trunk that presses digits and hangs up. */
-async function start(e164: string) {
+/** Starts a verification. `receive` is a call over the claimed trunk. */
+async function start(e164: string, mediaPlane: MediaPlane) {
   const { sql } = database;
   const { workspace } = await seedWorkspace(sql);
   const workspaceId = workspace.id;
@@ -37,7 +42,6 @@ async function start(e164: string) {
     ...{ username: null, passwordEncrypted: null, register: false, codecs: ['PCMU'], mediaEncryption: 'none' },
     ...{ channels: 5, allowedPrefixes: [], numbers: [e164], defaultCallerId: null, pricePerMinuteNano: 0n, now: NOW },
   });
-  const mediaPlane = new FakeMediaPlane();
   const sip = new FakeSip();
   sip.onDial = (leg) => {
     leg.onHangup = () => leg.emit({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' });
@@ -51,27 +55,21 @@ async function start(e164: string) {
   const { id } = await verifier.start(asked, async () => {});
   const [row] = await sql<[{ code: string }]>`select code from number_verifications where id = ${id}`;
 
-  async function bring(digits: string): Promise<void> {
+  async function receive(media: RemoteMedia) {
     const claim = (await verifier.claimOf(e164))!;
-    let emit: (event: LegEvent) => void = () => expect.unreachable();
+    const answered = Promise.withResolvers<{ emit: (event: LegEvent) => void; localMedia: { rtpPort: number } }>();
     const call = partial<InboundCall>({
-      answer(request) {
-        emit = request.onEvent;
-        setImmediate(() => emit({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() }));
-        return { hangup: () => {}, hold() {}, offerAgain() {} };
+      answer({ onEvent: emit, localMedia }) {
+        setImmediate(() => emit({ type: 'leg.answered', sipStatus: 200, media }));
+        answered.resolve({ emit, localMedia });
+        return {
+          hangup: () => emit({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' }),
+          ...{ hold() {}, offerAgain() {} },
+        };
       },
     });
     const listening = verifier.listen(call, claim);
-    const session = await eventually(() => {
-      const opened = mediaPlane.sessions.find(({ options }) => options.sessionId.startsWith(`${id}-in-`));
-      expect(opened?.log.at(-1)).toBe('path undefined done');
-      return opened!;
-    });
-    for (const digit of digits) {
-      session.options.onEvent({ type: 'dtmf.pressed', leg: 'peer', digit, durationMs: 120 });
-    }
-    emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
-    await listening;
+    return { ...(await answered.promise), listening };
   }
 
   async function status(): Promise<string> {
@@ -79,22 +77,67 @@ async function start(e164: string) {
     return stored.status;
   }
 
-  return { code: row.code, bring, status, [Symbol.asyncDispose]: () => verifier[Symbol.asyncDispose]() };
+  return { id, code: row.code, receive, status, [Symbol.asyncDispose]: () => verifier[Symbol.asyncDispose]() };
+}
+
+/** Starts a verification without real media. `bring` is a call that presses digits and hangs up. */
+async function startWithoutMedia(e164: string) {
+  const mediaPlane = new FakeMediaPlane();
+  const verification = await start(e164, mediaPlane);
+
+  async function bring(digits: string, sources: readonly ('tone' | 'info' | undefined)[] = [undefined]): Promise<void> {
+    const { emit, listening } = await verification.receive(remoteMedia());
+    const session = await eventually(() => {
+      const opened = mediaPlane.sessions.find(({ options }) => options.sessionId.startsWith(`${verification.id}-in-`));
+      expect(opened?.log.at(-1)).toBe('path undefined done');
+      return opened!;
+    });
+    for (const digit of digits) {
+      for (const by of sources) {
+        if (by === 'info') emit({ type: 'leg.pressed', digit, durationMs: 120 });
+        else session.options.onEvent({ type: 'dtmf.pressed', leg: 'peer', digit, durationMs: 120, ...(by && { by }) });
+      }
+    }
+    emit({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    await listening;
+  }
+
+  return { ...verification, bring };
 }
 
 /** Differs from the code in every digit. */
 const others = (code: string) => [...code].map((digit) => (Number(digit) + 1) % 10).join('');
 
 it('hears a code whose first copy was garbled', async () => {
-  await using verification = await start('+911140000081');
+  await using verification = await startWithoutMedia('+911140000081');
   const { code } = verification;
   await verification.bring(`${others(code)}${code}`);
   expect(await verification.status()).toBe('verified');
 });
 
 it('does not hear the code among thousands of guesses in one call', async () => {
-  await using verification = await start('+911140000082');
+  await using verification = await startWithoutMedia('+911140000082');
   const { code } = verification;
   await verification.bring(`${others(code).repeat(1_000)}${code}`);
   expect(await verification.status()).toBe('calling');
+});
+
+it('hears a code whose digits come both as tones and as INFO', async () => {
+  await using verification = await startWithoutMedia('+911140000083');
+  await verification.bring(verification.code, ['tone', 'info']);
+  expect(await verification.status()).toBe('verified');
+});
+
+it('hears a code that comes as tones, over a carrier without telephone events', async () => {
+  const { min: rtpPortMin, max: rtpPortMax } = await freePortRange(4);
+  const mediaPlane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', rtpPortMin, rtpPortMax });
+  await using _plane = { [Symbol.asyncDispose]: () => mediaPlane.close() };
+  await using phone = await RtpPhone.open();
+  await using verification = await start('+911140000084', mediaPlane);
+  const media = phone.remote('PCMU', { telephoneEventPayloadType: null });
+  const { localMedia, listening } = await verification.receive(media);
+  await phone.untilReceived(1);
+  for (const frame of framesOf('PCMU', dtmfTones(verification.code, 120))) phone.say(localMedia.rtpPort, 'PCMU', frame);
+  await listening;
+  expect(await verification.status()).toBe('verified');
 });
