@@ -365,10 +365,10 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       if (context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg });
     }),
-    /** The target is gone: the two parties talk as before. */
-    endTransfer: enqueueActions(({ enqueue, context }, { ending }: GuestParams & { ending: LegEnding }) => {
+    /** The target is gone: the two parties talk as before, unless the leaving leg has hung up. */
+    endTransfer: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
       const { transfer } = context.talk;
-      if (transfer === null) return;
+      if (transfer?.target !== legId) return;
       const talk = { ...context.talk, transfer: null };
       const isCancelled = (context.guests[transfer.target]?.drops.length ?? 0) > 0;
       const { sipStatus, hangupCause, detail } = ending;
@@ -377,6 +377,12 @@ export const callSetup = setup({
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.emit(movedAt({ event, ...failure, data: transferData(transfer) }));
+    }),
+    /** The call ends before the transfer. One whose target is not being dialed has not begun. */
+    abandonTransfer: enqueueActions(({ enqueue, context }) => {
+      const { transfer } = context.talk;
+      if ((context.guests[transfer?.target ?? '']?.state ?? 'opening') === 'opening') return;
+      enqueue.emit(movedAt({ event: 'transfer.cancelled', data: transferData(transfer!) }));
     }),
     /** The target got no media port. A control since its request has already routed the audio for the transfer. */
     forgetTransfer: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {

@@ -457,6 +457,7 @@ export const callMachine = callSetup.createMachine({
                     target: '#call.active.clearing',
                     actions: [
                       { type: 'emitGuestGone', params: ({ event }) => event },
+                      { type: 'endTransfer', params: ({ event }) => event },
                       { type: 'endByGuest', params: ({ event }) => event },
                       { type: 'removeGuest', params: ({ event }) => event },
                     ],
@@ -755,6 +756,7 @@ export const callMachine = callSetup.createMachine({
           entry: [
             'announceClearing',
             'endPlaybacks',
+            'abandonTransfer',
             'hangUpLegs',
             { type: 'sendToMedia', params: { type: 'path', path: 'idle' } },
             'finishTranscript',

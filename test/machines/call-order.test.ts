@@ -112,7 +112,7 @@ function expectInStep(call: ReturnType<typeof talking>): void {
 }
 
 describe('a call with events in any order', () => {
-  it('keeps media and log in step with the talk, ends once and hangs up each leg', async () => {
+  it('keeps media and log in step with the talk, ends once with every transfer, and hangs up each leg', async () => {
     const run = async (steps: Step[]) => {
       const call = talking();
       for (const each of steps) {
@@ -129,6 +129,9 @@ describe('a call with events in any order', () => {
         call.states.get(each) !== 'over' && !call.hangups.some((hung) => hung.leg === each);
       expect(call.dialed.filter(isLeft)).toEqual([]);
       expect([...call.answers.values()].filter((times) => times !== 1)).toEqual([]);
+      const transfers = call.moves.map(({ event }) => event).filter((event) => event.startsWith('transfer.'));
+      expect(transfers.map((event) => event === 'transfer.started')).toEqual(transfers.map((_, i) => i % 2 === 0));
+      expect(transfers.length % 2).toBe(0);
     };
     await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 40, size: 'max' }), run), { numRuns: 300 });
   });

@@ -110,6 +110,7 @@ describe('blind transfer', () => {
       expect(call.isUp()).toBe(succeeds);
       if (succeeds) expect(call.sources()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
       else expect(call.outcome()).toMatchObject({ state: 'completed', hangupCause: 'USER_BUSY' });
+      expect(call.events().at(-1)).toBe(succeeds ? 'transfer.completed' : 'transfer.failed');
     }
   });
 
@@ -119,6 +120,7 @@ describe('blind transfer', () => {
     call.end('customer');
     expect(call.outcome()).toMatchObject({ state: 'completed', leg: 'customer' });
     expect(call.hangups.map(({ leg }) => leg)).toEqual(['agent', TARGET]);
+    expect(call.events()).toEqual(['leg.dialing', 'transfer.started', 'transfer.cancelled']);
   });
 
   it('can be followed by a transfer from the target', () => {
