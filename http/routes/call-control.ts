@@ -68,8 +68,9 @@ export function callControlRoutes(
       },
       async (request) => {
         const principal = principalOf(request);
-        const wanted = control(request.body as Body);
+        const named = control(request.body as Body);
         const call = await findCall(request.params.id, principal);
+        const wanted = 'leg' in named ? { ...named, leg: legInPlace(call, named.leg) } : named;
         requireControlOf(call, { legs: 'leg' in wanted ? [wanted.leg] : [], principal });
         const target = { workspaceId: principal.workspaceId, callId: call.callId };
         return success({ call: await dialer.control(target, wanted) });
@@ -160,4 +161,10 @@ export function requireControlOf(
 export function legOf(leg: string): LegId {
   if (LEG_ID.test(leg)) return leg;
   throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.');
+}
+
+/** The leg that a role names: agent and customer, or the leg that a transfer put in their place. */
+export function legInPlace({ legs }: Pick<CallRow, 'legs'>, leg: LegId): LegId {
+  const isRole = leg === 'agent' || leg === 'customer';
+  return (isRole && legs.findLast(({ role, state }) => role === leg && state !== 'ended')?.legId) || leg;
 }

@@ -1,13 +1,12 @@
 import { Type } from 'typebox';
 import type { SoundSource } from '../../actors/dialer.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { LegId } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { CallNameSchema, CallParams } from '../schemas/call.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { legOf, requireControlOf } from './call-control.ts';
+import { legInPlace, legOf, requireControlOf } from './call-control.ts';
 
 const TAGS = ['click-to-call'];
 
@@ -67,9 +66,9 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
       const principal = principalOf(request);
       const { leg, loop = false } = request.body;
       const source = sourceOf(request.body);
-      const named = leg === 'both' ? null : [legOf(leg)];
+      const named = leg === 'both' ? ['agent', 'customer'] : [legOf(leg)];
       const call = await findCall(request.params.id, principal);
-      const sound = { source, legs: named ?? bothOf(call), isLooped: loop };
+      const sound = { source, legs: named.map((each) => legInPlace(call, each)), isLooped: loop };
       requireControlOf(call, { legs: sound.legs, principal });
       const target = { workspaceId: principal.workspaceId, callId: call.callId };
       const { playbackId } = await dialer.play(target, sound);
@@ -98,13 +97,6 @@ export function callPlaybackRoutes(app: HttpApp, { context: { dialer }, findCall
       return success({ call: await dialer.control(target, { type: 'play.stop', playbackId }) });
     },
   );
-}
-
-/** Agent and customer, or the legs that a transfer put in their place. */
-function bothOf({ legs }: CallRow): LegId[] {
-  return (['agent', 'customer'] as const).map((place) => {
-    return legs.findLast(({ role, state }) => role === place && state !== 'ended')?.legId ?? place;
-  });
 }
 
 /** @throws TandemError VALIDATION_FAILED unless exactly one is given */

@@ -6,7 +6,7 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { CallParams, LegObjectSchema } from '../schemas/call.ts';
 import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { legOf } from './call-control.ts';
+import { legInPlace, legOf } from './call-control.ts';
 
 const TAGS = ['click-to-call'];
 const CallData = Type.Object({ call: shared('Call') });
@@ -64,9 +64,10 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
       const principal = principalOf(request);
       const { endpoint: written, leg = 'agent', mode = 'blind' } = request.body;
       const endpoint = readEndpoint(written, { ownUserId: principal.userId, numberPlan });
-      const transfer = { leg: legOf(leg), mode };
-      const { callId } = await findCall(request.params.id, principal);
-      const target = { workspaceId: principal.workspaceId, callId };
+      const named = legOf(leg);
+      const call = await findCall(request.params.id, principal);
+      const transfer = { leg: legInPlace(call, named), mode };
+      const target = { workspaceId: principal.workspaceId, callId: call.callId };
       const added = await dialer.addLeg(target, { role: 'party', mode: null, endpoint, transfer });
       return reply.status(202).send(success({ leg: added }));
     },

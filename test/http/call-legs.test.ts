@@ -146,6 +146,28 @@ describe('supervision of a call', () => {
   });
 });
 
+describe('a call whose agent was transferred', () => {
+  const SUCCESSOR = 'leg_00000000-0000-4000-8000-000000000004';
+
+  it('takes the role of the agent as the name of its successor', async () => {
+    const transferred = await seedCall(fixture, { by: writer });
+    const leg = { number: null, mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
+    const legs = [
+      { ...leg, legId: 'agent', role: 'agent', state: 'ended' },
+      { ...leg, legId: 'customer', role: 'customer', state: 'answered' },
+      { ...leg, legId: SUCCESSOR, role: 'agent', state: 'answered' },
+      { ...leg, legId: PARTY, role: 'party', state: 'answered' },
+    ] satisfies CallLeg[];
+    await fixture.sql`update calls set legs = ${fixture.sql.json(legs)} where call_id = ${transferred.callId}`;
+    const post = (path: string, body: unknown) =>
+      fixture.call('POST', `/dialer/click2call/${transferred.callId}/${path}`, { as: writer, body });
+    for (const named of ['agent', 'customer', PARTY]) await post('mute', { leg: named });
+    await post('transfer', { endpoint: ENDPOINT });
+    expect(dialer.controlled.map((control) => 'leg' in control && control.leg)).toEqual([SUCCESSOR, 'customer', PARTY]);
+    expect(dialer.added).toMatchObject([{ transfer: { leg: SUCCESSOR, mode: 'blind' } }]);
+  });
+});
+
 describe('transfer of a call', () => {
   it('starts for a writer, by default blind and from the agent', async () => {
     const { status, body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT });
