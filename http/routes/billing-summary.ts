@@ -4,7 +4,7 @@ import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { nullable, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { nanoToUsd } from '../schemas/money.ts';
-import { readTime } from '../schemas/time.ts';
+import { periodStart, readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 
 const DAY_MS = 86_400_000;
@@ -51,7 +51,7 @@ export function billingSummaryRoute(app: HttpApp, { sql, now }: HttpContext): vo
 /** @throws TandemError VALIDATION_FAILED */
 function periodOf(query: { from?: string; to?: string }, now: Date): { from: Date; to: Date } {
   const to = readTime('to', query.to) ?? now;
-  const from = readTime('from', query.from) ?? new Date(to.getTime() - DEFAULT_DAYS * DAY_MS);
+  const from = readTime('from', query.from) ?? periodStart(to, DEFAULT_DAYS * DAY_MS);
   const days = (to.getTime() - from.getTime()) / DAY_MS;
   if (days <= 0) throw validationFailed([{ path: 'from', message: 'must be before to' }]);
   if (days > MAX_DAYS) {

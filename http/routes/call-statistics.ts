@@ -4,7 +4,7 @@ import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { nullable, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { nanoToUsd } from '../schemas/money.ts';
-import { readTime } from '../schemas/time.ts';
+import { periodStart, readTime } from '../schemas/time.ts';
 import { requireTimeZone, unknownTimeZone } from '../schemas/time-zone.ts';
 import { validationFailed } from '../validation.ts';
 
@@ -13,6 +13,8 @@ const DAY_MS = 86_400_000;
 const INVALID_PARAMETER_VALUE = '22023';
 const MAX_DAYS = { day: 366, hour: 31 } as const;
 const DEFAULT_DAYS = { day: 30, hour: 1 } as const;
+const EARLIEST = new Date(0);
+const LATEST = new Date('9999-01-01T00:00:00Z');
 
 export function callStatisticsRoute(app: HttpApp, { sql, now }: HttpContext): void {
   app.get(
@@ -51,8 +53,11 @@ export function callStatisticsRoute(app: HttpApp, { sql, now }: HttpContext): vo
       const { interval, time_zone } = request.query;
       const timeZone = requireTimeZone('time_zone', time_zone);
       const to = readTime('to', request.query.to) ?? now();
-      const from = readTime('from', request.query.from) ?? new Date(to.getTime() - DEFAULT_DAYS[interval] * DAY_MS);
+      const from = readTime('from', request.query.from) ?? periodStart(to, DEFAULT_DAYS[interval] * DAY_MS);
       if (from >= to) throw validationFailed([{ path: 'from', message: 'must be before to' }]);
+      // The first and the last interval may begin and end in another year.
+      if (from < EARLIEST) throw validationFailed([{ path: 'from', message: 'must be in 1970 or later' }]);
+      if (to > LATEST) throw validationFailed([{ path: 'to', message: 'must be before the year 9999' }]);
       if (to.getTime() - from.getTime() > MAX_DAYS[interval] * DAY_MS) {
         const message = `must be at most ${MAX_DAYS[interval]} days before to with interval=${interval}`;
         throw validationFailed([{ path: 'from', message }]);

@@ -9,7 +9,21 @@ const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z
 export function parseTime(text: string): Date | null {
   const restored = text.replace(/ (\d{2}:\d{2})$/, '+$1');
   const time = ISO_8601.test(restored) ? new Date(restored) : null;
-  return time === null || Number.isNaN(time.getTime()) || !isDay(restored.slice(0, 10)) ? null : time;
+  return time !== null && isWithinYears(time) && isDay(restored.slice(0, 10)) ? time : null;
+}
+
+/** The years that have four digits in UTC; PostgreSQL rejects others as `Date` writes them. */
+const EARLIEST = new Date('0001-01-01T00:00:00Z');
+const LATEST = new Date('9999-12-31T23:59:59.999Z');
+
+/** False for an invalid date, too. */
+function isWithinYears(time: Date): boolean {
+  return time >= EARLIEST && time <= LATEST;
+}
+
+/** Start of a period of a length, as far back as a time filter can be. */
+export function periodStart(end: Date, lengthMs: number): Date {
+  return new Date(Math.max(EARLIEST.getTime(), end.getTime() - lengthMs));
 }
 
 export function readTime(path: string, text: string | undefined): Date | undefined {
@@ -20,7 +34,7 @@ export function readTime(path: string, text: string | undefined): Date | undefin
   return time;
 }
 
-/** Rejects dates that `Date` rolls over (30 February becomes 2 March), and year 0, which PostgreSQL lacks. */
+/** Rejects dates that `Date` rolls over: 30 February becomes 2 March. */
 function isDay(date: string): boolean {
-  return !date.startsWith('0000') && new Date(date).toISOString().startsWith(date);
+  return new Date(date).toISOString().startsWith(date);
 }

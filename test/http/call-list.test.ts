@@ -129,6 +129,8 @@ describe('filters of the list of calls', () => {
     'min_talk_seconds=-1',
     'max_talk_seconds=1.5',
     'has_recording=maybe',
+    'from=0001-01-01T00:00:00%2B01:00',
+    'to=9999-12-31T23:59:59-01:00',
   ])('rejects %s, also for the export', async (query) => {
     for (const path of ['/dialer/click2call', '/dialer/export.csv']) {
       const { status, body } = await fixture.call('GET', `${path}?${query}`, { as: member });
@@ -234,6 +236,8 @@ describe('statistics of calls', () => {
     ['from=yesterday', 'from'],
     ['from=2024-01-01&to=2026-01-01', 'from'],
     ['from=2026-01-01&to=2026-02-02&interval=hour', 'from'],
+    ['to=0001-01-01', 'from'],
+    ['from=9999-12-30&to=9999-12-31T12:00:00Z', 'to'],
   ])('rejects %s', async (query, path) => {
     const { status, body } = await statistics(query);
     expect([status, body.code, body.details[0].path]).toEqual([400, 'VALIDATION_FAILED', path]);
