@@ -37,6 +37,7 @@ export function talkRouting(talk: Talk): Routing {
     receives: Object.fromEntries(parties.map((leg) => [leg, sourcesFor(leg, parties, talk)])),
     // The phone of a listening supervisor may send nothing.
     watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
+    pressing: parties,
     recordedBeside,
     // Transcripts contain only what all parties hear.
     tapMuted: Object.keys(talk.guests).filter((leg) => talk.guests[leg] !== null && talk.guests[leg] !== 'barge'),

@@ -96,7 +96,7 @@ export function createNumberVerifier(options: NumberVerifierOptions): NodeNumber
     leg.onMedia = (changed) => void session.connectParty(PARTY, changed).catch(() => undefined);
     await session.connectParty(PARTY, media);
     // Media gateways behind NAT send only after receiving something.
-    await session.setRouting({ receives: { [PARTY]: 'silence' }, watched: [PARTY] });
+    await session.setRouting({ receives: { [PARTY]: 'silence' }, watched: [], pressing: [PARTY] });
   }
 
   /** Calls the number and sends the code. Null on success. */

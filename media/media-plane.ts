@@ -66,8 +66,10 @@ export interface PartyLevel {
 export interface Routing {
   /** By receiving party: a looped sound, or the parties it receives. A party without an entry receives nothing. */
   receives: Readonly<Record<PartyId, LoopedSound | readonly AudioSource[]>>;
-  /** Parties whose silence posts `rtp.timeout`. Only their keys are also detected as tones. */
+  /** Parties whose silence posts `rtp.timeout`. */
   watched: readonly PartyId[];
+  /** Parties whose keys are detected as tones if they have no telephone events. Default: `watched`. */
+  pressing?: readonly PartyId[];
   /** Parties that are mixed into a recording channel of another party. Default: none. */
   recordedBeside?: Readonly<Record<PartyId, 0 | 1>>;
   /** Parties whose taps receive silence. Default: none. */

@@ -35,6 +35,8 @@ export class Party {
   mixOf: readonly AudioSource[] = [];
   /** Silence of this party posts `rtp.timeout`. */
   isWatched = false;
+  /** Its keys are detected as tones, unless it has telephone events. */
+  mayPress = false;
   /** The running recording of the session; null without one. */
   recorder: SessionRecorder | null = null;
   /** Recording channel; null if not recorded. */

@@ -237,9 +237,9 @@ export class RelaySession {
   }
 
   /** Replaces the routing. @throws RangeError for an unknown party, before any change. */
-  setRouting({ receives, watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
+  setRouting({ receives, watched, pressing = watched, recordedBeside = {}, tapMuted = [] }: Routing): void {
     if (this.#closing !== null) return;
-    const named = [...Object.keys(receives), ...watched, ...Object.keys(recordedBeside), ...tapMuted];
+    const named = [...Object.keys(receives), ...watched, ...pressing, ...Object.keys(recordedBeside), ...tapMuted];
     for (const id of named) this.#party(id);
     for (const sources of Object.values(receives)) {
       if (typeof sources === 'string') continue;
@@ -253,6 +253,7 @@ export class RelaySession {
       const isWatched = watched.includes(party.id);
       if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
       party.isWatched = isWatched;
+      party.mayPress = pressing.includes(party.id);
       party.recordedBesideOn = recordedBeside[party.id] ?? null;
       party.isTapMuted = tapMuted.includes(party.id);
       this.#keepDtmfDetector(party);
@@ -264,7 +265,7 @@ export class RelaySession {
 
   /** Detects tones only where telephone events are impossible, so that each press is reported once. */
   #keepDtmfDetector(party: Party): void {
-    if (party.isWatched && party.leg.remote?.telephoneEventPayloadType === null) {
+    if (party.mayPress && party.leg.remote?.telephoneEventPayloadType === null) {
       party.dtmfDetector ??= new PartyDtmfDetector((digit, durationMs) =>
         this.#postKeyPress(party, digit, durationMs, 'tone'),
       );

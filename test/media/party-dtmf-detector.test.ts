@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { talkRouting } from '../../actors/call-routing.ts';
+import { OPEN_TALK } from '../../machines/call-control.ts';
 import type { Codec } from '../../machines/events.ts';
 import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
 import { FRAME_SAMPLES } from '../../media/dsp/tones.ts';
@@ -69,6 +71,14 @@ describe('in-band DTMF of a party', () => {
     await bench.session.connectParty('customer', bench.customer.remote());
     await sayAll(bench, 'customer', framesOfDigits('3'));
     expect(pressesIn(bench)).toBe('customer 2');
+  });
+
+  it('produces key presses also from a peer on hold', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: withoutEvents(bench.customer) });
+    bench.session.setRouting(talkRouting({ ...OPEN_TALK, held: { agent: null, customer: 'music' } }));
+    await sayAll(bench, 'customer', framesOfDigits('1'));
+    expect(pressesIn(bench)).toBe('customer 1');
   });
 
   it('produces a key press when nothing follows', async () => {
