@@ -7,6 +7,7 @@ import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMed
 import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
+import { type Timers, within } from '../runtime/waiting.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallQualityLog, QualityWatch } from './call-quality.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
@@ -26,6 +27,7 @@ export function mediaPort({
   recordingsDir,
   sealingKeys,
   onMeasured,
+  clock,
   logger,
 }: MediaPortOptions) {
   return fromCallback<MediaCommand, { callId: string }>(({ input: { callId }, receive, sendBack }) => {
@@ -41,7 +43,7 @@ export function mediaPort({
     /** The announcement or whisper that is playing or being prepared. Setting a path ends it. */
     let currentSpeech: { speech: SpeechName; isWithMedia: boolean } | null = null;
     /** Resolves when the recording tone, if any, has ended. Whispers and sounds wait for it. */
-    let beeping: Promise<void> = Promise.resolve();
+    let beeping: Promise<unknown> = Promise.resolve();
     const playbacks = new CallPlaybacks();
     const pressing = new Gate({ inAll: Infinity, perLane: 1, waitingPerLane: MOST_WAITING_PRESSES - 1 });
 
@@ -124,7 +126,8 @@ export function mediaPort({
 
     function startRecording(media: MediaSession): void {
       const recording = record(media).catch((error) => onFailure('record', error));
-      if (call!.row.recordingBeep) beeping = recording.then(() => beep(media));
+      // A phone that has put the call on hold gets the tone when it is back. The other one must not wait for that.
+      if (call!.row.recordingBeep) beeping = recording.then(() => within(beep(media), { ms: BEEP_TIMEOUT_MS, clock }));
     }
 
     /** Do not await it: key presses take seconds. Those of one leg run in order. */
@@ -268,6 +271,8 @@ export function mediaPort({
   });
 }
 
+/** The tone takes half a second. */
+const BEEP_TIMEOUT_MS = 2_000;
 /** Key press requests that may wait per leg. */
 const MOST_WAITING_PRESSES = 8;
 
@@ -280,6 +285,7 @@ export interface MediaPortOptions {
   recordingsDir: string;
   sealingKeys: SealingKeys;
   onMeasured: (call: LiveCall, measurement: MediaMeasurement) => void;
+  clock: Timers;
   logger: Logger;
 }
 

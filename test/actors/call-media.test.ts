@@ -7,7 +7,16 @@ import type { LegQuality } from '../../machines/events.ts';
 import { createSealingKeys, type SealingKeys } from '../../runtime/sealed-file/format.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { eventually } from '../eventually.ts';
-import { callRow, createTestLogger, FakeMediaPlane, LOCAL_MEDIA, liveCall, remoteMedia, runPort } from './fakes.ts';
+import {
+  callRow,
+  createTestClock,
+  createTestLogger,
+  FakeMediaPlane,
+  LOCAL_MEDIA,
+  liveCall,
+  remoteMedia,
+  runPort,
+} from './fakes.ts';
 
 const QUALITY: LegQuality = {
   codec: 'PCMU',
@@ -245,6 +254,17 @@ describe('media of a call', () => {
     await eventually(() => expect(port.received.map(({ type }) => type)).toContain('playback.ended'));
   });
 
+  it('plays a sound although the beep waits for a phone that has put the call on hold', async () => {
+    const { port, plane, call, clock } = startMedia({ row: { recordingBeep: true } });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => (command.startsWith('beep') ? new Promise<void>(() => {}) : undefined);
+    port.send({ type: 'record' });
+    sendPlay({ port, call });
+    await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
+    clock.advance(2_000);
+    await eventually(() => expect(port.received.map(({ type }) => type)).toContain('playback.ended'));
+  });
+
   it("abandons a whisper that does not start, and keeps the agent's other audio", async () => {
     const { port, plane, call } = startMedia();
     Object.assign(call.speech, { take: () => new Promise(() => {}) });
@@ -348,6 +368,7 @@ function startMedia({
   const call = liveCall(callRow(row));
   if (registered) registry.add(call);
   const logger = createTestLogger();
+  const clock = createTestClock();
   const watched: string[] = [];
   const quality: Pick<CallQualityLog, 'watch'> = {
     watch: ({ callId }) => {
@@ -362,8 +383,9 @@ function startMedia({
     sealingKeys,
     logger,
     quality,
+    clock,
     onMeasured() {},
   };
   const port = runPort(mediaPort(parts), { callId: call.row.callId });
-  return { port, plane, call, logger, watched };
+  return { port, plane, call, logger, clock, watched };
 }

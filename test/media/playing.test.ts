@@ -399,6 +399,21 @@ describe('recording tone', () => {
     expect(bench.events.filter(({ type }) => type === 'playback.started')).toEqual([]);
   });
 
+  it('waits for a phone that has put the call on hold', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMU', { direction: 'sendonly' }) });
+    let hasEnded = false;
+    const beeping = bench.session.beep(['customer']).then(() => {
+      hasEnded = true;
+    });
+    bench.pace(100);
+    await bench.settled('agent');
+    expect(hasEnded).toBe(false);
+    await bench.session.connectParty('customer', bench.customer.remote());
+    bench.pace(30);
+    await beeping;
+  });
+
   it('begins and ends without a click', () => {
     const samples = recordingTone();
     expect(samples.length).toBe(8000);
