@@ -297,6 +297,9 @@ export const callSetup = setup({
         enqueue(sendTo(legId, { type: 'hangup', cause }));
       },
     ),
+    hangUpOwnLeg: enqueueActions(({ enqueue, context }, { legId, cause }: GuestParams & { cause: HangupCause }) => {
+      if (isLegName(legId) && context.legs[legId] === 'up') enqueue(sendTo(legId, { type: 'hangup', cause }));
+    }),
     markGuestRinging: assign(({ context }, { legId }: GuestParams) => ({
       guests: { ...context.guests, [legId]: { ...context.guests[legId]!, state: 'ringing' as const } },
     })),

@@ -368,6 +368,14 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
+                    // As when it hangs up: the other party waits for the target of the transfer.
+                    guard: { type: 'isLeaving', params: ({ event }) => ({ legId: event.leg }) },
+                    actions: {
+                      type: 'hangUpOwnLeg',
+                      params: ({ event }) => ({ legId: event.leg, cause: 'MEDIA_TIMEOUT' }),
+                    },
+                  },
+                  {
                     // A leg that has left may have been silent before.
                     guard: { type: 'isTalkingOwnLeg', params: ({ event }) => ({ legId: event.leg }) },
                     target: '#call.active.clearing',

@@ -114,6 +114,17 @@ describe('blind transfer', () => {
     }
   });
 
+  it('continues when the replaced leg falls silent first', () => {
+    const call = talking();
+    call.transfer('blind');
+    call.actor.send({ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 });
+    expect(call.hangups).toEqual([{ leg: 'agent', cause: 'MEDIA_TIMEOUT' }]);
+    call.end('agent');
+    expect([call.isUp(), call.sources()]).toEqual([true, { customer: 'hold-music' }]);
+    call.answer();
+    expect(call.events().at(-1)).toBe('transfer.completed');
+  });
+
   it('ends with the call when the waiting party hangs up', () => {
     const call = talking();
     call.transfer('blind');
