@@ -29,7 +29,7 @@ import type { NodeReport } from '../storage/queries/nodes.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { lockWorkspace } from '../storage/queries/workspaces.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
-import type { SecretBox } from '../storage/secrets.ts';
+import { last4Of, type SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
@@ -517,7 +517,7 @@ async function checkedUrl(text: string, field: string, { allowCidrs, resolve }: 
 /** Digest of the request's content, without the identity of the client. */
 function hashOf({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...asked }: PlaceCallRequest): Buffer {
   // The digest of a whole secret would help to guess it.
-  const parts = { ...asked, callbackSecret: asked.callbackSecret?.slice(-4) ?? null };
+  const parts = { ...asked, callbackSecret: asked.callbackSecret && last4Of(asked.callbackSecret) };
   return createHash('sha256').update(canonicalJson(parts)).digest();
 }
 
@@ -528,7 +528,7 @@ function sealedSecret(
   if (callbackSecret === null) return { callbackSecretEncrypted: null, callbackSecretLast4: null };
   return {
     callbackSecretEncrypted: secrets.seal(callbackSecret, callbackSecretContext(workspaceId)),
-    callbackSecretLast4: callbackSecret.slice(-4),
+    callbackSecretLast4: last4Of(callbackSecret),
   };
 }
 

@@ -94,3 +94,8 @@ function keyOf(masterKey: Buffer): { id: Buffer; secret: Buffer } {
 function derive(masterKey: Buffer, purpose: string, bytes: number): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), purpose, bytes));
 }
+
+/** The last four characters of a secret, which clients may read. Half a surrogate pair could not be stored. */
+export function last4Of(secret: string): string {
+  return [...secret].slice(-4).join('');
+}

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { TandemError } from '../../machines/errors.ts';
 import type { ForwardRule, InboundDecision, InboundRule } from '../../storage/queries/inbound-rules.ts';
+import { last4Of } from '../../storage/secrets.ts';
 import { compileCheck, validationFailed } from '../validation.ts';
 import { EndpointSchema, readEndpoint } from './endpoint.ts';
 import { nullable } from './envelope.ts';
@@ -148,7 +149,7 @@ export async function readInboundRule(
       action,
       url: await checkUrl(url, 'url'),
       secretSealed: seal(secret),
-      secretLast4: secret.slice(-4),
+      secretLast4: last4Of(secret),
       fallback: decision,
     };
   }

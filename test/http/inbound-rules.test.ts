@@ -68,6 +68,12 @@ describe('inbound rule of a number', () => {
     expect(asked.body.data.inbound.fallback).toEqual({ action: 'reject' });
   });
 
+  it('counts the last characters of a secret in whole code points', async () => {
+    const secret = 'a secret with faces \u{1F600}\u{1F601}!';
+    const { status, body } = await put({ action: 'ask', url: 'https://example.com/in', secret });
+    expect([status, body.data?.inbound.secret_last4]).toEqual([200, ' \u{1F600}\u{1F601}!']);
+  });
+
   it('accepts the endpoint as `to`, also in a fallback and in the answer of a URL', async () => {
     const forward = { action: 'forward', to: { type: 'phone', number: '98123 45678' } };
     const endpoint = { type: 'phone', number: '+919812345678' };
