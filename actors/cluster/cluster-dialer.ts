@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import { pressesMs } from '../../media/dsp/dtmf-tones.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import { type CallRow, getCall, getCallById, isFinalState, listCallEvents } from '../../storage/queries/calls.ts';
@@ -12,7 +13,7 @@ import type { CallControl, Dialer, NewLeg, PlaceCallRequest, RequestedSound } fr
 import type { Logger } from '../logger.ts';
 import type { Cluster } from './cluster.ts';
 import type { ClusterPhones } from './cluster-phones.ts';
-import { unreachable } from './node-commands.ts';
+import { type SendOptions, unreachable } from './node-commands.ts';
 
 export interface ClusterDialerOptions {
   local: NodeDialer;
@@ -38,8 +39,12 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
     for (const boot of underWay.keys()) if (!boots.has(boot)) underWay.delete(boot);
   });
 
-  const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
-    (await cluster.send(boot, command, args)) as Commands[K]['result'];
+  const send = async <K extends CommandName>(
+    boot: string,
+    command: K,
+    args: Commands[K]['args'],
+    options?: SendOptions,
+  ) => (await cluster.send(boot, command, args, options)) as Commands[K]['result'];
 
   /** Returns the other node that runs a live call; null if no other node does. */
   async function ownerOf(target: Target): Promise<{ boot: string; row: CallRow } | null> {
@@ -116,7 +121,8 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
     async control(target, control) {
       const owner = await ownerOf(target);
       if (owner === null) return await local.control(target, control);
-      await send(owner.boot, 'control', { target, control });
+      const takesMs = control.type === 'dtmf' ? pressesMs(control.digits, control.durationMs) : 0;
+      await send(owner.boot, 'control', { target, control }, { takesMs });
       return await present(owner);
     },
 

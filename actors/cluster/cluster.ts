@@ -5,7 +5,13 @@ import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
 import type { NodeRelay } from '../../storage/nodes/node-relay.ts';
 import type { PublicCallEvent } from '../call-view.ts';
 import type { Logger } from '../logger.ts';
-import { ACKNOWLEDGED_WITHIN_MS, type NodeCommands, openNodeCommands, unreachable } from './node-commands.ts';
+import {
+  ACKNOWLEDGED_WITHIN_MS,
+  type NodeCommands,
+  openNodeCommands,
+  type SendOptions,
+  unreachable,
+} from './node-commands.ts';
 
 /**
  * Connects this node with the others: sends commands to call owners and receives events of calls elsewhere. The relay
@@ -24,7 +30,7 @@ export interface Cluster {
   /** Receives broadcasts to a topic, including this node's, until the signal aborts. Resolves once messages arrive. */
   subscribe(topic: string, listener: (message: unknown) => void, signal: AbortSignal): Promise<void>;
   /** @throws TandemError as `NodeCommands.send` */
-  send(boot: string, command: string, args: unknown): Promise<unknown>;
+  send(boot: string, command: string, args: unknown, options?: SendOptions): Promise<unknown>;
   serve(handlers: Readonly<Record<string, CommandHandler>>): void;
   close(): Promise<void>;
 }
@@ -100,13 +106,13 @@ export function createCluster({ nodes, openRelay, clock, logger }: ClusterOption
     },
     broadcast,
     subscribe,
-    async send(boot, command, args) {
+    async send(boot, command, args, options) {
       // While Redis is away, opening the relay waits.
       const opened = await within(open(), { ms: ACKNOWLEDGED_WITHIN_MS, clock }).catch((cause) => {
         throw unreachable(cause);
       });
       if (opened === LATE) throw unreachable();
-      return await opened.commands.send(boot, command, args);
+      return await opened.commands.send(boot, command, args, options);
     },
     serve(served) {
       const isFirst = handlers.size === 0;

@@ -16,11 +16,16 @@ export interface NodeCommands {
    * @throws TandemError of the other node; NODE_UNREACHABLE, also if the node is lost meanwhile; INTERNAL if the
    * response times out
    */
-  send(boot: string, command: string, args: unknown): Promise<unknown>;
+  send(boot: string, command: string, args: unknown, options?: SendOptions): Promise<unknown>;
   /** Rejects requests to all other nodes, because they will not respond. */
   keepOnly(boots: ReadonlySet<string>): void;
   /** Stops taking commands. Waits up to five seconds for those in progress. */
   close(): Promise<void>;
+}
+
+export interface SendOptions {
+  /** Known length of what the command does, such as pressing keys. Default: 0. */
+  takesMs?: number;
 }
 
 export interface NodeCommandsOptions {
@@ -32,7 +37,7 @@ export interface NodeCommandsOptions {
 }
 
 export const ACKNOWLEDGED_WITHIN_MS = 1_000;
-/** Longer than the slowest command: downloading and decoding a sound. */
+/** Longer than the slowest command of unknown length: downloading and decoding a sound. */
 const ANSWERED_WITHIN_MS = 60_000;
 /** A command whose sender is gone is never confirmed. */
 const CONFIRMED_WITHIN_MS = 5_000;
@@ -87,7 +92,7 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
   }
 
   return {
-    async send(to, command, args) {
+    async send(to, command, args, { takesMs = 0 } = {}) {
       const id = randomUUID();
       const entry: Waiting = { to, acknowledged: Promise.withResolvers(), answered: Promise.withResolvers() };
       // Avoids an unhandled rejection before anyone awaits it.
@@ -107,7 +112,7 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
         relay.publish(confirmationsOf(to), { id } satisfies Confirmation).catch((cause) => {
           entry.answered.reject(unreachable(cause));
         });
-        const outcome = await within(entry.answered.promise, { ms: ANSWERED_WITHIN_MS, clock });
+        const outcome = await within(entry.answered.promise, { ms: takesMs + ANSWERED_WITHIN_MS, clock });
         if (outcome === LATE) throw new TandemError('INTERNAL', 'Another server took the request and did not answer.');
         if (outcome.type === 'done') return outcome.value;
         const { code, message: text, details, retryAfterS } = outcome;

@@ -27,6 +27,11 @@ export function dtmfTones(digits: string, durationMs: number): Int16Array<ArrayB
   return samples;
 }
 
+/** How long it takes to press these digits. */
+export function pressesMs(digits: string, durationMs: number): number {
+  return [...digits].reduce((sum, digit) => sum + (DTMF_PAUSES_MS[digit] ?? durationMs + DTMF_GAP_MS), 0);
+}
+
 function frequenciesOf(digit: string): [number, number] {
   const row = KEYS.findIndex((keys) => keys.includes(digit.toUpperCase()));
   if (row < 0) throw new RangeError('not a digit of a telephone');

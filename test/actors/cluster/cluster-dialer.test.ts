@@ -7,7 +7,7 @@ import { createClusterDialer } from '../../../actors/cluster/cluster-dialer.ts';
 import type { NodeDialer } from '../../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../../actors/dialer.ts';
 import { TandemError } from '../../../machines/errors.ts';
-import { systemClock } from '../../../runtime/clock.ts';
+import { type Clock, systemClock } from '../../../runtime/clock.ts';
 import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 import { getCallById } from '../../../storage/queries/calls.ts';
 import type { NodeReport, NodeRow } from '../../../storage/queries/nodes.ts';
@@ -15,7 +15,7 @@ import { eventually } from '../../eventually.ts';
 import { PLACEMENT } from '../../http/fake-dialer.ts';
 import { partial } from '../../partial.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestLogger } from '../fakes.ts';
+import { createTestClock, createTestLogger } from '../fakes.ts';
 import { moveTo, seedCaller } from '../seeds.ts';
 import { RelayHub } from './relay-hub.ts';
 
@@ -148,6 +148,27 @@ describe('command for a call in a cluster', () => {
     expect(nodes.map(({ local }) => local.hangups.length)).toEqual([0, 1]);
   });
 
+  it('waits for digits that take longer than a minute to press', async () => {
+    const clock = createTestClock();
+    const { nodes } = openNodes([{}, {}], { clock });
+    const { call, target } = await liveCall({ ownerBoot: nodes[1]!.boot });
+    const pressing = Promise.withResolvers<void>();
+    const pressed = Promise.withResolvers<void>();
+    nodes[1]!.local.onControl = () => {
+      pressing.resolve();
+      return pressed.promise;
+    };
+    const answer = nodes[0]!.dialer.control(target, {
+      ...{ type: 'dtmf', leg: 'customer', digits: '1'.repeat(64), durationMs: 2000 },
+    });
+    await pressing.promise;
+    // The other node has acknowledged the command.
+    await eventually(() => expect(clock.waiting().filter((ms) => ms > 1_000)).toHaveLength(1));
+    clock.advance(64 * 2080);
+    pressed.resolve();
+    expect(await answer).toMatchObject({ call_id: call.callId });
+  });
+
   it('fails within a second if that node is silent or lost', async () => {
     const { nodes, hub } = openNodes([{}, {}]);
     hub.isSilent = true;
@@ -223,7 +244,10 @@ describe('events of a call on another node', () => {
 
 type FakeLocal = ReturnType<typeof fakeLocal>;
 
-function openNodes(reports: Partial<NodeReport>[], relay: { openRelay?: () => Promise<NodeRelay> } = {}) {
+function openNodes(
+  reports: Partial<NodeReport>[],
+  relay: { openRelay?: () => Promise<NodeRelay>; clock?: Clock } = {},
+) {
   const hub = new RelayHub();
   const boots = reports.map(() => randomUUID());
   const rows = reports.map(
@@ -266,7 +290,7 @@ function fakeLocal(row: NodeRow, feed: CallFeed) {
   const nothing = async (): Promise<void> => {};
   const state = {
     refusal: null as TandemError | null,
-    ...{ onPlace: nothing, onHangup: nothing, hangups: [] as object[] },
+    ...{ onPlace: nothing, onHangup: nothing, onControl: nothing, hangups: [] as object[] },
   };
   const placed: PlaceCallRequest[] = [];
   return Object.assign(state, {
@@ -279,6 +303,10 @@ function fakeLocal(row: NodeRow, feed: CallFeed) {
       placed.push(request);
       const { call } = await liveCall({ ownerBoot: row.boot });
       return { placed: true, replayed: false, call: presentCall(call) };
+    },
+    async control(target: { callId: string }) {
+      await state.onControl();
+      return presentCall((await getCallById(database.sql, target.callId))!);
     },
     async hangup(target: { callId: string }) {
       state.hangups.push(target);
