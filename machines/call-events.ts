@@ -65,6 +65,8 @@ export interface Guest {
   mode: SupervisionMode | null;
   /** `opening` until a media port is allocated. */
   state: 'opening' | 'dialing' | 'ringing' | 'talking';
+  /** Its audio can be sent to it. */
+  isConnected: boolean;
   controlId: string;
   /** Hung up here, but not gone yet. */
   isLeaving: boolean;

@@ -152,8 +152,6 @@ export const callSetup = setup({
     endsCall: ({ context }, { result }: { result: AnswerResult }) => endsCall(context.onMachine, result),
     wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
-    isTranscribedGuest: ({ context }, { legId }: GuestParams) =>
-      context.isTranscribing && isAudibleToAll(context, legId),
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
     isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
@@ -253,7 +251,7 @@ export const callSetup = setup({
         enqueue.assign({
           guests: {
             ...context.guests,
-            [leg]: { role, mode, state: 'opening', controlId, isLeaving: false, drops: [] },
+            [leg]: { role, mode, state: 'opening', isConnected: false, controlId, isLeaving: false, drops: [] },
           },
         });
         enqueue.sendTo('media', { type: 'add-party', leg });
@@ -311,6 +309,12 @@ export const callSetup = setup({
       enqueue.sendTo('media', { type: 'route', talk });
       enqueue.raise({ type: 'legs.changed' });
     }),
+    markGuestConnected: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
+      enqueue.assign({ guests: { ...context.guests, [legId]: { ...context.guests[legId]!, isConnected: true } } });
+      if (context.isTranscribing && isAudibleToAll(context, legId)) {
+        enqueue.sendTo('transcript', { type: 'join', leg: legId });
+      }
+    }),
     /** Other modes only mute the tap, so an existing transcriber stays. */
     transcribeSupervisor: enqueueActions(({ enqueue, context }, { control }: { control: TalkControl }) => {
       if (control.type !== 'supervise' || !context.isTranscribing || !isAudibleToAll(context, control.leg)) return;
@@ -351,13 +355,14 @@ export const callSetup = setup({
       if (mustLeave && context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg: leaving });
     }),
     /**
-     * Completes a transfer whose target has answered: a blind one at once, an attended one when the leaving leg hangs
-     * up.
+     * Completes a transfer whose target has answered: a blind one once the target is connected, because it could still
+     * fail; any one when the leaving leg hangs up.
      */
     settleTransfer: enqueueActions(({ enqueue, context }) => {
-      const { talk } = context;
+      const { talk, guests } = context;
       if (talk.transfer === null || !hasTargetAnswered(context)) return;
-      if (talk.transfer.mode === 'blind' || !isTalking(talk, talk.transfer.leaving)) {
+      const { target, leaving, mode } = talk.transfer;
+      if ((mode === 'blind' && guests[target]?.isConnected) || !isTalking(talk, leaving)) {
         enqueue.raise({ type: 'transfer.due' });
       }
     }),

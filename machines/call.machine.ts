@@ -439,11 +439,8 @@ export const callMachine = callSetup.createMachine({
                   ],
                 },
                 'guest.connected': {
-                  guard: { type: 'isTranscribedGuest', params: ({ event }) => event },
-                  actions: {
-                    type: 'sendToTranscript',
-                    params: ({ event }) => ({ type: 'join', leg: event.legId }),
-                  },
+                  guard: { type: 'hasGuest', params: ({ event }) => event },
+                  actions: [{ type: 'markGuestConnected', params: ({ event }) => event }, 'settleTransfer'],
                 },
                 'guest.unconnected': {
                   guard: { type: 'hasGuest', params: ({ event }) => event },

@@ -85,7 +85,9 @@ function talking() {
         const wasAnswered = states.has(each.leg);
         states.set(each.leg, each.kind === 'answer' ? 'answered' : 'over');
         if (each.kind === 'answer') {
-          if (!wasAnswered) call.dialog(each.leg)({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA });
+          if (wasAnswered) return;
+          call.dialog(each.leg)({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA });
+          call.send({ type: 'guest.connected', legId: each.leg });
         } else if (wasAnswered) {
           call.dialog(each.leg)({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
         } else {

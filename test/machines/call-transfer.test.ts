@@ -22,7 +22,10 @@ function talking(options: Parameters<typeof startCall>[0] = {}) {
       ask({ type: 'transfer', leg, target, mode });
       call.actor.send({ type: 'guest.opened', legId: target, local: { host: '127.0.0.1', rtpPort: 10_004 } });
     },
-    answer: (legId = TARGET) => dialogOf(legId)({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA }),
+    answer(legId = TARGET, { isConnected = true } = {}) {
+      dialogOf(legId)({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA });
+      call.actor.send({ type: isConnected ? 'guest.connected' : 'guest.unconnected', legId });
+    },
     refuse: (legId = TARGET) =>
       dialogOf(legId)({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' }),
     end: (legId: string) => dialogOf(legId)({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' }),
@@ -75,6 +78,16 @@ describe('blind transfer', () => {
     expect(call.sources()).toEqual({ agent: 'customer', customer: 'agent' });
     expect(call.moves.at(-1)).toMatchObject({ event: 'transfer.failed', sipStatus: 486, hangupCause: 'USER_BUSY' });
     expect([call.isUp(), call.hangups]).toEqual([true, []]);
+  });
+
+  it('restores the conversation when nothing can be sent to the answering target', () => {
+    const call = talking();
+    call.transfer('blind');
+    call.answer(TARGET, { isConnected: false });
+    expect(call.hangups).toEqual([{ leg: TARGET, cause: 'INCOMPATIBLE_DESTINATION' }]);
+    call.end(TARGET);
+    expect([call.isUp(), call.sources()]).toEqual([true, { agent: 'customer', customer: 'agent' }]);
+    expect(call.moves.at(-1)).toMatchObject({ event: 'transfer.failed' });
   });
 
   it('records and reports the target in place of the customer', () => {
