@@ -22,7 +22,7 @@ const GAIN_BY_DISTANCE = Int16Array.from({ length: RAMP_SAMPLES + 1 }, (_, dista
 
 const NOTHING = new Int16Array(0);
 
-interface PlaybackOptions {
+export interface PlaybackOptions {
   /** Linear, mono. */
   samples: Int16Array<ArrayBuffer>;
   /** Default 8000. */
@@ -31,8 +31,8 @@ interface PlaybackOptions {
   over: boolean;
   /** Repeats it. Default false. */
   isLooped?: boolean | undefined;
-  /** If the leg does not receive media at the start, ends instead of waiting. Default false. */
-  ifListening?: boolean | undefined;
+  /** Ends instead of waiting if the leg does not receive media: at the start, or `always`. Default false. */
+  ifListening?: boolean | 'always' | undefined;
   onStarted: () => void;
   /** Called once. */
   onEnded: (end: SendingEnd) => void;
@@ -47,7 +47,7 @@ export class Playback {
   readonly #wide: Int16Array | null;
   #narrow: NarrowSound | null = null;
   readonly #isLooped: boolean;
-  readonly #ifListening: boolean;
+  readonly #ifListening: boolean | 'always';
   readonly #onStarted: () => void;
   readonly #onEnded: (end: SendingEnd) => void;
   #position = 0;
@@ -75,7 +75,7 @@ export class Playback {
 
   /** Whether it ends if the leg does not receive media now. */
   get requiresListener(): boolean {
-    return this.#ifListening && !this.#hasStarted;
+    return this.#ifListening === 'always' || (this.#ifListening && !this.#hasStarted);
   }
 
   get isWide(): boolean {

@@ -34,7 +34,7 @@ import { Party } from './party.ts';
 import { PartyAnswerDetector } from './party-answer-detector.ts';
 import { PartyDtmfDetector } from './party-dtmf-detector.ts';
 import { isOwnAddress, resolveHost } from './peer-address.ts';
-import { Playback } from './playback.ts';
+import { Playback, type PlaybackOptions } from './playback.ts';
 import { Playout } from './playout.ts';
 import type { SendRing } from './send-ring.ts';
 
@@ -377,7 +377,7 @@ export class RelaySession {
     );
   }
 
-  #play(id: PartyId, sound: PlayedSound, onStarted: () => void): Promise<SendingEnd> {
+  #play(id: PartyId, sound: Sound, onStarted: () => void): Promise<SendingEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
     return this.#pacedUntilEnd(
@@ -407,7 +407,7 @@ export class RelaySession {
     const { leg } = this.#party(id);
     if (!leg.isListening) return Promise.resolve('not-listening');
     if (leg.remote?.telephoneEventPayloadType === null) {
-      return this.#play(id, { samples: dtmfTones(digits, durationMs), over: false }, () => {});
+      return this.#play(id, { samples: dtmfTones(digits, durationMs), over: false, ifListening: 'always' }, () => {});
     }
     return this.#pacedUntilEnd(
       (nowMs) => leg.sendDigits(nowMs),
@@ -736,6 +736,8 @@ export class RelaySession {
     return recording;
   }
 }
+
+type Sound = Omit<PlaybackOptions, 'onStarted' | 'onEnded'>;
 
 function isAudio(kind: PayloadKind): kind is Codec {
   return kind in CODECS;

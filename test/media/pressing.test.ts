@@ -146,6 +146,17 @@ describe('sending key presses', () => {
     expect(await closed).toBe('stopped');
   });
 
+  it('stops the tones for a peer without telephone events that puts the call on hold', async () => {
+    await using bench = await Bench.open();
+    const withoutEvents = { telephoneEventPayloadType: null };
+    await bench.connect({ customer: bench.customer.remote('PCMU', withoutEvents) });
+    const held = bench.session.sendDigits('customer', { digits: '12', durationMs: 100 });
+    bench.pace(2);
+    await bench.connect({ customer: bench.customer.remote('PCMU', { ...withoutEvents, direction: 'sendonly' }) });
+    bench.pace(1);
+    expect(await held).toBe('not-listening');
+  });
+
   it('stops when other digits are sent or the peer drops telephone events', async () => {
     await using bench = await Bench.open();
     await bench.connect();
