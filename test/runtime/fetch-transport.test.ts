@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, getDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { replaceFetchTransport } from '../../runtime/fetch-transport.ts';
@@ -29,5 +29,10 @@ describe('replaced fetch transport', () => {
       }
       expect(bytes).toBe(BODY.length);
     }
+  });
+
+  it('gives each address of a host a second to connect, as distant servers need', async () => {
+    await replaceFetchTransport();
+    expect(getDefaultAutoSelectFamilyAttemptTimeout()).toBe(1_000);
   });
 });
