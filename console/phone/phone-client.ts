@@ -7,25 +7,10 @@ import { MicrophoneError } from './microphone.ts';
 import { PhoneLink } from './phone-link.ts';
 import type { Remembered } from './phone-memory.ts';
 import type { Notice, ServerCall } from './phone-messages.ts';
-import { PhoneRefusal } from './phone-socket.ts';
-import { callOf, endedOf, PHONE_OFF, type PhoneCall, type PhoneState, type Purpose } from './phone-state.ts';
+import type { PhoneClientOptions } from './phone-options.ts';
+import { callOf, endedOf, isOnlyForPhone, PHONE_OFF, type PhoneCall, type PhoneState } from './phone-state.ts';
 import { PhoneStore } from './phone-store.ts';
 import { Voice } from './voice.ts';
-
-export interface PhoneClientOptions {
-  purpose: Purpose;
-  /** Rings only for this call. Default: all calls of the user. */
-  callId?: string;
-  /** Whether to answer a call at once. */
-  answersItself?: (call: ServerCall) => boolean;
-  /** Sends silence instead of the microphone, until `speak`. */
-  isSilent?: boolean;
-  /** Receives the state that `start` needs after a reload; null when the phone is off. */
-  remember?: (phone: Remembered | null) => void;
-}
-
-/** The call continues without this phone. */
-const LEAVING = new Set(['ANSWERED_ELSEWHERE', 'BLIND_TRANSFER', 'ATTENDED_TRANSFER']);
 
 /**
  * A browser phone as described in `docs/phone.md`, for `useSyncExternalStore` or other observers. Independent of the
@@ -121,13 +106,7 @@ export class PhoneClient {
     const { call } = this.#store.state;
     if (call === null || call.phase === 'ending') return;
     this.#store.changeCall({ phase: 'ending' });
-    const type = call.phase === 'ringing' ? 'decline' : 'hangup';
-    try {
-      await this.#link?.request(type, { call_id: call.callId });
-    } catch (error) {
-      // The server does not know the call, so no end will be reported.
-      if (error instanceof PhoneRefusal && this.#store.isCurrent(call)) this.#end(null);
-    }
+    await this.#requestEnd(call);
   }
 
   /** Mutes the microphone locally, so that neither the other party nor the recording receives it. */
@@ -154,6 +133,11 @@ export class PhoneClient {
   /** Loudness from 0 to 1, for meters that are drawn many times a second. */
   levels(): { microphone: number; far: number } {
     return { microphone: this.#voice.level(), far: this.#audio?.level() ?? 0 };
+  }
+
+  async #requestEnd({ callId, phase }: Pick<PhoneCall, 'callId' | 'phase'>): Promise<void> {
+    const isKnown = await this.#link?.end({ callId, isRinging: phase === 'ringing' });
+    if (isKnown === false && this.#store.state.call?.callId === callId) this.#end(null);
   }
 
   async #openAudio(call: PhoneCall, track: MediaStreamTrack): Promise<void> {
@@ -203,6 +187,11 @@ export class PhoneClient {
     if (known === null) return;
     if (this.#store.state.call === null) this.#begin(known);
     else this.#store.changeCall({ phase: known.state, isHeld: known.held });
+    // The request to end the call was lost with the socket.
+    if (this.#store.state.call?.phase === 'ending') {
+      void this.#requestEnd({ callId: known.call_id, phase: known.state });
+      return;
+    }
     // The page was reloaded, or the socket was lost while answering.
     if (known.state !== 'ringing' || this.#options.answersItself?.(known)) void this.answer();
   }
@@ -221,7 +210,7 @@ export class PhoneClient {
   #end(hangupCause: string | null): void {
     const { call } = this.#store.state;
     if (call === null) return;
-    if (hangupCause === null || LEAVING.has(hangupCause)) this.#controls?.close();
+    if (isOnlyForPhone(hangupCause)) this.#controls?.close();
     this.#audio?.close();
     this.#audio = null;
     this.#voice.close();

@@ -2,7 +2,7 @@ import { api, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
 import { phoneText } from '../text/phone.ts';
 import type { Notice, SendRequest } from './phone-messages.ts';
-import { openPhoneSocket, type PhoneSocket, SocketLost } from './phone-socket.ts';
+import { openPhoneSocket, PhoneRefusal, type PhoneSocket, SocketLost } from './phone-socket.ts';
 import type { PhoneProblem, Purpose } from './phone-state.ts';
 
 interface PhoneLinkOptions {
@@ -54,6 +54,16 @@ export class PhoneLink {
     if (this.#socket === null) throw new SocketLost(phoneText.connectionLost);
     return await this.#socket.request(type, fields);
   };
+
+  /** Ends a call. False: the server does not know it, so no end will be reported. */
+  async end({ callId, isRinging }: { callId: string; isRinging: boolean }): Promise<boolean> {
+    try {
+      await this.request(isRinging ? 'decline' : 'hangup', { call_id: callId });
+    } catch (error) {
+      return !(error instanceof PhoneRefusal && error.code === 'CALL_NOT_LIVE');
+    }
+    return true;
+  }
 
   /** Disconnects the phone and ends its call. */
   close(): void {

@@ -91,3 +91,10 @@ export function callOf(known: ServerCall, { isMuted }: { isMuted: boolean }): Ph
 export function endedOf({ callId, customerNumber, progress }: PhoneCall, hangupCause: string | null): EndedCall {
   return { callId, customerNumber, hangupCause, progress, at: new Date().toISOString() };
 }
+
+/** Whether a call ends for this phone, but perhaps not for the other party. */
+export function isOnlyForPhone(hangupCause: string | null): boolean {
+  return hangupCause === null || LEAVING.has(hangupCause);
+}
+
+const LEAVING = new Set(['ANSWERED_ELSEWHERE', 'BLIND_TRANSFER', 'ATTENDED_TRANSFER']);

@@ -35,11 +35,16 @@ globalThis.RTCPeerConnection = class extends RTCPeerConnection {
   }
 };`;
 
-/** The audio is cut off, and the socket is lost when the page uses it to repair the audio. */
-const LOSE_NETWORK = `{
+/** Loses the socket, and with it the next request of this type. */
+const loseSocketAt = (type: string) => `{
   const socket = sockets.at(-1);
   const send = socket.send.bind(socket);
-  socket.send = (text) => (text.includes('restart_ice') ? socket.close() : send(text));
+  socket.send = (text) => (JSON.parse(text).type === '${type}' ? socket.close() : send(text));
+}`;
+
+/** The audio is cut off, and the socket is lost when the page uses it to repair the audio. */
+const LOSE_NETWORK = `{
+  ${loseSocketAt('restart_ice')}
   for (const peer of peers.slice(-2)) {
     peer.isCutOff = true;
     peer.dispatchEvent(new Event('connectionstatechange'));
@@ -284,6 +289,17 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     expect((await next).url()).toContain('/ws/phone?resume=');
     await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await button('Hang up').click();
+    await ended();
+    await eventually(async () =>
+      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
+    );
+  });
+
+  it('hangs up over the next socket when the request was lost with the socket', async () => {
+    const callId = await talk();
+    await untilTone(page, CUSTOMER_HZ);
+    await page.evaluate(loseSocketAt('hangup'));
     await button('Hang up').click();
     await ended();
     await eventually(async () =>
