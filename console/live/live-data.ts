@@ -34,9 +34,9 @@ export interface Spoken {
   /** False while the leg is speaking: its next segment replaces this one. */
   is_final: boolean;
   text: string;
-  /** Seconds since the bridge. */
-  start: number;
-  end: number;
+  /** Seconds since the bridge. Null until it is final, if the engine reports no times. */
+  start: number | null;
+  end: number | null;
 }
 
 /** An event of the stream, by its name. */

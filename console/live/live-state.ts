@@ -115,9 +115,17 @@ function byLeg<T extends { leg: string }>(legs: readonly T[]): Record<string, T>
 /** A segment replaces the leg's hypothesis. Ignores a hypothesis that a later segment of the leg has overtaken. */
 function spokenAfter(spoken: readonly Spoken[], segment: Spoken): readonly Spoken[] {
   const { leg, start } = segment;
-  const isOvertaken = spoken.some((other) => other.is_final && other.leg === leg && other.end > start);
+  const isOvertaken =
+    start !== null && spoken.some((other) => other.is_final && other.leg === leg && other.end! > start);
   if (!segment.is_final && isOvertaken) return spoken;
   const others = spoken.filter((other) => other.leg !== leg || (other.is_final && other.start !== start));
-  const inOrder = [...others, segment].sort((a, b) => Number(b.is_final) - Number(a.is_final) || a.start - b.start);
+  const inOrder = [...others, segment].sort(
+    (a, b) => Number(b.is_final) - Number(a.is_final) || startOf(a) - startOf(b),
+  );
   return inOrder.slice(-KEPT_SEGMENTS);
+}
+
+/** A hypothesis without times is the latest. */
+function startOf({ start }: Spoken): number {
+  return start ?? Number.MAX_VALUE;
 }

@@ -72,6 +72,16 @@ describe('the state of the live calls', () => {
     expect(textsOf(state)).toEqual(['how are you', 'fine']);
   });
 
+  it('shows what a leg is saying also after a final segment when the engine reports no times', () => {
+    const state = stateAfter(NOTHING, [
+      snapshot([call('a')]),
+      { type: 'transcript', data: spoken({ text: 'how are you', start: 1, end: 2 }) },
+      { type: 'transcript', data: spoken({ text: 'fine', is_final: false, start: null, end: null }) },
+      { type: 'transcript', data: spoken({ text: 'fine thanks', is_final: false, start: null, end: null }) },
+    ]);
+    expect(state.calls.get('a')?.spoken.map(({ text }) => text)).toEqual(['how are you', 'fine thanks']);
+  });
+
   it('follows a transfer from its start to its end', () => {
     const event = (name: string) => [partial<CallEvent>({ event: name, data: { leg_id: 'leg_3' } })];
     const state = stateAfter(NOTHING, [
