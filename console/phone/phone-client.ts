@@ -198,7 +198,10 @@ export class PhoneClient {
 
   #begin(known: ServerCall): void {
     // A new call starts unmuted. A call resumed after a reload keeps its mute state.
-    if (known.state === 'ringing') this.#isMuted = false;
+    if (known.state === 'ringing') {
+      this.#isMuted = false;
+      this.#remember();
+    }
     const call = callOf(known, { isMuted: this.#isMuted });
     this.#store.change({ call, ended: null, quality: null });
     const onProgress = (progress: PhoneCall['progress']) => this.#store.changeProgress(call.callId, progress);

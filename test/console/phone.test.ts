@@ -241,6 +241,20 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await customerHangsUp();
   });
 
+  it('keeps the microphone on when the page is loaded again after an earlier call was muted', async () => {
+    await talk();
+    await button('Mute').click();
+    await button('Unmute').waitFor();
+    await customerHangsUp();
+    await talk();
+    await button('Mute').waitFor();
+    await page.reload();
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await untilTone(page, CUSTOMER_HZ);
+    expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
+  });
+
   it('rings in two tabs, and stops in the one that does not answer', async () => {
     const other = await page.context().newPage();
     await goAvailable(other, town);
