@@ -9,8 +9,8 @@ import { type NetworkTotals, type Quality, qualityBetween } from './quality.ts';
 interface CallAudioOptions {
   callId: string;
   request: SendRequest;
-  /** Audio sent to the other party. `close` leaves it running. */
-  track: MediaStreamTrack;
+  /** Returns the audio sent to the other party. `close` leaves it running. */
+  openTrack: () => Promise<MediaStreamTrack>;
   speakerId: string | null;
   /** The browser blocks sound until the user clicks. */
   onPlaybackBlocked: () => void;
@@ -40,7 +40,7 @@ export class CallAudio {
     this.#options = options;
   }
 
-  /** Answers the call. @throws PhoneRefusal, SocketLost */
+  /** Answers the call. @throws PhoneRefusal, SocketLost, MicrophoneError */
   static async open(options: CallAudioOptions): Promise<CallAudio> {
     const audio = new CallAudio(options);
     try {
@@ -86,7 +86,7 @@ export class CallAudio {
   }
 
   async #connect(): Promise<void> {
-    const { callId, request, track } = this.#options;
+    const { callId, request, openTrack } = this.#options;
     const of = { call_id: callId };
     const [{ Device }, { router_rtp_capabilities: routerRtpCapabilities }] = await Promise.all([
       import('mediasoup-client'),
@@ -105,6 +105,7 @@ export class CallAudio {
         reject,
       );
     });
+    const track = await openTrack();
     this.#producer = await sending.produce({ track, stopTracks: false, disableTrackOnPause: false });
 
     const receiving = device.createRecvTransport(

@@ -86,13 +86,14 @@ export class PhoneClient {
     if (call === null || call.phase === 'ending' || this.#audio !== null || this.#isOpening) return;
     this.#isOpening = true;
     try {
-      const track = this.#isSilent ? this.#voice.openSilence() : await this.#voice.open();
+      if (this.#isSilent) this.#voice.openSilence();
+      else await this.#voice.open();
       this.#voice.setMuted(this.#isMuted);
       if (!this.#store.isCurrent(call)) return;
       // After a reload the call continues, and the server does not repeat that it is answered.
       if (call.phase === 'ringing') this.#store.changeCall({ phase: 'connecting' });
       this.#controls?.follow();
-      await this.#openAudio(call, track);
+      await this.#openAudio(call);
     } catch (error) {
       this.#failToAnswer(call, error);
     } finally {
@@ -140,11 +141,11 @@ export class PhoneClient {
     if (isKnown === false && this.#store.state.call?.callId === callId) this.#end(null);
   }
 
-  async #openAudio(call: PhoneCall, track: MediaStreamTrack): Promise<void> {
+  async #openAudio(call: PhoneCall): Promise<void> {
     const audio = await CallAudio.open({
       callId: call.callId,
       request: this.#link!.request,
-      track,
+      openTrack: () => this.#voice.open(),
       speakerId: audioSettings().speakerId,
       onPlaybackBlocked: () => this.#store.change({ isPlaybackBlocked: true }),
       onQuality: (quality) => this.#store.change({ quality }),
@@ -155,6 +156,8 @@ export class PhoneClient {
     }
     this.#audio = audio;
     this.#store.changeCall({ isAudible: true });
+    // Another microphone may have replaced an unplugged one while the audio connected.
+    if (this.#voice.track !== null) void audio.speak(this.#voice.track);
   }
 
   #failToAnswer(call: PhoneCall, error: unknown): void {

@@ -22,6 +22,11 @@ export class Voice {
     this.#options = options;
   }
 
+  /** Null while it is closed or being opened. */
+  get track(): MediaStreamTrack | null {
+    return this.#track;
+  }
+
   /** Opens the microphone, or returns the open one. @throws MicrophoneError */
   async open(): Promise<MediaStreamTrack> {
     if (this.#track !== null) return this.#track;
@@ -45,8 +50,8 @@ export class Voice {
     }
   }
 
-  openSilence(): MediaStreamTrack {
-    return this.#use(silentTrack(audioContext()));
+  openSilence(): void {
+    this.#use(silentTrack(audioContext()));
   }
 
   /** Call after a change of device. The old one stays if the new one cannot be opened. */

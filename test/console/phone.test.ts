@@ -35,6 +35,34 @@ globalThis.RTCPeerConnection = class extends RTCPeerConnection {
   }
 };`;
 
+/** Lets a test unplug a microphone. */
+const KEEP_MICROPHONES = `globalThis.microphones = [];
+const openMicrophone = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = async (wanted) => {
+  const stream = await openMicrophone(wanted);
+  microphones.push(stream.getAudioTracks()[0]);
+  return stream;
+};`;
+
+const UNPLUG = `{
+  microphones.at(-1).stop();
+  microphones.at(-1).dispatchEvent(new Event('ended'));
+}`;
+
+/** The next request of this type waits for `goOn()`. */
+const pauseAt = (type: string) => `{
+  const socket = sockets.at(-1);
+  const send = socket.send.bind(socket);
+  globalThis.goOn = null;
+  socket.send = (text) => {
+    if (JSON.parse(text).type !== '${type}') return send(text);
+    socket.send = send;
+    globalThis.goOn = () => send(text);
+  };
+}`;
+
+const IS_PAUSED = 'goOn !== null';
+
 /** Loses the socket, and with it the next request of this type. */
 const loseSocketAt = (type: string) => `{
   const socket = sockets.at(-1);
@@ -62,6 +90,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     town = await startPhoneTown();
     page = await town.signedIn();
     await page.addInitScript(KEEP_SOCKETS);
+    await page.addInitScript(KEEP_MICROPHONES);
     await goAvailable(page, town);
   });
   afterAll(cleanUp);
@@ -124,6 +153,20 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await page.keyboard.press('Alt+m');
     await button('Mute').waitFor();
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
+    await customerHangsUp();
+  });
+
+  it('sends another microphone when the first is unplugged while the call connects', async () => {
+    await town.ringBrowser();
+    await page.evaluate(pauseAt('answer'));
+    await button('Answer').click();
+    await eventually(async () => expect(await page.evaluate(IS_PAUSED)).toBe(true));
+    const known = await page.evaluate<number>('microphones.length');
+    await page.evaluate(UNPLUG);
+    await eventually(async () => expect(await page.evaluate('microphones.length')).toBe(known + 1));
+    await page.evaluate('goOn()');
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await untilLevel(town.customer, MICROPHONE_HZ, { above: -30 });
     await customerHangsUp();
   });
 
