@@ -11,7 +11,8 @@ interface CallAudioOptions {
   request: SendRequest;
   /** Returns the audio sent to the other party. `close` leaves it running. */
   openTrack: () => Promise<MediaStreamTrack>;
-  speakerId: string | null;
+  /** Returns null for the browser's default. */
+  speakerId: () => string | null;
   /** The browser blocks sound until the user clicks. */
   onPlaybackBlocked: () => void;
   /** Every two seconds. */
@@ -124,7 +125,7 @@ export class CallAudio {
     this.#element.autoplay = true;
     document.body.append(this.#element);
     this.#farMeter = meterOf(audioContext(), track);
-    await this.setSpeaker(this.#options.speakerId);
+    await this.setSpeaker(this.#options.speakerId());
     if (!(await this.play())) this.#options.onPlaybackBlocked();
   }
 

@@ -146,7 +146,7 @@ export class PhoneClient {
       callId: call.callId,
       request: this.#link!.request,
       openTrack: () => this.#voice.open(),
-      speakerId: audioSettings().speakerId,
+      speakerId: () => audioSettings().speakerId,
       onPlaybackBlocked: () => this.#store.change({ isPlaybackBlocked: true }),
       onQuality: (quality) => this.#store.change({ quality }),
     });
@@ -156,7 +156,7 @@ export class PhoneClient {
     }
     this.#audio = audio;
     this.#store.changeCall({ isAudible: true });
-    // Another microphone may have replaced an unplugged one while the audio connected.
+    // Another microphone may have replaced the first while the audio connected.
     if (this.#voice.track !== null) void audio.speak(this.#voice.track);
   }
 
@@ -239,6 +239,6 @@ export class PhoneClient {
 
   async #applySettings(): Promise<void> {
     await this.#audio?.setSpeaker(audioSettings().speakerId);
-    if (this.#audio !== null && !this.#isSilent) await this.#voice.reopen();
+    if (!this.#isSilent) await this.#voice.reopen();
   }
 }

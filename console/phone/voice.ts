@@ -39,7 +39,7 @@ export class Voice {
   async #open(): Promise<MediaStreamTrack> {
     this.#options.onStatus('asking');
     try {
-      const track = await openMicrophone(audioSettings());
+      const track = await openChosenMicrophone();
       this.#options.onStatus('on');
       // The device was unplugged. The browser falls back to another one.
       track.onended = () => void this.reopen();
@@ -99,5 +99,15 @@ export class Voice {
     this.#meter?.close();
     this.#meter = meterOf(audioContext(), track);
     return track;
+  }
+}
+
+/** The user may change the settings while the browser asks for permission. */
+async function openChosenMicrophone(): Promise<MediaStreamTrack> {
+  for (;;) {
+    const settings = audioSettings();
+    const track = await openMicrophone(settings);
+    if (settings === audioSettings()) return track;
+    track.stop();
   }
 }

@@ -35,14 +35,20 @@ globalThis.RTCPeerConnection = class extends RTCPeerConnection {
   }
 };`;
 
-/** Lets a test unplug a microphone. */
+/** Lets a test unplug a microphone, and answer for the user whom the browser asks for one: `allow()`. */
 const KEEP_MICROPHONES = `globalThis.microphones = [];
+globalThis.permission = Promise.resolve();
 const openMicrophone = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
 navigator.mediaDevices.getUserMedia = async (wanted) => {
   const stream = await openMicrophone(wanted);
+  await permission;
   microphones.push(stream.getAudioTracks()[0]);
   return stream;
 };`;
+
+const ASK_USER = 'void (permission = new Promise((resolve) => (globalThis.allow = resolve)))';
+/** Whether the latest microphone reduces noise and echo. */
+const IS_PROCESSED = 'microphones.at(-1).getSettings().echoCancellation';
 
 const UNPLUG = `{
   microphones.at(-1).stop();
@@ -164,6 +170,25 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     const known = await page.evaluate<number>('microphones.length');
     await page.evaluate(UNPLUG);
     await eventually(async () => expect(await page.evaluate('microphones.length')).toBe(known + 1));
+    await page.evaluate('goOn()');
+    await page.getByText('Talking', { exact: true }).waitFor();
+    await untilLevel(town.customer, MICROPHONE_HZ, { above: -30 });
+    await customerHangsUp();
+  });
+
+  it('uses the microphone settings that are changed while a call connects', async () => {
+    const processing = page.getByRole('switch', { name: 'Reduce noise and echo' });
+    await town.ringBrowser();
+    await page.evaluate(ASK_USER);
+    await page.evaluate(pauseAt('answer'));
+    await button('Answer').click();
+    await page.getByText('Allow the microphone', { exact: false }).waitFor();
+    await processing.check({ force: true });
+    await page.evaluate('allow()');
+    await eventually(async () => expect(await page.evaluate(IS_PAUSED)).toBe(true));
+    expect(await page.evaluate(IS_PROCESSED)).toBe(true);
+    await processing.uncheck({ force: true });
+    await eventually(async () => expect(await page.evaluate(IS_PROCESSED)).toBe(false));
     await page.evaluate('goOn()');
     await page.getByText('Talking', { exact: true }).waitFor();
     await untilLevel(town.customer, MICROPHONE_HZ, { above: -30 });
