@@ -65,6 +65,7 @@ export class PhoneClient {
     this.#store.change({ ...PHONE_OFF, microphone: this.#store.state.microphone, link: 'connecting' });
     this.#link = new PhoneLink({
       purpose: this.#options.purpose,
+      workspaceId: this.workspaceId,
       callId: this.#options.callId ?? null,
       resumeToken: this.#resumeToken,
       onNotice: (notice) => this.#receive(notice),

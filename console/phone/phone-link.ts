@@ -1,4 +1,4 @@
-import { api, dataOf } from '../app/api.ts';
+import { apiIn, dataOf } from '../app/api.ts';
 import { ApiError } from '../app/api-error.ts';
 import { phoneText } from '../text/phone.ts';
 import type { Notice, SendRequest } from './phone-messages.ts';
@@ -7,6 +7,8 @@ import type { PhoneProblem, Purpose } from './phone-state.ts';
 
 interface PhoneLinkOptions {
   purpose: Purpose;
+  /** Stays the same when the page switches to another workspace. */
+  workspaceId: string | null;
   /** Rings only for this call. Null: all calls. */
   callId: string | null;
   /** From before a reload. */
@@ -99,9 +101,9 @@ export class PhoneLink {
   }
 
   async #mint(): Promise<string> {
-    const { purpose, callId } = this.#options;
+    const { purpose, workspaceId, callId } = this.#options;
     const body = { purpose, ...(callId !== null && { call_id: callId }) };
-    return (await dataOf(api.POST('/phone/tokens', { body }))).token;
+    return (await dataOf(apiIn(workspaceId).POST('/phone/tokens', { body }))).token;
   }
 
   #receive(notice: Notice): void {

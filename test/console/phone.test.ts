@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findWorker } from '../../media/webrtc/worker-binary.ts';
 import { nextLevel, untilLevel } from '../calls/next-level.ts';
@@ -85,6 +85,9 @@ const LOSE_NETWORK = `{
   }
 }`;
 
+/** The server forgets the phone, and closes its socket. */
+const BE_FORGOTTEN = `sockets.at(-1).send('{"id":"last","type":"bye"}')`;
+
 const isPossible = canBrowse && findWorker().path !== null;
 
 /** Needs Debian's chromium, and mediasoup's worker, which `npm ci` fetches where the network allows it. */
@@ -97,6 +100,8 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     page = await town.signedIn();
     await page.addInitScript(KEEP_SOCKETS);
     await page.addInitScript(KEEP_MICROPHONES);
+    const second = { headers: { origin: town.url }, data: { name: 'Second' } };
+    expect((await page.request.post(`${town.url}/workspaces`, second)).status()).toBe(201);
     await goAvailable(page, town);
   });
   afterAll(cleanUp);
@@ -105,6 +110,11 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
   const button = (name: string, on = page) => on.getByRole('button', { name, exact: true });
   const customerHears = (frequencyHz: number) => nextLevel(town.customer, frequencyHz);
   const ended = (on = page) => on.getByText(/^Call ended/).waitFor();
+
+  async function enter(workspace: string): Promise<void> {
+    await page.getByRole('button', { name: /^Account/ }).click();
+    await page.getByRole('menuitem', { name: workspace, exact: true }).click();
+  }
 
   /** The browser has answered, and the customer who is rung then. */
   async function talk(on = page): Promise<string> {
@@ -337,12 +347,6 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
   });
 
   it('controls the call after the user has switched to another workspace', async () => {
-    const enter = async (name: string) => {
-      await page.getByRole('button', { name: /^Account/ }).click();
-      await page.getByRole('menuitem', { name, exact: true }).click();
-    };
-    const own = { headers: { origin: town.url }, data: { name: 'Second' } };
-    expect((await page.request.post(`${town.url}/workspaces`, own)).status()).toBe(201);
     const callId = await talk();
     await untilTone(page, CUSTOMER_HZ);
     await page.reload();
@@ -361,6 +365,24 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await enter('Default');
     await page.getByRole('link', { name: 'Phone', exact: true }).click();
     await page.getByText('Ready for calls').waitFor();
+  });
+
+  it('rings in its workspace after the user was in another one while it connected anew', async () => {
+    const asked = Promise.withResolvers<Route>();
+    await talk();
+    await enter('Second');
+    await page.getByRole('region', { name: 'Call', exact: true }).waitFor();
+    await page.route(/\/phone\/tokens/, (route) => asked.resolve(route), { times: 1 });
+    await page.evaluate(BE_FORGOTTEN);
+    const route = await asked.promise;
+    await enter('Default');
+    await page.getByRole('link', { name: 'Phone', exact: true }).click();
+    await page.getByText('Reconnecting').waitFor();
+    await route.continue();
+    await page.getByText('Ready for calls').waitFor();
+    await town.ringBrowser();
+    await button('Reject').click();
+    await page.getByText('Call ended: Rejected').waitFor();
   });
 
   it('keeps the call while its socket is lost, and hangs up over the next one', async () => {
