@@ -367,6 +367,30 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await page.getByText('Ready for calls').waitFor();
   });
 
+  it('offers the colleagues of the workspace of the call after the user has switched', async () => {
+    const members = [
+      { user_id: 998, email: 'c@example.com', name: 'Charles', role: 'member', created_at: '2026-01-01T00:00:00Z' },
+    ];
+    const path = `**/workspaces/${town.workspaceId}/members?*`;
+    await page.route(path, (route) => route.fulfill({ json: { success: true, data: { members } } }));
+    await talk();
+    await enter('Second');
+    const dock = page.getByRole('region', { name: 'Call', exact: true });
+    await dock.getByRole('button', { name: 'Transfer' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('A colleague', { exact: true }).click();
+    await dialog.getByRole('combobox', { name: 'Colleague' }).click();
+    await page.getByRole('option', { name: 'Charles' }).waitFor();
+    await page.keyboard.press('Escape');
+    await button('Cancel').click();
+    await page.unroute(path);
+    town.customer.hangup();
+    await dock.waitFor({ state: 'hidden' });
+    await enter('Default');
+    await page.getByRole('link', { name: 'Phone', exact: true }).click();
+    await page.getByText('Ready for calls').waitFor();
+  });
+
   it('rings in its workspace after the user was in another one while it connected anew', async () => {
     const asked = Promise.withResolvers<Route>();
     await talk();
