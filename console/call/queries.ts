@@ -83,16 +83,30 @@ function readQuality(id: string, signal: AbortSignal) {
 
 export type CallQuality = Awaited<ReturnType<typeof readQuality>>;
 
-/** A call has a few dozen deliveries and evaluations at most. */
-const ALL_ON_ONE_PAGE = { page: 1, limit: 100 };
+const PAGE_SIZE = 100;
+
+/** Reads all pages into the first, because nothing of a call may be missing. */
+async function readAll<Page extends { pagination: { pages: number } }>(
+  read: (page: number) => Promise<Page>,
+  rowsOf: (page: Page) => unknown[],
+): Promise<Page> {
+  const all = await read(1);
+  for (let page = 2; page <= all.pagination.pages; page++) rowsOf(all).push(...rowsOf(await read(page)));
+  return all;
+}
 
 export function deliveriesQuery(id: string) {
   return queryOptions({ queryKey: ['call', id, 'deliveries'], queryFn: ({ signal }) => readDeliveries(id, signal) });
 }
 
 function readDeliveries(id: string, signal: AbortSignal) {
-  const params = { ...pathOf(id), query: ALL_ON_ONE_PAGE };
-  return dataOf(api.GET('/dialer/click2call/{id}/deliveries', { params, signal }));
+  return readAll(
+    (page) => {
+      const params = { ...pathOf(id), query: { page, limit: PAGE_SIZE } };
+      return dataOf(api.GET('/dialer/click2call/{id}/deliveries', { params, signal }));
+    },
+    ({ deliveries }) => deliveries,
+  );
 }
 
 export type Delivery = Awaited<ReturnType<typeof readDeliveries>>['deliveries'][number];
@@ -108,18 +122,14 @@ export function ledgerQuery(id: string) {
   return queryOptions({ queryKey: ['call', id, 'ledger'], queryFn: ({ signal }) => readLedger(id, signal) });
 }
 
-/** Every minute of a call adds an entry, so a long call has several pages. */
-async function readLedger(id: string, signal: AbortSignal) {
-  const ledger = await pageOfLedger(id, { page: 1, signal });
-  for (let page = 2; page <= ledger.pagination.pages; page++) {
-    ledger.entries.push(...(await pageOfLedger(id, { page, signal })).entries);
-  }
-  return ledger;
-}
-
-function pageOfLedger(id: string, { page, signal }: { page: number; signal: AbortSignal }) {
-  const params = { ...pathOf(id), query: { ...ALL_ON_ONE_PAGE, page } };
-  return dataOf(api.GET('/dialer/click2call/{id}/ledger', { params, signal }));
+function readLedger(id: string, signal: AbortSignal) {
+  return readAll(
+    (page) => {
+      const params = { ...pathOf(id), query: { page, limit: PAGE_SIZE } };
+      return dataOf(api.GET('/dialer/click2call/{id}/ledger', { params, signal }));
+    },
+    ({ entries }) => entries,
+  );
 }
 
 export type CallLedger = Awaited<ReturnType<typeof readLedger>>;
@@ -129,8 +139,13 @@ export function evaluationsQuery(id: string) {
 }
 
 function readEvaluations(callId: string, signal: AbortSignal) {
-  const query = { ...ALL_ON_ONE_PAGE, call_id: callId };
-  return dataOf(api.GET('/judge/evaluations', { params: { query }, signal }));
+  return readAll(
+    (page) => {
+      const query = { page, limit: PAGE_SIZE, call_id: callId };
+      return dataOf(api.GET('/judge/evaluations', { params: { query }, signal }));
+    },
+    ({ evaluations }) => evaluations,
+  );
 }
 
 export type Evaluation = Awaited<ReturnType<typeof readEvaluations>>['evaluations'][number];

@@ -240,6 +240,22 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await page.getByText('Callback, Replay').waitFor();
   });
 
+  it('shows all deliveries of a call that has more than one page of them', async () => {
+    const path = `/dialer/click2call/${talked.call_id}/deliveries`;
+    const list = () => town.api.get<{ deliveries: { id: string }[] }>(path);
+    const [first] = (await list()).deliveries;
+    await town.api.post(`${path}/${first!.id}/replay`);
+    const { deliveries } = await list();
+    await page.route(/\/deliveries\?/, (route) =>
+      route.continue({ url: route.request().url().replace('limit=100', 'limit=1') }),
+    );
+    await open(talked.call_id, '?tab=callbacks');
+    const cards = page.getByRole('article');
+    await cards.first().waitFor();
+    expect(await cards.count()).toBe(deliveries.length);
+    await page.unrouteAll();
+  });
+
   it('shows what the call reserved and cost', async () => {
     await open(talked.call_id, '?tab=ledger');
     await page.getByText('Charged for the talk').waitFor();
