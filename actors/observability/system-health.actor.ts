@@ -120,14 +120,15 @@ function ofDiagnosis({ check, status, message, advice }: Diagnosed): Omit<System
 
 /** Derives ids from check names. These may contain trunk names, so ids keep only letters and digits of any script. */
 function withIds(checks: readonly Omit<SystemCheck, 'id'>[]): SystemCheck[] {
-  const used = new Map<string, number>();
+  const used = new Set<string>();
   return checks.map((check) => {
     const slug = check.name
       .toLowerCase()
       .replace(/[^\p{L}\p{N}]+/gu, '-')
       .replace(/^-+|-+$/g, '');
-    const count = (used.get(slug) ?? 0) + 1;
-    used.set(slug, count);
-    return { id: count === 1 ? slug : `${slug}-${count}`, ...check };
+    let id = slug;
+    for (let count = 2; used.has(id); count++) id = `${slug}-${count}`;
+    used.add(id);
+    return { id, ...check };
   });
 }

@@ -45,6 +45,7 @@ it('system health gives each check a unique id, whatever the trunk names', async
   find([
     { check: 'carrier of <b>A&B</b>', ...trunk },
     { check: 'carrier of  b/a-b b', ...trunk },
+    { check: 'carrier of b/a-b b 2', ...trunk },
     { check: 'carrier of दिल्ली', ...trunk },
     { check: 'disk', status: 'ok', message: '9 GB free', advice: null },
   ]);
@@ -53,11 +54,12 @@ it('system health gives each check a unique id, whatever the trunk names', async
     ['sip-server', 'failed'],
     ['carrier-of-b-a-b-b', 'warning'],
     ['carrier-of-b-a-b-b-2', 'warning'],
+    ['carrier-of-b-a-b-b-2-2', 'warning'],
     [expect.stringMatching(/^carrier-of-\S+$/), 'warning'],
     ['disk', 'ok'],
   ]);
   expect(checks[0]).toMatchObject({ name: 'sip_server', message: 'It is not connected.', action: expect.any(String) });
-  expect(checks[4]).toMatchObject({ action: null });
+  expect(checks[5]).toMatchObject({ action: null });
 });
 
 it('system health caches the checks for 15 seconds', async () => {
