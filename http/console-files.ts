@@ -75,14 +75,15 @@ function accepts(acceptEncoding: string, name: string): boolean {
   });
 }
 
+const MISSING: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG']);
+
 async function read(path: string): Promise<{ content: Buffer; etag: string } | null> {
   try {
     const { size, mtimeMs } = await stat(path);
     const content = await readFile(path);
     return { content, etag: `"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}${extname(path)}"` };
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EISDIR') return null;
+    if (MISSING.has((error as NodeJS.ErrnoException).code)) return null;
     throw error;
   }
 }

@@ -201,6 +201,10 @@ describe('GET /console/', () => {
     }
   });
 
+  it('answers 404 to a path that is too long for a file', async () => {
+    expect((await get(`/console/${'long/'.repeat(1000)}index.js`)).status).toBe(404);
+  });
+
   it('rejects other methods', async () => {
     const { status, headers } = await fixture.call('POST', '/console/', { as: null });
     expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
