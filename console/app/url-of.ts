@@ -10,12 +10,3 @@ export function urlOf(path: string, query: Record<string, string | undefined> = 
   if (workspace !== null) url.searchParams.set('workspace_id', workspace);
   return url.href;
 }
-
-/**
- * Rewrites a presigned URL to this page's origin. The console's policy only allows audio from its own origin, and the
- * server may be configured with another name. The signature does not cover the host.
- */
-export function ownMediaUrl(signed: string): string {
-  const { pathname, search } = new URL(signed);
-  return pathname.startsWith('/media/') ? `${location.origin}${pathname}${search}` : signed;
-}

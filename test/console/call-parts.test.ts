@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ownMediaUrl } from '../../console/app/media-url.ts';
 import type { CallEvent } from '../../console/call/call-data.ts';
 import { lanesOf } from '../../console/call/overview/lanes.ts';
 import { alignedSamples, summaryOf } from '../../console/call/quality/samples.ts';
@@ -96,6 +97,17 @@ describe('peaks', () => {
     const [agent, customer] = channelsOf({ channels: 2, bits: 8, length: 2, data: [-64, 3, 0, 0, -1, 32, -128, 127] });
     expect([...agent!]).toEqual([0.5, 0.25]);
     expect([...customer!]).toEqual([0, 1]);
+  });
+});
+
+describe('the URL of a recording', () => {
+  it('leads to the server of the page, or to a bucket of any name', () => {
+    const origin = 'https://voice.example';
+    const path = '/media/recordings/one.wav';
+    const own = `${path}?expires=1&signature=abc`;
+    expect(ownMediaUrl(`http://10.0.0.7:8080${own}`, origin)).toBe(`${origin}${own}`);
+    const inBucket = `https://objects.example${path}?X-Amz-Expires=300&X-Amz-Signature=abc`;
+    expect(ownMediaUrl(inBucket, origin)).toBe(inBucket);
   });
 });
 

@@ -2,7 +2,7 @@ import { ActionIcon, Alert, Group, NativeSelect, Paper, Skeleton, Text } from '@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Download, Pause, Play } from 'lucide-react';
 import { type KeyboardEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
-import { ownMediaUrl } from '../../app/url-of.ts';
+import { ownMediaUrl } from '../../app/media-url.ts';
 import { duration } from '../../parts/format.ts';
 import { notifyFailed } from '../../parts/notify.ts';
 import { recordingText } from '../../text/call.ts';
@@ -28,9 +28,9 @@ export function RecordingPlayer({ callId, recording, player }: RecordingPlayerPr
     queryKey: ['call', callId, 'peaks'],
     enabled: recording.peaks_url !== null,
     staleTime: Number.POSITIVE_INFINITY,
-    queryFn: ({ signal }) => loadPeaks(ownMediaUrl(recording.peaks_url!), signal),
+    queryFn: ({ signal }) => loadPeaks(ownMediaUrl(recording.peaks_url!, location.origin), signal),
   });
-  const source = ownMediaUrl(recording.playback_url);
+  const source = ownMediaUrl(recording.playback_url, location.origin);
   const hasFailed = useRenewal({ callId, player, source });
   const onKeyDown = (event: KeyboardEvent) => {
     const target = { ArrowLeft: position - STEP_S, ArrowRight: position + STEP_S, Home: 0, End: lengthS }[event.key];
@@ -104,7 +104,7 @@ function DownloadButton({ callId }: { callId: string }) {
     onError: notifyFailed,
     onSuccess({ playback_url: url }) {
       const link = document.createElement('a');
-      link.href = ownMediaUrl(url);
+      link.href = ownMediaUrl(url, location.origin);
       link.download = `${callId}.wav`;
       link.click();
     },
@@ -138,7 +138,7 @@ function useRenewal({ callId, player, source }: { callId: string; player: Player
       void refetch().then(({ isError, data }) => {
         if (data !== undefined && !isError) {
           // Two URLs that are signed within a second are the same.
-          if (ownMediaUrl(data.playback_url) === source) audio.load();
+          if (ownMediaUrl(data.playback_url, location.origin) === source) audio.load();
           return;
         }
         // The next attempt to play may renew again.
