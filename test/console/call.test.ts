@@ -153,6 +153,25 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     expect(await audio('playbackRate')).toBe(0.75);
   });
 
+  it('stays on the page when a recording comes from a bucket', async () => {
+    await open(talked.call_id, '?tab=recording');
+    await page.getByLabel('Download', { exact: true }).waitFor();
+    const inBucket = town.url.replace('127.0.0.1', 'localhost');
+    await page.route(/\/recording\?/, async (route) => {
+      const response = await route.fetch();
+      const answer = await response.json();
+      answer.data.recording.playback_url = `${inBucket}/healthz`;
+      await route.fulfill({ response, json: answer });
+    });
+    const [opened] = await Promise.all([
+      page.waitForEvent('popup'),
+      page.getByLabel('Download', { exact: true }).click(),
+    ]);
+    expect(new URL(page.url()).origin).toBe(town.url);
+    await opened.close();
+    await page.unrouteAll();
+  });
+
   it('downloads the recording, also after its URL has expired', async () => {
     let valid = '';
     await page.route(

@@ -106,6 +106,8 @@ function DownloadButton({ callId }: { callId: string }) {
       const link = document.createElement('a');
       link.href = ownMediaUrl(url, location.origin);
       link.download = `${callId}.wav`;
+      // Browsers open files of other origins, such as a bucket. In place of this page, that would end a phone's call.
+      if (link.origin !== location.origin) link.target = '_blank';
       link.click();
     },
   });
