@@ -26,7 +26,7 @@ export async function startPhoneTown(): Promise<PhoneTown> {
   clean.push(() => rm(folder, { recursive: true }));
   const microphone = join(folder, 'microphone.wav');
   await writeTone(microphone, MICROPHONE_HZ);
-  const ready = await startConsole({ WEBRTC_PORT: '0' }, { microphone });
+  const ready = await startConsole({ WEBRTC_PORT: '0', PLACEMENTS_PER_MINUTE: '100' }, { microphone });
   const town = await peersOf(ready);
   await fund(ready.sql, ready.workspaceId);
   return {
