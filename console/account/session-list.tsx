@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query';
 import { api, dataOf } from '../app/api.ts';
 import { queryClient } from '../app/query-client.ts';
-import { sessionQuery } from '../app/session.ts';
+import { toLogin } from '../app/to-login.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { type Column, DataTable } from '../parts/data-table.tsx';
 import { LoadMore } from '../parts/load-more.tsx';
@@ -22,10 +22,12 @@ export function SessionList() {
   }
   const end = async (current: boolean) => {
     const { sessions_ended: ended } = await dataOf(api.DELETE('/user/sessions', { params: { query: { current } } }));
-    // Without a session, this leads to the login.
-    if (current) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    else await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-    if (!current) notifyDone(text.othersDone(ended));
+    if (current) {
+      toLogin();
+      return;
+    }
+    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
+    notifyDone(text.othersDone(ended));
   };
   return (
     <Stack gap="sm">

@@ -5,6 +5,7 @@ import { notifyFailed } from '../parts/notify.ts';
 import { shellText } from '../text/app.ts';
 import { signOut, useSession } from './session.ts';
 import { switchWorkspace } from './switch-workspace.ts';
+import { toLogin } from './to-login.ts';
 
 const SCHEMES = [
   { scheme: 'light', label: shellText.light, icon: Sun },
@@ -27,7 +28,7 @@ export function AccountMenu() {
       notifyFailed(error);
       return;
     }
-    await navigate({ to: '/login' });
+    toLogin();
   };
   return (
     <Menu position="bottom-end" width={260} shadow="md">

@@ -55,10 +55,7 @@ function AcceptForm({ token, email }: { token: string; email: string }) {
       <Button onClick={() => accept.mutate()} loading={accept.isPending}>
         {text.accept}
       </Button>
-      <Button
-        variant="subtle"
-        onClick={() => signOut().then(() => queryClient.resetQueries(sessionQuery), notifyFailed)}
-      >
+      <Button variant="subtle" onClick={() => signOut().then(() => location.reload(), notifyFailed)}>
         {text.otherAccount}
       </Button>
     </>

@@ -8,6 +8,7 @@ import { shellText, guardText as text } from '../text/app.ts';
 import { api, dataOf } from './api.ts';
 import { sessionQuery, signOut } from './session.ts';
 import { switchWorkspace } from './switch-workspace.ts';
+import { toLogin } from './to-login.ts';
 
 /** Redirects to the login when the session has ended, for example from another browser, and back afterwards. */
 export function SessionGuard({ children }: { children: ReactNode }) {
@@ -47,12 +48,7 @@ function NoWorkspace() {
           <Button type="submit" mt="sm" loading={create.isPending}>
             {text.createWorkspace}
           </Button>
-          <Button
-            mt="sm"
-            ml="xs"
-            variant="default"
-            onClick={() => void signOut().then(() => location.assign('/console/login'), notifyFailed)}
-          >
+          <Button mt="sm" ml="xs" variant="default" onClick={() => void signOut().then(toLogin, notifyFailed)}>
             {shellText.signOut}
           </Button>
         </form>

@@ -269,6 +269,27 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await elsewhere.context().close();
     });
 
+    it('shows nothing that the user typed to the next user who logs in', async () => {
+      const { email } = await console.api.get<{ email: string }>('/user');
+      const guest = await joinedAs(console, 'member');
+      const toCorrection = async () => {
+        await guest.getByRole('link', { name: 'Playground' }).click();
+        await guest.getByRole('tab', { name: 'Correction' }).click();
+      };
+      const field = guest.getByRole('textbox', { name: 'Text', exact: true });
+      await open('/live', guest);
+      await toCorrection();
+      await field.fill('a private letter');
+      await guest.getByRole('button', { name: /^Account/ }).click();
+      await guest.getByRole('menuitem', { name: 'Log out' }).click();
+      await guest.getByRole('textbox', { name: 'Email' }).fill(email);
+      await guest.locator('input[type=password]').fill(OWNER_PASSWORD);
+      await guest.getByRole('button', { name: 'Log in' }).click();
+      await toCorrection();
+      expect(await field.inputValue()).not.toContain('private');
+      await guest.context().close();
+    });
+
     it('leads to the login when the session ends, and back afterwards', async () => {
       const { email } = await console.api.get<{ email: string }>('/user');
       await open('/people?tab=members');
