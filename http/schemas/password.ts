@@ -14,7 +14,10 @@ export function requireStrongPassword(password: string, { email, name }: { email
   }
   const folded = password.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
   if (new Set(letters).size < 5) throw weak('It repeats a few characters. Use more different ones.');
+  // A long password of symbols is hard to guess.
+  if (folded === '') return;
   if (isRun(folded)) throw weak('It is a run of neighbouring characters. Use several unrelated words.');
+  if (/^\d+$/.test(folded)) throw weak('It has only digits. Use several words.');
   const stem = folded.replace(/^\d+|\d+$/g, '');
   if (COMMON.has(stem) || COMMON.has(folded)) throw weak('It is one of the most common passwords. Use several words.');
   const own = [email, email.split('@')[0]!, name].map((text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ''));
@@ -35,7 +38,6 @@ const RUNS = [
 ];
 
 const COMMON = new Set([
-  '',
   'password',
   'passwordpassword',
   'passw0rd',
