@@ -19,11 +19,16 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
       event.transcript ? spoken(event.transcript.text) : null,
     ].filter((part) => part !== null);
     const name = paint('cyan', event.event.padEnd(LONGEST_NAME));
-    return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${particulars.join(', ')}`.trimEnd();
+    return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${printable(particulars.join(', '))}`.trimEnd();
   };
 }
 
-/** Quotes a text. Removes control characters, because text from an engine must not control the terminal. */
+/** Quotes a text. */
 export function spoken(text: string): string {
-  return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
+  return `“${printable(text)}”`;
+}
+
+/** Removes control characters, because text from a phone or an engine must not control the terminal. */
+function printable(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, ' ');
 }

@@ -128,6 +128,16 @@ it('event lines contain the transcript without control characters', () => {
   expect(lineOf(final)).toBe('  0.00 s  bridged    transcript.final       customer, “hello  [31mworld ”');
 });
 
+it('event lines contain what a phone said about its failure without control characters', () => {
+  const failed = {
+    ...event(4, 'agent.failed', 'failed'),
+    leg: 'agent',
+    detail: 'Busy \u001b[2J',
+    data: { by: 'a\rb' },
+  };
+  expect(eventLines(terminal)(failed)).toBe('  0.00 s  failed     agent.failed           agent, Busy  [2J, a b');
+});
+
 it('event lines keep their columns for any event', () => {
   const lineOf = eventLines(terminal);
   const names = ['agent.ringing', 'announcement.started', 'announcement.finished', 'transcript.final'];
