@@ -150,7 +150,7 @@ interface Command {
 }
 
 interface Confirmation {
-  /** Of the command. */
+  /** Id of the command. */
   id: string;
 }
 

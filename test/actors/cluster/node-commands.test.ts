@@ -4,15 +4,15 @@ import { untilTruthy } from '../../eventually.ts';
 import { createTestClock, createTestLogger, quiet } from '../fakes.ts';
 import { RelayHub } from './relay-hub.ts';
 
-describe('commands between nodes', () => {
-  it('return what the other node answers', async () => {
+describe('command for another node', () => {
+  it('returns what the other node answers', async () => {
     const { sender, execute } = await twoNodes();
     execute.mockResolvedValue({ isHeld: true });
     await expect(sender.send('receiver', 'hold', { leg: 'agent' })).resolves.toEqual({ isHeld: true });
     expect(execute.mock.calls).toEqual([['hold', { leg: 'agent' }]]);
   });
 
-  it('are not executed by a node that was frozen until their sender gave up', async () => {
+  it('does nothing on a node that was frozen until the sender gave up', async () => {
     const { sender, execute, clock, hub } = await twoNodes();
     const thaw = hub.freeze('receiver');
     const sent = sender.send('receiver', 'play', {});
@@ -27,7 +27,7 @@ describe('commands between nodes', () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
-  it('are executed for nodes of earlier versions, which do not confirm, if they are recent', async () => {
+  it('needs no confirmation from nodes of earlier versions if it is recent', async () => {
     const { execute, clock, hub } = await twoNodes();
     const earlier = hub.connect('earlier');
     const from = { from: 'earlier', command: 'hold', args: {} };
