@@ -2132,6 +2132,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/phone/colleagues": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List colleagues to transfer a call to
+         * @description Returns the other users of the workspace who can have a phone in the browser, by name. Their `user_id` is that of the `endpoint` of a transfer or a further leg. Tandem extension.
+         *
+         *     Requires any role except viewer. Requires scope `calls:read`.
+         */
+        get: operations["listColleagues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/phone/tokens": {
         parameters: {
             query?: never;
@@ -21938,6 +21960,94 @@ export interface operations {
                         }[];
                         /** @enum {string} */
                         object: "list";
+                        /** @enum {boolean} */
+                        success: true;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_FAILED"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["CROSS_ORIGIN_REQUEST.FORBIDDEN"];
+            404: components["responses"]["WORKSPACE_NOT_FOUND"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["STORAGE_UNAVAILABLE"];
+        };
+    };
+    listColleagues: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description Page number. */
+                page?: number;
+                /** @description Workspace to act on. Required with a session token; an API key implies its own workspace. */
+                workspace_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of colleagues. */
+            200: {
+                headers: {
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "colleagues": [
+                     *           {
+                     *             "user_id": 18,
+                     *             "name": "Grace"
+                     *           }
+                     *         ],
+                     *         "pagination": {
+                     *           "page": 1,
+                     *           "limit": 20,
+                     *           "total": 1,
+                     *           "pages": 1
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            colleagues: {
+                                /** @description Name of the user; the e-mail address if there is none. */
+                                name: string;
+                                /** @description Id of the user. */
+                                user_id: number;
+                            }[];
+                            /**
+                             * @example {
+                             *       "page": 1,
+                             *       "limit": 20,
+                             *       "total": 1,
+                             *       "pages": 1
+                             *     }
+                             */
+                            pagination: {
+                                /** @description Page size. */
+                                limit: number;
+                                /** @description Page number. */
+                                page: number;
+                                /** @description Number of pages. */
+                                pages: number;
+                                /** @description Number of items on all pages. */
+                                total: number;
+                            };
+                        };
                         /** @enum {boolean} */
                         success: true;
                     };

@@ -126,6 +126,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'DELETE /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
   // routes/phone.ts requires an admin for a supervisor's phone.
   'POST /phone/tokens': allow('writer', 'calls:write'),
+  'GET /phone/colleagues': allow('writer', 'calls:read'),
   // http/websocket/phone-connection.ts checks the token.
   'GET /ws/phone': open(),
   'POST /dialer/click2call/:id/recording/pause': allow('writer', 'calls:write'),

@@ -5,16 +5,15 @@ import { agentPhone } from './agent-phone.ts';
 
 const MOST_COLLEAGUES = 100;
 
-/** The other members of the call's workspace, also after a switch to another one. */
+/** The users to transfer to in the call's workspace, also after a switch to another one. */
 export function useColleagues() {
-  const { id: ownId, workspace } = useSession();
+  const { workspace } = useSession();
   const id = agentPhone.workspaceId ?? workspace.id;
   return queryOptions({
-    queryKey: ['members', id, 'colleagues'],
+    queryKey: ['colleagues', id],
     queryFn: async () => {
-      const params = { path: { id }, query: { limit: MOST_COLLEAGUES } };
-      const { members } = await dataOf(apiIn(id).GET('/workspaces/{id}/members', { params }));
-      return members.filter(({ user_id: userId }) => userId !== ownId);
+      const params = { query: { limit: MOST_COLLEAGUES } };
+      return (await dataOf(apiIn(id).GET('/phone/colleagues', { params }))).colleagues;
     },
   });
 }

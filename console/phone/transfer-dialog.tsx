@@ -68,7 +68,7 @@ function ColleagueSelect() {
       name="user"
       label={transferText.colleagueLabel}
       description={transferText.colleagueHint}
-      data={(colleagues ?? []).map(({ user_id: id, name, email }) => ({ value: String(id), label: name || email }))}
+      data={(colleagues ?? []).map(({ user_id: id, name }) => ({ value: String(id), label: name }))}
       searchable
       nothingFoundMessage={transferText.noColleague}
       error={error?.message}

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import type { CallRow } from '../../storage/queries/calls.ts';
+import { listColleagues } from '../../storage/queries/memberships.ts';
 import { type Principal, principalOf, requireAccess } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { baseUrlOf } from '../playback.ts';
-import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { PHONE_SOCKET_PATH } from '../websocket/phone-sockets.ts';
 import { socketRoute } from './socket-route.ts';
 
@@ -23,6 +24,14 @@ const TokenSchema = Type.Object(
       },
     ],
   },
+);
+
+const ColleagueSchema = Type.Object(
+  {
+    user_id: Type.Integer({ description: 'Id of the user.' }),
+    name: Type.String({ description: 'Name of the user; the e-mail address if there is none.' }),
+  },
+  { examples: [{ user_id: 18, name: 'Grace' }] },
 );
 
 interface PhoneRoutesOptions {
@@ -64,6 +73,27 @@ export function phoneRoutes(app: HttpApp, { context, findCall }: PhoneRoutesOpti
       const origin = baseUrlOf(context, request).replace(/^http/, 'ws');
       const url = `${origin}${PHONE_SOCKET_PATH}?token=${token}`;
       return reply.status(201).send(success({ token, expires_at: expiresAt.toISOString(), url }));
+    },
+  );
+
+  app.get(
+    '/phone/colleagues',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listColleagues',
+        summary: 'List colleagues to transfer a call to',
+        description:
+          'Returns the other users of the workspace who can have a phone in the browser, by name. Their `user_id` is that of the `endpoint` of a transfer or a further leg. Tandem extension.',
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('colleagues', ColleagueSchema), 'One page of colleagues.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { rows, total } = await listColleagues(context.sql, principalOf(request), request.query);
+      const colleagues = rows.map(({ userId, name }) => ({ user_id: userId, name }));
+      return success({ colleagues, pagination: paginationOf(request.query, total) });
     },
   );
 

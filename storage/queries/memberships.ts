@@ -65,6 +65,22 @@ export async function listMembers(
   return { rows, total: count?.total ?? 0 };
 }
 
+/** Lists the members who can have a phone in the browser, except this user, by name. */
+export async function listColleagues(
+  sql: SqlOrTx,
+  { workspaceId, userId }: { workspaceId: string; userId: number },
+  page: Page,
+): Promise<PageOf<Pick<MemberRow, 'userId' | 'name'>>> {
+  const matching = sql`m.workspace_id = ${workspaceId} and m.role <> 'viewer' and m.user_id <> ${userId}`;
+  const rows = await sql<Pick<MemberRow, 'userId' | 'name'>[]>`
+    select m.user_id, coalesce(nullif(u.name, ''), u.email) as name
+    from memberships m join users u on u.id = m.user_id
+    where ${matching} order by lower(coalesce(nullif(u.name, ''), u.email)), m.user_id
+    limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`select count(*)::int as total from memberships m where ${matching}`;
+  return { rows, total: count?.total ?? 0 };
+}
+
 /** A change to a member by a user with `actorRole`. */
 export interface MemberChange {
   workspaceId: string;

@@ -368,11 +368,9 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
   });
 
   it('offers the colleagues of the workspace of the call after the user has switched', async () => {
-    const members = [
-      { user_id: 998, email: 'c@example.com', name: 'Charles', role: 'member', created_at: '2026-01-01T00:00:00Z' },
-    ];
-    const path = `**/workspaces/${town.workspaceId}/members?*`;
-    await page.route(path, (route) => route.fulfill({ json: { success: true, data: { members } } }));
+    const colleagues = [{ user_id: 998, name: 'Charles' }];
+    const path = `**/phone/colleagues?*workspace_id=${town.workspaceId}*`;
+    await page.route(path, (route) => route.fulfill({ json: { success: true, data: { colleagues } } }));
     await talk();
     await enter('Second');
     const dock = page.getByRole('region', { name: 'Call', exact: true });
@@ -448,10 +446,8 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
   });
 
   it('shows names of colleagues as text', async () => {
-    const members = [
-      { user_id: 999, email: 'x@example.com', name: HOSTILE, role: 'member', created_at: '2026-01-01T00:00:00Z' },
-    ];
-    await page.route(/\/members\?/, (route) => route.fulfill({ json: { success: true, data: { members } } }));
+    const colleagues = [{ user_id: 999, name: HOSTILE }];
+    await page.route(/\/colleagues\?/, (route) => route.fulfill({ json: { success: true, data: { colleagues } } }));
     await talk();
     await button('Transfer').click();
     const dialog = page.getByRole('dialog');

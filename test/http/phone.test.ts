@@ -6,7 +6,7 @@ import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createLogger } from '../../logging.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { FakeWebRtc } from '../actors/phones/fake-webrtc.ts';
-import { createHttpFixture, type HttpFixture } from './fixture.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
 let fixture: HttpFixture;
 const sockets: WebSocket[] = [];
@@ -53,6 +53,28 @@ async function phone() {
   };
   return { ...connected, welcome, ask };
 }
+
+describe('GET /phone/colleagues', () => {
+  it('lists by name the other users who can have a phone', async () => {
+    const { owner } = fixture;
+    const [asking, viewer] = [await fixture.addMemberWith('member'), await fixture.addMemberWith('viewer')];
+    const [named, unnamed] = [await fixture.addMemberWith('developer'), await fixture.addMemberWith('admin')];
+    const rename = ({ userId }: Member, name: string) =>
+      fixture.sql`update users set name = ${name} where id = ${userId}`;
+    await Promise.all([rename(named, 'Zoe'), rename(owner, 'ada'), rename(unnamed, '')]);
+    await fixture.sql`update users set email = 'no.name@example.com' where id = ${unnamed.userId}`;
+    const { body } = await fixture.call('GET', '/phone/colleagues', { as: asking });
+    expect(body.data).toEqual({
+      colleagues: [
+        { user_id: owner.userId, name: 'ada' },
+        { user_id: unnamed.userId, name: 'no.name@example.com' },
+        { user_id: named.userId, name: 'Zoe' },
+      ],
+      pagination: { page: 1, limit: 20, total: 3, pages: 1 },
+    });
+    expect((await fixture.call('GET', '/phone/colleagues', { as: viewer })).body.code).toBe('FORBIDDEN');
+  });
+});
 
 describe('phone token', () => {
   it('carries a user and a purpose, and comes with a WebSocket URL', async () => {
