@@ -7,7 +7,7 @@ import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMed
 import type { MediaMeasurement, MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import { Gate } from '../runtime/gate.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
-import { type Timers, within } from '../runtime/waiting.ts';
+import { LATE, type Timers, within } from '../runtime/waiting.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallQualityLog, QualityWatch } from './call-quality.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
@@ -82,14 +82,20 @@ export function mediaPort({
       currentSpeech = turn;
       try {
         const samples = await call!.speech.take(speech);
-        await beeping;
+        // The tone may still wait for an agent on hold. A whisper that waits, too, would take its place.
+        const ifListening = (await beeping) === LATE;
         if (currentSpeech !== turn) return;
         turn.isWithMedia = true;
-        const end = await media.play('agent', { samples, sampleRateHz: 16_000, over: speech === 'whisper' });
+        const over = speech === 'whisper';
+        const end = await media.play('agent', { samples, sampleRateHz: 16_000, over, ifListening });
         if (currentSpeech !== turn) return;
         currentSpeech = null;
         if (end === 'played') send({ type: 'speech.finished', speech });
-        else send({ type: 'speech.failed', speech, detail: 'another sound took its place' });
+        else {
+          const detail =
+            end === 'not-listening' ? 'the agent has put the call on hold' : 'another sound took its place';
+          send({ type: 'speech.failed', speech, detail });
+        }
       } catch (error) {
         if (currentSpeech !== turn) return;
         currentSpeech = null;

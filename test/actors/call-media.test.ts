@@ -265,6 +265,25 @@ describe('media of a call', () => {
     await eventually(() => expect(port.received.map(({ type }) => type)).toContain('playback.ended'));
   });
 
+  it('does not replace a beep that waits for an agent on hold by the whisper', async () => {
+    const { port, plane, call, clock } = startMedia({ row: { recordingBeep: true } });
+    Object.assign(call.speech, { take: async () => new Int16Array(160) });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => (command.startsWith('beep') ? new Promise<void>(() => {}) : undefined);
+    plane.session.onPlay = ({ ifListening }) => (ifListening ? 'not-listening' : 'played');
+    port.send({ type: 'record' });
+    port.send({ type: 'say', speech: 'whisper' });
+    await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
+    clock.advance(2_000);
+    await eventually(() =>
+      expect(port.received.at(-1)).toEqual({
+        type: 'speech.failed',
+        speech: 'whisper',
+        detail: 'the agent has put the call on hold',
+      }),
+    );
+  });
+
   it("abandons a whisper that does not start, and keeps the agent's other audio", async () => {
     const { port, plane, call } = startMedia();
     Object.assign(call.speech, { take: () => new Promise(() => {}) });

@@ -229,12 +229,13 @@ export class FakeMediaSession implements MediaSession {
     await this.#run(isPaused ? 'pause recording' : 'resume recording');
   }
 
-  onPlay: () => SendingEnd | Promise<SendingEnd> = () => 'played';
+  onPlay: (sound: PlayedSound) => SendingEnd | Promise<SendingEnd> = () => 'played';
 
-  async play(leg: string, { samples, over, playbackId }: PlayedSound): Promise<SendingEnd> {
+  async play(leg: string, sound: PlayedSound): Promise<SendingEnd> {
+    const { samples, over, playbackId } = sound;
     await this.#run(`play ${samples.length} ${over ? 'over' : 'alone'}`);
     this.options.onEvent({ type: 'playback.started', leg, ...(playbackId && { playbackId }) });
-    return await this.onPlay();
+    return await this.onPlay(sound);
   }
 
   async startRecording({ filePath, seal }: RecordingOptions): Promise<void> {
