@@ -51,7 +51,7 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         operationId: 'transferCall',
         summary: 'Transfer a call',
         description:
-          'Dials a target that takes the place of one of the two parties: a phone over the trunk of the call, or the browser of a user. The response arrives when the target is being dialed. Meanwhile the leg that is replaced hears ringing, and the other party hears music. If the target does not answer, both talk again. The call goes on under its id, with its recording and transcript. Adds the events `transfer.started`, and `transfer.completed`, `transfer.failed` or `transfer.cancelled`. The target is billed as a further leg. Tandem extension.',
+          'Dials a target that takes the place of one of the two parties: a phone over the trunk of the call, or the browser of a user. The response arrives when the target is being dialed. Meanwhile the leg that is replaced hears ringing, and the other party hears music. If the target does not answer, both talk again. The call goes on under its id, with its recording and transcript; requests that name the role of the replaced leg then control the target. Adds the events `transfer.started`, and `transfer.completed`, `transfer.failed` or `transfer.cancelled`. The target is billed as a further leg. Tandem extension.',
         params: CallParams,
         body: TransferBody,
         response: {
