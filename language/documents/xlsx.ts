@@ -26,7 +26,10 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   for (const [name, bytes] of parts) {
     if (XML.test(name) && !SHEET.test(name)) parts.set(name, Buffer.from(shortTokens(bytes.toString())));
   }
-  const epochMs = FROM_1904.test(parts.get(WORKBOOK)?.toString() ?? '') ? EPOCH_1904_MS : EPOCH_MS;
+  const workbook = parts.get(WORKBOOK)?.toString() ?? '';
+  const epochMs = FROM_1904.test(workbook) ? EPOCH_1904_MS : EPOCH_MS;
+  // The library only knows "1". LibreOffice writes "true".
+  if (epochMs === EPOCH_1904_MS) parts.set(WORKBOOK, Buffer.from(workbook.replace(FROM_1904, '$1"1"')));
   const read = await readXlsxFile(storedPackage(parts));
   const sections = read.map(({ sheet, data }, index): DocumentSection => {
     const rows = (data ?? []).map((row) => row.map((value) => cellText(value, epochMs)));
@@ -40,7 +43,7 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
 }
 
 const WORKBOOK = 'xl/workbook.xml';
-const FROM_1904 = /<(?:[^\s<>/:]+:)?workbookPr\b[^<>]*\sdate1904\s*=\s*["'](?:1|true)["']/;
+const FROM_1904 = /(<(?:[^\s<>/:]+:)?workbookPr\b[^<>]*\sdate1904\s*=\s*)["'](?:1|true)["']/;
 const XML = /\.(?:xml|rels)$/;
 const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 

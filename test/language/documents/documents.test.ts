@@ -327,6 +327,18 @@ describe('workbooks', () => {
     expect(text.match(/\d\S+/g)).toEqual(['00:00:00', '12:00:00', '30:00:00', '2026-11-21']);
   });
 
+  it('show times and dates that count from 1904 if the workbook says "true", as LibreOffice writes it', async () => {
+    const rows = ['0.5', '44885'].map(
+      (value, at) => `<row r="${at + 1}"><c r="A${at + 1}" s="1"><v>${value}</v></c></row>`,
+    );
+    const entries = xlsxEntries({ sheets: { Sheet: rows.join('') } }).map((entry) => ({
+      ...entry,
+      content: String(entry.content).replace('<sheets>', '<workbookPr date1904="true"/><sheets>'),
+    }));
+    const text = await textIn(archiveOf(entries));
+    expect(text.match(/\d\S+/g)).toEqual(['12:00:00', '2026-11-21']);
+  });
+
   it('show the minute of a date and time whose fraction of a day is rounded down', async () => {
     // 2023-03-15 00:15, 01:00 and 23:45, as Excel stores them.
     const stored = ['45000.010416666664', '45000.041666666664', '45000.989583333336'];
