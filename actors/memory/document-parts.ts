@@ -8,7 +8,8 @@ const MOST_HEAD_CHARACTERS = 4_000;
 
 /**
  * Splits a document into parts that become separate memories. A part has sections under Markdown headings; only
- * sections that are too long are cut. Each piece of a table has its head, without which its cells mean little.
+ * sections that are too long are cut. Each piece of a table at the start has its head, without which its cells mean
+ * little.
  */
 export function documentParts(sections: readonly DocumentSection[]): string[] {
   const parts: string[] = [];
@@ -19,11 +20,13 @@ export function documentParts(sections: readonly DocumentSection[]): string[] {
       parts.push(part);
       part = '';
     }
-    const head = headOf(text);
+    let head = headOf(text);
     let rest = text;
     while (above.length + rest.length > MOST_CHARACTERS) {
       const end = cutBefore(rest, MOST_CHARACTERS - above.length);
       parts.push(above + rest.slice(0, end));
+      // Tables of documents end at a blank line.
+      if (rest.slice(0, end).includes('\n\n')) head = '';
       const left = rest.slice(end).trimStart();
       rest = left === '' ? '' : head + left;
     }

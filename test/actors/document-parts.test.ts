@@ -34,6 +34,14 @@ describe('documentParts', () => {
     expect(parts.flatMap((part) => part.trimEnd().split('\n').slice(4))).toEqual(rows);
   });
 
+  it('does not repeat the head of a table that ended before the cut', () => {
+    const letterhead = '| Lantern Ltd | Kiel |\n| --- | --- |\n| Phone | 4711 |';
+    const paragraphs = Array.from({ length: 400 }, () => `${'Lantern. '.repeat(100)}end.`);
+    const parts = documentParts([section([letterhead, ...paragraphs].join('\n\n'))]);
+    expect(parts.length).toBeGreaterThan(3);
+    for (const part of parts.slice(1)) expect(part.startsWith('Lantern.')).toBe(true);
+  });
+
   it('preserves all text within the length limit', () => {
     const text = fc.tuple(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
