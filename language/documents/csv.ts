@@ -1,6 +1,7 @@
 /**
  * Parses CSV (RFC 4180).
- * @param usual default: the most frequent separator in the first line that has any: comma, semicolon, tab or bar
+ * @param usual default: the most frequent separator in the first line that has any, also below a title: comma,
+ * semicolon, tab or bar
  */
 export function csvRows(source: string, usual?: string): string[][] {
   const [declaration = '', declared] = DECLARATION.exec(source) ?? [];
@@ -29,10 +30,13 @@ const SEPARATORS = [',', ';', '\t', '|'];
 
 /** Ignores quoted text, including line ends in it, and lines of one cell, such as a title. */
 function separatorOf(beginning: string): string {
-  const lines = beginning.replace(/"[^"]*(?:"|$)/g, '').split(/[\r\n]/);
-  const bare = lines.find((line) => SEPARATORS.some((separator) => line.includes(separator))) ?? '';
-  const counts = SEPARATORS.map((separator) => bare.split(separator).length);
-  return SEPARATORS[counts.indexOf(Math.max(...counts))] ?? ',';
+  const bare = beginning.replace(/"[^"]*(?:"|$)/g, '""');
+  const lines = bare.split(/[\r\n]/).filter((line) => line.trim() !== '');
+  const first = lines.findIndex((line) => SEPARATORS.some((separator) => line.includes(separator)));
+  const counts = SEPARATORS.map((separator) => (lines[first] ?? '').split(separator).length);
+  const separator = SEPARATORS[counts.indexOf(Math.max(...counts))] ?? ',';
+  // Below a title, the next line has it too. Otherwise it is punctuation in a single column.
+  return first <= 0 || lines[first + 1]?.includes(separator) ? separator : ',';
 }
 
 function plain(text: string, { at, separator }: { at: number; separator: string }) {

@@ -32,6 +32,11 @@ it('detects the CSV separator below a title and blank lines', () => {
   expect(csvRows('\nShips of May\n\na;b\n1,5;2\n')).toEqual([[''], ['Ships of May'], [''], ['a', 'b'], ['1,5', '2']]);
 });
 
+it('does not take punctuation in a CSV file of one column as its separator', () => {
+  const text = 'Comment\nGreat service; would call again\n"Good, fast"\nSlow\n';
+  expect(csvRows(text)).toEqual([['Comment'], ['Great service; would call again'], ['Good, fast'], ['Slow']]);
+});
+
 it('uses the CSV separator that the first line declares for Excel, and leaves that line out', () => {
   expect(csvRows('SEP=;\r\na, b, c;d\r\n')).toEqual([['a, b, c', 'd']]);
   expect(csvRows('sep=\t\na;b;c\td')).toEqual([['a;b;c', 'd']]);
