@@ -35,6 +35,8 @@ const EVERY_MS = 60_000;
 const LEASE_MS = 600_000;
 const SETTLED_AFTER_MS = 3_600_000;
 const BATCH = 100;
+/** Then a round ends, so that an unavailable object store does not delay requested erasures. */
+const MOST_FAILURES = 5;
 
 /**
  * Works once a minute and on request. A lease ensures that only one node works on an erasure. It runs until no call
@@ -43,6 +45,8 @@ const BATCH = 100;
 export function startEraser(options: EraserOptions): Eraser & Disposable {
   const { sql, objects, node, clock, logger } = options;
   let isClosed = false;
+  /** Last recording of a round that ended early; the next round begins after it. */
+  let purgedUpTo: string | null = null;
   let running: Promise<void> | null = null;
   let next: Promise<void> | null = null;
 
@@ -104,20 +108,26 @@ export function startEraser(options: EraserOptions): Eraser & Disposable {
   async function purge(): Promise<void> {
     const settledBefore = new Date(clock.now() - SETTLED_AFTER_MS);
     const ofNode = objects.isShared ? null : node;
-    for (let afterId: string | null = null; !isClosed; ) {
-      const page = { node: ofNode, settledBefore, afterId, limit: BATCH };
+    let failures = 0;
+    while (!isClosed) {
+      const page = { node: ofNode, settledBefore, afterId: purgedUpTo, limit: BATCH };
       const batch: ErasedRecording[] = await erasedRecordings(sql, page);
       for (const recording of batch) {
         const { id, erasedAt } = recording;
-        afterId = id;
+        purgedUpTo = id;
         try {
           await deleteFiles(options, recording);
           await markPurged(sql, { id, now: new Date(clock.now()), isSettled: erasedAt < settledBefore });
         } catch (error) {
           logger.warn({ recordingId: id, err: error }, 'recording of a deleted call could not be deleted');
+          failures += 1;
+          if (failures === MOST_FAILURES) return;
         }
       }
-      if (batch.length < BATCH) return;
+      if (batch.length < BATCH) {
+        purgedUpTo = null;
+        return;
+      }
     }
   }
 

@@ -108,6 +108,28 @@ describe('files of deleted calls', () => {
     expect(await left(node.objects, first.key)).toBe(0);
     await sql`delete from erased_recordings`;
   });
+
+  it('do not keep requested erasures waiting while the object store is unavailable', async () => {
+    const caller = await seedCaller(sql);
+    using node = await startNode('node-1');
+    const calls: Deleted[] = [];
+    while (calls.length < 12) calls.push(await seedDeletedCall(caller, 'node-1'));
+    const tried: string[] = [];
+    const remove = node.objects.delete;
+    node.objects.delete = async (key) => {
+      tried.push(key);
+      throw new Error('ETIMEDOUT');
+    };
+    await node.eraser.work();
+    expect(tried).toHaveLength(5);
+    await node.eraser.work();
+    expect(new Set(tried).size).toBe(10);
+    node.objects.delete = remove;
+    await node.eraser.work();
+    await node.eraser.work();
+    expect(await sql`select 1 from erased_recordings where purged_at is null`).toHaveLength(0);
+    await sql`delete from erased_recordings`;
+  });
 });
 
 describe('erasure', () => {
