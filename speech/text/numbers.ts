@@ -1,4 +1,4 @@
-import { LETTERED_THINGS } from './languages/english-words.ts';
+import { PLACES } from './languages/english-words.ts';
 import type { Grouping, SpokenLanguage } from './languages/language.ts';
 import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
@@ -269,10 +269,15 @@ export function readFraction(at: number, { tokens, language }: Context): Reading
   return { spoken: [followsWhole ? `${phrases.and} ${article(spoken)}` : alone(spoken)] };
 }
 
-/** "Flat 3/4", "House No. 2/3". */
+/** "Flat 3/4" and "House No. 2/3", but not "the house 2/3 down the road". */
 function isOfName(at: number, tokens: readonly Token[]): boolean {
   const [thing, before] = [tokens[at - 2], tokens[at - 1]].map((token) => token?.core.toLowerCase() ?? '');
-  return LETTERED_THINGS.has(before!) || (/^(?:no|nos|number)$/.test(before!) && LETTERED_THINGS.has(thing!));
+  if (PLACES.has(before!)) return !isDeterminer(tokens[at - 2]);
+  return /^(?:no|nos|number)$/.test(before!) && PLACES.has(thing!);
+}
+
+export function isDeterminer(token: Token | undefined): boolean {
+  return /^(?:an?|the|this|that|these|those|each|every|my|your|our|his|her|its|their)$/i.test(token?.core ?? '');
 }
 
 /** "half" is "one half" alone and "a half" after a whole number. */

@@ -1,7 +1,7 @@
-import { LETTERED_THINGS } from './languages/english-words.ts';
+import { LETTERED_THINGS, PLACES } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
-import { parseNumber, sayNumber } from './numbers.ts';
-import { type Context, isOpen, type Reading } from './token.ts';
+import { isDeterminer, parseNumber, sayNumber } from './numbers.ts';
+import { type Context, isOpen, type Reading, type Token } from './token.ts';
 
 /** Reads 5%, 2.5 %, 5-10%, 5%-10%; 5 km, 20°C, 10 MB, 60 km/h. */
 export function readMeasure(at: number, { tokens, language }: Context): Reading | null {
@@ -48,8 +48,27 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
 function isNameWith(letter: string, at: number, { tokens, language }: Context): boolean {
   // Only English and Indian texts often omit the degree sign.
   if (language.phrases === null && /[CF]/.test(letter)) return true;
-  const next = tokens.slice(at + 1, at + 4).map(({ core }) => core.toLowerCase());
-  return LETTERED_THINGS.has(tokens[at - 1]?.core.toLowerCase() ?? '') || next.some((word) => STREETS.has(word));
+  return isNamedBefore(at, letter, tokens) || isBeforeStreet(at, tokens);
+}
+
+/** "Keep the room 20C" and "In this hall, 20C" are temperatures. */
+function isNamedBefore(at: number, letter: string, tokens: readonly Token[]): boolean {
+  const thing = tokens[at - 1];
+  const name = thing?.core.toLowerCase() ?? '';
+  if (thing === undefined || !LETTERED_THINGS.has(name) || !/^[.:]?$/.test(thing.trail)) return false;
+  return !(/[CF]/.test(letter) && PLACES.has(name) && isDeterminer(tokens[at - 2]));
+}
+
+/** "12A, Park Street", but not "14C on Park Street": the name of a street has capitals. */
+function isBeforeStreet(at: number, tokens: readonly Token[]): boolean {
+  for (let word = at + 1; word < at + 4; word++) {
+    const before = tokens[word - 1];
+    const name = tokens[word]?.core ?? '';
+    const isJoined = (word === at + 1 && before?.trail === ',') || isOpen(before);
+    if (!isJoined || !/^[\p{Lu}\d]/u.test(name)) return false;
+    if (STREETS.has(name.toLowerCase())) return true;
+  }
+  return false;
 }
 
 const STREETS: ReadonlySet<string> = new Set(

@@ -214,12 +214,19 @@ export const REGNAL_NAMES: ReadonlySet<string> = new Set([
   ...['Clement', 'Urban', 'Wilhelm', 'Rama', 'Juan', 'Felipe', 'Carlos', 'Margrethe', 'Gustav', 'Harald', 'Olaf'],
 ]);
 
-/** "Seat 14C" and "Sec. 80C" are neither temperatures nor currents, and "Flat 3/4" is not a fraction. */
-export const LETTERED_THINGS: ReadonlySet<string> = new Set(
-  'seat seats row gate gates room rooms apartment apt flat block platform bay exit terminal hall building house tower wing plot ward bed berth coach cabin suite stand desk counter aisle form size class grade section sec u/s clause rule article unit model bus line appendix table'.split(
+/** "Flat 3/4" is not a fraction. */
+export const PLACES: ReadonlySet<string> = new Set(
+  'room rooms apartment apt flat block hall building house tower plot ward bed cabin suite unit'.split(' '),
+);
+
+/** "Seat 14C" and "Sec. 80C" are neither temperatures nor currents. */
+export const LETTERED_THINGS: ReadonlySet<string> = new Set([
+  ...PLACES,
+  ...'seat seats row gate gates platform bay exit terminal wing berth coach stand desk counter aisle form size'.split(
     ' ',
   ),
-);
+  ...'class grade section sec u/s clause rule article model bus line appendix table'.split(' '),
+]);
 
 export const NUMBERED_THINGS: ReadonlySet<string> = new Set([
   ...['chapter', 'part', 'volume', 'vol.', 'act', 'scene', 'section', 'book', 'article', 'phase', 'class', 'type'],

@@ -35,6 +35,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
   ],
   fractions: [
     ['1/2 cup', 'one half cup'],
+    ['a table 3/4 full and a size 1/2 inch larger', 'a table three quarters full and a size one half inch larger'],
+    ['the house 2/3 down the road', 'the house two thirds down the road'],
     ['3/4', 'three quarters'],
     ['½', 'one half'],
     ['2½ cups', 'two and a half cups'],
@@ -176,6 +178,13 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['5 km', 'five kilometers'],
     ['1h 30m, 30m', 'one hour thirty minutes, thirty meters'],
     ['seat 14C, row 12A', 'seat 14C, row 12A'],
+    [
+      'It was 14C on Main Street and 9C by the road',
+      'It was fourteen degrees Celsius on Main Street | and nine degrees Celsius by the road',
+    ],
+    ['Heat it to 180C. Place it in the pan', 'Heat it to one hundred eighty degrees Celsius. | Place it in the pan'],
+    ['Keep the room 20C or warmer', 'Keep the room twenty degrees Celsius or warmer'],
+    ['14C, Park Street', '14C, Park Street'],
     ['12A Main St. and 14C Lower Baker Street', '12A Main Street and 14C Lower Baker Street'],
     ['25C and 5A', 'twenty-five degrees Celsius and five amps'],
     ['1 km', 'one kilometer'],
