@@ -38,6 +38,7 @@ function isPressed(at: number, tokens: readonly Token[]): boolean {
   const before = tokens[at - 1];
   if (/^(?:key|button|sign|symbol)$/i.test(tokens[at + 1]?.core ?? '')) return true;
   if (/^(?:दबा|डायल)/u.test(tokens[at + 1]?.core ?? '')) return true;
+  if (tokens[at]!.clean === '#' && isCount(at, tokens)) return false;
   if (before === undefined || !(before.trail.startsWith(',') || BEFORE_KEYS.test(before.core))) return false;
   for (let verb = at - 1; verb >= Math.max(0, at - LONGEST_SENTENCE); verb--) {
     const { core, trail, endsParagraph } = tokens[verb]!;
@@ -45,6 +46,12 @@ function isPressed(at: number, tokens: readonly Token[]): boolean {
     if (VERB.test(core)) return true;
   }
   return false;
+}
+
+/** "Enter the # of guests" and "type the # you see", but "press the # and wait". */
+function isCount(at: number, tokens: readonly Token[]): boolean {
+  if (/^of$/i.test(tokens[at + 1]?.core ?? '')) return true;
+  return /^the$/i.test(tokens[at - 1]?.core ?? '') && /^(?:enter|type)$/i.test(tokens[at - 2]?.core ?? '');
 }
 
 const VERB = /^(?:press|pressing|dial|dialing|dialling|hit|push|enter|type)$/i;
