@@ -29,7 +29,10 @@ function readAttached(at: number, { tokens, language }: Context): Reading | null
   }
   const rate = language.base === 'en' ? RATE.exec(written) : null;
   const each = rate === null ? null : sayEach(rate[1]!, language);
-  if (each !== null) return { spoken: [`${each} per ${PER.get(rate![2]!) ?? rate![2]}`] };
+  if (each !== null) {
+    const full = PER.get(rate![2]!);
+    return { spoken: [`${each} per ${full ?? rate![2]}`], ...(full !== undefined && { fullStop: 'may-end' as const }) };
+  }
   const hyphenated = language.base === 'en' ? sayHyphenated(written, language) : null;
   if (hyphenated !== null) return { spoken: [hyphenated] };
   const money = parseAttached(written, language);

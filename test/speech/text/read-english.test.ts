@@ -89,6 +89,8 @@ const SUBJECTS: Record<string, readonly Row[]> = {
     ['a $5 bill and a ₹500 note', 'a five dollar bill and a five hundred rupee note'],
     ['a $5-million deal', 'a five million dollar deal'],
     ['₹500-a-day, $5M-plus', 'five hundred rupees a day, five million dollars plus'],
+    ['$5/mo. for friends', 'five dollars per month for friends'],
+    ['It costs $9/mo. It is new', 'It costs nine dollars per month. | It is new'],
     ['$1,000-$2,000/mo', 'one thousand to two thousand dollars per month'],
     [
       '$1.50/lb and ₹4,500/sq.ft',
