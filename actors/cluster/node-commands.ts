@@ -81,7 +81,8 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
     if (willBeConfirmed) {
       const outcome = await within(confirmed.promise, { ms: CONFIRMED_WITHIN_MS, clock });
       unconfirmed.delete(id);
-      if (outcome === LATE) return;
+      // The sender may still wait if its confirmation was lost.
+      if (outcome === LATE) return await reply(failureOf(unreachable(), { command, logger }));
     }
     await reply(
       await options.execute(command, args).then(

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { openNodeCommands } from '../../../actors/cluster/node-commands.ts';
+import type { NodeRelay } from '../../../storage/nodes/node-relay.ts';
 import { untilTruthy } from '../../eventually.ts';
 import { createTestClock, createTestLogger, quiet } from '../fakes.ts';
 import { RelayHub } from './relay-hub.ts';
@@ -27,6 +28,16 @@ describe('command for another node', () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
+  it('fails as soon as the other node drops it because its confirmation was lost', async () => {
+    const { sender, execute, clock } = await twoNodes({ confirm: async () => 0 });
+    const sent = sender.send('receiver', 'play', {});
+    sent.catch(() => {});
+    await untilTruthy(() => clock.waiting().includes(5_000), 'the receiver waits for the confirmation');
+    clock.advance(5_000);
+    await expect(sent).rejects.toMatchObject({ code: 'NODE_UNREACHABLE' });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
   it('needs no confirmation from nodes of earlier versions if it is recent', async () => {
     const { execute, clock, hub } = await twoNodes();
     const earlier = hub.connect('earlier');
@@ -39,12 +50,18 @@ describe('command for another node', () => {
   });
 });
 
-async function twoNodes() {
+/** `confirm` sends the confirmations. */
+async function twoNodes({ confirm = async (publish: () => Promise<number>) => await publish() } = {}) {
   const hub = new RelayHub();
   const clock = createTestClock();
   const execute = vi.fn(async (): Promise<unknown> => null);
   const shared = { clock, logger: createTestLogger(), execute };
-  const sender = await openNodeCommands({ ...shared, relay: hub.connect('sender'), boot: 'sender' });
+  const own = hub.connect('sender');
+  const publish: NodeRelay['publish'] = async (topic, message) => {
+    const send = () => own.publish(topic, message);
+    return topic.endsWith('.confirmations') ? await confirm(send) : await send();
+  };
+  const sender = await openNodeCommands({ ...shared, relay: { ...own, publish }, boot: 'sender' });
   await openNodeCommands({ ...shared, relay: hub.connect('receiver'), boot: 'receiver' });
   return { sender, execute, clock, hub };
 }
