@@ -109,9 +109,10 @@ export async function openNodeCommands(options: NodeCommandsOptions): Promise<No
           return entry.acknowledged.promise;
         });
         if ((await within(acknowledged, { ms: ACKNOWLEDGED_WITHIN_MS, clock })) === LATE) throw unreachable();
-        // Not awaited: the relay waits for an unavailable server.
-        relay.publish(confirmationsOf(to), { id } satisfies Confirmation).catch((cause) => {
-          entry.answered.reject(unreachable(cause));
+        // Not awaited: the relay waits for an unavailable server. Despite an error it may have arrived, so only the other
+        // node knows whether it executes the command.
+        relay.publish(confirmationsOf(to), { id } satisfies Confirmation).catch((error) => {
+          logger.warn({ err: error, command }, 'confirming a command to another node failed');
         });
         const outcome = await within(entry.answered.promise, { ms: takesMs + ANSWERED_WITHIN_MS, clock });
         if (outcome === LATE) throw new TandemError('INTERNAL', 'Another server took the request and did not answer.');

@@ -38,6 +38,20 @@ describe('command for another node', () => {
     expect(execute).not.toHaveBeenCalled();
   });
 
+  it('succeeds if its confirmation arrives although sending it failed', async () => {
+    const { sender, execute } = await twoNodes({
+      confirm: async (publish) => {
+        await publish();
+        throw new Error('the connection was lost after the commit');
+      },
+    });
+    execute.mockImplementation(async () => {
+      await quiet();
+      return { isHeld: true };
+    });
+    await expect(sender.send('receiver', 'hold', {})).resolves.toEqual({ isHeld: true });
+  });
+
   it('needs no confirmation from nodes of earlier versions if it is recent', async () => {
     const { execute, clock, hub } = await twoNodes();
     const earlier = hub.connect('earlier');
