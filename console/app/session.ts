@@ -76,9 +76,8 @@ export async function signIn(
   queryClient.clear();
 }
 
-/** @throws ApiError if the session continues */
+/** Load the page anew afterwards: it keeps showing the data of the user. @throws ApiError if the session continues */
 export async function signOut(): Promise<void> {
   const response = await reach('/auth/logout', { method: 'POST' });
   if (!response.ok && response.status !== 401) throw apiErrorOf(response, await response.json().catch(() => null));
-  queryClient.clear();
 }

@@ -18,6 +18,12 @@ import { refuse, startReceiver } from './talking-town.ts';
 
 const OWNER_PASSWORD = 'seven quite unrelated words';
 
+/** Keeps the latest alert, also after the page is loaded anew. */
+const KEEP_ALERT = `new MutationObserver(() => {
+  const alert = document.querySelector('[role=alert]');
+  if (alert !== null) sessionStorage.setItem('alert', alert.textContent);
+}).observe(document, { childList: true, subtree: true });`;
+
 describe.skipIf(!canBrowse)('the settings pages of the console', () => {
   let console: ConsoleFixture;
   let page: Page;
@@ -287,6 +293,17 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await guest.getByRole('button', { name: 'Log in' }).click();
       await toCorrection();
       expect(await field.inputValue()).not.toContain('private');
+      await guest.context().close();
+    });
+
+    it('shows no error while the login loads after the user has logged out', async () => {
+      const guest = await joinedAs(console, 'member');
+      await guest.addInitScript(KEEP_ALERT);
+      await open('/live', guest);
+      await guest.getByRole('button', { name: /^Account/ }).click();
+      await guest.getByRole('menuitem', { name: 'Log out' }).click();
+      await guest.getByRole('heading', { name: 'Log in to Tandem' }).waitFor();
+      expect(await guest.evaluate(`sessionStorage.getItem('alert')`)).toBe(null);
       await guest.context().close();
     });
 
