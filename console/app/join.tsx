@@ -3,6 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { notifyFailed } from '../parts/notify.ts';
 import { ErrorState, LoadingState } from '../parts/states.tsx';
+import { agentPhone } from '../phone/agent-phone.ts';
 import { joinText as text } from '../text/people.ts';
 import { api, dataOf } from './api.ts';
 import { queryClient } from './query-client.ts';
@@ -55,11 +56,17 @@ function AcceptForm({ token, email }: { token: string; email: string }) {
       <Button onClick={() => accept.mutate()} loading={accept.isPending}>
         {text.accept}
       </Button>
-      <Button variant="subtle" onClick={() => signOut().then(() => location.reload(), notifyFailed)}>
+      <Button variant="subtle" onClick={() => void signOut().then(startAnew, notifyFailed)}>
         {text.otherAccount}
       </Button>
     </>
   );
+}
+
+/** Must not keep the phone of the user who has logged out. */
+function startAnew(): void {
+  agentPhone.stop();
+  location.reload();
 }
 
 function RegisterForm({ token }: { token: string }) {

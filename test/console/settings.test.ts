@@ -307,6 +307,16 @@ describe.skipIf(!canBrowse)('the settings pages of the console', () => {
       await guest.context().close();
     });
 
+    it('forgets the phone of the user who goes on to join with another account', async () => {
+      const guest = await joinedAs(console, 'member');
+      await open('/join?token=none', guest);
+      await guest.evaluate(`sessionStorage.setItem('tandem.phone', '{"resumeToken":"none"}')`);
+      await guest.getByRole('button', { name: 'Use another account' }).click();
+      await guest.getByRole('textbox', { name: 'Email' }).waitFor();
+      expect(await guest.evaluate(`sessionStorage.getItem('tandem.phone')`)).toBe(null);
+      await guest.context().close();
+    });
+
     it('leads to the login when the session ends, and back afterwards', async () => {
       const { email } = await console.api.get<{ email: string }>('/user');
       await open('/people?tab=members');
