@@ -62,7 +62,11 @@ export class PhoneLink {
     try {
       await this.request(isRinging ? 'decline' : 'hangup', { call_id: callId });
     } catch (error) {
-      return !(error instanceof PhoneRefusal && error.code === 'CALL_NOT_LIVE');
+      if (!(error instanceof PhoneRefusal)) return true;
+      if (error.code === 'CALL_NOT_LIVE') return false;
+      // Another node did not answer. The phone asks again over its next socket, and without one the server ends the call.
+      this.#socket?.close();
+      this.#closed(1006, error.code);
     }
     return true;
   }

@@ -76,6 +76,18 @@ const loseSocketAt = (type: string) => `{
   socket.send = (text) => (JSON.parse(text).type === '${type}' ? socket.close() : send(text));
 }`;
 
+/** Refuses the next request of this type, as for a call on a node that does not answer. */
+const refuse = (type: string) => `{
+  const socket = sockets.at(-1);
+  const send = socket.send.bind(socket);
+  socket.send = (text) => {
+    const { id, type } = JSON.parse(text);
+    if (type !== '${type}') return send(text);
+    socket.send = send;
+    socket.onmessage({ data: JSON.stringify({ id, type: 'error', code: 'NODE_UNREACHABLE', message: '' }) });
+  };
+}`;
+
 /** The audio is cut off, and the socket is lost when the page uses it to repair the audio. */
 const LOSE_NETWORK = `{
   ${loseSocketAt('restart_ice')}
@@ -426,6 +438,17 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     const callId = await talk();
     await untilTone(page, CUSTOMER_HZ);
     await page.evaluate(loseSocketAt('hangup'));
+    await button('Hang up').click();
+    await ended();
+    await eventually(async () =>
+      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
+    );
+  });
+
+  it('hangs up although the node of the call does not answer the first request', async () => {
+    const callId = await talk();
+    await untilTone(page, CUSTOMER_HZ);
+    await page.evaluate(refuse('hangup'));
     await button('Hang up').click();
     await ended();
     await eventually(async () =>
