@@ -85,13 +85,21 @@ export type CallQuality = Awaited<ReturnType<typeof readQuality>>;
 
 const PAGE_SIZE = 100;
 
-/** Reads all pages into the first, because nothing of a call may be missing. */
+/**
+ * Reads all pages into the first, because nothing of a call may be missing. A row that was added meanwhile moves others
+ * to the next page, so these are read twice.
+ */
 async function readAll<Page extends { pagination: { pages: number } }>(
   read: (page: number) => Promise<Page>,
-  rowsOf: (page: Page) => unknown[],
+  rowsOf: (page: Page) => { id: string | number }[],
 ): Promise<Page> {
   const all = await read(1);
-  for (let page = 2; page <= all.pagination.pages; page++) rowsOf(all).push(...rowsOf(await read(page)));
+  const known = new Set(rowsOf(all).map(({ id }) => id));
+  for (let page = 2; page <= all.pagination.pages; page++) {
+    const others = rowsOf(await read(page)).filter(({ id }) => !known.has(id));
+    for (const { id } of others) known.add(id);
+    rowsOf(all).push(...others);
+  }
   return all;
 }
 

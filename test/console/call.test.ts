@@ -275,6 +275,21 @@ describe.skipIf(!canBrowse)('the page of a call in the console', () => {
     await page.unrouteAll();
   });
 
+  it('shows a delivery once when a newer one moves it to the next page meanwhile', async () => {
+    await page.route(/\/deliveries\?/, async (route) => {
+      const url = route.request().url().replace('limit=100', 'limit=1').replace('page=2', 'page=1');
+      const response = await route.fetch({ url });
+      const answer = await response.json();
+      answer.data.pagination.pages = 2;
+      await route.fulfill({ response, json: answer });
+    });
+    await open(talked.call_id, '?tab=callbacks');
+    const cards = page.getByRole('article');
+    await cards.first().waitFor();
+    expect(await cards.count()).toBe(1);
+    await page.unrouteAll();
+  });
+
   it('shows what the call reserved and cost', async () => {
     await open(talked.call_id, '?tab=ledger');
     await page.getByText('Charged for the talk').waitFor();
