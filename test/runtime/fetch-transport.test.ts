@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, getDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { replaceFetchTransport } from '../../runtime/fetch-transport.ts';
 
@@ -34,5 +36,16 @@ describe('replaced fetch transport', () => {
   it('gives each address of a host a second to connect, as distant servers need', async () => {
     await replaceFetchTransport();
     expect(getDefaultAutoSelectFamilyAttemptTimeout()).toBe(1_000);
+  });
+
+  it('keeps a longer time to connect that the operator has set', async () => {
+    const script = `
+      import { getDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
+      import { replaceFetchTransport } from ${JSON.stringify(import.meta.resolve('../../runtime/fetch-transport.ts'))};
+      await replaceFetchTransport();
+      process.stdout.write(String(getDefaultAutoSelectFamilyAttemptTimeout()));`;
+    const env = { ...process.env, NODE_OPTIONS: '--network-family-autoselection-attempt-timeout=5000' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { env });
+    expect(stdout).toBe('5000');
   });
 });
