@@ -1,5 +1,5 @@
 import type { CallEvent } from './api-client.ts';
-import type { Terminal } from './terminal.ts';
+import { oneLine, type Terminal } from './terminal.ts';
 
 const LONGEST_NAME = 'announcement.finished'.length;
 
@@ -19,16 +19,11 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
       event.transcript ? spoken(event.transcript.text) : null,
     ].filter((part) => part !== null);
     const name = paint('cyan', event.event.padEnd(LONGEST_NAME));
-    return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${printable(particulars.join(', '))}`.trimEnd();
+    return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${oneLine(particulars.join(', '))}`.trimEnd();
   };
 }
 
-/** Quotes a text. */
+/** Quotes a text. Removes control characters, because text from an engine must not control the terminal. */
 export function spoken(text: string): string {
-  return `“${printable(text)}”`;
-}
-
-/** Removes control characters, because text from a phone or an engine must not control the terminal. */
-function printable(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, ' ');
+  return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
 }
