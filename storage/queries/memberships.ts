@@ -65,18 +65,23 @@ export async function listMembers(
   return { rows, total: count?.total ?? 0 };
 }
 
+export interface Colleague {
+  userId: number;
+  /** The e-mail address if there is no name. */
+  name: string;
+}
+
 /** Lists the members who can have a phone in the browser, except this user, by name. */
 export async function listColleagues(
   sql: SqlOrTx,
   { workspaceId, userId }: { workspaceId: string; userId: number },
   page: Page,
-): Promise<PageOf<Pick<MemberRow, 'userId' | 'name'>>> {
+): Promise<PageOf<Colleague>> {
   const matching = sql`m.workspace_id = ${workspaceId} and m.role <> 'viewer' and m.user_id <> ${userId}`;
-  const rows = await sql<Pick<MemberRow, 'userId' | 'name'>[]>`
-    select m.user_id, coalesce(nullif(u.name, ''), u.email) as name
-    from memberships m join users u on u.id = m.user_id
-    where ${matching} order by lower(coalesce(nullif(u.name, ''), u.email)), m.user_id
-    limit ${page.limit} offset ${offsetOf(page)}`;
+  const name = sql`coalesce(nullif(u.name, ''), u.email)`;
+  const rows = await sql<Colleague[]>`
+    select m.user_id, ${name} as name from memberships m join users u on u.id = m.user_id
+    where ${matching} order by lower(${name}), m.user_id limit ${page.limit} offset ${offsetOf(page)}`;
   const [count] = await sql<{ total: number }[]>`select count(*)::int as total from memberships m where ${matching}`;
   return { rows, total: count?.total ?? 0 };
 }
