@@ -1,6 +1,6 @@
 import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber, type WrittenNumber } from './numbers.ts';
-import { type Context, isOpen, type Reading } from './token.ts';
+import { type Context, isOpen, type Reading, VULGAR_FRACTIONS } from './token.ts';
 
 /** Reads $5, ₹2,50,000, €3.50, $3 million, Rs. 500, 500 INR, $5-10. */
 export function readMoney(at: number, context: Context): Reading | null {
@@ -208,11 +208,15 @@ function parseAttached(text: string, language: SpokenLanguage): Money | null {
     const negative = first[1] !== '' || first[3] !== '';
     return { code, number: { ...amount.number, negative }, magnitude: amount.magnitude };
   }
-  const last = /^(-?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)([^\d\s]{1,3})$/u.exec(text);
+  const last = AMOUNT_FIRST.exec(text);
   const code = last === null ? null : currencyOf(last[2]!, language);
   const number = last === null ? null : parseNumber(last[1]!, language);
   return code === null || number === null ? null : { code, number, magnitude: null };
 }
+
+const AMOUNT = `-?[\\d.,]*\\d[${VULGAR_FRACTIONS}]?`;
+const AMOUNT_FIRST = new RegExp(`^(${AMOUNT})([^\\d\\s]{1,3})$`, 'u');
+const SUFFIXED = new RegExp(`^(${AMOUNT})([a-z]{0,5})\\+?$`, 'iu');
 
 function withSymbolOf(first: string, second: string, language: SpokenLanguage): Money | null {
   return parseAttached(`${/^[^\d]*/u.exec(first)![0]}${second}`, language);
@@ -220,7 +224,7 @@ function withSymbolOf(first: string, second: string, language: SpokenLanguage): 
 
 /** A number with an optional magnitude suffix: 3M, 2.5cr. */
 function parseSuffixed(text: string, language: SpokenLanguage): Omit<Money, 'code'> | null {
-  const match = /^(-?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)([a-z]{0,5})\+?$/iu.exec(text);
+  const match = SUFFIXED.exec(text);
   if (match === null) return null;
   const number = parseNumber(match[1]!, language);
   if (number === null) return null;

@@ -1,6 +1,6 @@
 import { PLACES } from './languages/english-words.ts';
 import type { Grouping, SpokenLanguage } from './languages/language.ts';
-import { type Context, isOpen, type Reading, type Token } from './token.ts';
+import { type Context, isOpen, type Reading, type Token, VULGAR_FRACTIONS } from './token.ts';
 
 export interface WrittenNumber {
   negative: boolean;
@@ -14,10 +14,10 @@ export interface WrittenNumber {
 /** Null if it is not a number by the language's conventions. */
 export function parseNumber(text: string, language: SpokenLanguage): WrittenNumber | null {
   if (text.length > 60) return null;
-  const mixed = /^(-?)(\d*)([¼½¾⅓⅔⅛⅜⅝⅞])$/u.exec(text);
+  const mixed = MIXED_NUMBER.exec(text);
   if (mixed !== null) {
     const [, minus, whole, fraction = ''] = mixed;
-    return { negative: minus !== '', whole: whole || '0', decimals: DECIMALS[fraction]!, grouping: null };
+    return { negative: minus !== '', whole: whole || '0', decimals: VULGAR[fraction]!.decimals, grouping: null };
   }
   const negative = /^[-−]/.test(text);
   const unsigned = negative ? text.slice(1) : text;
@@ -34,11 +34,7 @@ export function parseNumber(text: string, language: SpokenLanguage): WrittenNumb
   return { negative, whole: whole.replaceAll(',', '') || '0', decimals: decimals ?? null, grouping };
 }
 
-/** Replace vulgar fractions before a unit or after a currency. Thirds are rounded. */
-const DECIMALS: Record<string, string> = {
-  ...{ '¼': '25', '½': '5', '¾': '75', '⅓': '33', '⅔': '67', '⅛': '125', '⅜': '375', '⅝': '625', '⅞': '875' },
-};
-
+const MIXED_NUMBER = new RegExp(`^(-?)(\\d*)([${VULGAR_FRACTIONS}])$`, 'u');
 const ENGLISH_NUMBER = /^(\d{1,3}(?:,\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}|\d*(?=\.\d)|\d+)(?:\.(\d+))?$/;
 const CONTINENTAL_NUMBER = /^(\d{1,3}(?:[.'’]\d{3})+|\d+)(?:,(\d+))?$/;
 
@@ -253,9 +249,10 @@ export function readFraction(at: number, { tokens, language }: Context): Reading
   const { phrases, numbers } = language;
   if (phrases === null || numbers === null) return null;
   if (isOfName(at, tokens)) return null;
-  const written = /^(\d{0,3})([¼½¾⅓⅔⅛⅜⅝⅞])$/u.exec(core);
+  const written = SHORT_MIXED_NUMBER.exec(core);
   const slashed = /^(\d{1,3})[/⁄](\d{1,3})$/.exec(core);
-  const [numerator, denominator] = written === null ? (slashed?.slice(1).map(Number) ?? []) : VULGAR[written[2]!]!;
+  const [numerator, denominator] =
+    written === null ? (slashed?.slice(1).map(Number) ?? []) : VULGAR[written[2]!]!.fraction;
   if (numerator === undefined || denominator === undefined) return null;
   const isUsual = denominator <= 10 || DENOMINATORS.has(denominator);
   if (numerator === 0 || numerator >= denominator || !isUsual) return null;
@@ -290,14 +287,16 @@ function article(fraction: string): string {
 }
 
 const DENOMINATORS = new Set([12, 16, 20, 32, 64, 100]);
-const VULGAR: Record<string, readonly [number, number]> = {
-  '¼': [1, 4],
-  '½': [1, 2],
-  '¾': [3, 4],
-  '⅓': [1, 3],
-  '⅔': [2, 3],
-  '⅛': [1, 8],
-  '⅜': [3, 8],
-  '⅝': [5, 8],
-  '⅞': [7, 8],
+const SHORT_MIXED_NUMBER = new RegExp(`^(\\d{0,3})([${VULGAR_FRACTIONS}])$`, 'u');
+/** Decimals replace a fraction before a unit or after a currency. Those of thirds are rounded. */
+const VULGAR: Record<string, { fraction: readonly [number, number]; decimals: string }> = {
+  '¼': { fraction: [1, 4], decimals: '25' },
+  '½': { fraction: [1, 2], decimals: '5' },
+  '¾': { fraction: [3, 4], decimals: '75' },
+  '⅓': { fraction: [1, 3], decimals: '33' },
+  '⅔': { fraction: [2, 3], decimals: '67' },
+  '⅛': { fraction: [1, 8], decimals: '125' },
+  '⅜': { fraction: [3, 8], decimals: '375' },
+  '⅝': { fraction: [5, 8], decimals: '625' },
+  '⅞': { fraction: [7, 8], decimals: '875' },
 };

@@ -1,7 +1,7 @@
 import { LETTERED_THINGS, PLACES } from './languages/english-words.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { isDeterminer, parseNumber, sayNumber } from './numbers.ts';
-import { type Context, isOpen, type Reading, type Token } from './token.ts';
+import { type Context, isOpen, type Reading, type Token, VULGAR_FRACTIONS } from './token.ts';
 
 /** Reads 5%, 2.5 %, 5-10%, 5%-10%; 5 km, 20°C, 10 MB, 60 km/h. */
 export function readMeasure(at: number, { tokens, language }: Context): Reading | null {
@@ -11,10 +11,7 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
     return { spoken: [`${feet} foot ${inches}`] };
   }
-  const match =
-    /^([-+]?[\d.,]*\d[¼½¾⅓⅔⅛⅜⅝⅞]?)(?:([^\d\s–-][^\s–-]{0,9})?[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(
-      token.core,
-    );
+  const match = MEASURE.exec(token.core);
   if (match === null) return null;
   const [, first = '', firstSuffix, second, suffix] = match;
   if (firstSuffix !== undefined && firstSuffix !== suffix) return null;
@@ -43,6 +40,11 @@ export function readMeasure(at: number, { tokens, language }: Context): Reading 
     ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
   };
 }
+
+const MEASURE = new RegExp(
+  `^([-+]?[\\d.,]*\\d[${VULGAR_FRACTIONS}]?)(?:([^\\d\\s–-][^\\s–-]{0,9})?[-–]([\\d.,]*\\d))?-?([^\\d\\s-][^\\s-]{0,9})?$`,
+  'u',
+);
 
 /** "Seat 14C", "Sec. 80C", "12A Main St.", "Hauptstraße 14C". */
 function isNameWith(letter: string, at: number, { tokens, language }: Context): boolean {

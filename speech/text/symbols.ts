@@ -1,7 +1,7 @@
 import { sayNumberInName } from './addresses.ts';
 import type { SpokenLanguage } from './languages/language.ts';
 import { parseNumber, sayNumber } from './numbers.ts';
-import { type Context, isOpen, type Reading, type Token } from './token.ts';
+import { type Context, isOpen, type Reading, type Token, VULGAR_FRACTIONS } from './token.ts';
 
 /** Reads 5-10 as "5 to 10". */
 export function readRange(at: number, { tokens, language }: Context): Reading | null {
@@ -121,12 +121,18 @@ function saySmallNumberOrQuantity(digits: string, language: SpokenLanguage): str
   return number === null ? digits : sayNumber(number, language);
 }
 
+const PARTS = new RegExp(
+  `\\d[\\d.,]*\\d(?![${VULGAR_FRACTIONS}])|\\d*[\\d${VULGAR_FRACTIONS}]|[\\p{L}\\p{M}'’.-]+|[^\\s]`,
+  'gu',
+);
+const STARTS_WITH_NUMBER = new RegExp(`^[\\d${VULGAR_FRACTIONS}]`);
+
 /** Words, numbers and signs in one: each by its name, or null if no sign has one. */
 function readMixed(core: string, signs: Record<string, string>, language: SpokenLanguage): Reading | null {
   if (!SIGN.test(core)) return null;
-  const parts = core.match(/\d[\d.,]*\d(?![¼½¾⅓⅔⅛⅜⅝⅞])|\d*[\d¼½¾⅓⅔⅛⅜⅝⅞]|[\p{L}\p{M}'’.-]+|[^\s]/gu) ?? [];
+  const parts = core.match(PARTS) ?? [];
   const said = parts.map((part, index) => {
-    if (/^[\d¼½¾⅓⅔⅛⅜⅝⅞]/.test(part)) {
+    if (STARTS_WITH_NUMBER.test(part)) {
       const number = parseNumber(part, language);
       return number === null ? part : sayNumber(number, language);
     }

@@ -40,8 +40,12 @@ export function toToken(written: string, endsParagraph = false): Token {
   const trailStart = startOfTrail(clean, lead.length);
   const core = clean.slice(lead.length, trailStart);
   const trail = clean.slice(trailStart);
-  return { written, clean, lead, core, trail, hasDigit: /[\d¼½¾⅓⅔⅛⅜⅝⅞]/.test(core), endsParagraph };
+  return { written, clean, lead, core, trail, hasDigit: HAS_DIGIT.test(core), endsParagraph };
 }
+
+/** Characters that are fractions, as part of a character class. */
+export const VULGAR_FRACTIONS = '¼½¾⅓⅔⅛⅜⅝⅞';
+const HAS_DIGIT = new RegExp(`[\\d${VULGAR_FRACTIONS}]`);
 
 /** Whether the next token may belong to the same group: no punctuation or paragraph end follows. */
 export function isOpen(token: Token | undefined): token is Token {
