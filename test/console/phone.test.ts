@@ -136,6 +136,13 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     return callId;
   }
 
+  async function hangUp(callId: string): Promise<void> {
+    await button('Hang up').click();
+    await ended();
+    const ending = { state: 'completed', hangup_cause: 'NORMAL_CLEARING' };
+    await eventually(async () => expect(await callOf(town, callId)).toMatchObject(ending));
+  }
+
   async function customerHangsUp(on = page): Promise<void> {
     town.customer.hangup();
     await ended(on);
@@ -157,10 +164,7 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     await expectAccessible(page);
     await expectFits(page);
     await picture(page, 'phone-talking');
-    await button('Hang up').click();
-    await ended();
-    const ending = { state: 'completed', hangup_cause: 'NORMAL_CLEARING' };
-    await eventually(async () => expect(await callOf(town, callId)).toMatchObject(ending));
+    await hangUp(callId);
   });
 
   it('rejects a call', async () => {
@@ -427,33 +431,21 @@ describe.skipIf(!isPossible)('the phone in the console', () => {
     expect((await next).url()).toContain('/ws/phone?resume=');
     await untilTone(page, CUSTOMER_HZ);
     expect(await customerHears(MICROPHONE_HZ)).toBeGreaterThan(-30);
-    await button('Hang up').click();
-    await ended();
-    await eventually(async () =>
-      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
-    );
+    await hangUp(callId);
   });
 
   it('hangs up over the next socket when the request was lost with the socket', async () => {
     const callId = await talk();
     await untilTone(page, CUSTOMER_HZ);
     await page.evaluate(loseSocketAt('hangup'));
-    await button('Hang up').click();
-    await ended();
-    await eventually(async () =>
-      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
-    );
+    await hangUp(callId);
   });
 
   it('hangs up although the node of the call does not answer the first request', async () => {
     const callId = await talk();
     await untilTone(page, CUSTOMER_HZ);
     await page.evaluate(refuse('hangup'));
-    await button('Hang up').click();
-    await ended();
-    await eventually(async () =>
-      expect(await callOf(town, callId)).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' }),
-    );
+    await hangUp(callId);
   });
 
   it('restarts ICE over the next socket when a change of network also loses the socket', async () => {
