@@ -1,4 +1,4 @@
-import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
+import { isHeld, OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
 import type { LegId, LegName } from '../machines/events.ts';
 import type { AudioSource, LoopedSound, Routing } from '../media/media-plane.ts';
@@ -36,7 +36,7 @@ export function talkRouting(talk: Talk): Routing {
   return {
     receives: Object.fromEntries(parties.map((leg) => [leg, sourcesFor(leg, parties, talk)])),
     // The phone of a listening supervisor may send nothing.
-    watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
+    watched: parties.filter((leg) => !isHeld(talk, leg) && talk.guests[leg] !== 'listen'),
     pressing: parties,
     recordedBeside,
     // Transcripts contain only what all parties hear.
@@ -52,9 +52,9 @@ function placeOnRecording(leg: LegId, { standIns, transfer }: Talk): LegName | u
 }
 
 function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['receives'][string] {
-  if (isHeld(leg, talk)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
+  if (isHeld(talk, leg)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
   const sources: AudioSource[] = parties
-    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isAudibleTo(leg, other, talk))
+    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(talk, other) && isAudibleTo(leg, other, talk))
     .map((party) => ({ party }));
   // Silence instead of no packets, because many phones end a call without them.
   return sources.length === 0 ? soundFor(leg, talk) : sources;
@@ -64,10 +64,6 @@ function sourcesFor(leg: LegId, parties: readonly LegId[], talk: Talk): Routing[
 function soundFor(leg: LegId, { transfer }: Talk): LoopedSound {
   if (leg === transfer?.staying) return 'hold-music';
   return leg === transfer?.leaving ? 'ringback' : 'silence';
-}
-
-function isHeld(leg: LegId, talk: Talk): boolean {
-  return (talk.held[leg] ?? null) !== null;
 }
 
 /** Whether `listener` may hear `speaker`: yes, unless a supervisor mode or a transfer separates them. */

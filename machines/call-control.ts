@@ -73,6 +73,10 @@ export const OPEN_TALK: Talk = {
   transfer: null,
 };
 
+export function isHeld({ held }: Talk, leg: LegId): boolean {
+  return (held[leg] ?? null) !== null;
+}
+
 export type ControlRefusal =
   /** The parties are not bridged yet, or no longer. */
   | 'CALL_NOT_LIVE'

@@ -1,4 +1,4 @@
-import { isTalking, type Talk, talkWithout } from './call-control.ts';
+import { isHeld, isTalking, type Talk, talkWithout } from './call-control.ts';
 import { isLegName, type LegId, type LegName, type Transfer, type TransferRequester } from './events.ts';
 
 /** Transfers: one leg of a talk replaces another. Serialisable data and pure functions. */
@@ -48,10 +48,6 @@ export function heldInConsultation(talk: Talk): LegId[] {
   const { transfer } = talk;
   if (transfer?.mode !== 'attended' || !isTalking(talk, transfer.leaving)) return [];
   return isHeld(talk, transfer.leaving) ? [transfer.leaving] : [];
-}
-
-function isHeld({ held }: Talk, leg: LegId): boolean {
-  return (held[leg] ?? null) !== null;
 }
 
 export function withoutHolds(talk: Talk, legs: readonly LegId[]): Talk {
