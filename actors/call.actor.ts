@@ -31,7 +31,7 @@ export interface CallActorsOptions {
   sql: Sql;
   mediaPlane: MediaPlane;
   sip: SipGateway;
-  phones: NodePhoneDesk;
+  phones: Pick<NodePhoneDesk, 'dial'>;
   trunks: TrunkObserver;
   secrets: SecretBox;
   trunkTargets: TrunkTargets;

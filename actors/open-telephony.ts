@@ -124,8 +124,8 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
   const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
   const { boot } = folder;
-  const ownPhones = observePhones(createPhoneDesk({ ...given, boot }), observer);
-  const phones = createClusterPhones({ local: ownPhones, cluster, nodes, sql, logger });
+  const ownPhones = createPhoneDesk({ ...given, boot });
+  const phones = observePhones(createClusterPhones({ local: ownPhones, cluster, nodes, sql, logger }), observer);
   const trunkTargets = createTrunkTargets({
     sql,
     allowCidrs: given.trunkAllowCidrs,
@@ -135,7 +135,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const quality = openCallQualityLog(shared);
   opening.use(quality);
   const parts = {
-    ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones: ownPhones, sounds, quality },
+    ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds, quality },
     registry: observeRegistry(createCallRegistry(), observer),
     feed: createCallFeed({
       ...shared,
@@ -184,7 +184,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const retention = expireRecordings({ ...shared, mostDays: given.recordingDays });
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
-  const clusterDialer = createClusterDialer({ ...parts, phones, local: dialer, cluster });
+  const clusterDialer = createClusterDialer({ ...parts, local: dialer, cluster });
   const opened = opening.move();
   return {
     dialer: clusterDialer,

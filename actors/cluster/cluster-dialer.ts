@@ -80,11 +80,12 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
     return best;
   }
 
-  /** Returns the node that should place the call; null: this one. A browser's call runs where its phone is. */
+  /** Returns the node that should place the call; null: this one. A browser's call runs where its phone is if it can. */
   async function nodeFor({ workspaceId, agentUserId }: PlaceCallRequest): Promise<NodeRow | null> {
     if (agentUserId == null) return placeTo();
     const boot = await phones.nodeOf({ workspaceId, userId: agentUserId, purpose: 'agent' });
-    return nodes.peers().find((peer) => peer.boot === boot) ?? null;
+    if (boot === null && local.report().canPlaceCalls) return null;
+    return nodes.peers().find((peer) => peer.boot === boot && peer.canPlaceCalls) ?? placeTo();
   }
 
   return {
@@ -99,9 +100,7 @@ export function createClusterDialer(options: ClusterDialerOptions): Dialer {
         if (row === null) throw new TandemError('CALL_NOT_FOUND', 'The call was placed and is not stored.');
         return { ...placed, call: presentCall(row) };
       } catch (error) {
-        // Only that node can reach the browser.
-        const isBound = request.agentUserId != null;
-        if (isBound || !(error instanceof TandemError) || !isOtherNodesTrouble(error)) throw error;
+        if (!(error instanceof TandemError) || !isOtherNodesTrouble(error)) throw error;
         logger.warn({ peer: elsewhere.node, code: error.code }, 'placing a call here, as the other node cannot');
         return await local.place(named);
       }

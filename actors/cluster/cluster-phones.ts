@@ -15,6 +15,8 @@ import type {
   PhoneRequest,
 } from '../phones/phone-desk.ts';
 import type { Cluster } from './cluster.ts';
+import { type ClusterRings, createClusterRings } from './cluster-rings.ts';
+import { createUnheardReports, oneAfterTheOther } from './peer-messages.ts';
 
 export interface ClusterPhonesOptions {
   local: NodePhoneDesk;
@@ -24,23 +26,23 @@ export interface ClusterPhonesOptions {
   logger: Logger;
 }
 
-export interface ClusterPhones extends PhoneDesk {
+export interface ClusterPhones extends PhoneDesk, ClusterRings {
   /** Returns the boot of another node that has a phone of the user, or a token for one. Null: this node, or none. */
   nodeOf(user: PhoneUser): Promise<string | null>;
 }
 
 /**
  * Connects phones whose sockets may be on any node. A phone lives on the node that created its token; if the token
- * names a call, that is the call's node. A socket on another node is relayed in both directions. Audio goes directly
- * from the browser to the phone's node.
+ * names a call, that is the call's node. A socket on another node is relayed in both directions. A call rings on the
+ * phones of all nodes.
  */
 export function createClusterPhones({ local, cluster, nodes, sql, logger }: ClusterPhonesOptions): ClusterPhones {
   /** Phones of this node with sockets on another one, by connection. */
   const remote = new Map<string, { phone: ConnectedPhone; boot: string }>();
   /** Sockets of this node with phones on another one, by connection. */
   const sockets = new Map<string, { outlet: PhoneOutlet; boot: string }>();
-  /** Reports of the end of a connection that its other node did not acknowledge. Each renewal repeats them. */
-  const unreported = new Map<string, { boot: string; report: () => Promise<unknown> }>();
+  const unheard = createUnheardReports(nodes);
+  const rings = createClusterRings({ local, cluster, nodes, unheard, logger });
 
   const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
     (await cluster.send(boot, command, args)) as Commands[K]['result'];
@@ -95,15 +97,6 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       sockets.delete(connection);
       outlet.close(1012, 'SHUTTING_DOWN');
     }
-    for (const [connection, { boot, report }] of unreported) {
-      if (!isPeer(boot)) unreported.delete(connection);
-      else {
-        report().then(
-          () => unreported.delete(connection),
-          () => {},
-        );
-      }
-    }
   });
 
   /** Sends a phone's notices to its socket on another node. */
@@ -115,7 +108,7 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
         logger.warn({ err: error }, 'a phone on another node was lost');
         remote.get(connection)?.phone.detach();
         remote.delete(connection);
-        unreported.set(connection, { boot, report: endIfLost });
+        unheard.repeat(boot, endIfLost);
       });
     return {
       // A socket that missed a notice closes, so that its page resumes.
@@ -151,7 +144,7 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       const report = () => send(boot, 'phones.close', { connection, isLeaving });
       inOrder(report).catch((error) => {
         logger.warn({ err: error }, 'a phone of another node could not be told that its socket is closed');
-        unreported.set(connection, { boot, report });
+        unheard.repeat(boot, report);
       });
     };
     return {
@@ -172,6 +165,7 @@ export function createClusterPhones({ local, cluster, nodes, sql, logger }: Clus
       const { token, expiresAtMs } = await send(row.ownerBoot, 'phones.mint', { holder });
       return { token, expiresAt: new Date(expiresAtMs) };
     },
+    dial: (dial) => rings.dial(dial),
     connect: (token, outlet) => attach('connect', token, outlet),
     resume: (token, outlet) => attach('resume', token, outlet),
     async nodeOf(user) {
@@ -204,13 +198,3 @@ interface Commands {
   'phones.end': { args: { connection: string; code: number; reason: string }; result: null };
 }
 type CommandName = keyof Commands;
-
-/** Sends messages one by one, because the relay does not keep their order. */
-function oneAfterTheOther(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const done = last.then(work);
-    last = done.catch(() => {});
-    return done;
-  };
-}

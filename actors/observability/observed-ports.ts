@@ -6,8 +6,8 @@ import type { SpeechEngines } from '../../speech/open-speech-engines.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import type { CallRegistry } from '../call-registry.ts';
+import type { ClusterPhones } from '../cluster/cluster-phones.ts';
 import type { NodeDialer } from '../dialer.actor.ts';
-import type { NodePhoneDesk } from '../phones/phone-desk.actor.ts';
 import type { Observer } from './observer.ts';
 
 /** Decorators of ports that notify the observer. */
@@ -58,7 +58,7 @@ function observeInbound(call: InboundCall, observer: Observer): InboundCall {
   });
 }
 
-export function observePhones(phones: NodePhoneDesk, observer: Observer): NodePhoneDesk {
+export function observePhones(phones: ClusterPhones, observer: Observer): ClusterPhones {
   return replacing(phones, {
     dial(dial) {
       const { call_id: callId, leg_id: leg } = dial.call;

@@ -1,16 +1,20 @@
 import type { HangupCause, LegEvent } from '../../machines/events.ts';
-import type { BrowserMedia, WebRtcPlane } from '../../media/webrtc/webrtc-plane.ts';
+import type { LocalAddress } from '../../media/media-plane.ts';
 import type { LegDialog } from '../../sip/sip-gateway.ts';
 import type { Logger } from '../logger.ts';
 import type { PhoneCall, PhoneNotice, PhonePurpose } from './phone-desk.ts';
+import type { OpenPhoneMedia, PhoneMedia } from './phone-media.ts';
 
-export interface BrowserDial {
+export interface BrowserDial extends RingRequest {
+  localMedia: LocalAddress;
+}
+
+export interface RingRequest {
   workspaceId: string;
   userId: number;
   purpose: PhonePurpose;
   /** Shown by the phone. */
   call: Pick<PhoneCall, 'call_id' | 'reference_id' | 'leg_id' | 'role' | 'customer_number'>;
-  localMedia: { host: string; rtpPort: number };
   /** Aborting abandons the leg without a further event. */
   signal: AbortSignal;
   onEvent: (event: LegEvent) => void;
@@ -22,9 +26,19 @@ export interface RungPhone {
   send(notice: PhoneNotice): void;
 }
 
+export interface RingingLeg extends LegDialog {
+  /** Ends it without an event, because a phone on another node has answered. */
+  answeredElsewhere(): void;
+}
+
 interface BrowserLegOptions {
-  dial: BrowserDial;
-  webRtc: WebRtcPlane;
+  dial: RingRequest;
+  openMedia: OpenPhoneMedia;
+  /**
+   * Called when no phone can be reached, and again whenever that may have changed. The leg goes on waiting for a phone.
+   * Null: it is refused.
+   */
+  onUnreached: ((reason: Unreached) => void) | null;
   logger: Logger;
   /** Called after the leg's last event, or when it is abandoned. */
   onOver: () => void;
@@ -37,16 +51,16 @@ type State = 'waiting' | PhoneCall['state'] | 'over';
  * A leg to a browser. It rings on every phone it is offered to, and the first to answer gets it. To its leg machine it
  * looks like a SIP dialog. It keeps no timers, because the leg machine owns every deadline.
  */
-export class BrowserLeg implements LegDialog {
-  readonly dial: BrowserDial;
+export class BrowserLeg implements RingingLeg {
+  readonly dial: RingRequest;
   readonly #options: BrowserLegOptions;
   /** Phones on which it rings, or the one that answered. */
   readonly #phones = new Set<RungPhone>();
   readonly #closing = new AbortController();
   #state: State = 'waiting';
   #isHeld = false;
-  #media: BrowserMedia | null = null;
-  #opening: Promise<BrowserMedia | null> = Promise.resolve(null);
+  #media: PhoneMedia | null = null;
+  #opening: Promise<PhoneMedia | null> = Promise.resolve(null);
 
   constructor(options: BrowserLegOptions) {
     this.dial = options.dial;
@@ -82,7 +96,7 @@ export class BrowserLeg implements LegDialog {
    * Answers, also repeatedly: a reloaded page gets the same media and replaces its transports.
    * @throws TandemError WEBRTC_NOT_AVAILABLE; the leg has then ended
    */
-  async answer(phone: RungPhone): Promise<BrowserMedia | null> {
+  async answer(phone: RungPhone): Promise<PhoneMedia | null> {
     if (!this.#phones.has(phone)) return null;
     if (this.#state === 'ringing') {
       this.#state = 'connecting';
@@ -92,13 +106,13 @@ export class BrowserLeg implements LegDialog {
     return await this.#opening;
   }
 
-  async #open(): Promise<BrowserMedia | null> {
+  async #open(): Promise<PhoneMedia | null> {
     try {
-      const media = await this.#options.webRtc.openBrowser({
-        local: this.dial.localMedia,
-        signal: this.#closing.signal,
-        onLost: () => this.#lose(),
-      });
+      const media = await this.#options.openMedia({ signal: this.#closing.signal, onLost: () => this.#lose() });
+      if (media === null) {
+        this.answeredElsewhere();
+        return null;
+      }
       this.#media = media;
       void media.connected.then((remote) => {
         if (this.#state !== 'connecting') return;
@@ -115,7 +129,7 @@ export class BrowserLeg implements LegDialog {
     }
   }
 
-  get media(): BrowserMedia | null {
+  get media(): PhoneMedia | null {
     return this.#media;
   }
 
@@ -139,8 +153,18 @@ export class BrowserLeg implements LegDialog {
     return false;
   }
 
+  /** For a waiting leg. */
+  giveUp(reason: Unreached): void {
+    if (this.#options.onUnreached === null) this.refuse(reason);
+    else this.#options.onUnreached(reason);
+  }
+
   refuse({ sipStatus, hangupCause, detail }: Refusal): void {
     this.#end(hangupCause, { type: 'leg.refused', sipStatus, hangupCause, detail });
+  }
+
+  answeredElsewhere(): void {
+    this.#end('ANSWERED_ELSEWHERE', null);
   }
 
   hangup(cause: HangupCause): void {
@@ -164,7 +188,7 @@ export class BrowserLeg implements LegDialog {
     this.#end('NETWORK_OUT_OF_ORDER', { type: 'leg.lost', detail: 'the WebRTC worker was lost' });
   }
 
-  #end(cause: HangupCause, event: LegEvent | null): void {
+  #end(cause: HangupCause | 'ANSWERED_ELSEWHERE', event: LegEvent | null): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
     this.#closing.abort();
@@ -190,13 +214,15 @@ export interface Refusal {
   detail: string;
 }
 
-export const UNREACHED: Refusal = {
+export type Unreached = typeof UNREACHED | typeof BUSY;
+
+export const UNREACHED = {
   sipStatus: 480,
   hangupCause: 'NO_USER_RESPONSE',
   detail: 'no phone of the user is connected',
-};
-export const BUSY: Refusal = {
+} as const satisfies Refusal;
+export const BUSY = {
   sipStatus: 486,
   hangupCause: 'USER_BUSY',
   detail: 'every phone of the user is in a call',
-};
+} as const satisfies Refusal;

@@ -1,12 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
-import { type BrowserMedia, UnknownTransport, type WebRtcPlane } from '../../media/webrtc/webrtc-plane.ts';
+import type { LocalAddress } from '../../media/media-plane.ts';
+import type { WebRtcPlane } from '../../media/webrtc/webrtc-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { LegDialog } from '../../sip/sip-gateway.ts';
 import type { Logger } from '../logger.ts';
-import { type BrowserDial, BrowserLeg, BUSY, UNREACHED } from './browser-leg.ts';
+import {
+  type BrowserDial,
+  BrowserLeg,
+  BUSY,
+  type RingingLeg,
+  type RingRequest,
+  UNREACHED,
+  type Unreached,
+} from './browser-leg.ts';
 import { Phone } from './phone.ts';
 import type { ConnectedPhone, MintedToken, PhoneDesk, PhoneHolder, PhoneOutlet, PhoneRequest } from './phone-desk.ts';
+import { type OpenPhoneMedia, openingPhoneMedia } from './phone-media.ts';
 
 export interface NodePhoneDesk extends PhoneDesk {
   mint(holder: PhoneHolder): MintedToken;
@@ -16,6 +26,15 @@ export interface NodePhoneDesk extends PhoneDesk {
   reaches(user: PhoneUser): boolean;
   /** Rings a user's phones. Never throws: every outcome is a `LegEvent`, emitted only after this returns. */
   dial(dial: BrowserDial): LegDialog;
+  /**
+   * Rings as `dial` does, and waits for a phone while none can be reached. Calls `onUnreached` when none can, also
+   * repeatedly. `openMedia` opens the media on the node of the call.
+   */
+  ring(
+    request: RingRequest,
+    options: { openMedia: OpenPhoneMedia; onUnreached: (reason: Unreached) => void },
+  ): RingingLeg;
+  openingMedia(local: LocalAddress): OpenPhoneMedia;
   dump(): unknown;
 }
 
@@ -67,12 +86,27 @@ export function createPhoneDesk({ boot, webRtc, clock, logger }: PhoneDeskOption
     giveUpUnreached();
   }
 
-  /** Refuses waiting legs whose user has no phone here, connected or about to connect. */
+  function ring(
+    request: RingRequest,
+    options: { openMedia: OpenPhoneMedia; onUnreached: ((reason: Unreached) => void) | null },
+  ): RingingLeg {
+    const leg: BrowserLeg = new BrowserLeg({ dial: request, ...options, logger, onOver: () => void legs.delete(leg) });
+    legs.add(leg);
+    setImmediate(() => {
+      for (const phone of phones) {
+        if (leg.isRinging && phone.leg === null && isFor(phone.holder, request)) leg.ring(phone);
+      }
+      giveUpUnreached();
+    });
+    return leg;
+  }
+
+  /** Gives up waiting legs whose user has no phone here, connected or about to connect. */
   function giveUpUnreached(): void {
     for (const leg of [...legs]) {
       if (!leg.isWaiting || [...tokens.values()].some((holder) => isFor(holder, leg.dial))) continue;
       const isBusy = [...phones].some(({ holder }) => isFor(holder, leg.dial));
-      leg.refuse(isBusy ? BUSY : UNREACHED);
+      leg.giveUp(isBusy ? BUSY : UNREACHED);
     }
   }
 
@@ -92,10 +126,9 @@ export function createPhoneDesk({ boot, webRtc, clock, logger }: PhoneDeskOption
       case 'dtmf':
         leg.press(request.digit, request.durationMs);
         return {};
-      default: {
+      default:
         if (leg.media === null) throw new TandemError('VALIDATION_FAILED', 'Answer the call first.');
-        return await carryOutMedia(leg.media, request);
-      }
+        return await leg.media.carryOut(request);
     }
   }
 
@@ -132,16 +165,10 @@ export function createPhoneDesk({ boot, webRtc, clock, logger }: PhoneDeskOption
       return phone === undefined ? null : attach(phone, outlet);
     },
 
-    dial(dial) {
-      const leg: BrowserLeg = new BrowserLeg({ dial, webRtc, logger, onOver: () => void legs.delete(leg) });
-      legs.add(leg);
-      setImmediate(() => {
-        for (const phone of phones)
-          if (leg.isRinging && phone.leg === null && isFor(phone.holder, dial)) leg.ring(phone);
-        giveUpUnreached();
-      });
-      return leg;
-    },
+    dial: ({ localMedia, ...request }) =>
+      ring(request, { openMedia: openingPhoneMedia(webRtc, localMedia), onUnreached: null }),
+    ring,
+    openingMedia: (local) => openingPhoneMedia(webRtc, local),
 
     reaches: (user) =>
       [...tokens.values(), ...[...phones].map(({ holder }) => holder)].some(
@@ -159,39 +186,12 @@ export function createPhoneDesk({ boot, webRtc, clock, logger }: PhoneDeskOption
   };
 }
 
-function isFor(holder: PhoneHolder, dial: BrowserDial): boolean {
+function isFor(holder: PhoneHolder, dial: RingRequest): boolean {
   return isOf(holder, dial) && (holder.callId === null || holder.callId === dial.call.call_id);
 }
 
 function isOf(holder: PhoneHolder, { workspaceId, userId, purpose }: PhoneUser): boolean {
   return holder.workspaceId === workspaceId && holder.userId === userId && holder.purpose === purpose;
-}
-
-type MediaRequest = Extract<PhoneRequest, { transportId: string } | { direction: string } | { consumerId: string }>;
-
-/** @throws TandemError VALIDATION_FAILED for parameters that mediasoup rejects */
-async function carryOutMedia(media: BrowserMedia, request: MediaRequest): Promise<object> {
-  try {
-    switch (request.type) {
-      case 'create_transport':
-        return { transport: await media.createTransport(request.direction) };
-      case 'connect_transport':
-        await media.connectTransport(request.transportId, request.dtlsParameters);
-        return {};
-      case 'restart_ice':
-        return { ice_parameters: await media.restartIce(request.transportId) };
-      case 'produce':
-        return { producer_id: await media.produce(request.transportId, request.voice) };
-      case 'consume':
-        return { consumer: await media.consume(request.transportId) };
-      case 'resume_consumer':
-        await media.resume(request.consumerId);
-        return {};
-    }
-  } catch (cause) {
-    const detail = cause instanceof UnknownTransport ? cause.message : 'the parameters were not accepted';
-    throw new TandemError('VALIDATION_FAILED', `${request.type} failed: ${detail}.`, { cause });
-  }
 }
 
 function callOver(): TandemError {

@@ -101,9 +101,9 @@ describe('three servers on one database', () => {
     const [home, relay, other] = servers as [Ready, Ready, Ready];
     await using browser = await openPhoneBrowser(AGENT_HZ);
     const page = await browser.chromium.open(browser.pageUrl);
-    const run = <T>(expression: string) => page.evaluate<T>(`tests.${expression}`);
-    const connectBy = ({ url }: Ready, phoneUrl: string) =>
-      run(`connect(${JSON.stringify(phoneUrl.replace(/(?<=:\/\/)[^/]+/, new URL(url).host))})`);
+    const run = <T>(expression: string, on = page) => on.evaluate<T>(`tests.${expression}`);
+    const connectBy = ({ url }: Ready, phoneUrl: string, on = page) =>
+      run(`connect(${JSON.stringify(phoneUrl.replace(/(?<=:\/\/)[^/]+/, new URL(url).host))})`, on);
 
     const minted = await home.api.post<{ url: string }>('/phone/tokens', { purpose: 'agent' });
     expect(new URL(minted.url).host).toBe(new URL(home.url).host);
@@ -128,8 +128,17 @@ describe('three servers on one database', () => {
     await run("request('dtmf', { digit: '7' })");
     await untilTruthy(async () => (await eventsOf(relay, callId)).includes('dtmf.received'), 'the key arrives');
 
+    const supervisor = await browser.chromium.open(browser.pageUrl);
+    const elsewhere = await relay.api.post<{ url: string }>('/phone/tokens', { purpose: 'supervise' });
+    await connectBy(relay, elsewhere.url, supervisor);
+    await command(other, `/dialer/click2call/${callId}/supervise`, { mode: 'listen', endpoint: { type: 'webrtc' } });
+    expect(await run("until('incoming')", supervisor)).toMatchObject({ call: { call_id: callId } });
+    await run(`answer(${JSON.stringify(callId)})`, supervisor);
+    await untilPlayed({ page: supervisor, stream: 'tests.stream()' }, CUSTOMER_HZ);
+
     await command(relay, `/dialer/click2call/${callId}/hangup`);
     expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
+    await run("until('ended')", supervisor);
     await settledOn(relay, callId);
     for (const { server } of servers) expect(server.output()).not.toContain('a phone on another node was lost');
   });

@@ -109,15 +109,25 @@ describe('placement in a cluster', () => {
     expect(placedOn(nodes)).toEqual([0, 0]);
   });
 
-  it("goes only to the node with the browser's phone", async () => {
-    const { nodes } = openNodes([{ liveCalls: 0 }, { liveCalls: 5 }]);
+  it("goes to the node with the browser's phone, or to another one if that one cannot place it", async () => {
+    const { nodes } = openNodes([{ liveCalls: 1 }, { liveCalls: 5 }, { liveCalls: 0 }]);
     browserAt = nodes[1]!.boot;
     const { request } = await caller();
-    await nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
-    expect(placedOn(nodes)).toEqual([0, 1]);
+    const place = () => nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
+    await place();
+    expect(placedOn(nodes)).toEqual([0, 1, 0]);
     nodes[1]!.local.refusal = new TandemError('SHUTTING_DOWN', 'The server is shutting down.');
-    const placing = nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
-    await expect(placing).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+    await place();
+    expect(placedOn(nodes)).toEqual([1, 1, 0]);
+    nodes[1]!.row.canPlaceCalls = false;
+    await place();
+    expect(placedOn(nodes)).toEqual([1, 1, 1]);
+  });
+
+  it("goes to another node if the receiving one has the browser's phone and drains", async () => {
+    const { nodes } = openNodes([{ liveCalls: 0, canPlaceCalls: false }, { liveCalls: 5 }]);
+    const { request } = await caller();
+    await nodes[0]!.dialer.place(request({ agentNumber: null, agentUserId: 7 }));
     expect(placedOn(nodes)).toEqual([0, 1]);
   });
 
@@ -280,7 +290,7 @@ function openNodes(
       peers = peers.filter((peer) => peer.boot !== boot);
       for (const listener of listeners) listener(peers);
     };
-    return { index, boot: row.boot, local, dialer, feed, lose, close: cluster.close };
+    return { index, boot: row.boot, row, local, dialer, feed, lose, close: cluster.close };
   });
   return { hub, nodes };
 }

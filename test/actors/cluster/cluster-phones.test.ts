@@ -1,24 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCluster } from '../../../actors/cluster/cluster.ts';
-import { createClusterPhones } from '../../../actors/cluster/cluster-phones.ts';
-import { createPhoneDesk } from '../../../actors/phones/phone-desk.actor.ts';
-import type { ConnectedPhone, PhoneHolder, PhoneNotice } from '../../../actors/phones/phone-desk.ts';
-import type { LegEvent } from '../../../machines/events.ts';
-import { systemClock } from '../../../runtime/clock.ts';
-import type { NodeRow } from '../../../storage/queries/nodes.ts';
+import type { PhoneNotice } from '../../../actors/phones/phone-desk.ts';
 import { eventually } from '../../eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger } from '../fakes.ts';
-import { FakeWebRtc } from '../phones/fake-webrtc.ts';
 import { moveTo, seedCaller } from '../seeds.ts';
-import { RelayHub } from './relay-hub.ts';
-
-const HOLDER: PhoneHolder = {
-  ...{ workspaceId: 'workspace-1', userId: 7, purpose: 'agent', callId: null },
-  credentials: { apiKeyId: 3, expiresAt: '2026-01-31T09:31:00.000Z' },
-};
-const AGENT = { workspaceId: 'workspace-1', userId: 7, purpose: 'agent' } as const;
+import { AGENT, connect, dial, HOLDER, openPhoneNodes } from './phone-nodes.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -26,66 +11,11 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Two connected nodes; `lose` makes one forget the other. */
-function openNodes() {
-  const hub = new RelayHub();
-  const boots = [randomUUID(), randomUUID()];
-  const rowOf = (boot: string) => ({ node: `node-of-${boot}`, boot }) as NodeRow;
-  const nodes = boots.map((boot) => {
-    let peers = boots.filter((other) => other !== boot).map(rowOf);
-    const listeners: ((rows: NodeRow[]) => void)[] = [];
-    const directory = {
-      ...{ node: rowOf(boot).node, boot, peers: () => peers },
-      onRenewed(listener: (rows: NodeRow[]) => void) {
-        listeners.push(listener);
-        listener(peers);
-      },
-    };
-    const [logger, clock, webRtc] = [createTestLogger(), createTestClock(), new FakeWebRtc()];
-    const openRelay = async () => hub.connect(boot);
-    const cluster = createCluster({ nodes: directory, openRelay, clock: systemClock, logger });
-    const local = createPhoneDesk({ boot, webRtc, clock, logger });
-    const phones = createClusterPhones({ local, cluster, nodes: directory, sql: database.sql, logger });
-    const lose = () => {
-      peers = [];
-      renew();
-    };
-    const renew = () => {
-      for (const listener of listeners) listener(peers);
-    };
-    return { boot, local, phones, clock, webRtc, lose, renew };
-  });
-  return { hub, here: nodes[0]!, there: nodes[1]! };
-}
-
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-type Node = ReturnType<typeof openNodes>['here'];
-
-async function connect({ phones }: Node, token: string, by: 'connect' | 'resume' = 'connect') {
-  const notices: PhoneNotice[] = [];
-  const closed: number[] = [];
-  const phone = await phones[by](token, {
-    send: (notice) => void notices.push(notice),
-    close: (code) => void closed.push(code),
-  });
-  return { phone: phone as ConnectedPhone, notices, closed, types: () => notices.map(({ type }) => type) };
-}
-
-function dial({ local }: Node, callId = 'call_1') {
-  const events: LegEvent[] = [];
-  const call = {
-    call_id: callId,
-    reference_id: 'order-1',
-    leg_id: 'agent',
-    role: 'agent',
-    customer_number: null,
-  } as const;
-  local.dial({
-    ...{ ...AGENT, call, localMedia: { host: '127.0.0.1', rtpPort: 20_000 } },
-    ...{ signal: new AbortController().signal, onEvent: (event) => void events.push(event) },
-  });
-  return events;
+function openNodes() {
+  const { hub, nodes } = openPhoneNodes(2, database.sql);
+  return { hub, here: nodes[0]!, there: nodes[1]! };
 }
 
 describe('phone whose socket reached another node', () => {
@@ -94,7 +24,7 @@ describe('phone whose socket reached another node', () => {
     const { token } = await here.phones.mint(HOLDER);
     const { phone, types } = await connect(there, token);
     expect(phone.holder).toEqual(HOLDER);
-    const events = dial(here);
+    const { events } = dial(here);
     await eventually(() => expect(types()).toEqual(['welcome', 'incoming']));
     expect(await phone.request({ type: 'answer', callId: 'call_1' })).toHaveProperty('router_rtp_capabilities');
     expect([here.webRtc.opened.length, there.webRtc.opened.length]).toEqual([1, 0]);
@@ -155,7 +85,7 @@ describe('phone whose socket reached another node', () => {
   it('can resume for ten seconds when the node of its socket is lost', async () => {
     const { here, there } = openNodes();
     await connect(there, (await here.phones.mint(HOLDER)).token);
-    const events = dial(here);
+    const { events } = dial(here);
     await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
     here.lose();
     expect(here.local.reaches(AGENT)).toBe(true);
@@ -173,7 +103,7 @@ describe('phone whose socket reached another node', () => {
     phone.detach();
     await nextTurn();
     hub.reconnect(here.boot);
-    const events = dial(here);
+    const { events } = dial(here);
     await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
     await eventually(() => {
       here.clock.advance(10_000);
@@ -199,7 +129,7 @@ describe('phone whose socket reached another node', () => {
     const { types, closed } = await connect(there, (await here.phones.mint(HOLDER)).token);
     await eventually(() => expect(types()).toEqual(['welcome']));
     hub.disconnect(there.boot);
-    const events = dial(here);
+    const { events } = dial(here);
     await eventually(() => expect(events.map(({ type }) => type)).toEqual(['leg.ringing']));
     await nextTurn();
     hub.reconnect(there.boot);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createCallRegistry } from '../../../actors/call-registry.ts';
+import type { ClusterPhones } from '../../../actors/cluster/cluster-phones.ts';
 import type { NodeDialer } from '../../../actors/dialer.actor.ts';
 import {
   observeDialer,
@@ -11,7 +12,6 @@ import {
 } from '../../../actors/observability/observed-ports.ts';
 import { combineObservers, type Observer } from '../../../actors/observability/observer.ts';
 import type { BrowserDial } from '../../../actors/phones/browser-leg.ts';
-import type { NodePhoneDesk } from '../../../actors/phones/phone-desk.actor.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import type { RecognitionEvent } from '../../../machines/utterances.ts';
 import type { DialRequest, InboundCall } from '../../../sip/sip-gateway.ts';
@@ -107,7 +107,7 @@ describe('observed legs', () => {
 
   it('report browsers like phones', () => {
     const fake = new FakeSip();
-    const desk = partial<NodePhoneDesk>({ dial: ({ onEvent }) => fake.dial({ ...DIAL, onEvent }) });
+    const desk = partial<ClusterPhones>({ dial: ({ onEvent }) => fake.dial({ ...DIAL, onEvent }) });
     const call = { call_id: 'call_1', leg_id: 'agent' } as BrowserDial['call'];
     observePhones(desk, observer).dial(partial<BrowserDial>({ call, onEvent: () => {} }));
     fake.legs[0]!.emit({ type: 'leg.refused', sipStatus: 480, hangupCause: 'NO_USER_RESPONSE', detail: '' });

@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import type { HangupCause, LegEvent, RemoteMedia } from '../../machines/events.ts';
+import type { LegDialog } from '../../sip/sip-gateway.ts';
+import type { NodeDirectory } from '../../storage/nodes/node-directory.ts';
+import type { Logger } from '../logger.ts';
+import {
+  type BrowserDial,
+  BUSY,
+  type RingingLeg,
+  type RingRequest,
+  UNREACHED,
+  type Unreached,
+} from '../phones/browser-leg.ts';
+import type { NodePhoneDesk } from '../phones/phone-desk.actor.ts';
+import type { MediaRequest, PhoneMedia } from '../phones/phone-media.ts';
+import type { Cluster } from './cluster.ts';
+import { forkLeg, type StartBranch } from './forked-leg.ts';
+import { oneAfterTheOther, type UnheardReports } from './peer-messages.ts';
+
+export interface ClusterRingsOptions {
+  local: Pick<NodePhoneDesk, 'dial' | 'ring' | 'openingMedia'>;
+  cluster: Pick<Cluster, 'send' | 'serve'>;
+  nodes: Pick<NodeDirectory, 'boot' | 'peers' | 'onRenewed'>;
+  unheard: UnheardReports;
+  logger: Logger;
+}
+
+export type ClusterRings = Pick<NodePhoneDesk, 'dial'>;
+
+/**
+ * Rings a user's phones on all nodes. Each other node rings its own phones and reports their events; requests about
+ * media come back to the node of the call, to which the browser sends its audio directly.
+ */
+export function createClusterRings({ local, cluster, nodes, unheard, logger }: ClusterRingsOptions): ClusterRings {
+  /** Branches of this node's legs on other nodes, by id. */
+  const branches = new Map<string, RemoteBranch>();
+  /** Legs of other nodes that ring here, by the id of their branch. */
+  const rings = new Map<string, { boot: string; leg: RingingLeg; connected: PromiseWithResolvers<RemoteMedia> }>();
+
+  const send = async <K extends CommandName>(boot: string, command: K, args: Commands[K]['args']) =>
+    (await cluster.send(boot, command, args)) as Commands[K]['result'];
+
+  const handlers: { [K in CommandName]: (args: Commands[K]['args']) => Promise<Commands[K]['result']> } = {
+    async 'phones.ring'({ id, boot, request }) {
+      ringHere(id, boot, request);
+      return null;
+    },
+    async 'phones.command'({ id, command }) {
+      commandHere(id, command);
+      return null;
+    },
+    async 'phones.event'({ id, event }) {
+      branches.get(id)?.receive(event);
+      return { isLive: branches.has(id) };
+    },
+    'phones.open_media': async ({ id }) => (await branches.get(id)?.openMedia()) ?? null,
+    async 'phones.media'({ id, request }) {
+      const media = branches.get(id)?.media ?? null;
+      if (media === null) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
+      return await media.carryOut(request);
+    },
+  };
+  cluster.serve(handlers);
+  nodes.onRenewed((peers) => {
+    const boots = new Set(peers.map(({ boot }) => boot));
+    for (const branch of branches.values()) if (!boots.has(branch.boot)) branch.lose();
+    for (const [id, { boot }] of rings) {
+      if (!boots.has(boot)) commandHere(id, { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
+    }
+  });
+
+  function branchOn(boot: string, request: Omit<RingRequest, 'signal' | 'onEvent'>): StartBranch {
+    return ({ onEvent, openMedia, onUnreached }) => {
+      const id = randomUUID();
+      const inOrder = oneAfterTheOther();
+      const closing = new AbortController();
+      let isThere = false;
+      let isAnswering = false;
+      let isAnswered = false;
+
+      const rung = async () => {
+        await send(boot, 'phones.ring', { id, boot: nodes.boot, request });
+        isThere = true;
+      };
+      const tell = (command: RingCommand) =>
+        void inOrder(async () => {
+          if (isThere) await send(boot, 'phones.command', { id, command });
+        }).catch((error) => {
+          logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node were lost');
+          branch.lose();
+          const hangup = { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' } as const;
+          unheard.repeat(boot, () => send(boot, 'phones.command', { id, command: hangup }));
+        });
+      const end = () => {
+        closing.abort();
+        return branches.delete(id);
+      };
+
+      const branch: RemoteBranch = {
+        boot,
+        media: null,
+        receive(event) {
+          if (event.type === 'leg.unreached') return onUnreached(event.isBusy ? BUSY : UNREACHED);
+          if (event.type === 'leg.ended' && !isAnswered) return branch.lose();
+          if (event.type === 'leg.answered') isAnswered = true;
+          if (isFinal(event)) end();
+          onEvent(event);
+        },
+        async openMedia() {
+          isAnswering = true;
+          const onLost = (detail: string) => {
+            tell({ type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
+            if (end()) onEvent({ type: 'leg.lost', detail });
+          };
+          branch.media = await openMedia({ signal: closing.signal, onLost }).catch((error) => {
+            if (closing.signal.aborted) return null;
+            throw error;
+          });
+          void branch.media?.connected.then((remote) => tell({ type: 'connected', remote }));
+          return branch.media && { rtpCapabilities: branch.media.rtpCapabilities };
+        },
+        lose() {
+          if (!end()) return;
+          if (isAnswered) onEvent({ type: 'leg.ended', by: 'peer', hangupCause: 'NETWORK_OUT_OF_ORDER' });
+          else if (isAnswering) onEvent({ type: 'leg.refused', ...UNREACHED });
+          else onUnreached(UNREACHED);
+        },
+      };
+      branches.set(id, branch);
+      inOrder(rung).catch((error) => {
+        logger.warn({ callId: request.call.call_id, err: error }, 'phones on another node do not ring');
+        branch.lose();
+      });
+      return {
+        hangup(cause) {
+          end();
+          tell({ type: 'hangup', cause });
+        },
+        answeredElsewhere() {
+          end();
+          tell({ type: 'answered_elsewhere' });
+        },
+        hold: (isHeld) => tell({ type: 'hold', isHeld }),
+        offerAgain() {},
+      };
+    };
+  }
+
+  function ringHere(id: string, boot: string, request: Omit<RingRequest, 'signal' | 'onEvent'>): void {
+    const inOrder = oneAfterTheOther();
+    const connected = Promise.withResolvers<RemoteMedia>();
+    const report = (event: BranchEvent) => {
+      if (!rings.has(id)) return;
+      if (isFinal(event)) rings.delete(id);
+      inOrder(() => send(boot, 'phones.event', { id, event })).then(
+        ({ isLive }) => {
+          if (!isLive) commandHere(id, { type: 'hangup', cause: 'NORMAL_CLEARING' });
+        },
+        (error) => {
+          logger.warn({ callId: request.call.call_id, err: error }, 'the node of a call was not told about its phone');
+          commandHere(id, { type: 'hangup', cause: 'NETWORK_OUT_OF_ORDER' });
+          const last = isFinal(event) ? event : LOST;
+          unheard.repeat(boot, () => send(boot, 'phones.event', { id, event: last }));
+        },
+      );
+    };
+    let reported: Unreached | null = null;
+    const leg = local.ring(
+      {
+        ...request,
+        signal: new AbortController().signal,
+        onEvent(event) {
+          reported = null;
+          report(event);
+        },
+      },
+      {
+        onUnreached(reason) {
+          if (reason !== reported) report({ type: 'leg.unreached', isBusy: reason === BUSY });
+          reported = reason;
+        },
+        async openMedia() {
+          const opened = await send(boot, 'phones.open_media', { id });
+          if (opened === null) return null;
+          const { rtpCapabilities } = opened;
+          const carryOut = (asked: MediaRequest) => send(boot, 'phones.media', { id, request: asked });
+          return { rtpCapabilities, connected: connected.promise, carryOut };
+        },
+      },
+    );
+    rings.set(id, { boot, leg, connected });
+  }
+
+  /** Commands the leg of another node; ignored once it has ended. */
+  function commandHere(id: string, command: RingCommand): void {
+    const ring = rings.get(id);
+    if (ring === undefined) return;
+    const { leg, connected } = ring;
+    if (command.type === 'connected') connected.resolve(command.remote);
+    else if (command.type === 'hold') leg.hold(command.isHeld);
+    else {
+      rings.delete(id);
+      if (command.type === 'hangup') leg.hangup(command.cause);
+      else leg.answeredElsewhere();
+    }
+  }
+
+  return {
+    dial(dial: BrowserDial): LegDialog {
+      const peers = nodes.peers();
+      if (peers.length === 0) return local.dial(dial);
+      const { localMedia, signal, onEvent, ...request } = dial;
+      const here: StartBranch = ({ openMedia, onUnreached, ...options }) =>
+        local.ring({ ...request, ...options }, { openMedia, onUnreached });
+      const elsewhere = peers.map(({ boot }) => branchOn(boot, request));
+      return forkLeg({ signal, onEvent, openMedia: local.openingMedia(localMedia) }, [here, ...elsewhere]);
+    },
+  };
+}
+
+/** Leg of this node that rings phones of another one. */
+interface RemoteBranch {
+  boot: string;
+  media: PhoneMedia | null;
+  receive(event: BranchEvent): void;
+  openMedia(): Promise<Pick<PhoneMedia, 'rtpCapabilities'> | null>;
+  /** Ends it because the other node cannot be reached. */
+  lose(): void;
+}
+
+/** Reported by the node of the phones. */
+type BranchEvent = LegEvent | { type: 'leg.unreached'; isBusy: boolean };
+
+/** Sent by the node of the call. */
+type RingCommand =
+  | { type: 'hangup'; cause: HangupCause }
+  | { type: 'answered_elsewhere' }
+  | { type: 'hold'; isHeld: boolean }
+  /** Audio flows. */
+  | { type: 'connected'; remote: RemoteMedia };
+
+/** `id` names the branch. All arguments and results are plain JSON. */
+interface Commands {
+  /** `boot` is the node of the call. */
+  'phones.ring': { args: { id: string; boot: string; request: Omit<RingRequest, 'signal' | 'onEvent'> }; result: null };
+  'phones.command': { args: { id: string; command: RingCommand }; result: null };
+  'phones.event': { args: { id: string; event: BranchEvent }; result: { isLive: boolean } };
+  /** Null: another phone was faster, or the call has ended. */
+  'phones.open_media': { args: { id: string }; result: Pick<PhoneMedia, 'rtpCapabilities'> | null };
+  'phones.media': { args: { id: string; request: MediaRequest }; result: object };
+}
+type CommandName = keyof Commands;
+
+const LOST: LegEvent = { type: 'leg.ended', by: 'peer', hangupCause: 'NETWORK_OUT_OF_ORDER' };
+
+function isFinal({ type }: BranchEvent): boolean {
+  return type === 'leg.refused' || type === 'leg.ended' || type === 'leg.lost';
+}
