@@ -1045,6 +1045,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dialer/click2call/{id}/transfer/{transfer_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a transfer by its id
+         * @description Hangs up the target, if the transfer with that id is under way. Fails with TRANSFER_NOT_FOUND if it is not. Tandem extension.
+         *
+         *     Requires any role except viewer. Requires scope `calls:write`.
+         */
+        post: operations["cancelNamedTransfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dialer/click2call/{id}/transfer/{transfer_id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete a transfer by its id
+         * @description Hangs up the leg that consulted the target, if the transfer with that id is under way. Fails with TRANSFER_NOT_FOUND if it is not. Tandem extension.
+         *
+         *     Requires any role except viewer. Requires scope `calls:write`.
+         */
+        post: operations["completeNamedTransfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dialer/click2call/{id}/transfer/complete": {
         parameters: {
             query?: never;
@@ -11437,18 +11481,19 @@ export interface operations {
                      *             "at": "2026-01-31T09:30:00.021Z",
                      *             "offset_ms": 21,
                      *             "leg": "agent",
-                     *             "direction": "received",
+                     *             "direction": "in",
                      *             "transport": "udp",
                      *             "local": "192.0.2.10:5060",
                      *             "remote": "198.51.100.7:5060",
                      *             "method": null,
                      *             "status": 180,
+                     *             "start_line": "SIP/2.0 180 Ringing",
                      *             "summary": "180 Ringing",
                      *             "cseq": "1 INVITE",
                      *             "has_sdp": false,
                      *             "repeated": false,
                      *             "sip_call_id": "3f2c9a7e@192.0.2.10",
-                     *             "message": "SIP/2.0 180 Ringing\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n"
+                     *             "text": "SIP/2.0 180 Ringing\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n"
                      *           }
                      *         ]
                      *       }
@@ -11464,18 +11509,19 @@ export interface operations {
                          *           "at": "2026-01-31T09:30:00.021Z",
                          *           "offset_ms": 21,
                          *           "leg": "agent",
-                         *           "direction": "received",
+                         *           "direction": "in",
                          *           "transport": "udp",
                          *           "local": "192.0.2.10:5060",
                          *           "remote": "198.51.100.7:5060",
                          *           "method": null,
                          *           "status": 180,
+                         *           "start_line": "SIP/2.0 180 Ringing",
                          *           "summary": "180 Ringing",
                          *           "cseq": "1 INVITE",
                          *           "has_sdp": false,
                          *           "repeated": false,
                          *           "sip_call_id": "3f2c9a7e@192.0.2.10",
-                         *           "message": "SIP/2.0 180 Ringing\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n"
+                         *           "text": "SIP/2.0 180 Ringing\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n"
                          *         }
                          *       ]
                          *     }
@@ -11492,17 +11538,15 @@ export interface operations {
                                 at: string;
                                 cseq: string | null;
                                 /**
-                                 * @description As seen by Tandem.
+                                 * @description `in`: received by Tandem. `out`: sent by it.
                                  * @enum {unknown}
                                  */
-                                direction: "sent" | "received";
+                                direction: "in" | "out";
                                 /** @description Whether the body contains SDP. */
                                 has_sdp: boolean;
                                 /** @description agent, customer or the leg_id of a further leg. */
                                 leg: string;
                                 local: string | null;
-                                /** @description The message, with secrets masked by asterisks. */
-                                message: string;
                                 method: string | null;
                                 /** @description Milliseconds since the first message of the call. */
                                 offset_ms: number;
@@ -11511,9 +11555,13 @@ export interface operations {
                                 repeated: boolean;
                                 /** @description Call-ID header. Each leg has its own. */
                                 sip_call_id: string;
+                                /** @description First line of the message (RFC 3261 section 7). */
+                                start_line: string;
                                 status: number | null;
                                 /** @description Method, or status and reason. */
                                 summary: string;
+                                /** @description The message, with secrets masked by asterisks. */
+                                text: string;
                                 /** @description udp, tcp or tls. */
                                 transport: string;
                             }[];
@@ -12345,7 +12393,7 @@ export interface operations {
                  */
                 "application/json": {
                     /** @description Endpoint to dial: a phone by its `number`, or a browser. */
-                    endpoint: {
+                    endpoint?: {
                         /**
                          * @description Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored. The setting NUMBER_PLAN of the server can allow other countries. Emergency and short numbers are always rejected.
                          * @example +919812345678
@@ -12371,6 +12419,22 @@ export interface operations {
                      * @enum {unknown}
                      */
                     mode?: "blind" | "attended";
+                    /** @description Another name of `endpoint`. */
+                    to?: {
+                        /**
+                         * @description Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored. The setting NUMBER_PLAN of the server can allow other countries. Emergency and short numbers are always rejected.
+                         * @example +919812345678
+                         * @example 98123 45678
+                         */
+                        number?: string;
+                        /**
+                         * @description `phone`: a number, over the trunk of the call. `webrtc`: the browser of a user; see POST /phone/tokens.
+                         * @enum {unknown}
+                         */
+                        type: "phone" | "webrtc";
+                        /** @description User whose browser is dialed, a member of the workspace. Default: the user of this request. */
+                        user_id?: number;
+                    };
                 };
             };
         };
@@ -12406,6 +12470,10 @@ export interface operations {
                      *           "left_at": null,
                      *           "hangup_cause": null,
                      *           "quality": null
+                     *         },
+                     *         "transfer": {
+                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                     *           "state": "consulting"
                      *         }
                      *       }
                      *     }
@@ -12475,6 +12543,21 @@ export interface operations {
                                  * @enum {unknown}
                                  */
                                 state: "dialing" | "ringing" | "answered" | "held" | "ended";
+                            };
+                            /**
+                             * @example {
+                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                             *       "state": "consulting"
+                             *     }
+                             */
+                            transfer: {
+                                /** @description Id of the transfer: the leg_id of its target. */
+                                id: string;
+                                /**
+                                 * @description `consulting`: in progress. The events of the call report its end.
+                                 * @enum {unknown}
+                                 */
+                                state: "consulting" | "completed" | "cancelled";
                             };
                         };
                         /** @enum {boolean} */
@@ -12698,6 +12781,288 @@ export interface operations {
             429: components["responses"]["RATE_LIMITED"];
             500: components["responses"]["INTERNAL"];
             503: components["responses"]["NODE_UNREACHABLE.STORAGE_UNAVAILABLE"];
+        };
+    };
+    cancelNamedTransfer: {
+        parameters: {
+            query?: {
+                /** @description Workspace to act on. Required with a session token; an API key implies its own workspace. */
+                workspace_id?: string;
+            };
+            header?: {
+                /** @description Makes it safe to repeat the request: a repetition with the same key within 24 hours returns the first response with `idempotency-replayed: true` and does nothing else. Use a random value, such as a UUID, for each request. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description call_id or reference_id of the call. */
+                id: string;
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call and its transfer. */
+            200: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "call": {
+                     *           "call_id": "2f1f8c1e-5a53-4b1e-8a2b-0c6a1b9a7d10",
+                     *           "reference_id": "order-1042",
+                     *           "outbound_trunk_id": "7d9f3a52-1c7b-4e0e-9f58-2f0d3f6f1b21",
+                     *           "did": "+912240000001",
+                     *           "agent_number": "+919812345678",
+                     *           "customer_number": "+919876543210",
+                     *           "direction": "outbound",
+                     *           "state": "initiated",
+                     *           "call_done": false,
+                     *           "terminal_event": null,
+                     *           "hangup_cause": null,
+                     *           "leg": null,
+                     *           "error": null,
+                     *           "error_detail": null,
+                     *           "talk_seconds": null,
+                     *           "total_seconds": null,
+                     *           "start_time": "2026-01-31T09:30:00.120Z",
+                     *           "answer_time": null,
+                     *           "end_time": null,
+                     *           "metadata": {
+                     *             "order": 1042
+                     *           },
+                     *           "record_requested": true,
+                     *           "recording_id": null,
+                     *           "recording_status": null,
+                     *           "recording_available": false,
+                     *           "transcribe_requested": false,
+                     *           "announce_requested": true,
+                     *           "whisper_requested": false,
+                     *           "callback_url": "https://hooks.example.com/calls",
+                     *           "callback_secret_last4": "f3c1",
+                     *           "cost_usd": null,
+                     *           "legs_cost_usd": null,
+                     *           "speech_cost_usd": null,
+                     *           "billing_status": null,
+                     *           "placed_via": "api_key",
+                     *           "api_key_id": 7,
+                     *           "api_key_name": "CRM",
+                     *           "created_by_user_id": 17,
+                     *           "created_at": "2026-01-31T09:30:00.000Z",
+                     *           "legs": [
+                     *             {
+                     *               "leg_id": "agent",
+                     *               "role": "agent",
+                     *               "endpoint": {
+                     *                 "type": "phone",
+                     *                 "number": "+919812345678"
+                     *               },
+                     *               "state": "dialing",
+                     *               "muted": false,
+                     *               "mode": null,
+                     *               "joined_at": null,
+                     *               "left_at": null,
+                     *               "hangup_cause": null,
+                     *               "quality": null
+                     *             }
+                     *           ],
+                     *           "quality": null
+                     *         },
+                     *         "transfer": {
+                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                     *           "state": "consulting"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            call: components["schemas"]["Call"];
+                            /**
+                             * @example {
+                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                             *       "state": "consulting"
+                             *     }
+                             */
+                            transfer: {
+                                /** @description Id of the transfer: the leg_id of its target. */
+                                id: string;
+                                /**
+                                 * @description `consulting`: in progress. The events of the call report its end.
+                                 * @enum {unknown}
+                                 */
+                                state: "consulting" | "completed" | "cancelled";
+                            };
+                        };
+                        /** @enum {boolean} */
+                        success: true;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_FAILED.MALFORMED_JSON"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["Repeatable.CROSS_ORIGIN_REQUEST.FORBIDDEN"];
+            404: components["responses"]["WORKSPACE_NOT_FOUND"];
+            409: components["responses"]["IDEMPOTENCY_IN_PROGRESS.IDEMPOTENCY_NOT_REPLAYABLE"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["UNSUPPORTED_MEDIA_TYPE"];
+            422: components["responses"]["IDEMPOTENCY_KEY_REUSED"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["STORAGE_UNAVAILABLE"];
+        };
+    };
+    completeNamedTransfer: {
+        parameters: {
+            query?: {
+                /** @description Workspace to act on. Required with a session token; an API key implies its own workspace. */
+                workspace_id?: string;
+            };
+            header?: {
+                /** @description Makes it safe to repeat the request: a repetition with the same key within 24 hours returns the first response with `idempotency-replayed: true` and does nothing else. Use a random value, such as a UUID, for each request. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /** @description call_id or reference_id of the call. */
+                id: string;
+                /** @description Id of the transfer. */
+                transfer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The call and its transfer. */
+            200: {
+                headers: {
+                    "idempotency-replayed": components["headers"]["idempotency-replayed"];
+                    "x-content-type-options": components["headers"]["x-content-type-options"];
+                    "x-frame-options": components["headers"]["x-frame-options"];
+                    "x-ratelimit-limit": components["headers"]["x-ratelimit-limit"];
+                    "x-ratelimit-remaining": components["headers"]["x-ratelimit-remaining"];
+                    "x-ratelimit-reset": components["headers"]["x-ratelimit-reset"];
+                    "x-request-id": components["headers"]["x-request-id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "data": {
+                     *         "call": {
+                     *           "call_id": "2f1f8c1e-5a53-4b1e-8a2b-0c6a1b9a7d10",
+                     *           "reference_id": "order-1042",
+                     *           "outbound_trunk_id": "7d9f3a52-1c7b-4e0e-9f58-2f0d3f6f1b21",
+                     *           "did": "+912240000001",
+                     *           "agent_number": "+919812345678",
+                     *           "customer_number": "+919876543210",
+                     *           "direction": "outbound",
+                     *           "state": "initiated",
+                     *           "call_done": false,
+                     *           "terminal_event": null,
+                     *           "hangup_cause": null,
+                     *           "leg": null,
+                     *           "error": null,
+                     *           "error_detail": null,
+                     *           "talk_seconds": null,
+                     *           "total_seconds": null,
+                     *           "start_time": "2026-01-31T09:30:00.120Z",
+                     *           "answer_time": null,
+                     *           "end_time": null,
+                     *           "metadata": {
+                     *             "order": 1042
+                     *           },
+                     *           "record_requested": true,
+                     *           "recording_id": null,
+                     *           "recording_status": null,
+                     *           "recording_available": false,
+                     *           "transcribe_requested": false,
+                     *           "announce_requested": true,
+                     *           "whisper_requested": false,
+                     *           "callback_url": "https://hooks.example.com/calls",
+                     *           "callback_secret_last4": "f3c1",
+                     *           "cost_usd": null,
+                     *           "legs_cost_usd": null,
+                     *           "speech_cost_usd": null,
+                     *           "billing_status": null,
+                     *           "placed_via": "api_key",
+                     *           "api_key_id": 7,
+                     *           "api_key_name": "CRM",
+                     *           "created_by_user_id": 17,
+                     *           "created_at": "2026-01-31T09:30:00.000Z",
+                     *           "legs": [
+                     *             {
+                     *               "leg_id": "agent",
+                     *               "role": "agent",
+                     *               "endpoint": {
+                     *                 "type": "phone",
+                     *                 "number": "+919812345678"
+                     *               },
+                     *               "state": "dialing",
+                     *               "muted": false,
+                     *               "mode": null,
+                     *               "joined_at": null,
+                     *               "left_at": null,
+                     *               "hangup_cause": null,
+                     *               "quality": null
+                     *             }
+                     *           ],
+                     *           "quality": null
+                     *         },
+                     *         "transfer": {
+                     *           "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                     *           "state": "consulting"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            call: components["schemas"]["Call"];
+                            /**
+                             * @example {
+                             *       "id": "leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11",
+                             *       "state": "consulting"
+                             *     }
+                             */
+                            transfer: {
+                                /** @description Id of the transfer: the leg_id of its target. */
+                                id: string;
+                                /**
+                                 * @description `consulting`: in progress. The events of the call report its end.
+                                 * @enum {unknown}
+                                 */
+                                state: "consulting" | "completed" | "cancelled";
+                            };
+                        };
+                        /** @enum {boolean} */
+                        success: true;
+                    };
+                };
+            };
+            400: components["responses"]["VALIDATION_FAILED.MALFORMED_JSON"];
+            401: components["responses"]["UNAUTHORIZED"];
+            403: components["responses"]["Repeatable.CROSS_ORIGIN_REQUEST.FORBIDDEN"];
+            404: components["responses"]["WORKSPACE_NOT_FOUND"];
+            409: components["responses"]["IDEMPOTENCY_IN_PROGRESS.IDEMPOTENCY_NOT_REPLAYABLE"];
+            413: components["responses"]["PAYLOAD_TOO_LARGE"];
+            415: components["responses"]["UNSUPPORTED_MEDIA_TYPE"];
+            422: components["responses"]["IDEMPOTENCY_KEY_REUSED"];
+            429: components["responses"]["RATE_LIMITED"];
+            500: components["responses"]["INTERNAL"];
+            503: components["responses"]["STORAGE_UNAVAILABLE"];
         };
     };
     completeCallTransfer: {
@@ -15428,6 +15793,10 @@ export interface operations {
                      *               "since": "2026-01-31T09:30:12.000Z",
                      *               "reason": "options_answered"
                      *             },
+                     *             "reachable": true,
+                     *             "reachable_since": "2026-01-31T09:30:12.000Z",
+                     *             "last_error": null,
+                     *             "registered_at": "2026-01-31T09:30:05.000Z",
                      *             "allowed_prefixes": [],
                      *             "numbers": [
                      *               "+912240000001"
@@ -15529,6 +15898,7 @@ export interface operations {
                                     /** @description User name. */
                                     username: string;
                                 } | null;
+                                last_error: string | null;
                                 /**
                                  * @description SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.
                                  * @enum {unknown}
@@ -15554,6 +15924,8 @@ export interface operations {
                                      */
                                     state: "unknown" | "up" | "down";
                                 };
+                                reachable: boolean | null;
+                                reachable_since: string | null;
                                 /**
                                  * @description Selects who may transfer a call from their phone with REFER (RFC 3515). The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.
                                  * @enum {unknown}
@@ -15561,6 +15933,7 @@ export interface operations {
                                 refer: "none" | "agent" | "both";
                                 /** @description Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration. */
                                 register: boolean;
+                                registered_at: string | null;
                                 registration: {
                                     expires_at: string | null;
                                     last_error: string | null;
@@ -15786,6 +16159,10 @@ export interface operations {
                      *           "since": "2026-01-31T09:30:12.000Z",
                      *           "reason": "options_answered"
                      *         },
+                     *         "reachable": true,
+                     *         "reachable_since": "2026-01-31T09:30:12.000Z",
+                     *         "last_error": null,
+                     *         "registered_at": "2026-01-31T09:30:05.000Z",
                      *         "allowed_prefixes": [],
                      *         "numbers": [
                      *           "+912240000001"
@@ -15843,6 +16220,10 @@ export interface operations {
                          *         "since": "2026-01-31T09:30:12.000Z",
                          *         "reason": "options_answered"
                          *       },
+                         *       "reachable": true,
+                         *       "reachable_since": "2026-01-31T09:30:12.000Z",
+                         *       "last_error": null,
+                         *       "registered_at": "2026-01-31T09:30:05.000Z",
                          *       "allowed_prefixes": [],
                          *       "numbers": [
                          *         "+912240000001"
@@ -15915,6 +16296,7 @@ export interface operations {
                                 /** @description User name. */
                                 username: string;
                             } | null;
+                            last_error: string | null;
                             /**
                              * @description SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.
                              * @enum {unknown}
@@ -15940,6 +16322,8 @@ export interface operations {
                                  */
                                 state: "unknown" | "up" | "down";
                             };
+                            reachable: boolean | null;
+                            reachable_since: string | null;
                             /**
                              * @description Selects who may transfer a call from their phone with REFER (RFC 3515). The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.
                              * @enum {unknown}
@@ -15947,6 +16331,7 @@ export interface operations {
                             refer: "none" | "agent" | "both";
                             /** @description Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration. */
                             register: boolean;
+                            registered_at: string | null;
                             registration: {
                                 expires_at: string | null;
                                 last_error: string | null;
@@ -16109,6 +16494,10 @@ export interface operations {
                      *           "since": "2026-01-31T09:30:12.000Z",
                      *           "reason": "options_answered"
                      *         },
+                     *         "reachable": true,
+                     *         "reachable_since": "2026-01-31T09:30:12.000Z",
+                     *         "last_error": null,
+                     *         "registered_at": "2026-01-31T09:30:05.000Z",
                      *         "allowed_prefixes": [],
                      *         "numbers": [
                      *           "+912240000001"
@@ -16177,6 +16566,10 @@ export interface operations {
                          *         "since": "2026-01-31T09:30:12.000Z",
                          *         "reason": "options_answered"
                          *       },
+                         *       "reachable": true,
+                         *       "reachable_since": "2026-01-31T09:30:12.000Z",
+                         *       "last_error": null,
+                         *       "registered_at": "2026-01-31T09:30:05.000Z",
                          *       "allowed_prefixes": [],
                          *       "numbers": [
                          *         "+912240000001"
@@ -16260,6 +16653,7 @@ export interface operations {
                                 /** @description User name. */
                                 username: string;
                             } | null;
+                            last_error: string | null;
                             /**
                              * @description SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.
                              * @enum {unknown}
@@ -16285,6 +16679,8 @@ export interface operations {
                                  */
                                 state: "unknown" | "up" | "down";
                             };
+                            reachable: boolean | null;
+                            reachable_since: string | null;
                             /** @description The last 20 OPTIONS requests to the gateways of the trunk, newest first. Tandem extension. */
                             recent_probes: {
                                 /**
@@ -16313,6 +16709,7 @@ export interface operations {
                             refer: "none" | "agent" | "both";
                             /** @description Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration. */
                             register: boolean;
+                            registered_at: string | null;
                             registration: {
                                 expires_at: string | null;
                                 last_error: string | null;
@@ -16570,6 +16967,10 @@ export interface operations {
                      *           "since": "2026-01-31T09:30:12.000Z",
                      *           "reason": "options_answered"
                      *         },
+                     *         "reachable": true,
+                     *         "reachable_since": "2026-01-31T09:30:12.000Z",
+                     *         "last_error": null,
+                     *         "registered_at": "2026-01-31T09:30:05.000Z",
                      *         "allowed_prefixes": [],
                      *         "numbers": [
                      *           "+912240000001"
@@ -16627,6 +17028,10 @@ export interface operations {
                          *         "since": "2026-01-31T09:30:12.000Z",
                          *         "reason": "options_answered"
                          *       },
+                         *       "reachable": true,
+                         *       "reachable_since": "2026-01-31T09:30:12.000Z",
+                         *       "last_error": null,
+                         *       "registered_at": "2026-01-31T09:30:05.000Z",
                          *       "allowed_prefixes": [],
                          *       "numbers": [
                          *         "+912240000001"
@@ -16699,6 +17104,7 @@ export interface operations {
                                 /** @description User name. */
                                 username: string;
                             } | null;
+                            last_error: string | null;
                             /**
                              * @description SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.
                              * @enum {unknown}
@@ -16724,6 +17130,8 @@ export interface operations {
                                  */
                                 state: "unknown" | "up" | "down";
                             };
+                            reachable: boolean | null;
+                            reachable_since: string | null;
                             /**
                              * @description Selects who may transfer a call from their phone with REFER (RFC 3515). The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.
                              * @enum {unknown}
@@ -16731,6 +17139,7 @@ export interface operations {
                             refer: "none" | "agent" | "both";
                             /** @description Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration. */
                             register: boolean;
+                            registered_at: string | null;
                             registration: {
                                 expires_at: string | null;
                                 last_error: string | null;

@@ -121,6 +121,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/click2call/:id/transfer': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/transfer/complete': allow('writer', 'calls:write'),
   'DELETE /dialer/click2call/:id/transfer': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/transfer/:transfer_id/complete': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/transfer/:transfer_id/cancel': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/supervise': allow('admin', 'calls:write'),
   'PATCH /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
   'DELETE /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),

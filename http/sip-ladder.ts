@@ -48,7 +48,7 @@ function rung(
   { own, peer, columns }: { own: number; peer: number; columns: number },
 ): string {
   const [from, to] = [Math.min(own, peer), Math.max(own, peer)];
-  const pointsRight = message.direction === 'sent' ? peer > own : own > peer;
+  const pointsRight = message.direction === 'out' ? peer > own : own > peer;
   const width = (to - from) * COLUMN - 1;
   const label = ` ${labelOf(message)} `;
   const shown = label.length > width - 6 ? `${label.slice(0, width - 7)}~ ` : label;

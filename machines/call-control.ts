@@ -35,9 +35,9 @@ export type CallControl =
   | { type: 'supervise'; leg: LegId; mode: SupervisionMode; from?: SupervisionMode }
   /** Dials a leg that replaces `leg` when it answers (blind) or on `transfer.complete` (attended). */
   | { type: 'transfer'; leg: LegId; target: LegId; mode: TransferMode; requestedBy?: TransferRequester }
-  | { type: 'transfer.complete' }
-  /** Hangs up the target and restores the talk. */
-  | { type: 'transfer.cancel' }
+  | { type: 'transfer.complete'; target?: LegId }
+  /** Hangs up the target and restores the talk. With `target`, only of the transfer to that leg. */
+  | { type: 'transfer.cancel'; target?: LegId }
   /** Dials one more leg. It joins the talk when it answers. */
   | { type: 'leg.add'; leg: LegId; role: GuestRole; mode: SupervisionMode | null }
   | { type: 'leg.drop'; leg: LegId };

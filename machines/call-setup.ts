@@ -179,10 +179,12 @@ export const callSetup = setup({
       control.type === 'transfer' && context.talk.transfer !== null,
     isForMissingTransfer: ({ context }, { control }: { control: CallControl }) => {
       const { transfer } = context.talk;
+      if (control.type !== 'transfer.cancel' && control.type !== 'transfer.complete') return false;
+      if (control.target !== undefined && control.target !== transfer?.target) return true;
       if (control.type === 'transfer.cancel') {
         return (context.guests[transfer?.target ?? '']?.state ?? 'opening') === 'opening';
       }
-      return control.type === 'transfer.complete' && (transfer?.mode !== 'attended' || isTargetLeaving(context));
+      return transfer?.mode !== 'attended' || isTargetLeaving(context);
     },
     isTooEarly: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'transfer.complete' && !hasTargetAnswered(context),

@@ -1,11 +1,13 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { CallControl } from '../../actors/dialer.ts';
+import type { LegEndpoint } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { CallParams, LegObjectSchema } from '../schemas/call.ts';
+import { CallNameSchema, CallParams, LegObjectSchema } from '../schemas/call.ts';
 import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
+import { validationFailed } from '../validation.ts';
 import { legInPlace, legOf } from './call-control.ts';
 
 const TAGS = ['click-to-call'];
@@ -13,7 +15,8 @@ const CallData = Type.Object({ call: shared('Call') });
 
 const TransferBody = Type.Object(
   {
-    endpoint: EndpointSchema,
+    endpoint: Type.Optional(EndpointSchema),
+    to: Type.Optional({ ...EndpointSchema, description: 'Another name of `endpoint`.' }),
     leg: Type.Optional(
       Type.String({
         default: 'agent',
@@ -33,6 +36,21 @@ const TransferBody = Type.Object(
     examples: [{ endpoint: { type: 'phone', number: '+919800000003' }, leg: 'agent', mode: 'attended' }],
   },
 );
+
+const TransferSchema = Type.Object(
+  {
+    id: Type.String({ description: 'Id of the transfer: the leg_id of its target.' }),
+    state: Type.Enum(['consulting', 'completed', 'cancelled'], {
+      description: '`consulting`: in progress. The events of the call report its end.',
+    }),
+  },
+  { examples: [{ id: 'leg_3f6c1a2e-8d47-4c1b-9a5e-7f0b2d9c4e11', state: 'consulting' }] },
+);
+const TransferParams = Type.Object({
+  id: CallNameSchema,
+  transfer_id: Type.String({ description: 'Id of the transfer.' }),
+});
+const CallOfTransfer = Type.Object({ call: shared('Call'), transfer: TransferSchema });
 
 interface CallTransferOptions {
   context: HttpContext;
@@ -55,21 +73,26 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
         params: CallParams,
         body: TransferBody,
         response: {
-          202: successOf(Type.Object({ leg: LegObjectSchema }), 'The target is being dialed.'),
+          202: successOf(
+            Type.Object({ leg: LegObjectSchema, transfer: TransferSchema }),
+            'The target is being dialed.',
+          ),
           ...REFUSALS,
         },
       },
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const { endpoint: written, leg = 'agent', mode = 'blind' } = request.body;
-      const endpoint = readEndpoint(written, { ownUserId: principal.userId, numberPlan });
+      const { leg = 'agent', mode = 'blind' } = request.body;
+      const endpoint = readTarget(request.body, { ownUserId: principal.userId, numberPlan });
       const named = legOf(leg);
       const call = await findCall(request.params.id, principal);
       const transfer = { leg: legInPlace(call, named), mode };
       const target = { workspaceId: principal.workspaceId, callId: call.callId };
       const added = await dialer.addLeg(target, { role: 'party', mode: null, endpoint, transfer });
-      return reply.status(202).send(success({ leg: added }));
+      return reply
+        .status(202)
+        .send(success({ leg: added, transfer: { id: added.leg_id, state: 'consulting' as const } }));
     },
   );
 
@@ -106,9 +129,47 @@ export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTran
     async (request) => success({ call: await control(request, { type: 'transfer.cancel' }) }),
   );
 
+  for (const [action, state, hangsUp] of [
+    ['complete', 'completed', 'the leg that consulted the target'],
+    ['cancel', 'cancelled', 'the target'],
+  ] as const) {
+    app.post(
+      `/dialer/click2call/:id/transfer/:transfer_id/${action}`,
+      {
+        config: { access: 'writer' },
+        schema: {
+          tags: TAGS,
+          operationId: `${action}NamedTransfer`,
+          summary: `${action === 'complete' ? 'Complete' : 'Cancel'} a transfer by its id`,
+          description: `Hangs up ${hangsUp}, if the transfer with that id is under way. Fails with TRANSFER_NOT_FOUND if it is not. Tandem extension.`,
+          params: TransferParams,
+          response: { 200: successOf(CallOfTransfer, 'The call and its transfer.'), ...REFUSALS },
+        },
+      },
+      async (request) => {
+        const { transfer_id: target } = request.params;
+        const call = await control(request, { type: `transfer.${action}`, target });
+        return success({ call, transfer: { id: target, state } });
+      },
+    );
+  }
+
   async function control(request: Parameters<typeof principalOf>[0] & { params: { id: string } }, wanted: CallControl) {
     const principal = principalOf(request);
     const { callId } = await findCall(request.params.id, principal);
     return await dialer.control({ workspaceId: principal.workspaceId, callId }, wanted);
   }
+}
+
+/** @throws TandemError VALIDATION_FAILED */
+function readTarget(
+  { endpoint, to }: Static<typeof TransferBody>,
+  options: Omit<Parameters<typeof readEndpoint>[1], 'field'>,
+): LegEndpoint {
+  if (endpoint !== undefined && to !== undefined) {
+    throw validationFailed([{ path: 'to', message: 'must not be combined with endpoint' }]);
+  }
+  const written = endpoint ?? to;
+  if (written === undefined) throw validationFailed([{ path: 'endpoint', message: 'is required' }]);
+  return readEndpoint(written, { ...options, field: endpoint === undefined ? 'to' : 'endpoint' });
 }

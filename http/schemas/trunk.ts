@@ -303,6 +303,17 @@ const TRUNK_PROPERTIES = {
     description:
       'Whether the carrier responds: `up` if one gateway does, `down` if none does. Changes are sent as `trunk.down` and `trunk.up` to webhooks.',
   },
+  reachable: nullable(
+    Type.Boolean({ description: 'Whether the carrier responds. Null: `reachability` is `unknown`.' }),
+  ),
+  reachable_since: nullable({ ...TimeSchema, description: 'When `reachable` changed.' }),
+  last_error: nullable(
+    Type.String({
+      description:
+        'Why the carrier refused the last registration; if it did not, why it counts as unreachable. Null: neither.',
+    }),
+  ),
+  registered_at: nullable({ ...TimeSchema, description: 'When the carrier accepted the registration.' }),
   allowed_prefixes: Type.Array(Type.String(), {
     description: 'Prefixes of the numbers that may be called. An empty list allows all.',
   }),
@@ -348,6 +359,10 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
       refer: 'none',
       inbound_auth: null,
       reachability: { state: 'up', since: '2026-01-31T09:30:12.000Z', reason: 'options_answered' },
+      reachable: true,
+      reachable_since: '2026-01-31T09:30:12.000Z',
+      last_error: null,
+      registered_at: '2026-01-31T09:30:05.000Z',
       allowed_prefixes: [],
       numbers: EXAMPLE.numbers,
       unverified_numbers: [],
@@ -439,6 +454,13 @@ export function readTrunkPatch(body: Static<typeof TrunkPatchBody>, sealFor: Sea
 }
 
 export function presentTrunk(row: TrunkRow) {
+  const registration = presentRegistration(row);
+  const isDown = row.reachability === 'down';
+  const reachability = {
+    state: row.reachability,
+    since: row.reachabilitySince?.toISOString() ?? null,
+    reason: row.reachabilityReason,
+  };
   return {
     id: row.id,
     name: row.name,
@@ -447,18 +469,18 @@ export function presentTrunk(row: TrunkRow) {
     gateways: gatewaysOf(row).map((gateway) => presentGateway(row, gateway)),
     username: row.username,
     register: row.register,
-    registration: presentRegistration(row),
+    registration,
     codecs: row.codecs,
     media_encryption: row.mediaEncryption,
     channels: row.channels,
     health: { mode: row.healthMode, interval_seconds: row.healthIntervalS },
     refer: row.refer,
     inbound_auth: row.inboundUsername === null ? null : { username: row.inboundUsername },
-    reachability: {
-      state: row.reachability,
-      since: row.reachabilitySince?.toISOString() ?? null,
-      reason: row.reachabilityReason,
-    },
+    reachability,
+    reachable: reachability.state === 'unknown' ? null : !isDown,
+    reachable_since: reachability.since,
+    last_error: registration?.last_error ?? (isDown ? reachability.reason : null),
+    registered_at: registration?.registered_at ?? null,
     allowed_prefixes: row.allowedPrefixes,
     numbers: row.numbers,
     unverified_numbers: row.unverifiedNumbers,

@@ -125,7 +125,7 @@ describe.skipIf(!peerAvailable('baresip'))('call to a number with a forward rule
     await eventually(async () => {
       const { data } = (await platform.ask<PublicSipTrace>('GET', `/dialer/click2call/${id}/sip`)).body;
       const [first] = data.messages.filter(({ leg }) => leg === 'customer');
-      expect(first).toMatchObject({ direction: 'received', method: 'INVITE' });
+      expect(first).toMatchObject({ direction: 'in', method: 'INVITE' });
     });
   });
 

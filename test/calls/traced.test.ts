@@ -33,20 +33,20 @@ describe('SIP messages of a call', () => {
     const trace = await traceOf(platform, callId, isAnswerTo('BYE', 'customer'));
     for (const leg of ['agent', 'customer']) {
       const shown = brief(trace, leg);
-      expect(shown.slice(0, 2)).toEqual(['sent INVITE / INVITE', 'received 180 Ringing / INVITE']);
-      expect(shown).toContain('received 200 OK / INVITE');
-      expect(shown).toContain('sent ACK / ACK');
+      expect(shown.slice(0, 2)).toEqual(['out INVITE / INVITE', 'in 180 Ringing / INVITE']);
+      expect(shown).toContain('in 200 OK / INVITE');
+      expect(shown).toContain('out ACK / ACK');
       const byAgent = leg === 'agent';
       expect(shown.slice(-2)).toEqual([
-        `${byAgent ? 'received' : 'sent'} BYE / BYE`,
-        `${byAgent ? 'sent' : 'received'} 200 OK / BYE`,
+        `${byAgent ? 'in' : 'out'} BYE / BYE`,
+        `${byAgent ? 'out' : 'in'} 200 OK / BYE`,
       ]);
     }
     const [first] = trace.messages;
     expect(first).toMatchObject({ offset_ms: 0, transport: 'udp', has_sdp: true });
     expect(first?.local).toBe(`127.0.0.1:${platform.sipAddress.port}`);
     expect(first?.remote).toBe(`127.0.0.1:${/:(\d+)/.exec(platform.carrier.sipUri.replace('sip:', ''))?.[1]}`);
-    expect(first?.message).toContain(`X-Tandem-Call-Id: ${callId}`);
+    expect(first?.text).toContain(`X-Tandem-Call-Id: ${callId}`);
     expect(trace.messages.map(({ at }) => at)).toEqual(trace.messages.map(({ at }) => at).toSorted());
   });
 
@@ -61,11 +61,11 @@ describe('SIP messages of a call', () => {
     const { call_id: callId } = await platform.place();
     const trace = await traceOf(platform, callId, ({ method, cseq }) => method === 'ACK' && cseq !== '1 ACK');
     const shown = brief(trace, 'agent');
-    expect(shown[1]).toMatch(/^received 401 .*INVITE$/);
-    expect(shown.at(-1)).toBe('sent ACK / ACK');
-    expect(shown.at(-2)).toMatch(/^received 503 /);
+    expect(shown[1]).toMatch(/^in 401 .*INVITE$/);
+    expect(shown.at(-1)).toBe('out ACK / ACK');
+    expect(shown.at(-2)).toMatch(/^in 503 /);
     expect(brief(trace, 'customer')).toEqual([]);
-    const credentials = trace.messages.map(({ message }) => /^Authorization: .*$/m.exec(message)?.[0]).filter(Boolean);
+    const credentials = trace.messages.map(({ text }) => /^Authorization: .*$/m.exec(text)?.[0]).filter(Boolean);
     expect(credentials[0]).toContain('username="tandem"');
     expect(credentials[0]).toMatch(/response="?\*\*\*"?/);
     expect(JSON.stringify(trace)).not.toMatch(/response=\\?"[0-9a-f]{16}/);
@@ -78,7 +78,7 @@ describe('SIP messages of a call', () => {
     await platform.until(callId, 'call.bridged');
     await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
     const trace = await traceOf(platform, callId, isAnswerTo('BYE', 'customer'));
-    const keys = trace.messages.flatMap(({ message }) => message.match(/inline:[^\s|]+/g) ?? []);
+    const keys = trace.messages.flatMap(({ text }) => text.match(/inline:[^\s|]+/g) ?? []);
     expect(keys.length).toBeGreaterThanOrEqual(4);
     for (const key of keys) expect(key).toMatch(/^inline:\*+$/);
   });

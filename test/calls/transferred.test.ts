@@ -23,7 +23,10 @@ async function talk(target: Parameters<Platform['phone']>[1] = {}) {
   const ask = <Data>(method: string, below: string, body?: unknown) =>
     platform.ask<Data>(method, `/dialer/click2call/${callId}/${below}`, body);
   const transfer = (body: Record<string, unknown> = {}) =>
-    ask<{ leg: PublicLeg }>('POST', 'transfer', { endpoint: { type: 'phone', number: TARGET }, ...body });
+    ask<{ leg: PublicLeg; transfer: { id: string } }>('POST', 'transfer', {
+      endpoint: { type: 'phone', number: TARGET },
+      ...body,
+    });
   return { ...phones, third, callId, ask, transfer };
 }
 
@@ -92,12 +95,14 @@ describe('transfer to a number on the do-not-call list', () => {
 describe('attended transfer of the customer', () => {
   it('connects customer and target alone, then target and agent', async () => {
     const { agent, customer, third, callId, ask, transfer } = await talk();
-    expect((await transfer({ leg: 'customer', mode: 'attended' })).status).toBe(202);
+    const { status, body } = await transfer({ leg: 'customer', mode: 'attended' });
+    expect(status).toBe(202);
     expect((await transfer()).body).toMatchObject({ code: 'TRANSFER_IN_PROGRESS' });
     await platform.until(callId, 'leg.joined');
     await untilAudible(third, { audible: [CUSTOMER_HZ], inaudible: [AGENT_HZ] });
     await untilAudible(customer, { audible: [TARGET_HZ], inaudible: [AGENT_HZ] });
-    expect((await ask('POST', 'transfer/complete')).status).toBe(200);
+    expect((await ask('POST', 'transfer/customer/complete')).body).toMatchObject({ code: 'TRANSFER_NOT_FOUND' });
+    expect((await ask('POST', `transfer/${body.data.transfer.id}/complete`)).status).toBe(200);
     await customer.until('bye');
     await untilAudible(agent, { audible: [TARGET_HZ], inaudible: [CUSTOMER_HZ] });
     agent.hangup();

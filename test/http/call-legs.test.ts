@@ -186,6 +186,8 @@ describe('transfer of a call', () => {
   it.each([
     [{}],
     [{ endpoint: { type: 'phone', number: '12' } }],
+    [{ to: { type: 'phone', number: '12' } }],
+    [{ endpoint: ENDPOINT, to: ENDPOINT }],
     [{ endpoint: ENDPOINT, mode: 'warm' }],
     [{ endpoint: ENDPOINT, leg: 7 }],
     [{ endpoint: ENDPOINT, legs: 'agent' }],
@@ -199,6 +201,24 @@ describe('transfer of a call', () => {
   it('rejects an unknown leg', async () => {
     const { body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT, leg: 'boss' });
     expect(body.code).toBe('LEG_NOT_FOUND');
+  });
+
+  it('takes the target as `to`, too, and names the transfer', async () => {
+    const { status, body } = await ask('POST', 'transfer', writer, { to: ENDPOINT, leg: 'customer', mode: 'attended' });
+    expect(status).toBe(202);
+    expect(body.data.transfer).toEqual({ id: body.data.leg.leg_id, state: 'consulting' });
+    expect(dialer.added).toMatchObject([{ endpoint: DIALED, transfer: { leg: 'customer', mode: 'attended' } }]);
+  });
+
+  it.each([
+    ['complete', 'completed'],
+    ['cancel', 'cancelled'],
+  ] as const)('can be named to %s it', async (action, state) => {
+    const { status, body } = await ask('POST', `transfer/${PARTY}/${action}`, writer);
+    expect({ status, transfer: body.data.transfer }).toEqual({ status: 200, transfer: { id: PARTY, state } });
+    expect(body.data.call).toHaveProperty('call_id');
+    expect(dialer.controlled).toEqual([{ type: `transfer.${action}`, target: PARTY }]);
+    expect((await ask('POST', `transfer/${PARTY}/${action}`, reader)).status).toBe(403);
   });
 
   it('completes and cancels for writers only', async () => {

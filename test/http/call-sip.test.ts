@@ -66,14 +66,18 @@ describe('SIP messages of a call', () => {
         ...[row.has_sdp, row.repeated, row.remote],
       ]),
     ).toEqual([
-      [0, 'agent', 'sent', 'INVITE', true, false, '198.51.100.7:5080'],
-      [500, 'agent', 'sent', 'INVITE', true, true, '198.51.100.7:5080'],
-      [700, 'agent', 'received', 180, false, false, '198.51.100.7:5080'],
-      [1_500, 'customer', 'sent', 'INVITE', true, false, '[2001:db8::7]:5080'],
-      [1_900, 'customer', 'received', 486, false, false, '[2001:db8::7]:5080'],
-      [2_000, 'agent', 'received', 200, false, false, '198.51.100.7:5080'],
+      [0, 'agent', 'out', 'INVITE', true, false, '198.51.100.7:5080'],
+      [500, 'agent', 'out', 'INVITE', true, true, '198.51.100.7:5080'],
+      [700, 'agent', 'in', 180, false, false, '198.51.100.7:5080'],
+      [1_500, 'customer', 'out', 'INVITE', true, false, '[2001:db8::7]:5080'],
+      [1_900, 'customer', 'in', 486, false, false, '[2001:db8::7]:5080'],
+      [2_000, 'agent', 'in', 200, false, false, '198.51.100.7:5080'],
     ]);
     expect(messages[0]).toMatchObject({ cseq: '1 INVITE', summary: 'INVITE', local: '192.0.2.1:5060' });
+    expect(messages[0]).toMatchObject({
+      start_line: 'INVITE sip:a@b SIP/2.0',
+      text: expect.stringMatching(/^INVITE sip:a@b SIP\/2\.0\r\n/),
+    });
   });
 
   it('returns a ladder as plain text without terminal control characters', async () => {

@@ -277,6 +277,7 @@ describe('trunks', () => {
       refer: 'none',
       inbound_auth: null,
       reachability: { state: 'unknown', since: null, reason: 'not_checked' },
+      ...{ reachable: null, reachable_since: null, last_error: null, registered_at: null },
       allowed_prefixes: [],
       numbers: [],
       unverified_numbers: [],
@@ -485,7 +486,11 @@ describe('trunks', () => {
     expect(await change({ health: { mode: 'none' } })).toMatchObject({
       health: { mode: 'none', interval_seconds: 60 },
       reachability: { state: 'up', since: since.toISOString(), reason: 'options_answered' },
+      ...{ reachable: true, reachable_since: since.toISOString(), last_error: null },
     });
+    const down = { state: 'down', reason: 'no_response', gateways: [] } as const;
+    await recordTrunkHealth(fixture.sql, { trunkId, address, health: down, now: since });
+    expect(await change({ name: 'Silent' })).toMatchObject({ reachable: false, last_error: 'no_response' });
     expect(await change({ health: 'options' })).toMatchObject({ health: { mode: 'options', interval_seconds: 60 } });
     expect(await change({ transport: 'tcp' })).toMatchObject({
       reachability: { state: 'unknown', since: null, reason: 'not_checked' },
@@ -547,6 +552,7 @@ describe('trunks', () => {
         expires_at: now.toISOString(),
         last_error: '503 Busy',
       },
+      ...{ registered_at: now.toISOString(), last_error: '503 Busy' },
     });
     expect((await fixture.call('PATCH', url, { as: member, body: { username: null } })).status).toBe(400);
   });

@@ -213,6 +213,18 @@ describe('attended transfer', () => {
     expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND', null]);
   });
 
+  it('can be completed and cancelled by the leg_id of its target, and no other', () => {
+    const call = talking();
+    call.transfer('attended');
+    call.answer();
+    call.ask({ type: 'transfer.complete', target: 'agent' });
+    call.ask({ type: 'transfer.cancel', target: 'agent' });
+    expect(call.refusals).toEqual([null, 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_FOUND']);
+    call.ask({ type: 'transfer.cancel', target: TARGET });
+    call.end(TARGET);
+    expect(call.events().at(-1)).toBe('transfer.cancelled');
+  });
+
   it('cannot be completed once its silent target is being hung up', () => {
     const call = talking();
     call.transfer('attended');

@@ -66,7 +66,7 @@ export function MessageDrawer({ messages, chosen, onChoose }: MessageDrawerProps
           </Group>
           <CopyField value={message.sip_call_id} label={sipText.callId} />
           <Code block tabIndex={0} role="region" aria-label={sipText.text} className="wrapped sip-text">
-            {message.message}
+            {message.text}
           </Code>
         </Stack>
       )}

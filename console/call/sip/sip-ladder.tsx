@@ -34,7 +34,7 @@ export function SipLadder({ call, messages, chosen, onChoose }: SipLadderProps) 
         {messages.map((message, index) => {
           const peer = lines.findIndex(({ leg }) => leg === message.leg);
           const [from, to] = [Math.min(peer, tandem), Math.max(peer, tandem)];
-          const pointsRight = (message.direction === 'sent') === peer > tandem;
+          const pointsRight = (message.direction === 'out') === peer > tandem;
           return (
             <li key={`${message.at}-${message.sip_call_id}-${message.cseq}-${message.summary}-${message.offset_ms}`}>
               <button
@@ -89,7 +89,7 @@ function lifelinesOf({ legs }: Pick<Call, 'legs'>, messages: readonly SipMessage
 }
 
 function ofLeg({ direction }: SipMessage, leg: string): string {
-  return direction === 'sent' ? sipText.sentTo(leg) : sipText.receivedFrom(leg);
+  return direction === 'out' ? sipText.sentTo(leg) : sipText.receivedFrom(leg);
 }
 
 function kindOf({ status, method }: SipMessage): string {
