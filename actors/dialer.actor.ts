@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type ErrorCode, TandemError } from '../machines/errors.ts';
+import { type ErrorCode, shuttingDown, TandemError } from '../machines/errors.ts';
 import type { LegId } from '../machines/events.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
@@ -123,7 +123,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
   });
 
   function requireReady(): void {
-    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    if (draining) throw shuttingDown();
     if (sip.state !== 'connected') {
       if (!wasConnected) {
         throw refused(

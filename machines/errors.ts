@@ -226,3 +226,7 @@ export class TandemError extends Error {
     return ERROR_CATALOGUE[this.code].retryable;
   }
 }
+
+export function shuttingDown(): TandemError {
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+}

@@ -4,7 +4,7 @@ import type { TextCorrection } from '../../language/correction/text-correction.t
 import type { LanguageModels } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { type CompletionEnding, completionMachine } from '../../machines/completion.machine.ts';
-import { TandemError } from '../../machines/errors.ts';
+import { shuttingDown, TandemError } from '../../machines/errors.ts';
 import { type Clock, type Moment, momentOf } from '../../runtime/clock.ts';
 import { within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -279,10 +279,6 @@ function failureOf({ listening, error }: LiveCompletion): TandemError {
   if (why instanceof TandemError) return why;
   const message = 'The language model failed. You were not charged. Retry.';
   return new TandemError('LLM_UNAVAILABLE', message, { cause: why, retryAfterS: 5 });
-}
-
-function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
 }
 
 async function noting<T>(completion: LiveCompletion, work: Promise<T>): Promise<T> {

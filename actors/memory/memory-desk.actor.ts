@@ -1,5 +1,5 @@
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
-import { TandemError } from '../../machines/errors.ts';
+import { shuttingDown, TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { Logger } from '../logger.ts';
@@ -143,8 +143,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
   }
 
   function requireReady(): Pick<MemoryWorker, 'enqueue'> {
-    if (isClosed())
-      throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    if (isClosed()) throw shuttingDown();
     const worker = options.worker();
     if (worker !== null) return worker;
     throw new TandemError('MEMORY_INFRA_NOT_READY', 'Memory is starting. Try again in about 10 seconds.', {

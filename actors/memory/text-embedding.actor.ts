@@ -1,7 +1,7 @@
 import type { Embedder } from '../../language/memory/embedder.ts';
 import { addLetterFeatures } from '../../language/memory/letter-features.ts';
 import type { CountTokens } from '../../language/tokens.ts';
-import { TandemError } from '../../machines/errors.ts';
+import { shuttingDown, TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { Slice } from '../../runtime/slices.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -25,9 +25,7 @@ export function createTextEmbedding(options: TextEmbeddingOptions): TextEmbeddin
     embeddingModel: () => embedder.name,
 
     async embedTexts({ texts, dimensions, by }, signal) {
-      if (isClosed()) {
-        throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
-      }
+      if (isClosed()) throw shuttingDown();
       requireDimensions(dimensions, embedder.dimensions);
       const characters = texts.reduce((sum, text) => sum + charactersOf(text), 0);
       const cost = await affordable(by, characters);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createActor, fromPromise } from 'xstate';
-import { TandemError } from '../../machines/errors.ts';
+import { shuttingDown, TandemError } from '../../machines/errors.ts';
 import { type TtsStreamEnding, ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
 import { seconds } from '../../machines/utterances.ts';
 import type { Clock } from '../../runtime/clock.ts';
@@ -179,7 +179,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   }
 
   function requireOpen(): void {
-    if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    if (closed) throw shuttingDown();
   }
 
   function start(stream: LiveStream): void {

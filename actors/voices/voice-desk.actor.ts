@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TandemError } from '../../machines/errors.ts';
+import { shuttingDown, TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { CatalogueVoice, VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import { languageName } from '../../speech/voices/language-names.ts';
@@ -400,8 +400,4 @@ function notReady({ status, error }: VoiceRow): TandemError {
 function elsewhere(): TandemError {
   const message = 'Another server has the samples of this voice so far. Try again, or send all of them in one request.';
   return new TandemError('VOICE_NOT_READY', message, { retryAfterS: 1 });
-}
-
-function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
 }
